@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl: transposed convolution on any OpenCL device. This is the one header that an application
+ * includes.
+ *
+ *   version.h   the version
+ *   status.h    status codes and errors
+ *   problem.h   what is computed: operators, shapes, attributes; no OpenCL
+ *   device.h    devices (device_info.h: what the library uses of one)
+ *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
+ *   host.h      upload, run, download: for applications with host arrays */
+#ifndef TCONV_CL_TCONV_CL_H
+#define TCONV_CL_TCONV_CL_H
+
+#include "device.h"
+#include "host.h"
+#include "plan.h"
+#include "problem.h"
+#include "status.h"
+#include "version.h"
+
+#endif

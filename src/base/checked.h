@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Integer arithmetic that tells of overflow, and division that rounds as mathematics does. */
+#ifndef TCONV_BASE_CHECKED_H
+#define TCONV_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Each returns true where the result fits; else `*result` is not to be used. */
+static inline bool tconv_add(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static inline bool tconv_sub(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_sub_overflow(a, b, result);
+}
+
+static inline bool tconv_mul(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+/* Floor and ceiling of a / b for b > 0; C's own division rounds toward zero. */
+static inline int64_t tconv_floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static inline int64_t tconv_ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b > 0);
+}
+
+/* The representative of a modulo b in [0, b), for b > 0. */
+static inline int64_t tconv_mod(int64_t a, int64_t b)
+{
+    const int64_t r = a % b;
+    return r < 0 ? r + b : r;
+}
+
+static inline int64_t tconv_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t tconv_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif

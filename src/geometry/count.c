@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting the pairs (x, k) with 0 <= x*s + k*d - pb < Y of an axis in logarithmic time, as a
+ * difference of two lattice counts. */
+#include "geometry/count.h"
+
+#include "base/checked.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+/* sum over i in [0, n) of floor((a*i + b) / m); the Euclidean algorithm on the lattice below a
+ * line. */
+static wide floor_sum(wide n, wide m, wide a, wide b)
+{
+    wide sum = 0;
+    for (;;) {
+        sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        a %= m;
+        b %= m;
+        const wide top = a * n + b;
+        if (top < m) return sum;
+        n = top / m;
+        b = top % m;
+        const wide swap = m;
+        m = a;
+        a = swap;
+    }
+}
+
+/* The number of pairs (x, k), 0 <= x < input, 0 <= k < kernel, with x*stride + k*dilation < limit.
+ */
+static wide pairs_below(int64_t input, int64_t kernel, int64_t stride, int64_t dilation,
+                        int64_t limit)
+{
+    if (limit <= 0) return 0;
+    /* Taps k < some have at least one x; of these, taps k < full have all of them. */
+    const int64_t some = tconv_min(kernel, tconv_ceil_div(limit, dilation));
+    const int64_t beyond_all =
+        limit - 1 - stride * (input - 1); /* the product was checked when the axis was resolved */
+    const int64_t full = beyond_all < 0 ? 0 : tconv_min(some, beyond_all / dilation + 1);
+    wide pairs = (wide)(uint64_t)full * (uint64_t)input;
+    if (some > full) { /* from the last tap downwards, so that the summands grow */
+        const uint64_t first = (uint64_t)(limit - 1 - dilation * (some - 1));
+        pairs += floor_sum((uint64_t)(some - full), (uint64_t)stride, (uint64_t)dilation, first) +
+                 (uint64_t)(some - full);
+    }
+    return pairs;
+}
+
+bool tconv_count_pairs(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad,
+                       int64_t output, uint64_t *pairs)
+{
+    const wide count = pairs_below(input, kernel, stride, dilation, output + pad) -
+                       pairs_below(input, kernel, stride, dilation, pad);
+    *pairs = (uint64_t)count;
+    return count <= UINT64_MAX;
+}
+
+bool tconv_count_macs(const tconv_geometry *g, uint64_t *macs)
+{
+    uint64_t count = 1;
+    const int64_t channels[] = {g->batch, g->groups, g->group_in_channels, g->group_out_channels};
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(count, (uint64_t)channels[i], &count)) return false;
+    for (int a = 0; a < g->axes; a++) {
+        uint64_t pairs;
+        if (!tconv_count_pairs(g->input[a], g->kernel[a], g->stride[a], g->dilation[a],
+                               g->pad_begin[a], g->output[a], &pairs) ||
+            __builtin_mul_overflow(count, pairs, &count))
+            return false;
+    }
+    *macs = count;
+    return true;
+}

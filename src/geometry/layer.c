@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From operators and formats to element steps, and the folding of axes. */
+#include "geometry/layer.h"
+
+#include <string.h>
+
+/* Steps of the spatial axes of a dense tensor whose spatial extents stand together, the innermost
+ * having step `inner`. Returns the step past the outermost axis. */
+static int64_t dense_steps(const int64_t *extent, int axes, int64_t inner, int64_t *step)
+{
+    for (int a = axes - 1; a >= 0; a--) {
+        step[a] = inner;
+        inner *= extent[a];
+    }
+    return inner;
+}
+
+/* Steps of a tensor [N, C, X...] or [N, X..., C]. */
+static void tensor_steps(bool nxc, int64_t channels, const int64_t *extent, int axes, int64_t *step,
+                         int64_t *channel_step, int64_t *batch_step)
+{
+    const int64_t past = dense_steps(extent, axes, nxc ? channels : 1, step);
+    *channel_step = nxc ? 1 : past;
+    *batch_step = nxc ? past : past * channels;
+}
+
+void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
+                      const tconv_geometry *g)
+{
+    *layer = (struct tconv_layer){
+        .type = problem->data_type,
+        .batch = g->batch,
+        .groups = g->groups,
+        .in_channels = g->group_in_channels,
+        .out_channels = g->group_out_channels,
+        .axes = g->axes,
+        .macs = g->macs,
+    };
+    const bool nxc = g->data_format == TCONV_NXC;
+    int64_t data[TCONV_MAX_AXES], output[TCONV_MAX_AXES], filter[TCONV_MAX_AXES];
+    tensor_steps(nxc, g->groups * g->group_in_channels, g->input, g->axes, data,
+                 &layer->data_channel_step, &layer->data_batch_step);
+    tensor_steps(nxc, g->groups * g->group_out_channels, g->output, g->axes, output,
+                 &layer->output_channel_step, &layer->output_batch_step);
+    const bool xio = problem->operation == TCONV_ONEAPI_CONV_BACKPROP &&
+                     problem->filter_format != TCONV_OIX;
+    const int64_t all_in = g->groups * g->group_in_channels;
+    if (xio) { /* [K..., CO/G, G*CI] */
+        dense_steps(g->kernel, g->axes, g->group_out_channels * all_in, filter);
+        layer->filter_out_step = all_in;
+        layer->filter_in_step = 1;
+        layer->filter_group_step = g->group_in_channels;
+    } else { /* [G*CI, CO/G, K...], which is byte for byte [G, CI, CO/G, K...] */
+        layer->filter_out_step = dense_steps(g->kernel, g->axes, 1, filter);
+        layer->filter_in_step = layer->filter_out_step * g->group_out_channels;
+        layer->filter_group_step = layer->filter_in_step * g->group_in_channels;
+    }
+    for (int a = 0; a < g->axes; a++)
+        layer->axis[a] = (struct tconv_axis){
+            .input = g->input[a],
+            .kernel = g->kernel[a],
+            .stride = g->stride[a],
+            .dilation = g->dilation[a],
+            .pad = g->pad_begin[a],
+            .output = g->output[a],
+            .data_step = data[a],
+            .filter_step = filter[a],
+            .output_step = output[a],
+        };
+}
+
+/* Every output point is the input point of the same position: the axis only repeats the others'
+ * work. */
+static bool copies(const struct tconv_axis *axis)
+{
+    return axis->kernel == 1 && axis->stride == 1 && axis->pad == 0 && axis->input == axis->output;
+}
+
+static bool does_nothing(const struct tconv_axis *axis)
+{
+    return axis->kernel == 1 && axis->pad == 0 && axis->input == 1 && axis->output == 1;
+}
+
+static void remove_axis(struct tconv_layer *layer, int a)
+{
+    layer->axes--;
+    memmove(layer->axis + a, layer->axis + a + 1, (size_t)(layer->axes - a) * sizeof *layer->axis);
+}
+
+void tconv_layer_fold(struct tconv_layer *layer)
+{
+    for (int a = layer->axes - 1; a >= 0 && layer->axes > 1; a--)
+        if (does_nothing(&layer->axis[a])) remove_axis(layer, a);
+    for (int a = layer->axes - 2; a >= 0; a--) {
+        const struct tconv_axis *outer = &layer->axis[a], *inner = &layer->axis[a + 1];
+        if (!copies(outer) || !copies(inner)) continue;
+        layer->axis[a + 1].input *=
+            outer->input; /* the steps of a dense tensor's inner axis serve the merged one */
+        layer->axis[a + 1].output *= outer->output;
+        remove_axis(layer, a);
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one form in which kernel families see a problem: extents and element steps. Operators,
+ * formats and group axes are gone. */
+#ifndef TCONV_GEOMETRY_LAYER_H
+#define TCONV_GEOMETRY_LAYER_H
+
+#include "tconv_cl/problem.h"
+
+/* One spatial axis. A step is the distance in elements between neighbours along the axis. */
+struct tconv_axis {
+    int64_t input, kernel, stride, dilation;
+    int64_t pad; /* pad_begin: output position o holds input i through tap k where o + pad =
+                    i*stride + k*dilation */
+    int64_t output;
+    int64_t data_step, filter_step, output_step;
+};
+
+struct tconv_layer {
+    tconv_type type;
+    int64_t batch, groups, in_channels, out_channels; /* channels of one group */
+    int64_t data_batch_step, data_channel_step;
+    int64_t output_batch_step, output_channel_step;
+    int64_t filter_group_step, filter_in_step, filter_out_step;
+    int axes;
+    struct tconv_axis axis[TCONV_MAX_AXES];
+    uint64_t macs;
+};
+
+/* The layer of a resolved problem; all steps are those of dense tensors. */
+void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
+                      const tconv_geometry *geometry);
+
+/* Removes axes that do nothing (one point in, one tap, one point out) and merges neighbours that
+ * are only copied along (one tap, stride 1, nothing cut off), so that a family for few axes takes
+ * as many layers as possible. One axis always remains. */
+void tconv_layer_fold(struct tconv_layer *layer);
+
+#endif

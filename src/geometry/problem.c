@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Validating a problem and resolving it: every check that the operators' semantics asks for, each
+ * with a message that names the argument, the axis and the values. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "geometry/count.h"
+#include "geometry/rules.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
+{
+    if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_ONEAPI_CONV_BACKPROP)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is no operator",
+                          (int)p->operation);
+    if ((int)p->rules < TCONV_RULES_SPEC || p->rules > TCONV_RULES_ONNX)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "rules is %d, which is no rule set",
+                          (int)p->rules);
+    if ((int)p->auto_pad < TCONV_EXPLICIT || p->auto_pad > TCONV_SAME_LOWER)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "auto_pad is %d, which is no padding mode",
+                          (int)p->auto_pad);
+    if ((int)p->data_format < TCONV_DATA_DEFAULT || p->data_format > TCONV_NXC)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_format is %d, which is no format",
+                          (int)p->data_format);
+    if ((int)p->filter_format < TCONV_FILTER_DEFAULT || p->filter_format > TCONV_XIO)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter_format is %d, which is no format",
+                          (int)p->filter_format);
+    if (tconv_type_size(p->data_type) == 0)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_type is %d, which is no element type",
+                          (int)p->data_type);
+    if (tconv_type_size(p->filter_type) == 0)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "filter_type is %d, which is no element type", (int)p->filter_type);
+    if (p->data_type != p->filter_type)
+        return tconv_fail(error, TCONV_ERROR_TYPE,
+                          "data is %s but filter is %s: they must have the same element type",
+                          tconv_type_name(p->data_type), tconv_type_name(p->filter_type));
+    if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
+        (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format != TCONV_FILTER_DEFAULT))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "groups, data_format and filter_format belong to the oneAPI form: %s "
+                          "takes groups from its filter and "
+                          "its layouts are fixed",
+                          tconv_operation_name(p->operation));
+    return TCONV_OK;
+}
+
+static tconv_status check_ranks(const tconv_problem *p, tconv_error *error)
+{
+    if (p->data.rank < 3 || p->data.rank > TCONV_MAX_AXES + 2)
+        return tconv_fail(
+            error, TCONV_ERROR_SHAPE,
+            "data has rank %d: 3 to %d are possible (batch, channels and 1 to %d spatial axes)",
+            p->data.rank, TCONV_MAX_AXES + 2, TCONV_MAX_AXES);
+    const int wanted = p->data.rank + (p->operation == TCONV_GROUP_CONV_BACKPROP);
+    if (p->filter.rank != wanted)
+        return tconv_fail(error, TCONV_ERROR_SHAPE,
+                          "filter has rank %d: with data of rank %d %s needs a filter of rank %d",
+                          p->filter.rank, p->data.rank, tconv_operation_name(p->operation), wanted);
+    return TCONV_OK;
+}
+
+static tconv_status check_extents(const char *argument, const tconv_shape *shape, bool batch_first,
+                                  tconv_error *error)
+{
+    for (int i = 0; i < shape->rank; i++) {
+        const int64_t least = batch_first && i == 0 ? 0 : 1;
+        if (shape->dim[i] < least)
+            return tconv_fail(error, TCONV_ERROR_SHAPE,
+                              "%s has extent %" PRId64 " at axis %d: at least %" PRId64
+                              " is needed",
+                              argument, shape->dim[i], i, least);
+    }
+    return TCONV_OK;
+}
+
+/* Where the channels and spatial axes stand in each tensor, and how many channels there are of
+ * each. */
+static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
+{
+    const bool oneapi = p->operation == TCONV_ONEAPI_CONV_BACKPROP;
+    g->axes = p->data.rank - 2;
+    g->data_format = p->data_format != TCONV_DATA_DEFAULT ? p->data_format
+                     : oneapi                             ? TCONV_NXC
+                                                          : TCONV_NCX;
+    const int channel_axis = g->data_format == TCONV_NXC ? p->data.rank - 1 : 1;
+    const int64_t *x = p->data.dim, *w = p->filter.dim, channels = x[channel_axis];
+    const int first_spatial = g->data_format == TCONV_NXC ? 1 : 2;
+    g->batch = x[0];
+    memcpy(g->input, x + first_spatial, (size_t)g->axes * sizeof *g->input);
+
+    if (p->operation == TCONV_GROUP_CONV_BACKPROP) {
+        g->groups = w[0];
+        g->group_in_channels = w[1];
+        g->group_out_channels = w[2];
+        memcpy(g->kernel, w + 3, (size_t)g->axes * sizeof *g->kernel);
+        int64_t wanted;
+        if (!tconv_mul(w[0], w[1], &wanted) || wanted != channels)
+            return tconv_fail(error, TCONV_ERROR_SHAPE,
+                              "data has %" PRId64
+                              " channels (axis 1), but the filter wants %" PRId64
+                              " groups (axis 0) of %" PRId64 " input channels (axis 1)",
+                              channels, w[0], w[1]);
+        return TCONV_OK;
+    }
+    const bool xio = oneapi && p->filter_format != TCONV_OIX;
+    const int in_axis = xio ? p->filter.rank - 1 : 0, out_axis = xio ? p->filter.rank - 2 : 1;
+    if (w[in_axis] != channels)
+        return tconv_fail(error, TCONV_ERROR_SHAPE,
+                          "data has %" PRId64 " channels (axis %d), but the filter wants %" PRId64
+                          " input channels (axis %d)",
+                          channels, channel_axis, w[in_axis], in_axis);
+    if (p->groups < 0)
+        return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
+                          "groups is %" PRId64 ": at least 1 is needed", p->groups);
+    g->groups = p->groups == 0 ? 1 : p->groups;
+    if (channels % g->groups != 0)
+        return tconv_fail(error, TCONV_ERROR_SHAPE,
+                          "data has %" PRId64 " channels (axis %d), which %" PRId64
+                          " groups do not divide",
+                          channels, channel_axis, g->groups);
+    g->group_in_channels = channels / g->groups;
+    g->group_out_channels = w[out_axis];
+    memcpy(g->kernel, w + (xio ? 0 : 2), (size_t)g->axes * sizeof *g->kernel);
+    return TCONV_OK;
+}
+
+/* Reads one attribute into `values`, or its default where it is absent. */
+static tconv_status read_list(const char *argument, const tconv_list *list, int axes,
+                              int64_t absent, int64_t least, int64_t *values, tconv_error *error)
+{
+    if (list->count != 0 && list->count != axes)
+        return tconv_fail(
+            error, TCONV_ERROR_ATTRIBUTE,
+            "%s has %d values: one for each of the %d spatial axes is needed, or none", argument,
+            list->count, axes);
+    for (int a = 0; a < axes; a++) {
+        values[a] = list->count == 0 ? absent : list->value[a];
+        if (values[a] < least)
+            return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
+                              "%s is %" PRId64 " at spatial axis %d: at least %" PRId64
+                              " is needed",
+                              argument, values[a], a, least);
+    }
+    return TCONV_OK;
+}
+
+static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
+{
+    int64_t pads_begin[TCONV_MAX_AXES], pads_end[TCONV_MAX_AXES], padding[TCONV_MAX_AXES],
+        output[TCONV_MAX_AXES];
+    tconv_status status;
+    if ((status = read_list("strides", &p->strides, g->axes, 1, 1, g->stride, error)) != TCONV_OK ||
+        (status = read_list("dilations", &p->dilations, g->axes, 1, 1, g->dilation, error)) !=
+            TCONV_OK ||
+        (status = read_list("pads_begin", &p->pads_begin, g->axes, 0, 0, pads_begin, error)) !=
+            TCONV_OK ||
+        (status = read_list("pads_end", &p->pads_end, g->axes, 0, 0, pads_end, error)) !=
+            TCONV_OK ||
+        (status = read_list("output_padding", &p->output_padding, g->axes, 0, 0, padding, error)) !=
+            TCONV_OK ||
+        (status = read_list("output_shape", &p->output_shape, g->axes, 1, 1, output, error)) !=
+            TCONV_OK)
+        return status;
+    for (int a = 0; a < g->axes; a++) {
+        const struct tconv_axis_request request = {
+            .input = g->input[a],
+            .kernel = g->kernel[a],
+            .stride = g->stride[a],
+            .dilation = g->dilation[a],
+            .pad_begin = pads_begin[a],
+            .pad_end = pads_end[a],
+            .output_padding = padding[a],
+            .has_output = p->output_shape.count != 0,
+            .output = output[a],
+        };
+        struct tconv_axis_pads pads;
+        if (!tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads))
+            return tconv_fail(error, TCONV_ERROR_SHAPE,
+                              "spatial axis %d overflows 64 bits: input %" PRId64
+                              ", kernel %" PRId64 ", stride %" PRId64 ", dilation %" PRId64
+                              ", pads %" PRId64 " and %" PRId64 ", output_padding %" PRId64,
+                              a, request.input, request.kernel, request.stride, request.dilation,
+                              request.pad_begin, request.pad_end, request.output_padding);
+        if (pads.output < 1)
+            return tconv_fail(error, TCONV_ERROR_SHAPE,
+                              "the output would have extent %" PRId64
+                              " at spatial axis %d: input %" PRId64 ", kernel %" PRId64
+                              ", stride %" PRId64 ", dilation %" PRId64 ", pads %" PRId64
+                              " and %" PRId64 "; smaller pads are needed",
+                              pads.output, a, request.input, request.kernel, request.stride,
+                              request.dilation, pads.pad_begin, pads.pad_end);
+        g->pad_begin[a] = pads.pad_begin;
+        g->pad_end[a] = pads.pad_end;
+        g->output[a] = pads.output;
+    }
+    return TCONV_OK;
+}
+
+/* The byte count of a tensor: it must fit both into 63 bits, which index arithmetic relies on, and
+ * into size_t. */
+static tconv_status count_bytes(const char *argument, const tconv_shape *shape, tconv_type type,
+                                uint64_t *bytes, tconv_error *error)
+{
+    int64_t count = (int64_t)tconv_type_size(type);
+    for (int i = 0; i < shape->rank; i++) /* a batch of 0 must not hide extents that do not fit */
+        if (!tconv_mul(count, tconv_max(shape->dim[i], 1), &count) || (uint64_t)count > PTRDIFF_MAX)
+            return tconv_fail(error, TCONV_ERROR_SHAPE,
+                              "%s is too large: its bytes overflow at axis %d, extent %" PRId64,
+                              argument, i, shape->dim[i]);
+    *bytes = shape->dim[0] == 0 ? 0 : (uint64_t)count;
+    return TCONV_OK;
+}
+
+static tconv_status count_everything(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
+{
+    int64_t channels;
+    if (!tconv_mul(g->groups, g->group_out_channels, &channels))
+        return tconv_fail(error, TCONV_ERROR_SHAPE,
+                          "the output is too large: %" PRId64 " groups of %" PRId64 " channels",
+                          g->groups, g->group_out_channels);
+    const bool nxc = g->data_format == TCONV_NXC;
+    g->output_shape.rank = p->data.rank;
+    g->output_shape.dim[0] = g->batch;
+    g->output_shape.dim[nxc ? p->data.rank - 1 : 1] = channels;
+    memcpy(g->output_shape.dim + (nxc ? 1 : 2), g->output, (size_t)g->axes * sizeof *g->output);
+    tconv_status status;
+    if ((status = count_bytes("data", &p->data, p->data_type, &g->data_bytes, error)) != TCONV_OK ||
+        (status = count_bytes("filter", &p->filter, p->filter_type, &g->filter_bytes, error)) !=
+            TCONV_OK ||
+        (status = count_bytes("the output", &g->output_shape, p->data_type, &g->output_bytes,
+                              error)) != TCONV_OK)
+        return status;
+    if (!tconv_count_macs(g, &g->macs))
+        return tconv_fail(error, TCONV_ERROR_SHAPE,
+                          "the number of multiply-adds does not fit into 64 bits");
+    return TCONV_OK;
+}
+
+tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,
+                           tconv_error *error)
+{
+    if (problem == NULL || geometry == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          problem == NULL ? "problem" : "geometry");
+    if (problem->struct_size != sizeof *problem || geometry->struct_size != sizeof *geometry)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of %s is wrong: start from TCONV_%s_INIT",
+                          problem->struct_size != sizeof *problem ? "problem" : "geometry",
+                          problem->struct_size != sizeof *problem ? "PROBLEM" : "GEOMETRY");
+    tconv_geometry resolved = TCONV_GEOMETRY_INIT;
+    tconv_status status;
+    if ((status = check_enumerations(problem, error)) != TCONV_OK ||
+        (status = check_ranks(problem, error)) != TCONV_OK ||
+        (status = check_extents("data", &problem->data, true, error)) != TCONV_OK ||
+        (status = check_extents("filter", &problem->filter, false, error)) != TCONV_OK ||
+        (status = read_channels(problem, &resolved, error)) != TCONV_OK ||
+        (status = resolve_axes(problem, &resolved, error)) != TCONV_OK ||
+        (status = count_everything(problem, &resolved, error)) != TCONV_OK)
+        return status;
+    *geometry = resolved;
+    return TCONV_OK;
+}

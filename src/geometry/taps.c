@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The residue classes of one axis. */
+#include "geometry/taps.h"
+
+#include "base/checked.h"
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+int64_t tconv_tap_step(const struct tconv_axis *axis)
+{
+    return axis->stride / gcd(axis->stride, axis->dilation);
+}
+
+int64_t tconv_input_step(const struct tconv_axis *axis)
+{
+    return axis->dilation / gcd(axis->stride, axis->dilation);
+}
+
+void tconv_classes(const struct tconv_axis *axis, struct tconv_class *classes)
+{
+    for (int64_t r = 0; r < axis->stride; r++) classes[r] = (struct tconv_class){0, 0, 0};
+    for (int64_t k = 0; k < axis->kernel; k++) {
+        const int64_t place = k * axis->dilation;
+        struct tconv_class *class = &classes[place % axis->stride];
+        if (class->taps++ == 0) {
+            class->first = k;
+            class->shift = place / axis->stride;
+        }
+    }
+}
+
+struct tconv_reach tconv_reach_of(const struct tconv_axis *axis, const struct tconv_class *classes,
+                                  int64_t output)
+{
+    const int64_t place = output + axis->pad;
+    const struct tconv_class *class = &classes[tconv_mod(place, axis->stride)];
+    const int64_t step = tconv_input_step(axis);
+    const int64_t input = tconv_floor_div(place, axis->stride) -
+                          class->shift; /* of tap 0 of the class */
+    const int64_t from = tconv_max(0, tconv_ceil_div(input - (axis->input - 1), step));
+    const int64_t to = tconv_min(class->taps, tconv_floor_div(input, step) + 1);
+    if (from >= to) return (struct tconv_reach){0, 0, 0};
+    return (struct tconv_reach){to - from, class->first + from * tconv_tap_step(axis),
+                                input - from * step};
+}

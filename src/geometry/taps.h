@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which taps and inputs reach an output position: the residue classes of stride and dilation along
+ * one axis.
+ *
+ * Output o takes tap k from input i where o + pad = i*s + k*d. With g = gcd(s, d), the outputs with
+ * (o + pad) mod s = r form class r. A class that g does not divide takes nothing; the others take
+ * taps first, first + S, first + 2S, ... with S = s/g, and with q = floor((o + pad) / s) tap number
+ * j reads input q - shift - j*D, D = d/g. Every tap belongs to exactly one class, so the work of
+ * all classes together is exactly the useful work. */
+#ifndef TCONV_GEOMETRY_TAPS_H
+#define TCONV_GEOMETRY_TAPS_H
+
+#include "geometry/layer.h"
+
+struct tconv_class {
+    int64_t taps;  /* how many; 0: only zeros (and the bias) */
+    int64_t first; /* the first tap */
+    int64_t shift; /* of the first tap */
+};
+
+int64_t tconv_tap_step(const struct tconv_axis *axis);   /* S */
+int64_t tconv_input_step(const struct tconv_axis *axis); /* D */
+
+/* Fills classes[0 .. stride). */
+void tconv_classes(const struct tconv_axis *axis, struct tconv_class *classes);
+
+/* The taps that really reach one output position: their inputs lie inside the data. */
+struct tconv_reach {
+    int64_t taps;
+    int64_t first_tap;
+    int64_t first_input; /* tap first_tap + j*S reads input first_input - j*D */
+};
+
+struct tconv_reach tconv_reach_of(const struct tconv_axis *axis, const struct tconv_class *classes,
+                                  int64_t output);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A problem as one line of tool options. Attributes at their defaults are left out. */
+#include "tconv_cl/problem.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct text {
+    char *begin;
+    size_t size;
+    int length; /* of the whole text, also where it does not fit */
+};
+
+static void put(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct text *text, const char *format, ...)
+{
+    const size_t used = (size_t)text->length < text->size ? (size_t)text->length : text->size;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(text->begin == NULL ? NULL : text->begin + used, text->size - used,
+                                 format, arguments);
+    va_end(arguments);
+    if (length > 0) text->length += length;
+}
+
+static void put_values(struct text *text, const char *option, const int64_t *values, int count,
+                       int most)
+{
+    put(text, "%s--%s ", text->length == 0 ? "" : " ", option);
+    for (int i = 0; i < count && i < most; i++)
+        put(text, "%s%" PRId64, i == 0 ? "" : ",", values[i]);
+}
+
+static void put_list(struct text *text, const char *option, const tconv_list *list)
+{
+    if (list->count != 0) put_values(text, option, list->value, list->count, TCONV_MAX_AXES);
+}
+
+int tconv_problem_text(const tconv_problem *p, char *buffer, size_t size)
+{
+    struct text text = {size == 0 ? NULL : buffer, size, 0};
+    if (p == NULL) {
+        put(&text, "no problem");
+        return text.length;
+    }
+    put_values(&text, "data-shape", p->data.dim, p->data.rank, TCONV_MAX_RANK);
+    put_values(&text, "filter-shape", p->filter.dim, p->filter.rank, TCONV_MAX_RANK);
+    put_list(&text, "strides", &p->strides);
+    put_list(&text, "dilations", &p->dilations);
+    put_list(&text, "pads-begin", &p->pads_begin);
+    put_list(&text, "pads-end", &p->pads_end);
+    put_list(&text, "output-padding", &p->output_padding);
+    put_list(&text, "output-shape", &p->output_shape);
+    if (p->auto_pad != TCONV_EXPLICIT)
+        put(&text, " --auto-pad %s", tconv_auto_pad_name(p->auto_pad));
+    if (p->rules != TCONV_RULES_SPEC) put(&text, " --rules %s", tconv_rules_name(p->rules));
+    if (p->data_type != TCONV_F32) put(&text, " --type %s", tconv_type_name(p->data_type));
+    if (p->operation == TCONV_ONEAPI_CONV_BACKPROP) {
+        put(&text, " --groups %" PRId64, p->groups == 0 ? 1 : p->groups);
+        put(&text, " --data-format %s", p->data_format == TCONV_NCX ? "NCX" : "NXC");
+        put(&text, " --filter-format %s", p->filter_format == TCONV_OIX ? "OIX" : "XIO");
+    }
+    return text.length;
+}
