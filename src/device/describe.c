@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the properties of a device. Whatever a device does not answer stays at the value that
+ * assumes least. */
+#include "tconv_cl/device.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void read_text(cl_device_id device, cl_device_info what, char *text, size_t size)
+{
+    size_t needed = 0;
+    text[0] = '\0';
+    if (clGetDeviceInfo(device, what, 0, NULL, &needed) != CL_SUCCESS || needed == 0) return;
+    char *whole = malloc(needed + 1);
+    if (whole != NULL && clGetDeviceInfo(device, what, needed, whole, NULL) == CL_SUCCESS) {
+        whole[needed] = '\0';
+        snprintf(text, size, "%s", whole + strspn(whole, " "));
+    }
+    free(whole);
+}
+
+static bool has_extension(cl_device_id device, const char *name)
+{
+    size_t needed = 0;
+    if (clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, 0, NULL, &needed) != CL_SUCCESS ||
+        needed == 0)
+        return false;
+    char *all = malloc(needed + 1);
+    bool found = false;
+    if (all != NULL &&
+        clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, needed, all, NULL) == CL_SUCCESS) {
+        all[needed] = '\0';
+        const size_t length = strlen(name);
+        for (const char *at = strstr(all, name); at != NULL && !found; at = strstr(at + 1, name))
+            found = (at == all || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
+    }
+    free(all);
+    return found;
+}
+
+static uint64_t read_number(cl_device_id device, cl_device_info what, size_t size)
+{
+    union {
+        cl_uint narrow;
+        cl_ulong wide;
+        size_t machine;
+    } value = {.wide = 0};
+    if (clGetDeviceInfo(device, what, size, &value, NULL) != CL_SUCCESS) return 0;
+    return size == sizeof value.narrow ? value.narrow : value.wide;
+}
+
+static tconv_device_kind kind_of(cl_device_type type)
+{
+    if ((type & CL_DEVICE_TYPE_GPU) != 0) return TCONV_DEVICE_GPU;
+    if ((type & CL_DEVICE_TYPE_ACCELERATOR) != 0) return TCONV_DEVICE_ACCELERATOR;
+    if ((type & CL_DEVICE_TYPE_CPU) != 0) return TCONV_DEVICE_CPU;
+    return TCONV_DEVICE_OTHER;
+}
+
+tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info, tconv_error *error)
+{
+    if (device == NULL || info == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL ? "device" : "info");
+    if (info->struct_size != sizeof *info)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of info is wrong: set it to sizeof(tconv_device_info)");
+    cl_device_type type = 0;
+    const cl_int code = clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetDeviceInfo", "reading the type of a device");
+
+    tconv_device_info d = {.struct_size = sizeof d, .kind = kind_of(type)};
+    read_text(device, CL_DEVICE_NAME, d.name, sizeof d.name);
+    read_text(device, CL_DEVICE_VENDOR, d.vendor, sizeof d.vendor);
+    read_text(device, CL_DRIVER_VERSION, d.driver, sizeof d.driver);
+    read_text(device, CL_DEVICE_VERSION, d.version, sizeof d.version);
+    cl_platform_id platform = NULL;
+    if (clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) == CL_SUCCESS)
+        clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof d.platform, d.platform, NULL);
+    d.platform[sizeof d.platform - 1] = '\0';
+
+    d.compute_units = (uint32_t)read_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
+    d.vector_width =
+        (uint32_t)read_number(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof(cl_uint));
+    d.work_group_limit = read_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    d.local_memory = read_number(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
+    d.global_memory = read_number(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
+    d.allocation_limit = read_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong));
+    size_t limits[16] = {0}; /* a device has three dimensions at least, and may have more */
+    if (clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof limits, limits, NULL) ==
+        CL_SUCCESS)
+        for (int i = 0; i < 3; i++) d.work_item_limit[i] = limits[i];
+    cl_device_local_mem_type local = CL_GLOBAL;
+    clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_TYPE, sizeof local, &local, NULL);
+    d.dedicated_local = local == CL_LOCAL;
+    cl_device_fp_config single = 0, twice = 0;
+    clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof single, &single, NULL);
+    d.fma = (single & CL_FP_FMA) != 0;
+    clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof twice, &twice, NULL);
+    d.double_arithmetic = twice != 0;
+    d.half_arithmetic = has_extension(device, "cl_khr_fp16");
+    d.subgroups = has_extension(device, "cl_khr_subgroups");
+    d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
+
+    /* A device that does not answer still runs one work-item at a time. */
+    if (d.compute_units == 0) d.compute_units = 1;
+    if (d.vector_width == 0) d.vector_width = 1;
+    if (d.work_group_limit == 0) d.work_group_limit = 1;
+    for (int i = 0; i < 3; i++)
+        if (d.work_item_limit[i] == 0) d.work_item_limit[i] = 1;
+    *info = d;
+    return TCONV_OK;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device in a context, and the programs that were built for it. */
+#ifndef TCONV_DEVICE_DEVICE_H
+#define TCONV_DEVICE_DEVICE_H
+
+#include "tconv_cl/device.h"
+
+/* One more owner. */
+void tconv_device_retain(tconv_device *device);
+
+cl_context tconv_device_context(const tconv_device *device);
+cl_device_id tconv_device_id_of(const tconv_device *device);
+
+/* The program made of the files `names` (at most `count`, NULL ends) in their order, built with
+ * `options`. Built at most once for each text of options: later calls share it. The caller releases
+ * it. Any thread. */
+tconv_status tconv_device_program(tconv_device *device, const char *const *names, int count,
+                                  const char *options, cl_program *program, tconv_error *error);
+
+#endif
