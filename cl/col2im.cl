@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiled col2im family: a tile of columns in local memory, then a gather overlap-add. No column
+ * buffer outside local memory, no atomics, no scatter. Along y and z it gathers, so that columns
+ * are only those of the innermost axis (x).
+ *
+ * A work-group owns MC output channels at COL2IM_PLACES neighbouring places u along x of one output
+ * row (outputs o = u*s + t for every residue t), for one part of the residues:
+ *
+ *   1. column[k][c][i] = sum over kz, ky, ci of data[ci, iz, iy, i] * filter[ci, c, kz, ky, k]
+ *      for the taps k of the part, the MC channels c, and the inputs i that the tile's outputs
+ *      take: a matrix product, MW columns (pairs k, c) by NX*VW inputs at a time in registers.
+ *      Inputs outside the data have columns of zeros and are not computed.
+ *   2. output[c, o] = bias + sum over the taps k that reach o of column[k][c][(o + pad - k*d) / s].
+ *
+ *     column[0]  . . . . . . . . . .     output row   o0 o1 o2 o3 ...
+ *     column[1]  . . . . . . . . . .       each takes one number from each column of its residue,
+ *     column[2]  . . . . . . . . . .       shifted by the tap: a sum, never a shared write
+ *
+ * Packed filter: [group][block of MC channels][kz][ky][strip][ci][MW]; a strip is MW columns of a
+ * part. col2im_table.h has the table.
+ *
+ *   macro     meaning                                   legal values
+ *   VW        lanes of a vector                         1, 2, 4, 8, 16
+ *   NX        vectors of a work-item along x            1 to 4; VW*NX at most the data's extent
+ *   MW        columns of a strip                        1 to 16
+ *   MC        output channels of a work-group           1 to 64
+ *   WG        work-items of a work-group                powers of two; 1: no barrier is compiled in
+ *   COLUMNS   columns in local memory, whole strips     multiples of MW
+ *   ROW       elements of a column in local memory      at least TILE + COL2IM_INPUTS + TILE
+ *
+ * Local memory: COLUMNS * ROW elements. Registers: MW*NX vectors of sums. */
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MC) || !defined(WG) ||                \
+    !defined(COLUMNS) || !defined(ROW)
+#error "VW, NX, MW, MC, WG, COLUMNS and ROW must be set"
+#endif
+#if COLUMNS % MW != 0
+#error "COLUMNS must be a multiple of MW"
+#endif
+#define TILE (NX * VW)
+
+#if WG > 1
+#define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#else
+#define GROUP_BARRIER
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
+tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
+             __global const elem_t *restrict filter, const ulong filter_offset,
+             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+             __global const long *restrict table)
+{
+    /* A column's element of input i lies at TILE + i - low: vectors that are moved left to stay
+     * inside the data find room. */
+    __local acc_t column[COLUMNS * ROW];
+    const int item = (int)get_local_id(0);
+    const int tile = (int)get_group_id(0) % (int)table[ROWS_TILES];
+    __global const long *part = table + table[COL2IM_PARTS_AT] +
+                                (int)get_group_id(0) / (int)table[ROWS_TILES] * PART_LONGS;
+    const int row = (int)get_group_id(1);
+    const int batches = (int)table[ROWS_BATCHES];
+    const int n = (int)get_group_id(2) % batches, all_blocks = (int)get_group_id(2) / batches;
+    const int g = all_blocks / (int)table[ROWS_BLOCKS],
+              block = all_blocks % (int)table[ROWS_BLOCKS];
+    const int in_channels = (int)table[ROWS_IN_CHANNELS],
+              out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int z = row / (int)table[ROWS_OUTPUT_Y], y = row % (int)table[ROWS_OUTPUT_Y];
+    __global const long *reach_z = table + table[ROWS_REACH_Z_AT] + z * REACH_LONGS;
+    __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
+    const int taps_z = (int)reach_z[REACH_TAPS], taps_y = (int)reach_y[REACH_TAPS];
+    const int strips = (int)part[PART_STRIPS];
+
+    const int places = (int)table[COL2IM_PLACES], inputs = (int)table[COL2IM_INPUTS];
+    const int input_x = (int)table[ROWS_INPUT_X], output_x = (int)table[ROWS_OUTPUT_X];
+    const int first_place = tile * places;
+    const int low = first_place + (int)table[ROWS_FIRST_INPUT];
+    const int from = max(low, 0), to = min(low + inputs, input_x); /* the inputs that exist */
+    const int vectors = from < to ? (to - from + TILE - 1) / TILE : 0;
+
+    /* Zeros where no input is, up to where the overlap-add may read. */
+    const int zeros_left = vectors > 0 ? TILE + from - low : ROW;
+    for (int c = item; c < COLUMNS; c += WG) {
+        for (int i = 0; i < zeros_left; i++) column[c * ROW + i] = 0;
+        for (int i = zeros_left == ROW ? ROW : TILE + to - low; i < ROW; i++)
+            column[c * ROW + i] = 0;
+    }
+    GROUP_BARRIER;
+
+    /* 1. The columns. */
+    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], y_step = table[ROWS_DATA_Y_STEP],
+               z_step = table[ROWS_DATA_Z_STEP];
+    __global const elem_t *own_data = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+                                      (long)g * in_channels * channel_step +
+                                      reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
+    const long row_weights = table[COL2IM_STRIPS] * in_channels * MW; /* of one (kz, ky) */
+    __global const elem_t *own_weights = filter + filter_offset +
+                                         (long)all_blocks * table[ROWS_KERNEL_Z] *
+                                             table[ROWS_KERNEL_Y] * row_weights +
+                                         part[PART_STRIP] * in_channels * MW;
+    for (int job = item; job < strips * vectors; job += WG) {
+        const int strip = job / vectors;
+        const int start = from + job % vectors * TILE; /* the first input that is this job's own */
+        const int at =
+            min(start, input_x - TILE); /* the first that it computes: no vector leaves the data */
+        vec_t sum[MW][NX];
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int v = 0; v < NX; v++) sum[m][v] = (vec_t)(0);
+        for (int jz = 0; jz < taps_z; jz++)
+            for (int jy = 0; jy < taps_y; jy++) {
+                const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+                const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
+                __global const elem_t *w = own_weights +
+                                           (kz * table[ROWS_KERNEL_Y] + ky) * row_weights +
+                                           (long)strip * in_channels * MW;
+                __global const elem_t *x = own_data + at - jz * table[ROWS_INPUT_STEP_Z] * z_step -
+                                           jy * table[ROWS_INPUT_STEP_Y] * y_step;
+                for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += MW) {
+                    vec_t in[NX];
+#pragma unroll
+                    for (int v = 0; v < NX; v++) in[v] = LOAD(x + v * VW);
+#pragma unroll
+                    for (int m = 0; m < MW; m++)
+#pragma unroll
+                        for (int v = 0; v < NX; v++)
+                            sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)(w[m]), sum[m][v]);
+                }
+            }
+#pragma unroll
+        for (int m = 0; m < MW; m++) {
+            __local acc_t *to_column = column + (strip * MW + m) * ROW + TILE + at - low;
+#if WG > 1 /* what lies before `start` is another work-item's */
+#pragma unroll
+            for (int v = 0; v < NX; v++) {
+                acc_t lane[VW];
+                STORE(sum[m][v], lane);
+                for (int i = 0; i < VW; i++)
+                    if (at + v * VW + i >= start) to_column[v * VW + i] = lane[i];
+            }
+#else
+#pragma unroll
+            for (int v = 0; v < NX; v++) STORE(sum[m][v], to_column + v * VW);
+#endif
+        }
+    }
+    GROUP_BARRIER;
+
+    /* 2. The overlap-add. */
+    const int stride = (int)table[ROWS_STRIDE_X], input_step = (int)table[ROWS_INPUT_STEP_X];
+    const int channels = min(MC, out_channels - block * MC), classes = (int)part[PART_CLASSES];
+    const int row_vectors = (places + VW - 1) / VW;
+    __global elem_t *own_output = output + output_offset + n * table[ROWS_OUTPUT_BATCH_STEP] +
+                                  ((long)g * out_channels + block * MC) *
+                                      table[ROWS_OUTPUT_CHANNEL_STEP] +
+                                  z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
+    for (int c = 0; c < classes; c++) {
+        __global const long *class = table + table[ROWS_CLASSES_AT] +
+                                     (part[PART_CLASS] + c) * CLASS_LONGS;
+        const int taps = (int)class[CLASS_TAPS], residue = (int)class[CLASS_RESIDUE];
+        const int first_column = (int)(class[CLASS_START] - part[PART_CLASS_TAPS]) * MC;
+        for (int job = item; job < channels * row_vectors; job += WG) {
+            const int m = job / row_vectors, u = job % row_vectors * VW;
+            vec_t sum = (vec_t)(BIAS_OF((long)g * out_channels + block * MC + m));
+            __local const acc_t *one = column + (first_column + m) * ROW + TILE +
+                                       (int)class[CLASS_DISTANCE] + u;
+            for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * ROW - input_step));
+            __global elem_t *to_row = own_output + m * table[ROWS_OUTPUT_CHANNEL_STEP];
+            const int o = (first_place + u) * stride + residue;
+            if (stride == 1 && u + VW <= places && o + VW <= output_x) {
+                STORE(sum, to_row + o);
+            } else {
+                acc_t lane[VW];
+                STORE(sum, lane);
+                for (int i = 0; i < VW; i++)
+                    if (u + i < places && o + i * stride < output_x)
+                        to_row[o + i * stride] = lane[i];
+            }
+        }
+    }
+}
+
+/* One work-item packs the MW weights of one (group, block, kz, ky, strip, ci). */
+__kernel void tconv_col2im_pack(__global const elem_t *restrict weights, const ulong weights_offset,
+                                __global elem_t *restrict filter, const ulong filter_offset,
+                                __global const long *restrict table)
+{
+    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS],
+               strips = table[COL2IM_STRIPS];
+    if (ci >= in_channels) return;
+    const long strip = (long)get_global_id(1) % strips, kzy = (long)get_global_id(1) / strips;
+    const long kernel_y = table[ROWS_KERNEL_Y];
+    const long all_blocks = (long)get_global_id(2), g = all_blocks / table[ROWS_BLOCKS],
+               block = all_blocks % table[ROWS_BLOCKS];
+    __global const elem_t *from = weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
+                                  ci * table[ROWS_SOURCE_IN_STEP] +
+                                  kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
+                                  kzy % kernel_y * table[ROWS_SOURCE_Y_STEP];
+    __global elem_t *to =
+        filter + filter_offset +
+        (((all_blocks * table[ROWS_KERNEL_Z] * kernel_y + kzy) * strips + strip) * in_channels +
+         ci) *
+            MW;
+    for (int m = 0; m < MW; m++) {
+        const long pair = table[table[COL2IM_COLUMNS_AT] + strip * MW + m];
+        const long co = block * MC + pair % MC;
+        const bool real = pair >= 0 && co < table[ROWS_OUT_CHANNELS];
+        to[m] = real
+                    ? from[co * table[ROWS_SOURCE_OUT_STEP] + pair / MC * table[ROWS_SOURCE_X_STEP]]
+                    : (elem_t)0;
+    }
+}

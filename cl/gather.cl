@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gather family: output-stationary, exact in work. A work-item owns MW output channels at NX*VW
+ * neighbouring places along the innermost axis (x), with the sums in registers, and gathers every
+ * tap that reaches them.
+ *
+ * Along x, outputs are split by their residue: output o = u*SX + t has residue t and place u. The
+ * taps of one residue read their inputs at fixed distances from u, so lanes run along u, nothing is
+ * divided inside the loops and no zero is ever inserted.
+ *
+ *     work-group   WGX x WGY work-items: neighbouring tiles of a row, neighbouring rows
+ *     work-item    a tile of NX*VW places u, all SX residues t, MW output channels; one row (z, y)
+ *     vector       VW places of one residue of one channel
+ *
+ *   MERGED = 1   the SX residues are summed at the same time and interleaved in registers: one
+ *                input vector serves them all. KX, SX, DX and RX are compile-time numbers. For
+ *                small strides.
+ *   MERGED = 0   one residue after the other, stored with stride; what belongs to a residue is
+ *                read from the table. For all other strides and for many taps.
+ *
+ * Along y and z the table lists for each output row which taps reach it from which input rows,
+ * already clipped to the data. Only along x can a tile stick out of the data. Such a tile does not
+ * read the data but a copy of its inputs in the workspace, the stage, where zeros surround them;
+ * all others read the data. A zero times an infinite or NaN weight would be wrong: packing notes in
+ * a flag whether a block of channels has such weights, and then its staged tiles are computed by
+ * careful_output, tap by tap.
+ *
+ * Packed filter: a word of flags for each [group][block of MW channels], padded; then
+ * [group][block][kz][ky] and within it the taps along x sorted by class: [class][ci][tap of the
+ * class][MW]. Channels past the last one are zero. With MERGED there is a single class.
+ * gather_table.h has the table.
+ *
+ *   macro      meaning                                                     legal values
+ *   VW         lanes of a vector                                           1, 2, 4, 8, 16
+ *   NX         vectors of a work-item along x                              1 to 4
+ *   MW         output channels of a work-item                              1 to 16
+ *   WGX, WGY   work-items of a work-group                                  powers of two
+ *   MERGED     see above                                                   0, 1
+ *   SX         MERGED: stride along x, the number of residues              1 to 4
+ *   KX, DX     MERGED: taps and dilation along x                           at least 1
+ *   RX         MERGED: pad_begin along x modulo SX                         0 to SX-1
+ *   LOW        MERGED: the least of all taps' distances before shifting    any
+ *
+ * Registers: MW * SX * NX vectors of sums with MERGED, else MW * NX. */
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(WGX) || !defined(WGY) ||              \
+    !defined(MERGED)
+#error "VW, NX, MW, WGX, WGY and MERGED must be set"
+#endif
+#define TILE (NX * VW)
+
+#if MERGED
+#if !defined(SX) || !defined(KX) || !defined(DX) || !defined(RX) || !defined(LOW)
+#error "SX, KX, DX, RX and LOW must be set with MERGED"
+#endif
+#define RESIDUES SX
+/* The residue of the outputs that tap k reaches, and the distance from the tile's first input to
+ * the one that it reads for the tile's first place. From o + pad = i*SX + k*DX, o = u*SX + t, pad =
+ * P*SX + RX: i = u + P + (t + RX - k*DX) / SX. */
+#define RESIDUE(k) (((k)*DX % SX - RX + SX) % SX)
+#define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / SX - (LOW))
+#else
+#define RESIDUES 1
+#endif
+
+/* One output element, tap by tap, from the data itself. `reach_z` and `reach_y` are its row's, `o`
+ * its place in the row, `weights` and `m` its block and channel. */
+static acc_t careful_output(__global const elem_t *data, __global const elem_t *weights,
+                            __global const long *table, __global const long *reach_z,
+                            __global const long *reach_y, const long o, const int m)
+{
+    const long in_channels = table[ROWS_IN_CHANNELS];
+    acc_t sum = 0;
+    for (long jz = 0; jz < reach_z[REACH_TAPS]; jz++)
+        for (long jy = 0; jy < reach_y[REACH_TAPS]; jy++) {
+            __global const elem_t *x =
+                data +
+                (reach_z[REACH_INPUT] - jz * table[ROWS_INPUT_STEP_Z]) * table[ROWS_DATA_Z_STEP] +
+                (reach_y[REACH_INPUT] - jy * table[ROWS_INPUT_STEP_Y]) * table[ROWS_DATA_Y_STEP];
+            const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+            const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
+            __global const elem_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) *
+                                                     table[ROWS_KERNEL_X] * in_channels * MW;
+            for (long k = 0; k < table[ROWS_KERNEL_X]; k++) {
+                const long distance = o + table[ROWS_PAD_X] - k * table[ROWS_DILATION_X];
+                const long i = distance / table[ROWS_STRIDE_X];
+                if (distance < 0 || i * table[ROWS_STRIDE_X] != distance ||
+                    i >= table[ROWS_INPUT_X])
+                    continue;
+                __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
+                for (long ci = 0; ci < in_channels; ci++)
+                    sum = MULTIPLY_ADD((acc_t)x[ci * table[ROWS_DATA_CHANNEL_STEP] + i],
+                                       (acc_t)w[(tap[TAP_START] * in_channels +
+                                                 ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
+                                                    MW +
+                                                m],
+                                       sum);
+            }
+        }
+    return sum;
+}
+
+/* Stores a tile of one channel: residue t of place i goes to element first + t + i*step of the row,
+ * where that is inside. */
+static void store_row(__global elem_t *row, vec_t sums[RESIDUES][NX], const int first,
+                      const int step, const int output_x)
+{
+    __global elem_t *y = row + first;
+#if RESIDUES == 1
+    if (step == 1 && first + TILE <= output_x) {
+#pragma unroll
+        for (int v = 0; v < NX; v++) STORE(sums[0][v], y + v * VW);
+        return;
+    }
+#elif RESIDUES == 2 && VW > 1
+    if (first + 2 * TILE <= output_x) {
+#pragma unroll
+        for (int v = 0; v < NX; v++) store_pairs(sums[0][v], sums[1][v], y + 2 * v * VW);
+        return;
+    }
+#elif RESIDUES == 4 && VW > 1
+    if (first + 4 * TILE <= output_x) {
+#pragma unroll
+        for (int v = 0; v < NX; v++)
+            store_quads(sums[0][v], sums[1][v], sums[2][v], sums[3][v], y + 4 * v * VW);
+        return;
+    }
+#endif
+#pragma unroll
+    for (int t = 0; t < RESIDUES; t++)
+#pragma unroll
+        for (int v = 0; v < NX; v++) {
+            acc_t lane[VW];
+            STORE(sums[t][v], lane);
+            for (int i = 0; i < VW; i++) {
+                const int place = t + (v * VW + i) * step;
+                if (first + place < output_x) y[place] = lane[i];
+            }
+        }
+}
+
+__kernel __attribute__((reqd_work_group_size(WGX, WGY, 1))) void
+tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
+             __global const elem_t *restrict stage, const ulong stage_offset,
+             __global const elem_t *restrict filter, const ulong filter_offset,
+             __global const uint *restrict flags, const ulong flags_offset,
+             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+             __global const long *restrict table)
+{
+    const int tile = (int)get_global_id(0), row = (int)get_global_id(1);
+    if (tile >= table[ROWS_TILES] || row >= table[ROWS_OUTPUT_ROWS]) return;
+
+    /* Which batch item, group, block of channels and row. */
+    const int batches = (int)table[ROWS_BATCHES];
+    const int n = (int)get_global_id(2) % batches, all_blocks = (int)get_global_id(2) / batches;
+    const int g = all_blocks / (int)table[ROWS_BLOCKS],
+              block = all_blocks % (int)table[ROWS_BLOCKS];
+    const int in_channels = (int)table[ROWS_IN_CHANNELS],
+              out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int output_x = (int)table[ROWS_OUTPUT_X];
+    const int z = row / (int)table[ROWS_OUTPUT_Y], y = row % (int)table[ROWS_OUTPUT_Y];
+    __global const long *reach_z = table + table[ROWS_REACH_Z_AT] + z * REACH_LONGS;
+    __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
+    const int taps_z = (int)reach_z[REACH_TAPS], taps_y = (int)reach_y[REACH_TAPS];
+    const long row_weights = table[ROWS_KERNEL_X] * in_channels * MW; /* of one (kz, ky) */
+    __global const elem_t *weights = filter + filter_offset + table[GATHER_HEADER] +
+                                     all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] *
+                                         row_weights;
+    __global elem_t *to = output + output_offset + n * table[ROWS_OUTPUT_BATCH_STEP] +
+                          ((long)g * out_channels + block * MW) * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                          z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
+    const int channels = min(MW, out_channels - block * MW);
+
+    /* Where the tile's inputs lie: in the data, or in the stage. */
+    const bool sees_data = tile >= table[GATHER_TILE_FIRST] && tile < table[GATHER_TILE_LAST];
+    const bool staged = tile < table[GATHER_DIRECT_FIRST] || tile >= table[GATHER_DIRECT_LAST];
+    const long channel = (long)n * table[ROWS_GROUPS] * in_channels + (long)g * in_channels;
+    __global const elem_t *own_data = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    __global const elem_t *from;
+    long channel_step, z_step, y_step;
+    if (staged) {
+        const long slot = tile < table[GATHER_DIRECT_FIRST]
+                              ? tile - table[GATHER_TILE_FIRST]
+                              : tile - table[GATHER_DIRECT_LAST] + table[GATHER_DIRECT_FIRST] -
+                                    table[GATHER_TILE_FIRST];
+        y_step = table[GATHER_STAGED] * table[GATHER_STAGE_ROW];
+        z_step = table[ROWS_INPUT_Y] * y_step;
+        channel_step = table[ROWS_INPUT_ROWS] * y_step;
+        from = stage + stage_offset + channel * channel_step + slot * table[GATHER_STAGE_ROW];
+    } else {
+        y_step = table[ROWS_DATA_Y_STEP];
+        z_step = table[ROWS_DATA_Z_STEP];
+        channel_step = table[ROWS_DATA_CHANNEL_STEP];
+        from = own_data + (long)tile * TILE + table[ROWS_FIRST_INPUT];
+    }
+    from += reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
+
+    if (sees_data && staged && flags[flags_offset + (ulong)all_blocks] != 0) {
+        const int step = (int)table[ROWS_STRIDE_X];
+        const int last = min((tile + 1) * TILE * step, output_x);
+        for (int m = 0; m < channels; m++)
+            for (int o = tile * TILE * step; o < last; o++)
+                to[m * table[ROWS_OUTPUT_CHANNEL_STEP] + o] =
+                    careful_output(own_data, weights, table, reach_z, reach_y, o, m) +
+                    BIAS_OF((long)g * out_channels + block * MW + m);
+        return;
+    }
+
+#if MERGED
+    {
+        const int first = tile * TILE * SX, step = SX;
+#else
+    for (int c = 0; c < table[ROWS_STRIDE_X]; c++) {
+        __global const long *class = table + table[ROWS_CLASSES_AT] + c * CLASS_LONGS;
+        const int step = (int)table[ROWS_STRIDE_X];
+        const int first = tile * TILE * step + (int)class[CLASS_RESIDUE];
+        const int taps = (int)class[CLASS_TAPS];
+#endif
+        vec_t sum[MW][RESIDUES][NX];
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int t = 0; t < RESIDUES; t++)
+#pragma unroll
+                for (int v = 0; v < NX; v++) sum[m][t][v] = (vec_t)(0);
+
+        if (sees_data)
+            for (int jz = 0; jz < taps_z; jz++)
+                for (int jy = 0; jy < taps_y; jy++) {
+                    const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+                    const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
+                    __global const elem_t *w = weights +
+                                               (kz * table[ROWS_KERNEL_Y] + ky) * row_weights;
+                    __global const elem_t *x = from - jz * table[ROWS_INPUT_STEP_Z] * z_step -
+                                               jy * table[ROWS_INPUT_STEP_Y] * y_step;
+#if MERGED
+                    for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += KX * MW) {
+#pragma unroll
+                        for (int k = 0; k < KX; k++) {
+                            vec_t in[NX];
+#pragma unroll
+                            for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
+#pragma unroll
+                            for (int m = 0; m < MW; m++)
+#pragma unroll
+                                for (int v = 0; v < NX; v++)
+                                    sum[m][RESIDUE(k)][v] = MULTIPLY_ADD(
+                                        in[v], (vec_t)(w[k * MW + m]), sum[m][RESIDUE(k)][v]);
+                        }
+                    }
+#else
+                    const int input_step = (int)table[ROWS_INPUT_STEP_X];
+                    x += class[CLASS_DISTANCE];
+                    w += class[CLASS_START] * in_channels * MW;
+                    for (int ci = 0; ci < in_channels; ci++, x += channel_step)
+                        for (int j = 0; j < taps; j++, w += MW) {
+                            vec_t in[NX];
+#pragma unroll
+                            for (int v = 0; v < NX; v++) in[v] = LOAD(x - j * input_step + v * VW);
+#pragma unroll
+                            for (int m = 0; m < MW; m++)
+#pragma unroll
+                                for (int v = 0; v < NX; v++)
+                                    sum[m][0][v] = MULTIPLY_ADD(in[v], (vec_t)(w[m]), sum[m][0][v]);
+                        }
+#endif
+                }
+
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+            if (m < channels) {
+                const acc_t b = BIAS_OF((long)g * out_channels + block * MW + m);
+                vec_t result[RESIDUES][NX];
+#pragma unroll
+                for (int t = 0; t < RESIDUES; t++)
+#pragma unroll
+                    for (int v = 0; v < NX; v++) result[t][v] = sum[m][t][v] + (vec_t)(b);
+                store_row(to + m * table[ROWS_OUTPUT_CHANNEL_STEP], result, first, step, output_x);
+            }
+    }
+}
+
+/* One work-item copies the inputs of one staged tile of one input row. */
+__kernel void tconv_gather_stage(__global const elem_t *restrict data, const ulong data_offset,
+                                 __global elem_t *restrict stage, const ulong stage_offset,
+                                 __global const long *restrict table)
+{
+    const long slot = (long)get_global_id(0), row = (long)get_global_id(1);
+    if (slot >= table[GATHER_STAGED] || row >= table[ROWS_INPUT_ROWS]) return;
+    const long all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
+    const long n = (long)get_global_id(2) / all_channels, c = (long)get_global_id(2) % all_channels;
+    const long z = row / table[ROWS_INPUT_Y], y = row % table[ROWS_INPUT_Y];
+    const long left = table[GATHER_DIRECT_FIRST] - table[GATHER_TILE_FIRST];
+    const long tile = slot < left ? table[GATHER_TILE_FIRST] + slot
+                                  : table[GATHER_DIRECT_LAST] + slot - left;
+
+    const int length = (int)table[GATHER_STAGE_ROW];
+    const long begin = tile * TILE +
+                       table[ROWS_FIRST_INPUT]; /* the input at the stage's element 0 */
+    const int from = (int)clamp(-begin, 0L, (long)length),
+              to = (int)clamp(table[ROWS_INPUT_X] - begin, 0L, (long)length);
+    __global const elem_t *x = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+                               c * table[ROWS_DATA_CHANNEL_STEP] + z * table[ROWS_DATA_Z_STEP] +
+                               y * table[ROWS_DATA_Y_STEP] + begin;
+    __global elem_t *s =
+        stage + stage_offset +
+        (((n * all_channels + c) * table[ROWS_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) *
+            length;
+    for (int i = 0; i < from; i++) s[i] = 0;
+    for (int i = from; i < to; i++) s[i] = x[i];
+    for (int i = to; i < length; i++) s[i] = 0;
+}
+
+/* Before packing: no block is known to have weights that are not finite. One work-item a word. */
+__kernel void tconv_gather_clear(__global uint *restrict flags, const ulong flags_offset,
+                                 __global const long *restrict table)
+{
+    if (get_global_id(0) < (ulong)(table[ROWS_GROUPS] * table[ROWS_BLOCKS]))
+        flags[flags_offset + get_global_id(0)] = 0;
+}
+
+/* One work-item packs the MW weights of one (group, block, kz, ky, tap along x, ci). */
+__kernel void tconv_gather_pack(__global const elem_t *restrict weights, const ulong weights_offset,
+                                __global elem_t *restrict filter, const ulong filter_offset,
+                                __global uint *restrict flags, const ulong flags_offset,
+                                __global const long *restrict table)
+{
+    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
+    if (ci >= in_channels) return;
+    const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y];
+    const long k = (long)get_global_id(1) % kernel_x, kzy = (long)get_global_id(1) / kernel_x;
+    const long all_blocks = (long)get_global_id(2), g = all_blocks / table[ROWS_BLOCKS],
+               block = all_blocks % table[ROWS_BLOCKS];
+    __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
+    __global const elem_t *from =
+        weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
+        ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
+        kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] + kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] +
+        k * table[ROWS_SOURCE_X_STEP];
+    __global elem_t *to =
+        filter + filter_offset + table[GATHER_HEADER] +
+        (((all_blocks * table[ROWS_KERNEL_Z] * kernel_y + kzy) * kernel_x + tap[TAP_START]) *
+             in_channels +
+         ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
+            MW;
+    bool finite = true;
+    for (int m = 0; m < MW; m++) {
+        const bool real = block * MW + m < table[ROWS_OUT_CHANNELS];
+        const elem_t w = real ? from[m * table[ROWS_SOURCE_OUT_STEP]] : (elem_t)0;
+        finite = finite && IS_FINITE((acc_t)w);
+        to[m] = w;
+    }
+    if (!finite) atomic_or(&flags[flags_offset + (ulong)all_blocks], 1u);
+}

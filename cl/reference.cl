@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference family: one work-item computes one output element, for any rank, format and
+ * attribute. Slow and plain.
+ *
+ *   output[n, g, co, o] = bias[g, co] + sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]
+ * where o + pad = i*s + k*d
+ *
+ * The packed filter is the filter tensor, dense, in the order [group][in][out][taps].
+ * reference_table.h has the table.
+ *
+ *   macro   meaning                     legal values
+ *   AXES    spatial axes of the layer   1 to 6
+ */
+#ifndef AXES
+#error "AXES must be set"
+#endif
+
+__kernel void tconv_reference(__global const elem_t *restrict data, const ulong data_offset,
+                              __global const elem_t *restrict filter, const ulong filter_offset,
+                              BIAS_PARAMETER __global elem_t *restrict output,
+                              const ulong output_offset, __global const long *restrict table)
+{
+    const long index = (long)get_global_id(0);
+    if (index >= table[REF_OUTPUTS]) return;
+    const long in_channels = table[REF_IN_CHANNELS], out_channels = table[REF_OUT_CHANNELS];
+
+    /* Which output element: batch, group, channel, then the axes, innermost last. */
+    long rest = index;
+    long position[AXES];
+    for (int a = AXES - 1; a >= 0; a--) {
+        const long extent = table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT];
+        position[a] = rest % extent;
+        rest /= extent;
+    }
+    const long co = rest % out_channels;
+    const long g = rest / out_channels % table[REF_GROUPS];
+    const long n = rest / out_channels / table[REF_GROUPS];
+
+    /* Along each axis: the first tap that reaches the position from inside the data, its input, and
+     * how many taps do. */
+    long tap[AXES], input[AXES], taps[AXES], turn[AXES];
+    long terms = 1;
+    for (int a = 0; a < AXES; a++) {
+        __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
+        const long place = position[a] + axis[AXIS_PAD];
+        tap[a] = 0;
+        input[a] = 0;
+        taps[a] = 0;
+        turn[a] = 0;
+        for (long k = 0; k < axis[AXIS_KERNEL] && taps[a] == 0; k++) {
+            const long distance = place - k * axis[AXIS_DILATION];
+            if (distance < 0) break;
+            if (distance % axis[AXIS_STRIDE] != 0 ||
+                distance / axis[AXIS_STRIDE] >= axis[AXIS_INPUT])
+                continue;
+            tap[a] = k;
+            input[a] = distance / axis[AXIS_STRIDE];
+            taps[a] = min((axis[AXIS_KERNEL] - 1 - k) / axis[AXIS_TAP_STEP],
+                          input[a] / axis[AXIS_INPUT_STEP]) +
+                      1;
+        }
+        terms *= taps[a];
+    }
+
+    acc_t sum = 0;
+    for (long term = 0; term < terms; term++) {
+        __global const elem_t *x = data + data_offset + n * table[REF_DATA_BATCH_STEP] +
+                                   g * in_channels * table[REF_DATA_CHANNEL_STEP];
+        __global const elem_t *w = filter + filter_offset +
+                                   (g * in_channels * out_channels + co) * table[REF_KERNEL_POINTS];
+        for (int a = 0; a < AXES; a++) {
+            __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
+            x += (input[a] - turn[a] * axis[AXIS_INPUT_STEP]) * axis[AXIS_DATA_STEP];
+            w += (tap[a] + turn[a] * axis[AXIS_TAP_STEP]) * axis[AXIS_FILTER_STEP];
+        }
+        for (long ci = 0; ci < in_channels; ci++)
+            sum = MULTIPLY_ADD((acc_t)x[ci * table[REF_DATA_CHANNEL_STEP]],
+                               (acc_t)w[ci * out_channels * table[REF_KERNEL_POINTS]], sum);
+        for (int a = AXES - 1; a >= 0;
+             a--) { /* the next combination of taps, innermost axis first */
+            if (++turn[a] < taps[a]) break;
+            turn[a] = 0;
+        }
+    }
+
+    __global elem_t *y = output + output_offset + n * table[REF_OUTPUT_BATCH_STEP] +
+                         (g * out_channels + co) * table[REF_OUTPUT_CHANNEL_STEP];
+    for (int a = 0; a < AXES; a++)
+        y += position[a] * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP];
+    *y = sum + BIAS_OF(g * out_channels + co);
+}
+
+/* One work-item copies one filter element from where its format has it. */
+__kernel void tconv_reference_pack(__global const elem_t *restrict weights,
+                                   const ulong weights_offset, __global elem_t *restrict filter,
+                                   const ulong filter_offset, __global const long *restrict table)
+{
+    const long index = (long)get_global_id(0);
+    if (index >= table[REF_WEIGHTS]) return;
+    long rest = index;
+    __global const elem_t *w = weights + weights_offset;
+    for (int a = AXES - 1; a >= 0; a--) {
+        __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
+        w += rest % axis[AXIS_KERNEL] * axis[AXIS_SOURCE_STEP];
+        rest /= axis[AXIS_KERNEL];
+    }
+    w += rest % table[REF_OUT_CHANNELS] * table[REF_SOURCE_OUT_STEP];
+    rest /= table[REF_OUT_CHANNELS];
+    w += rest % table[REF_IN_CHANNELS] * table[REF_SOURCE_IN_STEP] +
+         rest / table[REF_IN_CHANNELS] * table[REF_SOURCE_GROUP_STEP];
+    filter[filter_offset + (ulong)index] = *w;
+}

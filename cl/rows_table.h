@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the tables of all families that work along rows begin, in longs; read by the host (C) and by
+ * the kernels (OpenCL C). Vectors run along x, the innermost axis; y and z are the two outer ones.
+ * Steps are in elements. */
+
+#ifndef TCONV_ROWS_TABLE_H
+#define TCONV_ROWS_TABLE_H
+
+enum {
+    ROWS_BATCHES,
+    ROWS_GROUPS,
+    ROWS_IN_CHANNELS, /* of one group */
+    ROWS_OUT_CHANNELS,
+    ROWS_BLOCKS, /* of output channels in a group */
+    /* The innermost axis. */
+    ROWS_KERNEL_X,
+    ROWS_STRIDE_X,
+    ROWS_DILATION_X,
+    ROWS_PAD_X,
+    ROWS_INPUT_STEP_X, /* between the inputs of neighbouring taps of one residue */
+    ROWS_INPUT_X,
+    ROWS_OUTPUT_X,
+    ROWS_FIRST_INPUT, /* the leftmost input that the place u = 0 reads; negative: outside */
+    ROWS_TILES,       /* of a row */
+    /* The outer axes. */
+    ROWS_KERNEL_Z,
+    ROWS_KERNEL_Y,
+    ROWS_TAP_STEP_Z, /* between taps that reach the same output */
+    ROWS_TAP_STEP_Y,
+    ROWS_INPUT_STEP_Z, /* between the inputs of these */
+    ROWS_INPUT_STEP_Y,
+    ROWS_INPUT_Y,
+    ROWS_INPUT_ROWS, /* z and y together */
+    ROWS_OUTPUT_Y,
+    ROWS_OUTPUT_ROWS,
+    /* Tensors. */
+    ROWS_DATA_BATCH_STEP,
+    ROWS_DATA_CHANNEL_STEP,
+    ROWS_DATA_Z_STEP,
+    ROWS_DATA_Y_STEP,
+    ROWS_OUTPUT_BATCH_STEP,
+    ROWS_OUTPUT_CHANNEL_STEP,
+    ROWS_OUTPUT_Z_STEP,
+    ROWS_OUTPUT_Y_STEP,
+    ROWS_SOURCE_GROUP_STEP, /* of the filter tensor as the caller has it */
+    ROWS_SOURCE_IN_STEP,
+    ROWS_SOURCE_OUT_STEP,
+    ROWS_SOURCE_Z_STEP,
+    ROWS_SOURCE_Y_STEP,
+    ROWS_SOURCE_X_STEP,
+    /* Where in the table the lists begin. */
+    ROWS_REACH_Z_AT, /* for each output along z a reach */
+    ROWS_REACH_Y_AT, /* for each output along y a reach */
+    ROWS_CLASSES_AT, /* for each residue along x a class */
+    ROWS_LONGS       /* here a family's own numbers begin */
+};
+
+/* One output row along z or y: which taps reach it, from which inputs, clipped to the data. */
+enum { REACH_TAPS, REACH_TAP, REACH_INPUT, REACH_LONGS };
+
+/* One residue of the outputs along x. */
+enum {
+    CLASS_TAPS,
+    CLASS_START,    /* taps of all classes before this one: where the packed filter has it */
+    CLASS_RESIDUE,  /* which outputs: residue + place * stride */
+    CLASS_DISTANCE, /* from the leftmost input that a place reads to the one that the class's first
+                       tap reads */
+    CLASS_LONGS
+};
+
+#endif

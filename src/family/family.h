@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The common shape of all kernel families. A family is pure host arithmetic: it looks at a layer
+ * and at a device's properties and writes a recipe, which is plain data: what to compile, what to
+ * pass, how many work-items. The plan room carries recipes out. */
+#ifndef TCONV_FAMILY_FAMILY_H
+#define TCONV_FAMILY_FAMILY_H
+
+#include "geometry/layer.h"
+#include "tconv_cl/device_info.h"
+
+enum { TCONV_MAX_ARGS = 8, TCONV_MAX_LAUNCHES = 2, TCONV_MAX_SOURCES = 4 };
+
+/* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
+ * buffer and, as ulong, the offset in elements from which on it is to be used (TCONV_ARG_FLAGS: in
+ * 32-bit words). */
+enum tconv_arg {
+    TCONV_ARG_DATA,
+    TCONV_ARG_WEIGHTS, /* the filter tensor as the caller has it */
+    TCONV_ARG_FILTER,  /* the packed filter */
+    TCONV_ARG_FLAGS,   /* the packed filter seen as words: a family may keep flags at its begin */
+    TCONV_ARG_BIAS,    /* left out where the plan has no bias */
+    TCONV_ARG_OUTPUT,
+    TCONV_ARG_WORKSPACE,
+    TCONV_ARG_TABLE, /* the recipe's table: one kernel argument, no offset */
+};
+
+struct tconv_launch {
+    const char *kernel; /* name in the family's sources */
+    char options[200];  /* the -D that it is built with, besides element type, fma and bias */
+    size_t global[3], local[3];
+    int arg_count;
+    enum tconv_arg args[TCONV_MAX_ARGS];
+};
+
+struct tconv_recipe {
+    char layout[200]; /* names the packed layout: a filter fits every plan with an equal text */
+    uint64_t filter_bytes; /* of the packed filter */
+    uint64_t workspace_bytes;
+    int pack_count, run_count;
+    struct tconv_launch pack[TCONV_MAX_LAUNCHES];
+    struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* only the last one writes the output */
+    int64_t *table; /* numbers that the kernels read; from malloc, freed by tconv_recipe_clear */
+    size_t table_count;
+};
+
+/* What a family is asked. */
+struct tconv_request {
+    const struct tconv_layer *layer;
+    const tconv_device_info *device;
+    bool bias;
+    uint64_t workspace_limit; /* 0: none */
+};
+
+struct tconv_reason {
+    char text[200];
+};
+
+struct tconv_family {
+    const char *name;
+    const char *summary;                    /* one sentence */
+    const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
+
+    /* True where the family can do it; else `reason` says why not. `cost` becomes the expected time
+     * in units of one useful multiply-add at the device's best speed, so that 1.0 * macs is
+     * perfect. */
+    bool (*accepts)(const struct tconv_request *request, double *cost, struct tconv_reason *reason);
+
+    /* Writes the recipe of an accepted request. Returns false only where host memory is missing. */
+    bool (*write)(const struct tconv_request *request, struct tconv_recipe *recipe);
+};
+
+/* The families in order of preference, the reference last; NULL past the end. */
+const struct tconv_family *tconv_family_at(int index);
+const struct tconv_family *tconv_family_named(const char *name);
+
+/* The family that a request goes to: the named one, or, for NULL and "auto", the cheapest that
+ * accepts and whose bit (1 << index) is not in `excluded`. NULL where none does, and then `reason`
+ * says why. */
+const struct tconv_family *tconv_family_choose(const struct tconv_request *request,
+                                               const char *name, unsigned excluded,
+                                               struct tconv_reason *reason);
+
+void tconv_recipe_clear(struct tconv_recipe *recipe);
+
+/* Writing recipes. */
+
+/* A table of `count` zeros; false where host memory is missing. */
+bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);
+
+/* Names the layout: the family's own text, then groups, channels and kernel. */
+void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
+                         const struct tconv_layer *layer);
+
+/* One more launch. */
+struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *kernel);
+struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *kernel);
+
+void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
+void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
+
+/* At least `count` work-items along a dimension, in groups of `group` or fewer where the device
+ * allows fewer; the kernel leaves out those past the end. */
+void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
+                        const tconv_device_info *device);
+
+bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

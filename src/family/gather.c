@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gather family: parameters, cost and recipe of cl/gather.cl. */
+#include "family/families.h"
+
+#include "base/checked.h"
+#include "family/rows.h"
+#include "gather_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16 };
+
+/* The parameters of a kernel, and what follows from them. */
+struct gather {
+    struct tconv_rows rows;
+    bool merged;
+    int vw, nx, mw, group_x, group_y;
+    int64_t blocks, tiles;
+    int64_t tile_first, tile_last, direct_first, direct_last; /* as in cl/gather_table.h */
+    int64_t staged, stage_row;
+    uint64_t stage_elements;
+};
+
+/* Registers that may hold sums, in vectors of `vw` lanes. */
+static int sums_limit(bool vector, int vw, const tconv_device_info *device)
+{
+    if (!vector) return 64 / vw; /* a GPU work-item: 64 of its 255 or 128 registers */
+    return device->vector_width >= 16 ? 26
+                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
+}
+
+/* Time of a multiply-add of a vector, the best being 1: narrow vectors leave lanes idle, and each
+ * needs its weights and inputs loaded. Calibrated on PoCL with AVX-512: 94 % of peak with two
+ * vectors a row, 80 % with one. */
+static double inefficiency(bool vector, int vw, int nx, int mw, const tconv_device_info *device)
+{
+    const double adds = mw * nx, loads = mw + nx;
+    const double lanes =
+        vector && vw < (int)device->vector_width ? (double)device->vector_width / vw : 1;
+    return lanes * (adds > loads ? 1 : loads / adds) * (nx == 1 ? 1.25 : 1.06);
+}
+
+/* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */
+static double issued(const struct gather *g)
+{
+    const struct tconv_layer *layer = &g->rows.layer;
+    return tconv_rows_pairs(&g->rows.z) * tconv_rows_pairs(&g->rows.y) *
+           (double)(g->tile_last - g->tile_first) * g->nx * g->vw * (double)g->rows.x.kernel *
+           (double)layer->batch * (double)layer->groups * (double)layer->in_channels *
+           (double)(g->blocks * g->mw);
+}
+
+/* Everything that follows from vw, nx and mw. */
+static void derive(struct gather *g)
+{
+    const struct tconv_rows *r = &g->rows;
+    const int64_t tile = (int64_t)g->vw * g->nx;
+    g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
+    g->tiles = tconv_ceil_div(r->places, tile);
+    g->tile_first = tconv_min(g->tiles, tconv_max(0, tconv_ceil_div(1 - tile - r->high, tile)));
+    g->tile_last =
+        tconv_max(g->tile_first, tconv_min(g->tiles, tconv_ceil_div(r->x.input - r->low, tile)));
+    g->direct_first =
+        tconv_max(g->tile_first, tconv_min(g->tile_last, tconv_ceil_div(-r->low, tile)));
+    g->direct_last =
+        tconv_max(g->direct_first,
+                  tconv_min(g->tile_last, tconv_floor_div(r->x.input - tile - r->high, tile) + 1));
+    g->staged = g->direct_first - g->tile_first + g->tile_last - g->direct_last;
+    g->stage_row = tile + r->high - r->low;
+}
+
+/* The cost of one choice, in useful multiply-adds at full speed. */
+static double cost_of(const struct gather *g, bool vector, const tconv_device_info *device)
+{
+    const struct tconv_layer *layer = &g->rows.layer;
+    const double outputs = (double)layer->batch * (double)layer->groups *
+                           (double)layer->out_channels * (double)g->rows.output_rows *
+                           (double)g->rows.x.output;
+    const double strided = g->merged && g->rows.x.stride != 3
+                               ? 2
+                               : 16; /* storing one by one costs as much as 16 lanes' adds */
+    return issued(g) * inefficiency(vector, g->vw, g->nx, g->mw, device) +
+           outputs * (g->rows.x.stride == 1 ? 2 : strided) + 4.0 * (double)g->stage_elements;
+}
+
+/* Picks the cheapest vw, nx and mw. */
+static double choose(struct gather *g, bool vector, const tconv_device_info *device)
+{
+    const int widest = !vector ? 4 : device->vector_width > 1 ? (int)device->vector_width : 4;
+    const int residues = g->merged ? (int)g->rows.x.stride : 1;
+    double least = 0;
+    struct gather best = *g;
+    best.mw = 0;
+    for (g->vw = widest > 16 ? 16 : widest; g->vw >= 1; g->vw /= 2)
+        for (g->nx = 1; g->nx <= (vector ? 2 : 1); g->nx++)
+            for (g->mw = 1; g->mw <= 16 && g->mw <= g->rows.layer.out_channels; g->mw++) {
+                if (g->mw > 1 && g->mw * residues * g->nx > sums_limit(vector, g->vw, device))
+                    break;
+                derive(g);
+                const double cost = cost_of(g, vector, device);
+                if (best.mw == 0 || cost < least) {
+                    least = cost;
+                    best = *g;
+                }
+            }
+    *g = best;
+    return least;
+}
+
+/* A work-group's shape: as many neighbouring tiles as there are, the rest neighbouring rows. */
+static void choose_group(struct gather *g, bool vector, const tconv_device_info *device)
+{
+    int64_t most = vector ? 1 : 64;
+    while (most > 1 && most > (int64_t)device->work_group_limit) most /= 2;
+    g->group_x = 1;
+    while (g->group_x * 2 <= most && g->group_x < g->tiles &&
+           (uint64_t)g->group_x * 2 <= device->work_item_limit[0])
+        g->group_x *= 2;
+    g->group_y = 1;
+    while (g->group_x * g->group_y * 2 <= most && g->group_y < g->rows.output_rows &&
+           (uint64_t)g->group_y * 2 <= device->work_item_limit[1])
+        g->group_y *= 2;
+}
+
+/* Everything about the recipe but the recipe itself. */
+static bool prepare(const struct tconv_request *request, bool vector, struct gather *g,
+                    double *cost, struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct gather){0};
+    if (layer->type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
+    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
+    g->merged = g->rows.x.stride <= MERGED_STRIDE && g->rows.x.kernel <= MERGED_KERNEL;
+    *cost = choose(g, vector, request->device);
+    choose_group(g, vector, request->device);
+
+    int64_t elements;
+    if (!tconv_mul(g->staged, g->stage_row, &elements) ||
+        !tconv_mul(elements, g->rows.input_rows, &elements) ||
+        !tconv_mul(elements, layer->batch * layer->groups * layer->in_channels, &elements) ||
+        elements > INT64_MAX / 8)
+        return tconv_refuse(reason, "its workspace would not fit in memory");
+    g->stage_elements = (uint64_t)elements;
+    *cost += 4.0 * (double)elements;
+    const uint64_t bytes = g->stage_elements * tconv_type_size(layer->type);
+    const uint64_t limit = request->workspace_limit != 0 ? request->workspace_limit
+                                                         : request->device->allocation_limit;
+    if (bytes > limit)
+        return tconv_refuse(reason, "it needs %llu bytes of workspace, more than the limit of %llu",
+                            (unsigned long long)bytes, (unsigned long long)limit);
+    const bool suits =
+        vector == (request->device->kind == TCONV_DEVICE_CPU && request->device->vector_width > 1);
+    if (!suits) *cost *= 20;
+    return true;
+}
+
+/* The place of each tap along x in the packed filter. With merged residues all taps form one class,
+ * in their own order. */
+static bool write_taps(const struct gather *g, int64_t *list)
+{
+    const struct tconv_axis *x = &g->rows.x;
+    struct tconv_class *classes = malloc((size_t)x->stride * sizeof *classes);
+    if (classes == NULL) return false;
+    tconv_classes(x, classes);
+    int64_t start = 0;
+    for (int64_t r = 0; r < x->stride; r++) {
+        for (int64_t j = 0; j < classes[r].taps; j++) {
+            const int64_t k = classes[r].first + j * tconv_tap_step(x);
+            int64_t *tap = list + k * TAP_LONGS;
+            tap[TAP_START] = g->merged ? 0 : start;
+            tap[TAP_COUNT] = g->merged ? x->kernel : classes[r].taps;
+            tap[TAP_NUMBER] = g->merged ? k : j;
+        }
+        start += classes[r].taps;
+    }
+    free(classes);
+    return true;
+}
+
+static bool write_table(const struct gather *g, struct tconv_recipe *recipe)
+{
+    const size_t own = GATHER_LONGS - ROWS_LONGS + (size_t)g->rows.x.kernel * TAP_LONGS;
+    if (!tconv_recipe_table(recipe, tconv_rows_table_size(&g->rows, own))) return false;
+    int64_t *t = recipe->table;
+    t[GATHER_HEADER] = tconv_ceil_div(g->rows.layer.groups * g->blocks, FLAG_ALIGNMENT) *
+                       FLAG_ALIGNMENT;
+    t[GATHER_TILE_FIRST] = g->tile_first;
+    t[GATHER_TILE_LAST] = g->tile_last;
+    t[GATHER_DIRECT_FIRST] = g->direct_first;
+    t[GATHER_DIRECT_LAST] = g->direct_last;
+    t[GATHER_STAGED] = g->staged;
+    t[GATHER_STAGE_ROW] = g->stage_row;
+    t[GATHER_TAPS_AT] = GATHER_LONGS;
+    return write_taps(g, t + GATHER_LONGS) &&
+           tconv_rows_write_table(&g->rows, g->blocks, g->tiles, own, t);
+}
+
+/* All kernels of a recipe are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct gather *g)
+{
+    tconv_launch_option(launch, "VW", g->vw);
+    tconv_launch_option(launch, "NX", g->nx);
+    tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "WGX", g->group_x);
+    tconv_launch_option(launch, "WGY", g->group_y);
+    tconv_launch_option(launch, "MERGED", g->merged);
+    if (!g->merged) return;
+    const struct tconv_axis *x = &g->rows.x;
+    tconv_launch_option(launch, "SX", x->stride);
+    tconv_launch_option(launch, "KX", x->kernel);
+    tconv_launch_option(launch, "DX", x->dilation);
+    tconv_launch_option(launch, "RX", tconv_mod(x->pad, x->stride));
+    tconv_launch_option(launch, "LOW", g->rows.low - tconv_floor_div(x->pad, x->stride));
+}
+
+static bool write(const struct tconv_request *request, bool vector, struct tconv_recipe *recipe)
+{
+    struct gather g;
+    double cost;
+    struct tconv_reason reason;
+    if (!prepare(request, vector, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    const struct tconv_layer *layer = request->layer;
+    const int64_t rows = g.rows.z.kernel * g.rows.y.kernel * g.rows.x.kernel,
+                  all_blocks = layer->groups * g.blocks;
+    char name[64];
+    snprintf(name, sizeof name, "gather %s%d s%lld d%lld", g.merged ? "merged" : "classes", g.mw,
+             g.merged ? 1LL : (long long)g.rows.x.stride,
+             g.merged ? 1LL : (long long)g.rows.x.dilation);
+    tconv_recipe_layout(recipe, name, &g.rows.layer);
+    recipe->filter_bytes =
+        (uint64_t)(recipe->table[GATHER_HEADER] + all_blocks * g.mw * rows * layer->in_channels) *
+        tconv_type_size(layer->type);
+    recipe->workspace_bytes = g.stage_elements * tconv_type_size(layer->type);
+
+    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_gather_clear");
+    write_options(clear, &g);
+    tconv_launch_items(clear, 0, all_blocks, 64, request->device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_gather_pack");
+    write_options(pack, &g);
+    tconv_launch_items(pack, 0, layer->in_channels, 32, request->device);
+    tconv_launch_items(pack, 1, rows, 1, request->device);
+    tconv_launch_items(pack, 2, all_blocks, 1, request->device);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
+        4);
+
+    if (g.stage_elements > 0) {
+        struct tconv_launch *stage = tconv_recipe_run(recipe, "tconv_gather_stage");
+        write_options(stage, &g);
+        tconv_launch_items(stage, 0, g.staged, 1, request->device);
+        tconv_launch_items(stage, 1, g.rows.input_rows, 32, request->device);
+        tconv_launch_items(stage, 2, layer->batch * layer->groups * layer->in_channels, 1,
+                           request->device);
+        tconv_launch_args(
+            stage, (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
+    }
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_gather");
+    write_options(run, &g);
+    tconv_launch_items(run, 0, g.tiles, (size_t)g.group_x, request->device);
+    tconv_launch_items(run, 1, g.rows.output_rows, (size_t)g.group_y, request->device);
+    tconv_launch_items(run, 2, layer->batch * all_blocks, 1, request->device);
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){
+            TCONV_ARG_DATA, g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
+            TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE},
+        7);
+    return true;
+}
+
+static bool accepts_vector(const struct tconv_request *request, double *cost,
+                           struct tconv_reason *reason)
+{
+    struct gather g;
+    return prepare(request, true, &g, cost, reason);
+}
+
+static bool accepts_group(const struct tconv_request *request, double *cost,
+                          struct tconv_reason *reason)
+{
+    struct gather g;
+    return prepare(request, false, &g, cost, reason);
+}
+
+static bool write_vector(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    return write(request, true, recipe);
+}
+
+static bool write_group(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    return write(request, false, recipe);
+}
+
+const struct tconv_family tconv_gather_vector = {
+    .name = "gather_vector",
+    .summary = "output-stationary gather with merged phases; wide vectors, one work-item a group: "
+               "for CPUs",
+    .sources = {"common.clh", "rows_table.h", "gather_table.h", "gather.cl"},
+    .accepts = accepts_vector,
+    .write = write_vector,
+};
+
+const struct tconv_family tconv_gather_group = {
+    .name = "gather_group",
+    .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
+               "for GPUs",
+    .sources = {"common.clh", "rows_table.h", "gather_table.h", "gather.cl"},
+    .accepts = accepts_group,
+    .write = write_group,
+};

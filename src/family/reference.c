@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference family: accepts whatever the API accepts. Its kernels are in cl/reference.cl. */
+#include "family/families.h"
+
+#include "geometry/taps.h"
+#include "reference_table.h"
+
+#include <stdlib.h>
+
+static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+{
+    (void)reason;
+    *cost =
+        200.0 *
+        (double)request->layer->macs; /* PoCL: 1 to 3 GFLOP/s where the best families reach 500 */
+    return true;
+}
+
+static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *recipe)
+{
+    if (!tconv_recipe_table(recipe, REF_AXES + (size_t)layer->axes * AXIS_LONGS)) return false;
+    int64_t kernel_points = 1, output_points = 1;
+    for (int a = layer->axes - 1; a >= 0; a--) {
+        const struct tconv_axis *axis = &layer->axis[a];
+        int64_t *row = recipe->table + REF_AXES + (size_t)a * AXIS_LONGS;
+        row[AXIS_INPUT] = axis->input;
+        row[AXIS_KERNEL] = axis->kernel;
+        row[AXIS_STRIDE] = axis->stride;
+        row[AXIS_DILATION] = axis->dilation;
+        row[AXIS_PAD] = axis->pad;
+        row[AXIS_OUTPUT] = axis->output;
+        row[AXIS_DATA_STEP] = axis->data_step;
+        row[AXIS_OUTPUT_STEP] = axis->output_step;
+        row[AXIS_FILTER_STEP] = kernel_points;
+        row[AXIS_SOURCE_STEP] = axis->filter_step;
+        row[AXIS_TAP_STEP] = tconv_tap_step(axis);
+        row[AXIS_INPUT_STEP] = tconv_input_step(axis);
+        kernel_points *= axis->kernel;
+        output_points *= axis->output;
+    }
+    int64_t *t = recipe->table;
+    t[REF_OUTPUTS] = layer->batch * layer->groups * layer->out_channels * output_points;
+    t[REF_WEIGHTS] = layer->groups * layer->in_channels * layer->out_channels * kernel_points;
+    t[REF_GROUPS] = layer->groups;
+    t[REF_IN_CHANNELS] = layer->in_channels;
+    t[REF_OUT_CHANNELS] = layer->out_channels;
+    t[REF_KERNEL_POINTS] = kernel_points;
+    t[REF_DATA_BATCH_STEP] = layer->data_batch_step;
+    t[REF_DATA_CHANNEL_STEP] = layer->data_channel_step;
+    t[REF_OUTPUT_BATCH_STEP] = layer->output_batch_step;
+    t[REF_OUTPUT_CHANNEL_STEP] = layer->output_channel_step;
+    t[REF_SOURCE_GROUP_STEP] = layer->filter_group_step;
+    t[REF_SOURCE_IN_STEP] = layer->filter_in_step;
+    t[REF_SOURCE_OUT_STEP] = layer->filter_out_step;
+    return true;
+}
+
+static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    const struct tconv_layer *layer = request->layer;
+    if (!write_table(layer, recipe)) return false;
+    tconv_recipe_layout(recipe, "reference", layer);
+    recipe->filter_bytes = (uint64_t)recipe->table[REF_WEIGHTS] * tconv_type_size(layer->type);
+
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_reference_pack");
+    tconv_launch_option(pack, "AXES", layer->axes);
+    tconv_launch_items(pack, 0, recipe->table[REF_WEIGHTS], 64, request->device);
+    tconv_launch_args(pack,
+                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_reference");
+    tconv_launch_option(run, "AXES", layer->axes);
+    tconv_launch_items(run, 0, recipe->table[REF_OUTPUTS], 64, request->device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_BIAS,
+                                         TCONV_ARG_OUTPUT, TCONV_ARG_TABLE},
+                      5);
+    return true;
+}
+
+const struct tconv_family tconv_reference = {
+    .name = "reference",
+    .summary = "one work-item for each output element; slow, plain, accepts everything",
+    .sources = {"common.clh", "reference_table.h", "reference.cl"},
+    .accepts = accepts,
+    .write = write,
+};

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers as rows along x. */
+#include "family/rows.h"
+
+#include "base/checked.h"
+#include "geometry/count.h"
+#include "rows_table.h"
+
+#include <stdlib.h>
+
+enum { INDEX_LIMIT = 1 << 30, STRIDE_LIMIT = 1 << 16, KERNEL_LIMIT = 1 << 20 };
+
+static bool fits(const struct tconv_axis *axis)
+{
+    return axis->input < INDEX_LIMIT && axis->output < INDEX_LIMIT && axis->kernel < KERNEL_LIMIT &&
+           axis->stride < STRIDE_LIMIT && axis->dilation < INDEX_LIMIT && axis->pad < INDEX_LIMIT &&
+           axis->pad > -INDEX_LIMIT;
+}
+
+bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
+                   struct tconv_reason *reason)
+{
+    const struct tconv_axis point = {
+        .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
+    struct tconv_layer *folded = &rows->layer;
+    *folded = *layer;
+    tconv_layer_fold(folded);
+    if (folded->axes > 3)
+        return tconv_refuse(reason, "it has %d spatial axes that cannot be folded into 3",
+                            folded->axes);
+    rows->x = folded->axis[folded->axes - 1];
+    rows->y = folded->axes > 1 ? folded->axis[folded->axes - 2] : point;
+    rows->z = folded->axes > 2 ? folded->axis[folded->axes - 3] : point;
+    if (rows->x.data_step != 1 || rows->x.output_step != 1)
+        return tconv_refuse(
+            reason,
+            "its vectors run along the last axis, which is not contiguous in this data format");
+    if (!fits(&rows->x) || !fits(&rows->y) || !fits(&rows->z))
+        return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
+    rows->output_rows = rows->z.output * rows->y.output;
+    rows->input_rows = rows->z.input * rows->y.input;
+    int64_t images;
+    if (rows->output_rows >= INDEX_LIMIT || rows->input_rows >= INDEX_LIMIT ||
+        !tconv_mul(layer->batch, layer->groups, &images) ||
+        !tconv_mul(images, layer->out_channels, &images) || images >= INDEX_LIMIT ||
+        layer->in_channels * layer->groups >= INDEX_LIMIT ||
+        layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
+        return tconv_refuse(reason, "rows, channels or batch exceed its 32-bit indices");
+    rows->places = tconv_ceil_div(rows->x.output, rows->x.stride);
+    for (int64_t k = 0; k < rows->x.kernel; k++) {
+        int64_t residue, input;
+        tconv_rows_tap(rows, k, &residue, &input);
+        rows->low = k == 0 ? input : tconv_min(rows->low, input);
+        rows->high = k == 0 ? input : tconv_max(rows->high, input);
+    }
+    if (rows->high - rows->low >= INDEX_LIMIT)
+        return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
+    return true;
+}
+
+void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, int64_t *input)
+{
+    const struct tconv_axis *x = &rows->x;
+    const int64_t place = k * x->dilation - x->pad; /* of the output that input 0 reaches */
+    *residue = tconv_mod(place, x->stride);
+    *input = -tconv_floor_div(place, x->stride);
+}
+
+double tconv_rows_pairs(const struct tconv_axis *axis)
+{
+    uint64_t pairs = 0;
+    const bool fit = tconv_count_pairs(axis->input, axis->kernel, axis->stride, axis->dilation,
+                                       axis->pad, axis->output, &pairs);
+    return fit ? (double)pairs : 0;
+}
+
+static void write_reach(const struct tconv_axis *axis, const struct tconv_class *classes,
+                        int64_t *list)
+{
+    for (int64_t o = 0; o < axis->output; o++, list += REACH_LONGS) {
+        const struct tconv_reach reach = tconv_reach_of(axis, classes, o);
+        list[REACH_TAPS] = reach.taps;
+        list[REACH_TAP] = reach.first_tap;
+        list[REACH_INPUT] = reach.first_input;
+    }
+}
+
+static void write_classes(const struct tconv_rows *rows, const struct tconv_class *classes,
+                          int64_t *list)
+{
+    int64_t start = 0;
+    for (int64_t r = 0; r < rows->x.stride; r++, list += CLASS_LONGS) {
+        int64_t residue, input = rows->low;
+        if (classes[r].taps > 0) tconv_rows_tap(rows, classes[r].first, &residue, &input);
+        list[CLASS_TAPS] = classes[r].taps;
+        list[CLASS_START] = start;
+        list[CLASS_RESIDUE] = tconv_mod(r - rows->x.pad, rows->x.stride);
+        list[CLASS_DISTANCE] = input - rows->low;
+        start += classes[r].taps;
+    }
+}
+
+/* Where the lists begin when a family's own numbers take `own` longs. */
+static size_t reach_z_at(size_t own)
+{
+    return ROWS_LONGS + own;
+}
+
+static size_t reach_y_at(const struct tconv_rows *rows, size_t own)
+{
+    return reach_z_at(own) + (size_t)rows->z.output * REACH_LONGS;
+}
+
+static size_t classes_at(const struct tconv_rows *rows, size_t own)
+{
+    return reach_y_at(rows, own) + (size_t)rows->y.output * REACH_LONGS;
+}
+
+size_t tconv_rows_table_size(const struct tconv_rows *rows, size_t own)
+{
+    return classes_at(rows, own) + (size_t)rows->x.stride * CLASS_LONGS;
+}
+
+bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
+                            size_t own, int64_t *t)
+{
+    const struct tconv_layer *layer = &rows->layer;
+    const struct tconv_axis *z = &rows->z, *y = &rows->y, *x = &rows->x;
+    const int64_t widest = tconv_max(x->stride, tconv_max(y->stride, z->stride));
+    struct tconv_class *classes = malloc((size_t)widest * sizeof *classes);
+    if (classes == NULL) return false;
+    t[ROWS_BATCHES] = layer->batch;
+    t[ROWS_GROUPS] = layer->groups;
+    t[ROWS_IN_CHANNELS] = layer->in_channels;
+    t[ROWS_OUT_CHANNELS] = layer->out_channels;
+    t[ROWS_BLOCKS] = blocks;
+    t[ROWS_KERNEL_X] = x->kernel;
+    t[ROWS_STRIDE_X] = x->stride;
+    t[ROWS_DILATION_X] = x->dilation;
+    t[ROWS_PAD_X] = x->pad;
+    t[ROWS_INPUT_STEP_X] = tconv_input_step(x);
+    t[ROWS_INPUT_X] = x->input;
+    t[ROWS_OUTPUT_X] = x->output;
+    t[ROWS_FIRST_INPUT] = rows->low;
+    t[ROWS_TILES] = tiles;
+    t[ROWS_KERNEL_Z] = z->kernel;
+    t[ROWS_KERNEL_Y] = y->kernel;
+    t[ROWS_TAP_STEP_Z] = tconv_tap_step(z);
+    t[ROWS_TAP_STEP_Y] = tconv_tap_step(y);
+    t[ROWS_INPUT_STEP_Z] = tconv_input_step(z);
+    t[ROWS_INPUT_STEP_Y] = tconv_input_step(y);
+    t[ROWS_INPUT_Y] = y->input;
+    t[ROWS_INPUT_ROWS] = rows->input_rows;
+    t[ROWS_OUTPUT_Y] = y->output;
+    t[ROWS_OUTPUT_ROWS] = rows->output_rows;
+    t[ROWS_DATA_BATCH_STEP] = layer->data_batch_step;
+    t[ROWS_DATA_CHANNEL_STEP] = layer->data_channel_step;
+    t[ROWS_DATA_Z_STEP] = z->data_step;
+    t[ROWS_DATA_Y_STEP] = y->data_step;
+    t[ROWS_OUTPUT_BATCH_STEP] = layer->output_batch_step;
+    t[ROWS_OUTPUT_CHANNEL_STEP] = layer->output_channel_step;
+    t[ROWS_OUTPUT_Z_STEP] = z->output_step;
+    t[ROWS_OUTPUT_Y_STEP] = y->output_step;
+    t[ROWS_SOURCE_GROUP_STEP] = layer->filter_group_step;
+    t[ROWS_SOURCE_IN_STEP] = layer->filter_in_step;
+    t[ROWS_SOURCE_OUT_STEP] = layer->filter_out_step;
+    t[ROWS_SOURCE_Z_STEP] = z->filter_step;
+    t[ROWS_SOURCE_Y_STEP] = y->filter_step;
+    t[ROWS_SOURCE_X_STEP] = x->filter_step;
+    t[ROWS_REACH_Z_AT] = (int64_t)reach_z_at(own);
+    t[ROWS_REACH_Y_AT] = (int64_t)reach_y_at(rows, own);
+    t[ROWS_CLASSES_AT] = (int64_t)classes_at(rows, own);
+    tconv_classes(z, classes);
+    write_reach(z, classes, t + reach_z_at(own));
+    tconv_classes(y, classes);
+    write_reach(y, classes, t + reach_y_at(rows, own));
+    tconv_classes(x, classes);
+    write_classes(rows, classes, t + classes_at(rows, own));
+    free(classes);
+    return true;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the families for at most three axes have in common: a folded layer as (z, y, x), and the
+ * limits of their 32-bit indices. */
+#ifndef TCONV_FAMILY_ROWS_H
+#define TCONV_FAMILY_ROWS_H
+
+#include "family/family.h"
+#include "geometry/taps.h"
+
+/* A layer of three axes; axes that it does not have are single points. Vectors run along x. */
+struct tconv_rows {
+    struct tconv_layer layer; /* folded; its own axes are not to be used */
+    struct tconv_axis z, y, x;
+    int64_t output_rows, input_rows; /* z and y together */
+    int64_t places;                  /* along x: outputs of one residue, ceil(output / stride) */
+    int64_t low, high;               /* place u reads inputs u + low to u + high at most */
+};
+
+/* False with a reason where the layer has more axes, is not contiguous along x, or exceeds 32-bit
+ * indices. */
+bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
+                   struct tconv_reason *reason);
+
+/* For tap k along x: the residue of the outputs that it reaches, and the input that it reads for
+ * their place 0. */
+void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, int64_t *input);
+
+/* The pairs (output, tap) of an axis that have an input inside the data: the work along an axis
+ * whose taps are clipped. */
+double tconv_rows_pairs(const struct tconv_axis *axis);
+
+/* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the
+ * whole table, and a family's own numbers and lists, `own` longs, stand between. */
+size_t tconv_rows_table_size(const struct tconv_rows *rows, size_t own);
+
+/* Writes that part. `own` as above; `blocks` of output channels in a group, `tiles` of a row. False
+ * only where host memory is missing. */
+bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
+                            size_t own, int64_t *table);
+
+#endif
