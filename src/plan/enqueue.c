@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Enqueueing: checks of what the caller passes, then the launches of a recipe one behind the other.
+ * Nothing is allocated. */
+#include "plan/plan.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+tconv_status tconv_check_buffer(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
+                                size_t unit, tconv_error *error)
+{
+    if (buffer->memory == NULL)
+        return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is missing: %llu bytes are needed",
+                          argument, (unsigned long long)bytes);
+    if (buffer->offset % unit != 0)
+        return tconv_fail(error, TCONV_ERROR_BUFFER,
+                          "%s begins at byte %zu, which is no multiple of %zu", argument,
+                          buffer->offset, unit);
+    size_t size = 0;
+    const cl_int code = clGetMemObjectInfo(buffer->memory, CL_MEM_SIZE, sizeof size, &size, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetMemObjectInfo", "reading the size of %s",
+                                 argument);
+    if (size < buffer->offset || size - buffer->offset < bytes)
+        return tconv_fail(
+            error, TCONV_ERROR_BUFFER,
+            "%s is too small: its buffer has %zu bytes, but %llu are needed from byte %zu on",
+            argument, size, (unsigned long long)bytes, buffer->offset);
+    return TCONV_OK;
+}
+
+tconv_status tconv_check_queue(cl_command_queue queue, cl_uint wait_count, const cl_event *wait,
+                               tconv_error *error)
+{
+    if (queue == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "queue is NULL");
+    if ((wait_count == 0) != (wait == NULL))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
+                          wait == NULL ? "NULL" : "given", wait_count);
+    return TCONV_OK;
+}
+
+/* Sets the arguments of one launch; plan->lock is held. Returns the first code that is not
+ * CL_SUCCESS. */
+static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *launch,
+                            cl_kernel kernel, const struct tconv_bindings *bindings)
+{
+    cl_uint index = 0;
+    cl_int code = CL_SUCCESS;
+    for (int i = 0; i < launch->arg_count && code == CL_SUCCESS; i++) {
+        const enum tconv_arg arg = launch->args[i];
+        if (arg == TCONV_ARG_BIAS && !plan->request.bias) continue;
+        if (arg == TCONV_ARG_TABLE) {
+            code = clSetKernelArg(kernel, index++, sizeof plan->table, &plan->table);
+            continue;
+        }
+        const tconv_buffer *buffer = &bindings->buffer[arg];
+        const size_t unit = arg == TCONV_ARG_FLAGS ? sizeof(cl_uint)
+                                                   : tconv_type_size(plan->layer.type);
+        const cl_ulong offset = buffer->offset / unit;
+        code = clSetKernelArg(kernel, index++, sizeof buffer->memory, &buffer->memory);
+        if (code == CL_SUCCESS) code = clSetKernelArg(kernel, index++, sizeof offset, &offset);
+    }
+    return code;
+}
+
+tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_launch *launches,
+                                    const cl_kernel *kernels, int count, cl_command_queue queue,
+                                    const struct tconv_bindings *bindings, cl_uint wait_count,
+                                    const cl_event *wait, cl_event *done, tconv_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    const char *call = "clEnqueueMarkerWithWaitList", *kernel = "nothing";
+    cl_event before = NULL, event = NULL;
+    if (count == 0 && (done != NULL || wait_count > 0))
+        code = clEnqueueMarkerWithWaitList(queue, wait_count, wait, &event);
+    pthread_mutex_lock(
+        (pthread_mutex_t *)&plan->lock); /* what the const of a plan hides: its kernel objects */
+    for (int i = 0; i < count && code == CL_SUCCESS; i++) {
+        const bool last = i == count - 1;
+        kernel = launches[i].kernel;
+        call = "clSetKernelArg";
+        code = set_arguments(plan, &launches[i], kernels[i], bindings);
+        if (code != CL_SUCCESS) break;
+        call = "clEnqueueNDRangeKernel";
+        code = clEnqueueNDRangeKernel(
+            queue, kernels[i], 3, NULL, launches[i].global, launches[i].local,
+            i == 0 ? wait_count : 1, i == 0 ? wait : &before, last && done == NULL ? NULL : &event);
+        if (before != NULL) clReleaseEvent(before);
+        before = NULL;
+        if (code == CL_SUCCESS && !last) before = event;
+    }
+    pthread_mutex_unlock((pthread_mutex_t *)&plan->lock);
+    if (before != NULL) clReleaseEvent(before);
+    if (code != CL_SUCCESS) return tconv_fail_opencl(error, code, call, "enqueueing %s", kernel);
+    if (done != NULL)
+        *done = event;
+    else if (event != NULL && count == 0)
+        clReleaseEvent(event);
+    return TCONV_OK;
+}
+
+static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *filter,
+                                 tconv_error *error)
+{
+    if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "args.filter is NULL");
+    if (filter->plan != plan && strcmp(filter->plan->recipe.layout, plan->recipe.layout) != 0)
+        return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                          "args.filter is packed as \"%s\", but this plan reads \"%s\"",
+                          filter->plan->recipe.layout, plan->recipe.layout);
+    if (!atomic_load(&((tconv_filter *)filter)->packed))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "args.filter was never packed: call tconv_filter_enqueue_pack first");
+    return TCONV_OK;
+}
+
+tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
+                                const tconv_args *args, cl_uint wait_count, const cl_event *wait,
+                                cl_event *done, tconv_error *error)
+{
+    if (plan == NULL || args == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          plan == NULL ? "plan" : "args");
+    if (args->struct_size != sizeof *args)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of args is wrong: start from TCONV_ARGS_INIT");
+    tconv_status status;
+    if ((status = tconv_check_queue(queue, wait_count, wait, error)) != TCONV_OK ||
+        (status = check_filter(plan, args->filter, error)) != TCONV_OK)
+        return status;
+    if (plan->layer.batch == 0) /* nothing to read or write, but there is still an order to keep */
+        return tconv_enqueue_launches(plan, NULL, NULL, 0, queue, NULL, wait_count, wait, done,
+                                      error);
+
+    const size_t unit = tconv_type_size(plan->layer.type);
+    const uint64_t bias_bytes = (uint64_t)(plan->layer.groups * plan->layer.out_channels) * unit;
+    if ((status = tconv_check_buffer("args.data", &args->data, plan->geometry.data_bytes, unit,
+                                     error)) != TCONV_OK ||
+        (status = tconv_check_buffer("args.output", &args->output, plan->geometry.output_bytes,
+                                     unit, error)) != TCONV_OK ||
+        (plan->request.bias && (status = tconv_check_buffer("args.bias", &args->bias, bias_bytes,
+                                                            unit, error)) != TCONV_OK) ||
+        (plan->recipe.workspace_bytes != 0 &&
+         (status = tconv_check_buffer("args.workspace", &args->workspace,
+                                      plan->recipe.workspace_bytes, unit, error)) != TCONV_OK))
+        return status;
+    if (!plan->request.bias && args->bias.memory != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "args.bias is given, but the plan was made without the option bias");
+    struct tconv_bindings bindings = {0};
+    bindings.buffer[TCONV_ARG_DATA] = args->data;
+    bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};
+    bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
+    bindings.buffer[TCONV_ARG_BIAS] = args->bias;
+    bindings.buffer[TCONV_ARG_OUTPUT] = args->output;
+    bindings.buffer[TCONV_ARG_WORKSPACE] = args->workspace;
+    return tconv_enqueue_launches(plan, plan->recipe.run, plan->run, plan->recipe.run_count, queue,
+                                  &bindings, wait_count, wait, done, error);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packed filters: an object of their own, made from a plan and packed on the device. */
+#include "plan/plan.h"
+
+#include "base/error.h"
+#include "device/device.h"
+
+#include <stdlib.h>
+
+tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
+                                 tconv_filter **out, tconv_error *error)
+{
+    if (plan == NULL || out == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", plan == NULL ? "plan" : "out");
+    const size_t bytes = (size_t)plan->recipe.filter_bytes;
+    if (storage != NULL) {
+        const tconv_buffer place = {storage, offset};
+        const tconv_status status =
+            tconv_check_buffer("storage", &place, bytes, TCONV_FILTER_ALIGNMENT, error);
+        if (status != TCONV_OK) return status;
+    } else if (offset != 0) {
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "offset is %zu, but there is no storage",
+                          offset);
+    }
+    tconv_filter *filter = calloc(1, sizeof *filter);
+    if (filter == NULL) return tconv_fail_memory(error, sizeof *filter, "creating a filter");
+    cl_int code;
+    if (storage != NULL) {
+        code = clRetainMemObject(storage);
+        filter->memory = storage;
+    } else {
+        filter->memory = clCreateBuffer(tconv_device_context(plan->device), CL_MEM_READ_WRITE,
+                                        bytes, NULL, &code);
+    }
+    if (code != CL_SUCCESS) {
+        free(filter);
+        return tconv_fail_opencl(error, code,
+                                 storage != NULL ? "clRetainMemObject" : "clCreateBuffer",
+                                 "creating a packed filter of %zu bytes", bytes);
+    }
+    tconv_plan_retain(plan);
+    filter->plan = plan;
+    filter->offset = offset;
+    atomic_init(&filter->packed, false);
+    *out = filter;
+    return TCONV_OK;
+}
+
+tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue queue, cl_mem weights,
+                                       size_t offset, cl_uint wait_count, const cl_event *wait,
+                                       cl_event *done, tconv_error *error)
+{
+    if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter is NULL");
+    const tconv_plan *plan = filter->plan;
+    struct tconv_bindings bindings = {0};
+    bindings.buffer[TCONV_ARG_WEIGHTS] = (tconv_buffer){weights, offset};
+    bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){filter->memory, filter->offset};
+    bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
+    tconv_status status;
+    if ((status = tconv_check_queue(queue, wait_count, wait, error)) != TCONV_OK ||
+        (status = tconv_check_buffer("weights", &bindings.buffer[TCONV_ARG_WEIGHTS],
+                                     plan->geometry.filter_bytes, tconv_type_size(plan->layer.type),
+                                     error)) != TCONV_OK ||
+        (status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack,
+                                         plan->recipe.pack_count, queue, &bindings, wait_count,
+                                         wait, done, error)) != TCONV_OK)
+        return status;
+    atomic_store(&filter->packed, true);
+    return TCONV_OK;
+}
+
+void tconv_filter_release(tconv_filter *filter)
+{
+    if (filter == NULL) return;
+    clReleaseMemObject(filter->memory);
+    tconv_plan_release(filter->plan);
+    free(filter);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a plan: from a problem to compiled kernels with their tables. */
+#include "plan/plan.h"
+
+#include "base/error.h"
+#include "device/device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *tconv_algorithm_name(int index)
+{
+    const struct tconv_family *family = tconv_family_at(index);
+    return family == NULL ? NULL : family->name;
+}
+
+const char *tconv_algorithm_summary(const char *name)
+{
+    const struct tconv_family *family = name == NULL ? NULL : tconv_family_named(name);
+    return family == NULL ? NULL : family->summary;
+}
+
+static const char *type_macro(tconv_type type)
+{
+    return type == TCONV_F32 ? "-DTYPE_F32" : NULL;
+}
+
+/* One kernel of the recipe. */
+static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
+                                cl_kernel *kernel, tconv_error *error)
+{
+    const tconv_device_info *info = tconv_device_properties(plan->device);
+    char options[300];
+    snprintf(options, sizeof options, "-cl-std=CL1.2 %s -DUSE_FMA=%d -DBIAS=%d%s",
+             type_macro(plan->layer.type), info->fma, plan->request.bias, launch->options);
+    cl_program program;
+    tconv_status status = tconv_device_program(plan->device, plan->family->sources,
+                                               TCONV_MAX_SOURCES, options, &program, error);
+    if (status != TCONV_OK) return status;
+    cl_int code;
+    *kernel = clCreateKernel(program, launch->kernel, &code);
+    clReleaseProgram(program); /* the kernel keeps it */
+    if (code != CL_SUCCESS) {
+        *kernel = NULL;
+        return tconv_fail_opencl(error, code, "clCreateKernel", "creating kernel %s",
+                                 launch->kernel);
+    }
+    return TCONV_OK;
+}
+
+/* A device may run a kernel only in smaller groups than it allows in general. */
+static tconv_status check_group(const tconv_plan *plan, const struct tconv_launch *launch,
+                                cl_kernel kernel, cl_device_id device, tconv_error *error)
+{
+    size_t limit = 0;
+    const size_t wanted = launch->local[0] * launch->local[1] * launch->local[2];
+    if (clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
+                                 NULL) != CL_SUCCESS ||
+        limit >= wanted)
+        return TCONV_OK;
+    return tconv_fail(
+        error, TCONV_ERROR_DEVICE,
+        "%s wants work-groups of %zu work-items, but %s runs %s in groups of %zu at most",
+        plan->family->name, wanted, tconv_device_properties(plan->device)->name, launch->kernel,
+        limit);
+}
+
+static tconv_status make_kernels(tconv_plan *plan, const struct tconv_launch *launches, int count,
+                                 cl_kernel *kernels, tconv_error *error)
+{
+    for (int i = 0; i < count; i++) {
+        tconv_status status;
+        if ((status = make_kernel(plan, &launches[i], &kernels[i], error)) != TCONV_OK ||
+            (status = check_group(plan, &launches[i], kernels[i], tconv_device_id_of(plan->device),
+                                  error)) != TCONV_OK)
+            return status;
+    }
+    return TCONV_OK;
+}
+
+static tconv_status make_table(tconv_plan *plan, tconv_error *error)
+{
+    cl_int code;
+    plan->table = clCreateBuffer(
+        tconv_device_context(plan->device), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+        plan->recipe.table_count * sizeof *plan->recipe.table, plan->recipe.table, &code);
+    if (code == CL_SUCCESS) return TCONV_OK;
+    plan->table = NULL;
+    return tconv_fail_opencl(error, code, "clCreateBuffer", "creating a table of %zu bytes",
+                             plan->recipe.table_count * sizeof *plan->recipe.table);
+}
+
+/* Gives back what belongs to the chosen family. */
+static void clear_family(tconv_plan *plan)
+{
+    for (int i = 0; i < TCONV_MAX_LAUNCHES; i++) {
+        if (plan->pack[i] != NULL) clReleaseKernel(plan->pack[i]);
+        if (plan->run[i] != NULL) clReleaseKernel(plan->run[i]);
+        plan->pack[i] = plan->run[i] = NULL;
+    }
+    if (plan->table != NULL) clReleaseMemObject(plan->table);
+    plan->table = NULL;
+    tconv_recipe_clear(&plan->recipe);
+    plan->recipe = (struct tconv_recipe){0};
+}
+
+/* Writes the recipe of plan->family and makes what it needs. */
+static tconv_status make_family(tconv_plan *plan, tconv_error *error)
+{
+    tconv_status status;
+    if (!plan->family->write(&plan->request, &plan->recipe))
+        status = tconv_fail_memory(error, sizeof(int64_t), "writing the tables of a plan");
+    else if ((status = make_table(plan, error)) == TCONV_OK &&
+             (status = make_kernels(plan, plan->recipe.pack, plan->recipe.pack_count, plan->pack,
+                                    error)) == TCONV_OK)
+        status = make_kernels(plan, plan->recipe.run, plan->recipe.run_count, plan->run, error);
+    tconv_recipe_clear(&plan->recipe); /* the table is in its buffer */
+    if (status != TCONV_OK) clear_family(plan);
+    return status;
+}
+
+static int index_of(const struct tconv_family *family)
+{
+    int index = 0;
+    while (tconv_family_at(index) != family) index++;
+    return index;
+}
+
+/* Chooses a family and makes it. A family that the device cannot build or run is passed over,
+ * unless it was asked for by name: a driver's defect in one kernel must not take the others away.
+ */
+static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_error *error)
+{
+    unsigned excluded = 0;
+    tconv_error first = {TCONV_OK, 0, ""};
+    for (;;) {
+        struct tconv_reason reason = {""};
+        plan->family = tconv_family_choose(&plan->request, name, excluded, &reason);
+        if (plan->family == NULL && excluded != 0) {
+            if (error != NULL) *error = first;
+            return first.status;
+        }
+        if (plan->family == NULL)
+            return tconv_fail(error, TCONV_ERROR_ALGORITHM,
+                              "algorithm %s does not take this problem: %s",
+                              name == NULL ? "auto" : name, reason.text);
+        tconv_error own;
+        const tconv_status status = make_family(plan, &own);
+        if (status == TCONV_OK) return TCONV_OK;
+        if (excluded == 0) first = own;
+        if ((status != TCONV_ERROR_BUILD && status != TCONV_ERROR_DEVICE) ||
+            (name != NULL && strcmp(name, "auto") != 0)) {
+            if (error != NULL) *error = own;
+            return status;
+        }
+        excluded |= 1u << index_of(plan->family);
+    }
+}
+
+static tconv_status check_arguments(const tconv_device *device, const tconv_plan_options *options,
+                                    tconv_plan **out, tconv_error *error)
+{
+    if (device == NULL || out == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL ? "device" : "out");
+    if (options->struct_size != sizeof *options)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of options is wrong: start from TCONV_PLAN_OPTIONS_INIT");
+    return TCONV_OK;
+}
+
+tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
+                               const tconv_plan_options *options, tconv_plan **out,
+                               tconv_error *error)
+{
+    const tconv_plan_options defaults = TCONV_PLAN_OPTIONS_INIT;
+    if (options == NULL) options = &defaults;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_status status;
+    if ((status = check_arguments(device, options, out, error)) != TCONV_OK ||
+        (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK)
+        return status;
+    if (type_macro(problem->data_type) == NULL)
+        return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                          "element type %s is not supported yet: this version computes f32",
+                          tconv_type_name(problem->data_type));
+    tconv_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL || pthread_mutex_init(&plan->lock, NULL) != 0) {
+        free(plan);
+        return tconv_fail_memory(error, sizeof *plan, "creating a plan");
+    }
+    atomic_init(&plan->owners, 1);
+    tconv_device_retain(device);
+    plan->device = device;
+    plan->geometry = geometry;
+    tconv_layer_init(&plan->layer, problem, &geometry);
+    plan->request = (struct tconv_request){
+        .layer = &plan->layer,
+        .device = tconv_device_properties(device),
+        .bias = options->bias,
+        .workspace_limit = options->workspace_limit,
+    };
+    status = choose_family(plan, options->algorithm, error);
+    if (status != TCONV_OK)
+        tconv_plan_release(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+void tconv_plan_retain(tconv_plan *plan)
+{
+    atomic_fetch_add(&plan->owners, 1);
+}
+
+void tconv_plan_release(tconv_plan *plan)
+{
+    if (plan == NULL || atomic_fetch_sub(&plan->owners, 1) > 1) return;
+    clear_family(plan);
+    tconv_device_release(plan->device);
+    pthread_mutex_destroy(&plan->lock);
+    free(plan);
+}
+
+const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan)
+{
+    return &plan->geometry;
+}
+
+const char *tconv_plan_algorithm(const tconv_plan *plan)
+{
+    return plan->family->name;
+}
+
+uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)
+{
+    return plan->recipe.workspace_bytes;
+}
+
+uint64_t tconv_plan_filter_bytes(const tconv_plan *plan)
+{
+    return plan->recipe.filter_bytes;
+}
+
+int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
+{
+    int length = 0;
+    for (int i = 0; tconv_family_at(i) != NULL; i++) {
+        const struct tconv_family *family = tconv_family_at(i);
+        struct tconv_reason reason = {""};
+        double cost = 0;
+        if (family->accepts(&plan->request, &cost, &reason))
+            tconv_refuse(&reason, "cost %.3g%s", cost, family == plan->family ? ", taken" : "");
+        const size_t used = (size_t)length < size ? (size_t)length : size;
+        length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s",
+                           i == 0 ? "" : "\n", family->name, reason.text);
+    }
+    return length;
+}

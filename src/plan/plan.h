@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a plan and of a filter, and the carrying out of recipes. Only files of this room
+ * include it. */
+#ifndef TCONV_PLAN_PLAN_H
+#define TCONV_PLAN_PLAN_H
+
+#include "family/family.h"
+#include "tconv_cl/plan.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A packed filter begins at a multiple of this many bytes. */
+enum { TCONV_FILTER_ALIGNMENT = 64 };
+
+struct tconv_plan {
+    atomic_int owners;
+    tconv_device *device;
+    tconv_geometry geometry;
+    struct tconv_layer layer;
+    struct tconv_request request; /* points to layer and to the device's properties */
+    const struct tconv_family *family;
+    struct tconv_recipe recipe; /* without its table, which went into the buffer below */
+    cl_mem table;
+    cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
+    pthread_mutex_t
+        lock; /* OpenCL lets only one thread at a time set the arguments of a kernel object */
+};
+
+struct tconv_filter {
+    tconv_plan *plan; /* that it was made for; has the kernels that pack it */
+    cl_mem memory;
+    size_t offset;
+    atomic_bool packed;
+};
+
+/* What the launches of a recipe are bound to, by enum tconv_arg; offsets in bytes. */
+struct tconv_bindings {
+    tconv_buffer buffer[TCONV_ARG_TABLE];
+};
+
+void tconv_plan_retain(tconv_plan *plan);
+
+/* Enqueues `count` launches, each behind the one before, the first behind the wait list. With no
+ * launch, `done` is a marker. */
+tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_launch *launches,
+                                    const cl_kernel *kernels, int count, cl_command_queue queue,
+                                    const struct tconv_bindings *bindings, cl_uint wait_count,
+                                    const cl_event *wait, cl_event *done, tconv_error *error);
+
+/* Checks that a buffer is there, that `offset` is a multiple of `unit`, and that `bytes` from there
+ * on are inside. */
+tconv_status tconv_check_buffer(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
+                                size_t unit, tconv_error *error);
+
+/* Checks queue and wait list of an enqueueing function. */
+tconv_status tconv_check_queue(cl_command_queue queue, cl_uint wait_count, const cl_event *wait,
+                               tconv_error *error);
+
+#endif
