@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What device tests share: the devices under test, tensors in guarded buffers, problems and their
+ * comparison with the oracle. */
+#ifndef TCONV_DEVICE_TESTS_SUPPORT_H
+#define TCONV_DEVICE_TESTS_SUPPORT_H
+
+#include "tconv_cl/tconv_cl.h"
+
+/* A device under test, with a context and a queue. */
+struct device {
+    int number;
+    cl_context context;
+    cl_command_queue queue;
+    tconv_device *device;
+    const tconv_device_info *info;
+};
+
+/* The devices under test: the one that the environment variable TCONV_CL_TEST_DEVICE names by
+ * number, else all. Fails the test where there is none: a device test without a device proves
+ * nothing. */
+int open_devices(struct device **devices);
+void close_devices(struct device *devices, int count);
+
+/* Tensors of one problem on the host. */
+struct tensors {
+    tconv_geometry geometry;
+    size_t data_count, filter_count, bias_count, output_count;
+    float *data, *filter, *bias, *output;
+};
+
+enum contents {
+    SMALL_INTEGERS, /* so that every sum is exact in f32 */
+    REAL_NUMBERS,
+};
+
+/* Resolves the problem and fills data, filter and bias; the test fails where the problem does not
+ * resolve. */
+void make_tensors(const tconv_problem *problem, enum contents contents, unsigned seed,
+                  struct tensors *tensors);
+void free_tensors(struct tensors *tensors);
+
+/* Runs one algorithm on buffers with guard zones around every tensor, a NaN-filled output and a
+ * workspace of NaNs, and checks that guards and inputs are untouched. Returns TCONV_OK, or the
+ * status with which the plan was refused; anything else fails the test. */
+tconv_status run_guarded(const struct device *device, const tconv_problem *problem,
+                         const char *algorithm, bool bias, struct tensors *tensors,
+                         tconv_error *error);
+
+/* Compares tensors->output with the oracle; fails the test with a message that reproduces the
+ * problem. */
+void compare_with_oracle(const struct device *device, const tconv_problem *problem,
+                         const char *algorithm, bool bias, const struct tensors *tensors);
+
+/* Fails the test with printf's text. */
+void failed(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* A repeatable stream of numbers. */
+unsigned next_random(unsigned *state);
+int random_between(unsigned *state, int least, int most);
+
+/* Short forms for problems. */
+void set_shape(tconv_shape *shape, int rank, const int64_t *dim);
+void set_list(tconv_list *list, int count, const int64_t *value);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every kernel family against the f64 oracle over generated problems: primes, odd channels, groups,
+ * all ranks, all formats, kernels smaller than the stride, strides and dilations with common
+ * factors, crops larger than the kernel, outputs beyond the natural extent. Small integers must
+ * come out exactly; real numbers within the rounding bound. */
+#include "support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct device *devices;
+static int device_count;
+
+/* How often each family took a problem: a family that takes none would pass by doing nothing. */
+static int taken[16];
+
+static void run_all(const tconv_problem *problem, enum contents contents, unsigned seed)
+{
+    struct tensors t;
+    make_tensors(problem, contents, seed, &t);
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const char *algorithm = tconv_algorithm_name(a);
+            const bool bias = (seed + (unsigned)a) % 2 == 0;
+            tconv_error error;
+            const tconv_status status =
+                run_guarded(&devices[d], problem, algorithm, bias, &t, &error);
+            if (status == TCONV_ERROR_ALGORITHM && strcmp(algorithm, "reference") != 0) continue;
+            if (status != TCONV_OK)
+                failed("%s on device %d: %s", algorithm, devices[d].number, error.message);
+            taken[a]++;
+            compare_with_oracle(&devices[d], problem, algorithm, bias, &t);
+        }
+    free_tensors(&t);
+}
+
+/* A random problem with `axes` spatial axes and extents up to `most`. */
+static tconv_problem random_problem(unsigned *seed, int axes, int most)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    const int kind = random_between(seed, 0, 3);
+    const int64_t groups = kind == 0 ? 1 : random_between(seed, 1, 3);
+    const int64_t in = random_between(seed, 1, 7), out = random_between(seed, 1, 13);
+    int64_t x[TCONV_MAX_AXES], k[TCONV_MAX_AXES], s[TCONV_MAX_AXES], d[TCONV_MAX_AXES],
+        pb[TCONV_MAX_AXES], pe[TCONV_MAX_AXES], op[TCONV_MAX_AXES], y[TCONV_MAX_AXES];
+    const bool output_given = random_between(seed, 0, 3) == 0;
+    for (int a = 0; a < axes; a++) {
+        do {
+            x[a] = random_between(seed, 1, most);
+            k[a] = random_between(seed, 1, 5);
+            s[a] = random_between(seed, 1, 4);
+            d[a] = random_between(seed, 1, 3);
+            pb[a] = random_between(seed, 0, 4);
+            pe[a] = random_between(seed, 0, 4);
+            op[a] = random_between(seed, 0, 3);
+            y[a] = random_between(seed, 1, (int)(s[a] * x[a] + d[a] * k[a] + 3));
+        } while (!output_given &&
+                 s[a] * (x[a] - 1) + d[a] * (k[a] - 1) + 1 - pb[a] - pe[a] + op[a] < 1);
+    }
+    set_list(&p.strides, axes, s);
+    set_list(&p.dilations, axes, d);
+    set_list(&p.pads_begin, axes, pb);
+    set_list(&p.pads_end, axes, pe);
+    set_list(&p.output_padding, axes, op);
+    if (output_given) set_list(&p.output_shape, axes, y);
+    p.rules = output_given ? (tconv_rules)random_between(seed, 0, 2) : TCONV_RULES_SPEC;
+    p.auto_pad = output_given ? (tconv_auto_pad)random_between(seed, 0, 3) : TCONV_EXPLICIT;
+
+    const bool nxc = kind == 2, xio = kind == 2 || kind == 3;
+    int64_t data[TCONV_MAX_RANK], filter[TCONV_MAX_RANK];
+    data[0] = random_between(seed, 1, 2);
+    data[nxc ? axes + 1 : 1] = groups * in;
+    memcpy(data + (nxc ? 1 : 2), x, (size_t)axes * sizeof *x);
+    set_shape(&p.data, axes + 2, data);
+    if (kind == 1) {
+        p.operation = TCONV_GROUP_CONV_BACKPROP;
+        filter[0] = groups;
+        filter[1] = in;
+        filter[2] = out;
+        memcpy(filter + 3, k, (size_t)axes * sizeof *k);
+    } else {
+        filter[xio ? axes + 1 : 0] = groups * in;
+        filter[xio ? axes : 1] = out;
+        memcpy(filter + (xio ? 0 : 2), k, (size_t)axes * sizeof *k);
+    }
+    set_shape(&p.filter, axes + 2 + (kind == 1), filter);
+    if (kind >= 2) {
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        p.groups = groups;
+        p.data_format = nxc ? TCONV_NXC : TCONV_NCX;
+        p.filter_format = xio ? TCONV_XIO : TCONV_OIX;
+    }
+    return p;
+}
+
+/* How many random problems of each rank; TCONV_CL_TEST_PROBLEMS scales it (smoke runs on slow
+ * devices). */
+static int problems(int usual)
+{
+    const char *percent = getenv("TCONV_CL_TEST_PERCENT");
+    const int scaled = percent == NULL ? usual : usual * atoi(percent) / 100;
+    return scaled < 1 ? 1 : scaled;
+}
+
+static void random_problems_of_every_rank(void **state)
+{
+    (void)state;
+    static const struct {
+        int axes, most, count;
+    } ranks[] = {{1, 150, 12}, {2, 19, 14}, {3, 7, 10}, {4, 4, 3}, {5, 3, 2}, {6, 2, 2}};
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
+        for (int i = 0; i < problems(ranks[r].count); i++) {
+            unsigned seed = 1000u * (unsigned)ranks[r].axes + (unsigned)i;
+            const tconv_problem problem = random_problem(&seed, ranks[r].axes, ranks[r].most);
+            run_all(&problem, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, (unsigned)i);
+        }
+}
+
+/* One row of a list of problems in two dimensions: everything about the axes. */
+struct plane {
+    const char *why;
+    int64_t batch, in, out, groups;
+    int64_t x[2], k[2], s[2], d[2], pb[2], pe[2], op[2];
+};
+
+static const struct plane planes[] = {
+    {"pix2pix in small", 1, 5, 7, 1, {6, 33}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+    {"a tile more than one row of vectors",
+     1,
+     3,
+     5,
+     1,
+     {3, 70},
+     {4, 4},
+     {2, 2},
+     {1, 1},
+     {1, 1},
+     {1, 1},
+     {0, 0}},
+    {"kernel smaller than the stride",
+     2,
+     3,
+     5,
+     1,
+     {7, 18},
+     {2, 2},
+     {3, 3},
+     {1, 1},
+     {0, 0},
+     {0, 0},
+     {2, 2}},
+    {"stride and dilation share a factor",
+     1,
+     4,
+     3,
+     1,
+     {9, 20},
+     {3, 3},
+     {2, 4},
+     {2, 6},
+     {2, 5},
+     {2, 5},
+     {1, 3}},
+    {"dilation, stride 1", 1, 4, 6, 1, {5, 40}, {3, 7}, {1, 1}, {2, 9}, {0, 27}, {0, 27}, {0, 0}},
+    {"large stride: one residue after the other",
+     1,
+     3,
+     4,
+     1,
+     {2, 37},
+     {1, 16},
+     {1, 8},
+     {1, 1},
+     {0, 4},
+     {0, 4},
+     {0, 0}},
+    {"large stride that does not divide the kernel",
+     1,
+     3,
+     4,
+     2,
+     {3, 21},
+     {3, 13},
+     {2, 5},
+     {1, 1},
+     {1, 6},
+     {0, 2},
+     {1, 4}},
+    {"pads larger than the kernel",
+     1,
+     2,
+     3,
+     1,
+     {9, 23},
+     {3, 3},
+     {2, 2},
+     {1, 1},
+     {5, 7},
+     {4, 6},
+     {0, 0}},
+    {"output padding beyond the natural extent",
+     1,
+     2,
+     3,
+     1,
+     {4, 5},
+     {3, 3},
+     {2, 2},
+     {1, 1},
+     {0, 0},
+     {0, 0},
+     {7, 40}},
+    {"stride 3, merged", 1, 5, 9, 1, {4, 19}, {9, 9}, {3, 3}, {1, 1}, {4, 4}, {4, 4}, {2, 2}},
+    {"stride 4, merged", 1, 5, 9, 1, {4, 35}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
+    {"depthwise", 2, 1, 1, 11, {6, 17}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+    {"one output channel", 1, 17, 1, 1, {5, 31}, {5, 5}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
+    {"one point", 3, 7, 19, 1, {1, 1}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+    {"more channels than a block",
+     1,
+     8,
+     31,
+     1,
+     {4, 16},
+     {3, 3},
+     {2, 2},
+     {1, 1},
+     {1, 1},
+     {1, 1},
+     {1, 1}},
+    {"axes with nothing to do",
+     1,
+     5,
+     6,
+     1,
+     {1, 29},
+     {1, 6},
+     {1, 3},
+     {1, 1},
+     {0, 2},
+     {0, 1},
+     {0, 0}},
+    {"last axis copied along", 1, 4, 5, 1, {6, 45}, {8, 1}, {4, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+    {"segmentation head", 1, 3, 2, 1, {3, 5}, {16, 64}, {8, 32}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+};
+
+static void problems_with_a_reason(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof planes / sizeof *planes; i++) {
+        const struct plane *q = &planes[i];
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.operation = TCONV_GROUP_CONV_BACKPROP;
+        set_shape(&p.data, 4, (int64_t[]){q->batch, q->groups * q->in, q->x[0], q->x[1]});
+        set_shape(&p.filter, 5, (int64_t[]){q->groups, q->in, q->out, q->k[0], q->k[1]});
+        set_list(&p.strides, 2, q->s);
+        set_list(&p.dilations, 2, q->d);
+        set_list(&p.pads_begin, 2, q->pb);
+        set_list(&p.pads_end, 2, q->pe);
+        set_list(&p.output_padding, 2, q->op);
+        run_all(&p, i % 2 == 0 ? REAL_NUMBERS : SMALL_INTEGERS, (unsigned)i);
+    }
+}
+
+static void every_family_took_problems(void **state)
+{
+    (void)state;
+    for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+        print_message("%s took %d problems\n", tconv_algorithm_name(a), taken[a]);
+        assert_true(taken[a] > 0);
+    }
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    device_count = open_devices(&devices);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    close_devices(devices, device_count);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(problems_with_a_reason),
+        cmocka_unit_test(random_problems_of_every_rank),
+        cmocka_unit_test(every_family_took_problems),
+    };
+    return cmocka_run_group_tests_name("families", tests, open_all, close_all);
+}
