@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl devices: the flat list of devices. */
+#include "tool.h"
+
+#include <stdio.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
+    POPT_AUTOHELP POPT_TABLEEND,
+};
+
+static const char *kind_name(tconv_device_kind kind)
+{
+    switch (kind) {
+    case TCONV_DEVICE_CPU: return "CPU";
+    case TCONV_DEVICE_GPU: return "GPU";
+    case TCONV_DEVICE_ACCELERATOR: return "accelerator";
+    case TCONV_DEVICE_OTHER: break;
+    }
+    return "other";
+}
+
+json_t *device_json(int number, const tconv_device_info *d)
+{
+    return json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b, "
+        "s:b, s:b}",
+        "number", number, "name", d->name, "vendor", d->vendor, "platform", d->platform, "driver",
+        d->driver, "version", d->version, "kind", kind_name(d->kind), "compute_units",
+        (int)d->compute_units, "vector_width", (int)d->vector_width, "work_group_limit",
+        (json_int_t)d->work_group_limit, "local_memory", (json_int_t)d->local_memory,
+        "global_memory", (json_int_t)d->global_memory, "allocation_limit",
+        (json_int_t)d->allocation_limit, "dedicated_local", d->dedicated_local, "fma", d->fma,
+        "half_arithmetic", d->half_arithmetic, "double_arithmetic", d->double_arithmetic,
+        "subgroups", d->subgroups, "integer_dot_product", d->integer_dot_product);
+}
+
+static void print_device(int number, bool preferred, const tconv_device_info *d)
+{
+    printf("%d%s %s\n", number, preferred ? "*" : " ", d->name);
+    printf("     %s, %s, driver %s, %s\n", kind_name(d->kind), d->platform, d->driver, d->version);
+    printf("     %u compute units, vectors of %u x f32%s, work-groups of up to %llu\n",
+           d->compute_units, d->vector_width, d->fma ? " with fma" : "",
+           (unsigned long long)d->work_group_limit);
+    printf("     memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s\n",
+           (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),
+           (unsigned long long)(d->local_memory >> 10), d->dedicated_local ? " (dedicated)" : "");
+    printf("     f16 %s, f64 %s, sub-groups %s, integer dot products %s\n",
+           d->half_arithmetic ? "yes" : "no", d->double_arithmetic ? "yes" : "no",
+           d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no");
+}
+
+enum exit_code command_devices(int argc, const char **argv)
+{
+    bool leave;
+    const enum exit_code code = read_options(table, "[--json FILE]", argc, argv, &leave);
+    if (leave) return code;
+    tconv_error error;
+    int count = 0, preferred = -1;
+    if (tconv_device_count(&count, &error) != TCONV_OK) return failed_call(&error);
+    if (count > 0) tconv_device_default(&preferred, NULL);
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++) {
+        cl_device_id device;
+        tconv_device_info info = {.struct_size = sizeof info};
+        if (tconv_device_at(i, NULL, &device, &error) != TCONV_OK ||
+            tconv_device_describe(device, &info, &error) != TCONV_OK) {
+            json_decref(list);
+            return failed_call(&error);
+        }
+        if (options.json == NULL) print_device(i, i == preferred, &info);
+        json_array_append_new(list, device_json(i, &info));
+    }
+    if (options.json != NULL)
+        return write_json(options.json,
+                          json_pack("{s:o, s:o}", "devices", list, "default",
+                                    count > 0 ? json_integer(preferred) : json_null()));
+    json_decref(list);
+    if (count == 0)
+        return failed_work("no OpenCL device was found: install a driver, for example "
+                           "pocl-opencl-icd for the processor");
+    printf("* is used where no --device is given\n");
+    return EXIT_DONE;
+}

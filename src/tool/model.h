@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The transposed convolutions of an OpenVINO model: `name.xml` with its weights in `name.bin`. */
+#ifndef TCONV_TOOL_MODEL_H
+#define TCONV_TOOL_MODEL_H
+
+#include "suite.h"
+
+/* Finds the (Group)ConvolutionBackpropData layers of a model, in the file's order, with attributes,
+ * weights and constant output shapes, under the `openvino` rules (or those of --rules). An entry's
+ * id is its number in the model, its layer the layer's name. Extents of the data that the model
+ * leaves open are -1. A layer that cannot be read gets an entry with an error. */
+enum exit_code model_read(const char *path, struct suite *suite);
+
+/* The only layer, or the one that `name` names; NULL after a message. */
+struct entry *model_layer(const char *path, const struct suite *suite, const char *name);
+
+/* Puts the extents of `data` into the entry; false, with the entry's error set, where they
+ * contradict those of the model. */
+bool model_set_data(struct entry *entry, const tconv_shape *data);
+
+#endif

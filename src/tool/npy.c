@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing .npy files. Nothing is allocated from what a header claims before the file's
+ * size confirms it. */
+#include "npy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+    const char *descr; /* without the byte order */
+    tconv_type type;
+} types[] = {
+    {"f4", TCONV_F32}, {"f2", TCONV_F16}, {"f8", TCONV_F64}, {"i1", TCONV_I8},
+    {"i2", TCONV_I16}, {"i4", TCONV_I32}, {"i8", TCONV_I64}, {"u1", TCONV_U8},
+    {"u2", TCONV_U16}, {"u4", TCONV_U32}, {"u8", TCONV_U64},
+};
+
+enum { TYPES = sizeof types / sizeof *types, MAGIC = 6, LONGEST_HEADER = 1 << 16 };
+
+void npy_free(struct npy *npy)
+{
+    free(npy->values);
+    npy->values = NULL;
+}
+
+/* The place behind the colon of a key of the header's dictionary. */
+static const char *value_of(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    if (at == NULL) return NULL;
+    at += strlen(key);
+    at += strspn(at, " ");
+    return *at == ':' ? at + 1 + strspn(at + 1, " ") : NULL;
+}
+
+static bool read_type(const char *at, tconv_type *type)
+{
+    if (at == NULL || (*at != '\'' && *at != '"')) return false;
+    const char order = at[1];
+    for (int i = 0; i < TYPES; i++) {
+        const bool one_byte = types[i].descr[1] == '1';
+        if (strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0] &&
+            (order == '<' || (order == '|' && one_byte))) {
+            *type = types[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_shape(const char *at, tconv_shape *shape)
+{
+    if (at == NULL || *at != '(') return false;
+    shape->rank = 0;
+    for (at++;;) {
+        at += strspn(at, " ,");
+        if (*at == ')') return true;
+        char *end;
+        errno = 0;
+        const long long extent = strtoll(at, &end, 10);
+        if (end == at || errno == ERANGE || extent < 0 || shape->rank == TCONV_MAX_RANK)
+            return false;
+        shape->dim[shape->rank++] = extent;
+        at = end;
+        at += strspn(at, " ");
+        if (*at != ',' && *at != ')') return false;
+    }
+}
+
+/* Reads the header; `bytes` becomes the size of the values. */
+static enum exit_code read_header(const char *option, const char *path, FILE *file, struct npy *npy,
+                                  uint64_t *bytes)
+{
+    unsigned char start[MAGIC + 2], length_bytes[4] = {0};
+    if (fread(start, 1, sizeof start, file) != sizeof start ||
+        memcmp(start, "\x93NUMPY", MAGIC) != 0)
+        return wrong_request("%s %s is not a .npy file", option, path);
+    const int version = start[MAGIC];
+    const size_t width = version == 1 ? 2 : 4;
+    if (version < 1 || version > 3 || fread(length_bytes, 1, width, file) != width)
+        return wrong_request("%s %s has version %d of the .npy format; 1 to 3 can be read", option,
+                             path, version);
+    const size_t length = length_bytes[0] | (size_t)length_bytes[1] << 8 |
+                          (size_t)length_bytes[2] << 16 | (size_t)length_bytes[3] << 24;
+    if (length > LONGEST_HEADER)
+        return wrong_request("%s %s has a header of %zu bytes, which no .npy file needs", option,
+                             path, length);
+    char *header = malloc(length + 1);
+    if (header == NULL) return failed_work("%s %s cannot be read: no memory", option, path);
+    const bool read = fread(header, 1, length, file) == length;
+    header[length] = '\0';
+    const char *order = value_of(header, "'fortran_order'");
+    const bool typed = read && read_type(value_of(header, "'descr'"), &npy->type);
+    const bool shaped = read && read_shape(value_of(header, "'shape'"), &npy->shape);
+    const bool fortran = order == NULL || strncmp(order, "False", 5) != 0;
+    enum exit_code code = EXIT_DONE;
+    if (!read || order == NULL || value_of(header, "'descr'") == NULL ||
+        value_of(header, "'shape'") == NULL)
+        code = wrong_request("%s %s has a damaged header", option, path);
+    else if (!typed)
+        code =
+            wrong_request("%s %s has elements of the type %.20s: little-endian numbers are needed",
+                          option, path, value_of(header, "'descr'"));
+    else if (fortran)
+        code = wrong_request("%s %s is in Fortran order: save it with numpy.ascontiguousarray",
+                             option, path);
+    else if (!shaped)
+        code = wrong_request("%s %s has a shape that cannot be read: up to %d extents are possible",
+                             option, path, TCONV_MAX_RANK);
+    free(header);
+    *bytes = tconv_type_size(npy->type);
+    for (int i = 0; code == EXIT_DONE && i < npy->shape.rank; i++)
+        if (__builtin_mul_overflow(*bytes, (uint64_t)npy->shape.dim[i], bytes))
+            code =
+                wrong_request("%s %s has a shape whose bytes overflow at axis %d, extent %" PRId64,
+                              option, path, i, npy->shape.dim[i]);
+    return code;
+}
+
+static enum exit_code read_values(const char *option, const char *path, FILE *file, struct npy *npy,
+                                  uint64_t bytes)
+{
+    struct stat status;
+    const off_t here = ftello(file);
+    if (fstat(fileno(file), &status) != 0 || here < 0)
+        return failed_work("%s %s cannot be read: %s", option, path, strerror(errno));
+    if (S_ISREG(status.st_mode) && (uint64_t)(status.st_size - here) < bytes)
+        return wrong_request("%s %s is cut off: its header promises %" PRIu64
+                             " bytes of values, but %lld are there",
+                             option, path, bytes, (long long)(status.st_size - here));
+    npy->values = malloc(bytes == 0 ? 1 : (size_t)bytes);
+    if (npy->values == NULL)
+        return failed_work("%s %s cannot be read: %" PRIu64 " bytes of memory are missing", option,
+                           path, bytes);
+    if (fread(npy->values, 1, (size_t)bytes, file) != bytes)
+        return failed_work("%s %s cannot be read: %s", option, path,
+                           ferror(file) ? strerror(errno) : "it ends too early");
+    return EXIT_DONE;
+}
+
+enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
+{
+    npy->values = NULL;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
+    uint64_t bytes = 0;
+    enum exit_code code = read_header(option, path, file, npy, &bytes);
+    if (code == EXIT_DONE) code = read_values(option, path, file, npy, bytes);
+    fclose(file);
+    if (code != EXIT_DONE) npy_free(npy);
+    tconv_type wanted;
+    if (code == EXIT_DONE && npy->type == TCONV_U16 && options.type != NULL &&
+        tconv_type_from_name(options.type, &wanted) && wanted == TCONV_BF16)
+        npy->type = TCONV_BF16;
+    return code;
+}
+
+/* Header, padded so that the values begin at a multiple of 64, and values. */
+static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, const void *values)
+{
+    const char *descr = "u2"; /* bf16 */
+    for (int i = 0; i < TYPES; i++)
+        if (types[i].type == type) descr = types[i].descr;
+    char header[512];
+    int length = snprintf(header, sizeof header,
+                          "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                          descr[1] == '1' ? '|' : '<', descr);
+    size_t count = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        length += snprintf(header + length, sizeof header - (size_t)length,
+                           i + 1 < shape->rank ? "%" PRId64 ", " : "%" PRId64 "%s", shape->dim[i],
+                           shape->rank == 1 ? "," : "");
+        count *= (size_t)shape->dim[i];
+    }
+    length += snprintf(header + length, sizeof header - (size_t)length, "), }");
+    const int start = MAGIC + 4;
+    while ((start + length + 1) % 64 != 0) header[length++] = ' ';
+    header[length++] = '\n';
+    const unsigned char front[] = {0x93,
+                                   'N',
+                                   'U',
+                                   'M',
+                                   'P',
+                                   'Y',
+                                   1,
+                                   0,
+                                   (unsigned char)(length & 255),
+                                   (unsigned char)(length >> 8)};
+    return fwrite(front, 1, sizeof front, file) == sizeof front &&
+           fwrite(header, 1, (size_t)length, file) == (size_t)length &&
+           fwrite(values, tconv_type_size(type), count, file) == count;
+}
+
+enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *shape,
+                         const void *values)
+{
+    const size_t size = strlen(path) + 8;
+    char *temporary = malloc(size);
+    if (temporary == NULL) return failed_work("--output %s cannot be written: no memory", path);
+    snprintf(temporary, size, "%s.XXXXXX", path);
+    const int descriptor = mkstemp(temporary);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+    bool written = file != NULL && write_file(file, type, shape, values);
+    if (written) {
+        const mode_t mask = umask(0); /* mkstemp's file is private; an output is an ordinary file */
+        umask(mask);
+        written = fchmod(descriptor, 0666 & ~mask) == 0;
+    }
+    int reason = errno;
+    if (file != NULL && fclose(file) != 0 && written) {
+        written = false;
+        reason = errno;
+    } else if (file == NULL && descriptor >= 0) {
+        close(descriptor);
+    }
+    if (written && rename(temporary, path) != 0) {
+        written = false;
+        reason = errno;
+    }
+    if (!written && descriptor >= 0) unlink(temporary);
+    free(temporary);
+    return written ? EXIT_DONE
+                   : failed_work("--output %s cannot be written: %s", path, strerror(reason));
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading options, and building a problem from them. */
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options options;
+
+const struct poptOption common_table[] = {
+    {"device", 'd', POPT_ARG_STRING, &options.device, 0,
+     "number of the device, as `tconv-cl devices` lists them", "N"},
+    {"json", 'j', POPT_ARG_STRING, &options.json, 0, "write the results as JSON; - is stdout",
+     "FILE"},
+    {"quiet", 'q', POPT_ARG_NONE, &options.quiet, 0, "no progress and no notices", NULL},
+    POPT_TABLEEND,
+};
+
+const struct poptOption problem_table[] = {
+    {"data-shape", 0, POPT_ARG_STRING, &options.data_shape, 0,
+     "extents of the data, for example 1,20,224,224", "N,C,..."},
+    {"filter-shape", 0, POPT_ARG_STRING, &options.filter_shape, 0,
+     "extents of the filter, for example 20,10,3,3", "CI,CO,..."},
+    {"strides", 0, POPT_ARG_STRING, &options.strides, 0,
+     "one number for each spatial axis, or one for all; default 1", "LIST"},
+    {"dilations", 0, POPT_ARG_STRING, &options.dilations, 0, "default 1", "LIST"},
+    {"pads-begin", 0, POPT_ARG_STRING, &options.pads_begin, 0, "default 0", "LIST"},
+    {"pads-end", 0, POPT_ARG_STRING, &options.pads_end, 0, "default 0", "LIST"},
+    {"auto-pad", 0, POPT_ARG_STRING, &options.auto_pad, 0,
+     "explicit, valid, same_upper or same_lower; default explicit", "MODE"},
+    {"output-padding", 0, POPT_ARG_STRING, &options.output_padding, 0, "default 0", "LIST"},
+    {"output-shape", 0, POPT_ARG_STRING, &options.output_shape, 0,
+     "spatial extents of the output; default: computed", "LIST"},
+    {"groups", 0, POPT_ARG_STRING, &options.groups, 0, "groups of the oneAPI form; default 1", "G"},
+    {"data-format", 0, POPT_ARG_STRING, &options.data_format, 0,
+     "NCX or NXC: the oneAPI form, default NXC", "FORMAT"},
+    {"filter-format", 0, POPT_ARG_STRING, &options.filter_format, 0,
+     "OIX or XIO: the oneAPI form, default XIO", "FORMAT"},
+    {"rules", 0, POPT_ARG_STRING, &options.rules, 0,
+     "how pads and output shape are resolved: spec, openvino or onnx", "RULES"},
+    {"type", 0, POPT_ARG_STRING, &options.type, 0,
+     "element type where files do not say it; default f32", "TYPE"},
+    POPT_TABLEEND,
+};
+
+const struct poptOption algorithm_table[] = {
+    {"algorithm", 'a', POPT_ARG_STRING, &options.algorithm, 0,
+     "force a kernel family; `list` prints them; default auto", "NAME"},
+    POPT_TABLEEND,
+};
+
+static enum exit_code list_algorithms(void)
+{
+    printf("auto            the family that the cost model likes best\n");
+    for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
+        printf("%-15s %s\n", tconv_algorithm_name(i),
+               tconv_algorithm_summary(tconv_algorithm_name(i)));
+    return EXIT_DONE;
+}
+
+enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
+                            const char **argv, bool *leave)
+{
+    *leave = true;
+    poptContext context = poptGetContext("tconv-cl", argc, argv, table, 0);
+    if (context == NULL) return failed_work("the options cannot be read: no memory");
+    poptSetOtherOptionHelp(context, synopsis);
+    enum exit_code code = EXIT_DONE;
+    const int result = poptGetNextOpt(context);
+    if (result < -1)
+        code = wrong_request("%s: %s; see tconv-cl %s --help",
+                             poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(result),
+                             argv[0]);
+    else if (poptPeekArg(context) != NULL)
+        code = wrong_request("%s is not an option; see tconv-cl %s --help", poptPeekArg(context),
+                             argv[0]);
+    else if (options.algorithm != NULL && strcmp(options.algorithm, "list") == 0)
+        list_algorithms();
+    else
+        *leave = false;
+    poptFreeContext(context);
+    return code;
+}
+
+void free_options(void)
+{
+    char **const texts[] = {&options.device,
+                            &options.json,
+                            &options.data_shape,
+                            &options.filter_shape,
+                            &options.strides,
+                            &options.dilations,
+                            &options.pads_begin,
+                            &options.pads_end,
+                            &options.output_padding,
+                            &options.output_shape,
+                            &options.auto_pad,
+                            &options.rules,
+                            &options.type,
+                            &options.groups,
+                            &options.data_format,
+                            &options.filter_format,
+                            &options.algorithm,
+                            &options.data,
+                            &options.filter,
+                            &options.bias,
+                            &options.output,
+                            &options.model,
+                            &options.layer,
+                            &options.suite,
+                            &options.ids};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+}
+
+bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count)
+{
+    *count = 0;
+    for (const char *at = text;; at++) {
+        char *end;
+        errno = 0;
+        const long long number = strtoll(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0')) {
+            wrong_request(
+                "%s is \"%s\": numbers with commas between them are needed, for example 2,2",
+                option, text);
+            return false;
+        }
+        if (errno == ERANGE) {
+            wrong_request("%s is \"%s\": a number does not fit into 64 bits", option, text);
+            return false;
+        }
+        if (*count == most) {
+            wrong_request("%s is \"%s\": more than %d numbers", option, text, most);
+            return false;
+        }
+        numbers[(*count)++] = number;
+        if (*end == '\0') return true;
+        at = end;
+    }
+}
+
+enum exit_code choose_device(int *number)
+{
+    tconv_error error;
+    if (options.device == NULL)
+        return tconv_device_default(number, &error) == TCONV_OK ? EXIT_DONE : failed_call(&error);
+    int64_t wanted;
+    int count;
+    if (!read_numbers("--device", options.device, &wanted, 1, &count)) return EXIT_REQUEST_WRONG;
+    cl_device_id device;
+    if (tconv_device_count(&count, &error) != TCONV_OK) return failed_call(&error);
+    if (count > 0 && (wanted < 0 || wanted >= count))
+        return wrong_request("--device is %" PRId64
+                             ", but there are devices 0 to %d; see tconv-cl devices",
+                             wanted, count - 1);
+    *number = (int)wanted;
+    return tconv_device_at(*number, NULL, &device, &error) == TCONV_OK ? EXIT_DONE
+                                                                       : failed_call(&error);
+}
+
+/* An attribute list; one number stands for every axis. */
+static bool read_list(const char *option, const char *text, int axes, tconv_list *list)
+{
+    if (text == NULL) return true;
+    if (!read_numbers(option, text, list->value, TCONV_MAX_AXES, &list->count)) return false;
+    if (list->count == 1 && axes >= 1 && axes <= TCONV_MAX_AXES)
+        while (list->count < axes) list->value[list->count++] = list->value[0];
+    return true;
+}
+
+static bool unknown_name(const char *option, const char *text, const char *names)
+{
+    wrong_request("%s is \"%s\": %s are possible", option, text, names);
+    return false;
+}
+
+static bool read_names(tconv_problem *p)
+{
+    if (options.auto_pad != NULL && !tconv_auto_pad_from_name(options.auto_pad, &p->auto_pad))
+        return unknown_name("--auto-pad", options.auto_pad,
+                            "explicit, valid, same_upper and same_lower");
+    if (options.rules != NULL && !tconv_rules_from_name(options.rules, &p->rules))
+        return unknown_name("--rules", options.rules, "spec, openvino and onnx");
+    if (options.type != NULL && !tconv_type_from_name(options.type, &p->data_type))
+        return unknown_name("--type", options.type,
+                            "f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64");
+    p->filter_type = p->data_type;
+    if (options.data_format != NULL &&
+        !tconv_data_format_from_name(options.data_format, &p->data_format))
+        return unknown_name("--data-format", options.data_format, "NCX and NXC");
+    if (options.filter_format != NULL &&
+        !tconv_filter_format_from_name(options.filter_format, &p->filter_format))
+        return unknown_name("--filter-format", options.filter_format, "OIX and XIO");
+    return true;
+}
+
+enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, tconv_problem *p)
+{
+    p->data = *data;
+    p->filter = *filter;
+    if (options.groups != NULL || options.data_format != NULL || options.filter_format != NULL)
+        p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+    else
+        p->operation = filter->rank == data->rank + 1 ? TCONV_GROUP_CONV_BACKPROP
+                                                      : TCONV_CONV_BACKPROP;
+    int count;
+    const int axes = data->rank - 2;
+    if (!read_names(p) ||
+        (options.groups != NULL &&
+         !read_numbers("--groups", options.groups, &p->groups, 1, &count)) ||
+        !read_list("--strides", options.strides, axes, &p->strides) ||
+        !read_list("--dilations", options.dilations, axes, &p->dilations) ||
+        !read_list("--pads-begin", options.pads_begin, axes, &p->pads_begin) ||
+        !read_list("--pads-end", options.pads_end, axes, &p->pads_end) ||
+        !read_list("--output-padding", options.output_padding, axes, &p->output_padding) ||
+        !read_list("--output-shape", options.output_shape, axes, &p->output_shape))
+        return EXIT_REQUEST_WRONG;
+    if (options.groups != NULL && p->groups < 1)
+        return wrong_request("--groups is %" PRId64 ": at least 1 is needed", p->groups);
+    return EXIT_DONE;
+}
+
+enum exit_code read_problem_with_shapes(tconv_problem *problem)
+{
+    if (options.data_shape == NULL || options.filter_shape == NULL)
+        return wrong_request("%s is missing: a layer needs --data-shape and --filter-shape",
+                             options.data_shape == NULL ? "--data-shape" : "--filter-shape");
+    tconv_shape data, filter;
+    if (!read_numbers("--data-shape", options.data_shape, data.dim, TCONV_MAX_RANK, &data.rank) ||
+        !read_numbers("--filter-shape", options.filter_shape, filter.dim, TCONV_MAX_RANK,
+                      &filter.rank))
+        return EXIT_REQUEST_WRONG;
+    return read_problem(&data, &filter, problem);
+}
+
+void tell_rules(const char *layer, const tconv_problem *problem)
+{
+    if (problem->rules == TCONV_RULES_SPEC) return;
+    tconv_geometry own = TCONV_GEOMETRY_INIT, spec = TCONV_GEOMETRY_INIT;
+    tconv_problem other = *problem;
+    other.rules = TCONV_RULES_SPEC;
+    if (tconv_resolve(problem, &own, NULL) != TCONV_OK) return;
+    const bool refused = tconv_resolve(&other, &spec, NULL) != TCONV_OK;
+    bool differs = refused;
+    for (int a = 0; a < own.axes && !differs; a++)
+        differs = own.pad_begin[a] != spec.pad_begin[a] || own.output[a] != spec.output[a];
+    if (differs)
+        notice("%s%sthe rules %s resolve pads and output otherwise than the published formulas "
+               "(--rules spec)%s",
+               layer, layer[0] == '\0' ? "" : ": ", tconv_rules_name(problem->rules),
+               refused ? ", which refuse the layer" : "");
+}

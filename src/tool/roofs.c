@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The peak of multiply-adds and the bandwidth by working set, with the kernels of cl/roofs.cl. */
+#include "roofs.h"
+
+#include "base/sources.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+extern const struct tconv_source tool_files[];
+
+/* How to spread work over a device. */
+struct spread {
+    int vw, chains, chunk;
+    size_t local, items; /* of a group; of the peak kernel */
+};
+
+double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static struct spread spread_of(const tconv_device_info *d)
+{
+    if (d->kind == TCONV_DEVICE_CPU && d->vector_width > 1)
+        return (struct spread){
+            .vw = d->vector_width > 16 ? 16 : (int)d->vector_width,
+            .chains = d->vector_width >= 16 ? 24 : 12,
+            .chunk = 256,
+            .local = 1,
+            .items = (size_t)d->compute_units * 16,
+        };
+    size_t local = 256;
+    while (local > d->work_group_limit || local > d->work_item_limit[0]) local /= 2;
+    return (struct spread){.vw = 4,
+                           .chains = 8,
+                           .chunk = 4,
+                           .local = local,
+                           .items = (size_t)d->compute_units * 2048 / local * local};
+}
+
+static cl_program build(tconv_host *host, const tconv_device_info *d, const struct spread *spread,
+                        cl_int *code)
+{
+    const char *text = NULL;
+    for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
+        if (strcmp(file->name, "roofs.cl") == 0) text = file->text;
+    cl_program program = clCreateProgramWithSource(tconv_host_context(host), 1, &text, NULL, code);
+    if (*code != CL_SUCCESS) return NULL;
+    char flags[200];
+    snprintf(flags, sizeof flags, "-cl-std=CL1.2 -DVW=%d -DCHAINS=%d -DCHUNK=%d -DUSE_FMA=%d",
+             spread->vw, spread->chains, spread->chunk, d->fma);
+    *code = clBuildProgram(program, 0, NULL, flags, NULL, NULL);
+    if (*code == CL_SUCCESS) return program;
+    clReleaseProgram(program);
+    return NULL;
+}
+
+/* The shortest of several runs, in seconds; a negative number where a call fails. Runs until
+ * `budget` seconds are over. */
+static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
+                       double budget)
+{
+    double least = -1;
+    const double begin = now();
+    for (int run = 0; run < 3 || now() - begin < budget; run++) {
+        const double start = now();
+        if (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) !=
+                CL_SUCCESS ||
+            clFinish(queue) != CL_SUCCESS)
+            return -1;
+        const double seconds = now() - start;
+        if (least < 0 || seconds < least) least = seconds;
+    }
+    return least;
+}
+
+static bool measure_peak(tconv_host *host, cl_program program, const struct spread *spread,
+                         double *gflops)
+{
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(program, "peak", &code);
+    if (code != CL_SUCCESS) return false;
+    cl_mem out = clCreateBuffer(tconv_host_context(host), CL_MEM_READ_WRITE,
+                                spread->items * sizeof(float), NULL, &code);
+    bool measured = code == CL_SUCCESS;
+    const float a = 0.999F, b = 1e-3F;
+    double seconds = 0;
+    /* As many steps as take some 20 ms, so that the launch does not count. */
+    for (cl_int steps = 1000; measured && seconds < 0.02 && steps < 1 << 28; steps *= 4) {
+        measured = clSetKernelArg(kernel, 0, sizeof out, &out) == CL_SUCCESS &&
+                   clSetKernelArg(kernel, 1, sizeof a, &a) == CL_SUCCESS &&
+                   clSetKernelArg(kernel, 2, sizeof b, &b) == CL_SUCCESS &&
+                   clSetKernelArg(kernel, 3, sizeof steps, &steps) == CL_SUCCESS;
+        seconds = measured
+                      ? shortest(tconv_host_queue(host), kernel, spread->items, spread->local, 0.1)
+                      : -1;
+        measured = seconds > 0;
+        *gflops = 2e-9 * steps * spread->chains * spread->vw * (double)spread->items / seconds;
+    }
+    if (out != NULL) clReleaseMemObject(out);
+    clReleaseKernel(kernel);
+    return measured;
+}
+
+static bool measure_bandwidth(tconv_host *host, cl_program program, const struct spread *spread,
+                              struct roofs *roofs)
+{
+    const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(program, "triad", &code);
+    if (code != CL_SUCCESS) return false;
+    const size_t group = spread->local * (size_t)spread->chunk * (size_t)spread->vw * sizeof(float);
+    const float s = 0.5F;
+    bool measured = true;
+    roofs->sizes = 0;
+    for (size_t array = 64 << 10;
+         measured && roofs->sizes < MOST_SIZES && array <= (size_t)256 << 20; array *= 4) {
+        if (array > d->allocation_limit || 4 * array > d->global_memory) break;
+        const size_t bytes = array / group * group;
+        cl_mem buffers[3] = {NULL, NULL, NULL};
+        for (cl_uint i = 0; i < 3 && measured; i++) {
+            const cl_float zero = 0;
+            buffers[i] =
+                clCreateBuffer(tconv_host_context(host), CL_MEM_READ_WRITE, array, NULL, &code);
+            measured = code == CL_SUCCESS &&
+                       clEnqueueFillBuffer(tconv_host_queue(host), buffers[i], &zero, sizeof zero,
+                                           0, array, 0, NULL, NULL) == CL_SUCCESS &&
+                       clSetKernelArg(kernel, i, sizeof buffers[i], &buffers[i]) == CL_SUCCESS;
+        }
+        measured = measured && clSetKernelArg(kernel, 3, sizeof s, &s) == CL_SUCCESS &&
+                   clFinish(tconv_host_queue(host)) == CL_SUCCESS;
+        const double seconds =
+            measured ? shortest(tconv_host_queue(host), kernel,
+                                bytes / sizeof(float) / (size_t)(spread->vw * spread->chunk),
+                                spread->local, 0.1)
+                     : -1;
+        measured = seconds > 0;
+        roofs->bytes[roofs->sizes] = 3.0 * (double)bytes;
+        roofs->gbs[roofs->sizes++] = 3e-9 * (double)bytes / seconds;
+        for (int i = 0; i < 3; i++)
+            if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
+    }
+    clReleaseKernel(kernel);
+    return measured && roofs->sizes > 0;
+}
+
+enum exit_code roofs_measure(tconv_host *host, struct roofs *roofs)
+{
+    const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
+    const struct spread spread = spread_of(d);
+    cl_int code;
+    cl_program program = build(host, d, &spread, &code);
+    if (program == NULL)
+        return failed_work("the kernels that measure the device's ceilings do not build (%d)",
+                           code);
+    const bool measured = measure_peak(host, program, &spread, &roofs->peak_gflops) &&
+                          measure_bandwidth(host, program, &spread, roofs);
+    clReleaseProgram(program);
+    return measured
+               ? EXIT_DONE
+               : failed_work("the device's ceilings cannot be measured: an OpenCL call failed");
+}
+
+double roofs_bandwidth(const struct roofs *roofs, double bytes)
+{
+    for (int i = 0; i < roofs->sizes; i++)
+        if (roofs->bytes[i] >= bytes) return roofs->gbs[i];
+    return roofs->gbs[roofs->sizes - 1];
+}

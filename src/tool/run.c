@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl run: one layer from files. */
+#include "model.h"
+#include "npy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct poptOption files[] = {
+    {"data", 0, POPT_ARG_STRING, &options.data, 0, "the data", "X.npy"},
+    {"filter", 0, POPT_ARG_STRING, &options.filter, 0, "the filter", "W.npy"},
+    {"bias", 0, POPT_ARG_STRING, &options.bias, 0, "one number for each output channel", "B.npy"},
+    {"model", 0, POPT_ARG_STRING, &options.model, 0,
+     "take attributes and weights from a layer of an OpenVINO model", "FILE.xml"},
+    {"layer", 0, POPT_ARG_STRING, &options.layer, 0, "which layer, where the model has several",
+     "NAME"},
+    {"output", 0, POPT_ARG_STRING, &options.output, 0, "where the output goes", "Y.npy"},
+    POPT_TABLEEND,
+};
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)files, 0, "Files:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)problem_table, 0,
+     "The layer (shapes come from the files):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
+    POPT_AUTOHELP POPT_TABLEEND,
+};
+
+/* Everything that a run holds. */
+struct job {
+    struct npy data, filter, bias;
+    struct suite model;
+    tconv_problem problem;
+    const void *weights;
+    void *output;
+};
+
+static enum exit_code check_options(void)
+{
+    if (options.data == NULL) return wrong_request("--data is missing: the file with the data");
+    if (options.output == NULL)
+        return wrong_request("--output is missing: where the output is to go");
+    if (options.model == NULL && options.filter == NULL)
+        return wrong_request("--filter is missing: the file with the filter, or --model");
+    if (options.model != NULL && options.filter != NULL)
+        return wrong_request(
+            "--model and --filter cannot be given together: the model has weights");
+    if (options.model == NULL && options.layer != NULL)
+        return wrong_request("--layer needs --model");
+    if (options.data_shape != NULL || options.filter_shape != NULL)
+        return wrong_request("%s is given, but run takes shapes from the files",
+                             options.data_shape != NULL ? "--data-shape" : "--filter-shape");
+    return EXIT_DONE;
+}
+
+/* Attributes on the command line would contradict those of the model. */
+static enum exit_code check_model_options(void)
+{
+    const struct {
+        const char *name, *value;
+    } attributes[] = {{"--strides", options.strides},
+                      {"--dilations", options.dilations},
+                      {"--pads-begin", options.pads_begin},
+                      {"--pads-end", options.pads_end},
+                      {"--output-padding", options.output_padding},
+                      {"--auto-pad", options.auto_pad},
+                      {"--groups", options.groups},
+                      {"--data-format", options.data_format},
+                      {"--filter-format", options.filter_format}};
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+        if (attributes[i].value != NULL)
+            return wrong_request("%s is given, but a layer of a --model has its own",
+                                 attributes[i].name);
+    return EXIT_DONE;
+}
+
+static enum exit_code problem_from_model(struct job *job)
+{
+    enum exit_code code;
+    tconv_problem named =
+        TCONV_PROBLEM_INIT; /* only to check the names and lists among the options */
+    if ((code = check_model_options()) != EXIT_DONE ||
+        (code = read_problem(&job->data.shape, &job->data.shape, &named)) != EXIT_DONE ||
+        (code = model_read(options.model, &job->model)) != EXIT_DONE)
+        return code;
+    struct entry *entry = model_layer(options.model, &job->model, options.layer);
+    if (entry == NULL) return EXIT_REQUEST_WRONG;
+    if (entry->error == NULL) model_set_data(entry, &job->data.shape);
+    if (entry->error != NULL)
+        return wrong_request("layer %s of %s: %s", entry->layer, options.model, entry->error);
+    job->problem = entry->problem;
+    job->problem.data_type = job->data.type;
+    if (options.output_shape != NULL) job->problem.output_shape = named.output_shape;
+    job->weights = entry->weights;
+    tell_rules(entry->layer, &job->problem);
+    return EXIT_DONE;
+}
+
+static enum exit_code problem_from_files(struct job *job)
+{
+    enum exit_code code;
+    if ((code = npy_read("--filter", options.filter, &job->filter)) != EXIT_DONE ||
+        (code = read_problem(&job->data.shape, &job->filter.shape, &job->problem)) != EXIT_DONE)
+        return code;
+    if (options.type != NULL && job->problem.data_type != job->data.type)
+        return wrong_request("--type is %s, but --data %s holds %s", options.type, options.data,
+                             tconv_type_name(job->data.type));
+    job->problem.data_type = job->data.type;
+    job->problem.filter_type = job->filter.type;
+    job->weights = job->filter.values;
+    tell_rules("", &job->problem);
+    return EXIT_DONE;
+}
+
+static enum exit_code read_bias(struct job *job, const tconv_geometry *geometry)
+{
+    if (options.bias == NULL) return EXIT_DONE;
+    const enum exit_code code = npy_read("--bias", options.bias, &job->bias);
+    if (code != EXIT_DONE) return code;
+    const int64_t channels = geometry->groups * geometry->group_out_channels;
+    if (job->bias.type != job->problem.data_type)
+        return wrong_request("--bias holds %s, but the data %s", tconv_type_name(job->bias.type),
+                             tconv_type_name(job->problem.data_type));
+    if (job->bias.shape.rank != 1 || job->bias.shape.dim[0] != channels)
+        return wrong_request(
+            "--bias has rank %d and %" PRId64 " elements at axis 0: one axis with the %" PRId64
+            " output channels is needed",
+            job->bias.shape.rank, job->bias.shape.rank == 0 ? 1 : job->bias.shape.dim[0], channels);
+    return EXIT_DONE;
+}
+
+static enum exit_code compute(struct job *job)
+{
+    tconv_error error;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    if (tconv_resolve(&job->problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
+    int number;
+    enum exit_code code;
+    if ((code = read_bias(job, &geometry)) != EXIT_DONE ||
+        (code = choose_device(&number)) != EXIT_DONE)
+        return code;
+    job->output = malloc(geometry.output_bytes == 0 ? 1 : (size_t)geometry.output_bytes);
+    if (job->output == NULL)
+        return failed_work("the output needs %" PRIu64 " bytes of host memory",
+                           geometry.output_bytes);
+    tconv_host *host;
+    if (tconv_host_create(number, &host, &error) != TCONV_OK) return failed_call(&error);
+    tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
+    plan.algorithm = options.algorithm;
+    const tconv_status status = tconv_host_run(host, &job->problem, &plan, job->data.values,
+                                               job->weights, job->bias.values, job->output, &error);
+    code = status == TCONV_OK ? npy_write(options.output, job->problem.data_type,
+                                          &geometry.output_shape, job->output)
+                              : failed_call(&error);
+    if (code == EXIT_DONE && options.json != NULL) {
+        json_t *shape = json_array();
+        for (int i = 0; i < geometry.output_shape.rank; i++)
+            json_array_append_new(shape, json_integer(geometry.output_shape.dim[i]));
+        code = write_json(options.json,
+                          json_pack("{s:s, s:o, s:i, s:s}", "output", options.output,
+                                    "output_shape", shape, "device", number, "device_name",
+                                    tconv_device_properties(tconv_host_device(host))->name));
+    } else if (code == EXIT_DONE) {
+        printf("%s: shape", options.output);
+        for (int i = 0; i < geometry.output_shape.rank; i++)
+            printf("%s%" PRId64, i == 0 ? " " : ",", geometry.output_shape.dim[i]);
+        printf(", computed on device %d, %s\n", number,
+               tconv_device_properties(tconv_host_device(host))->name);
+    }
+    tconv_host_release(host);
+    return code;
+}
+
+enum exit_code command_run(int argc, const char **argv)
+{
+    bool leave;
+    enum exit_code code = read_options(
+        table, "--data X.npy (--filter W.npy [ATTRIBUTES] | --model FILE.xml) --output Y.npy", argc,
+        argv, &leave);
+    if (leave) return code;
+    struct job job = {.problem = TCONV_PROBLEM_INIT};
+    if ((code = check_options()) == EXIT_DONE &&
+        (code = npy_read("--data", options.data, &job.data)) == EXIT_DONE &&
+        (code = options.model != NULL ? problem_from_model(&job) : problem_from_files(&job)) ==
+            EXIT_DONE)
+        code = compute(&job);
+    npy_free(&job.data);
+    npy_free(&job.filter);
+    npy_free(&job.bias);
+    suite_free(&job.model);
+    free(job.output);
+    return code;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all commands of the tool share: exit codes, messages, options, the way to a problem. */
+#ifndef TCONV_TOOL_TOOL_H
+#define TCONV_TOOL_TOOL_H
+
+#include "tconv_cl/tconv_cl.h"
+
+#include <jansson.h>
+#include <popt.h>
+
+enum exit_code { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_REQUEST_WRONG = 2 };
+
+/* ---- messages.c: one sentence on stderr, "tconv-cl: ..." ---- */
+
+enum exit_code wrong_request(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum exit_code failed_work(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum exit_code failed_call(const tconv_error *error); /* of the library, with its sentence */
+/* Silent with --quiet. */
+void notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A progress bar on stderr where that is a terminal; nothing elsewhere or with --quiet. A total of
+ * 0 removes it. */
+void progress(int done, int total, const char *what);
+
+/* Writes JSON to a file, "-" being stdout. Takes the reference. */
+enum exit_code write_json(const char *path, json_t *json);
+
+/* ---- options.c: options that several commands take ---- */
+
+struct options {
+    /* every command */
+    char *device;
+    char *json;
+    int quiet;
+    /* a problem */
+    char *data_shape, *filter_shape;
+    char *strides, *dilations, *pads_begin, *pads_end, *output_padding, *output_shape;
+    char *auto_pad, *rules, *type, *groups, *data_format, *filter_format;
+    /* how to compute it */
+    char *algorithm;
+    /* files */
+    char *data, *filter, *bias, *output, *model, *layer;
+    /* several layers */
+    char *suite, *ids;
+    int runs;
+    int why;
+};
+
+extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
+
+extern const struct poptOption common_table[], problem_table[], algorithm_table[];
+
+/* Reads the arguments of a command. `table` is the command's own; leftovers and unknown options are
+ * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help. */
+enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
+                            const char **argv, bool *leave);
+void free_options(void);
+
+/* "2,2" into numbers; false after a message. */
+bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
+
+/* The device number that --device names, or the default one. */
+enum exit_code choose_device(int *number);
+
+/* The attributes among the options, for data and filter of the given shapes (from --data-shape or
+ * from files). */
+enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter,
+                            tconv_problem *problem);
+
+/* The same with the shapes from --data-shape and --filter-shape. */
+enum exit_code read_problem_with_shapes(tconv_problem *problem);
+
+/* One line where the rules in use resolve differently from `spec`. */
+void tell_rules(const char *layer, const tconv_problem *problem);
+
+/* ---- devices.c ---- */
+
+/* A device's properties, for the JSON of several commands. */
+json_t *device_json(int number, const tconv_device_info *device);
+
+/* ---- the commands ---- */
+
+enum exit_code command_bench(int argc, const char **argv);
+enum exit_code command_run(int argc, const char **argv);
+enum exit_code command_shape(int argc, const char **argv);
+enum exit_code command_devices(int argc, const char **argv);
+enum exit_code command_check(int argc, const char **argv);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One layer on the device, as `bench` and `check` need it: tensors, a plan, a first run,
+ * verification against the oracle. */
+#ifndef TCONV_TOOL_TRIAL_H
+#define TCONV_TOOL_TRIAL_H
+
+#include "tool.h"
+
+struct trial {
+    tconv_host *host;
+    const tconv_problem *problem;
+    tconv_geometry geometry;
+    float *data, *filter, *output; /* host arrays; output once it was downloaded */
+    cl_mem device_data, device_filter, device_output, workspace;
+    tconv_plan *plan;
+    tconv_filter *packed;
+    tconv_args args;
+    double first_call_seconds; /* plan, pack and first run, with everything that was not compiled
+                                  yet */
+    double max_error;          /* the largest error seen, over its bound */
+    double error_bound;        /* the bound where that was */
+    size_t compared;           /* output elements */
+    char error[1100];          /* not empty: why it could not be run */
+    tconv_status status;       /* that goes with it */
+};
+
+/* Makes tensors (`weights` may be NULL: any will do), uploads them. False with trial->error where
+ * that fails. */
+bool trial_prepare(struct trial *trial, tconv_host *host, const tconv_problem *problem,
+                   const float *weights);
+
+/* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
+ * May be called again with others. */
+bool trial_run(struct trial *trial, const char *algorithm);
+
+/* Enqueues one more run and waits for it; the time in seconds, negative with trial->error where it
+ * fails. */
+double trial_repeat(struct trial *trial);
+
+/* Downloads the output and compares it: all of it, or `most` positions spread over it when it is
+ * larger; NaNs are looked for everywhere. False with trial->error at the first position that
+ * disagrees. */
+bool trial_verify(struct trial *trial, size_t most);
+
+void trial_free(struct trial *trial);
+
+#endif
