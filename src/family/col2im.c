@@ -67,14 +67,13 @@ static double cost_of(const struct col2im *g, bool vector, const tconv_device_in
                         tconv_rows_pairs(&r->y) * inputs * columns * (double)layer->in_channels;
     const double lanes =
         vector && g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw : 1;
-    const double loads = g->mw * g->nx > g->mw + g->nx ? 1
-                                                       : (double)(g->mw + g->nx) / (g->mw * g->nx);
+    const double loads = 1 + 0.3 * (g->mw + g->nx) / (g->mw * g->nx);
     const double outputs = images * (double)layer->out_channels * (double)r->output_rows *
                            (double)r->x.output;
     const double add_up = (double)g->class_taps * 2 + (r->x.stride == 1 ? 4 : 24);
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts * g->columns) * 2 * tile;
-    return adds * lanes * loads * (g->nx == 1 ? 1.25 : 1.06) + outputs * add_up + zeros;
+    return adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros;
 }
 
 /* Picks the cheapest parameters; false where none fit. */

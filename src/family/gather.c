@@ -30,15 +30,14 @@ static int sums_limit(bool vector, int vw, const tconv_device_info *device)
                                       : 12; /* AVX-512 has 32 vector registers, most others 16 */
 }
 
-/* Time of a multiply-add of a vector, the best being 1: narrow vectors leave lanes idle, and each
- * needs its weights and inputs loaded. Calibrated on PoCL with AVX-512: 94 % of peak with two
- * vectors a row, 80 % with one. */
+/* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
+ * with it, and narrow vectors leave lanes idle. Fitted to PoCL with AVX-512. */
 static double inefficiency(bool vector, int vw, int nx, int mw, const tconv_device_info *device)
 {
     const double adds = mw * nx, loads = mw + nx;
     const double lanes =
         vector && vw < (int)device->vector_width ? (double)device->vector_width / vw : 1;
-    return lanes * (adds > loads ? 1 : loads / adds) * (nx == 1 ? 1.25 : 1.06);
+    return lanes * (1 + 0.3 * loads / adds) * (nx == 1 ? 1.07 : 1);
 }
 
 /* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The promises of plan.h and host.h: events, offsets, sub-buffers, shared and repacked filters, out-of-order queues, empty
+ * problems, many threads, and an error with a sentence for each misuse. */
+#include "support.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct device *devices;
+static int device_count;
+
+static tconv_problem plane(int64_t n, int64_t ci, int64_t co, int64_t x, int64_t k, int64_t s,
+                           int64_t pad)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    set_shape(&p.data, 4, (int64_t[]){n, ci, x, x});
+    set_shape(&p.filter, 4, (int64_t[]){ci, co, k, k});
+    set_list(&p.strides, 2, (int64_t[]){s, s});
+    set_list(&p.pads_begin, 2, (int64_t[]){pad, pad});
+    set_list(&p.pads_end, 2, (int64_t[]){pad, pad});
+    return p;
+}
+
+/* A plan with its buffers on one device. */
+struct setup {
+    const struct device *device;
+    tconv_problem problem;
+    struct tensors tensors;
+    tconv_plan *plan;
+    tconv_filter *filter;
+    cl_mem data, weights, bias, output, workspace;
+    tconv_args args;
+};
+
+static cl_mem buffer_of(const struct device *device, const void *contents, size_t bytes)
+{
+    cl_int code;
+    const cl_mem_flags copy = contents == NULL ? 0 : CL_MEM_COPY_HOST_PTR;
+    cl_mem buffer = clCreateBuffer(device->context, CL_MEM_READ_WRITE | copy,
+                                   bytes == 0 ? 1 : bytes, (void *)contents, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return buffer;
+}
+
+static void expect_ok(tconv_status status, const tconv_error *error)
+{
+    if (status != TCONV_OK) failed("%s: %s", tconv_status_name(status), error->message);
+}
+
+static void set_up(struct setup *s, const struct device *device, const tconv_problem *problem,
+                   const char *algorithm, bool bias)
+{
+    tconv_error error;
+    *s = (struct setup){.device = device, .problem = *problem, .args = TCONV_ARGS_INIT};
+    make_tensors(problem, SMALL_INTEGERS, 17, &s->tensors);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = algorithm;
+    options.bias = bias;
+    expect_ok(tconv_plan_create(device->device, problem, &options, &s->plan, &error), &error);
+    expect_ok(tconv_filter_create(s->plan, NULL, 0, &s->filter, &error), &error);
+    s->data = buffer_of(device, s->tensors.data, s->tensors.data_count * sizeof(float));
+    s->weights = buffer_of(device, s->tensors.filter, s->tensors.filter_count * sizeof(float));
+    s->bias = buffer_of(device, s->tensors.bias, s->tensors.bias_count * sizeof(float));
+    s->output = buffer_of(device, NULL, s->tensors.output_count * sizeof(float));
+    s->workspace = buffer_of(device, NULL, (size_t)tconv_plan_workspace_bytes(s->plan));
+    s->args.filter = s->filter;
+    s->args.data.memory = s->data;
+    if (bias) s->args.bias.memory = s->bias;
+    s->args.output.memory = s->output;
+    s->args.workspace.memory = s->workspace;
+}
+
+static void tear_down(struct setup *s)
+{
+    tconv_filter_release(s->filter);
+    tconv_plan_release(s->plan);
+    const cl_mem buffers[] = {s->data, s->weights, s->bias, s->output, s->workspace};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clReleaseMemObject(buffers[i]);
+    free_tensors(&s->tensors);
+}
+
+static void pack(struct setup *s)
+{
+    tconv_error error;
+    expect_ok(tconv_filter_enqueue_pack(s->filter, s->device->queue, s->weights, 0, 0, NULL, NULL,
+                                        &error),
+              &error);
+}
+
+static void download(struct setup *s, cl_uint waits, const cl_event *wait)
+{
+    assert_int_equal(clEnqueueReadBuffer(s->device->queue, s->output, CL_TRUE, 0,
+                                         s->tensors.output_count * sizeof(float), s->tensors.output,
+                                         waits, wait, NULL),
+                     CL_SUCCESS);
+}
+
+static void events_order_the_work(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const tconv_problem p = plane(2, 5, 9, 17, 4, 2, 1);
+        struct setup s;
+        tconv_error error;
+        set_up(&s, &devices[d], &p, NULL, true);
+        cl_int code;
+        cl_event gate = clCreateUserEvent(devices[d].context, &code), packed, done;
+        if (code != CL_SUCCESS) failed("no user event: %d", code);
+        expect_ok(tconv_filter_enqueue_pack(s.filter, devices[d].queue, s.weights, 0, 1, &gate,
+                                            &packed, &error),
+                  &error);
+        expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 1, &packed, &done, &error),
+                  &error);
+        cl_int status;
+        assert_int_equal(
+            clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL),
+            CL_SUCCESS);
+        assert_true(status >
+                    CL_COMPLETE); /* nothing ran before the gate opens, and nothing blocked */
+        clSetUserEventStatus(gate, CL_COMPLETE);
+        assert_int_equal(clWaitForEvents(1, &done), CL_SUCCESS);
+        download(&s, 1, &done);
+        compare_with_oracle(&devices[d], &p, "auto", true, &s.tensors);
+        clReleaseEvent(gate);
+        clReleaseEvent(packed);
+        clReleaseEvent(done);
+        tear_down(&s);
+    }
+}
+
+static void out_of_order_queues_work(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        cl_device_id id;
+        clGetCommandQueueInfo(devices[d].queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+        cl_int code;
+        cl_command_queue queue = clCreateCommandQueue(
+            devices[d].context, id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
+        if (code != CL_SUCCESS) {
+            print_message("device %d has no out-of-order queue\n", devices[d].number);
+            continue;
+        }
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const tconv_problem p = plane(1, 6, 7, 19, 3, 2, 1);
+            struct setup s;
+            tconv_error error;
+            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false);
+            cl_event packed, done[8];
+            expect_ok(
+                tconv_filter_enqueue_pack(s.filter, queue, s.weights, 0, 0, NULL, &packed, &error),
+                &error);
+            for (int i = 0; i < 8; i++) /* each behind the one before: they share a workspace */
+                expect_ok(tconv_plan_enqueue(s.plan, queue, &s.args, 1,
+                                             i == 0 ? &packed : &done[i - 1], &done[i], &error),
+                          &error);
+            assert_int_equal(clWaitForEvents(1, &done[7]), CL_SUCCESS);
+            download(&s, 0, NULL);
+            compare_with_oracle(&devices[d], &p, tconv_algorithm_name(a), false, &s.tensors);
+            clReleaseEvent(packed);
+            for (int i = 0; i < 8; i++) clReleaseEvent(done[i]);
+            tear_down(&s);
+        }
+        clReleaseCommandQueue(queue);
+    }
+}
+
+static void one_filter_serves_several_plans(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const tconv_problem small = plane(1, 8, 6, 32, 4, 2, 1);
+        tconv_problem large = plane(3, 8, 6, 32, 4, 2, 0);
+        struct setup s, other;
+        tconv_error error;
+        set_up(&s, &devices[d], &small, "gather_vector", false);
+        set_up(&other, &devices[d], &large, "gather_vector", false);
+        pack(&s);
+        other.args.filter = s.filter; /* its own was never packed */
+        memcpy(other.tensors.filter, s.tensors.filter, s.tensors.filter_count * sizeof(float));
+        expect_ok(
+            tconv_plan_enqueue(other.plan, devices[d].queue, &other.args, 0, NULL, NULL, &error),
+            &error);
+        download(&other, 0, NULL);
+        compare_with_oracle(&devices[d], &large, "gather_vector", false, &other.tensors);
+        tear_down(&s);
+        tear_down(&other);
+    }
+}
+
+static void weights_may_change(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const tconv_problem p = plane(1, 4, 5, 9, 3, 2, 1);
+            struct setup s;
+            tconv_error error;
+            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false);
+            for (int round = 0; round < 3; round++) {
+                /* Round 1 has an infinite weight: its flag must be gone again in round 2. */
+                for (size_t i = 0; i < s.tensors.filter_count; i++)
+                    s.tensors.filter[i] = (float)((int)(i * 7 + (size_t)round) % 5 - 2);
+                if (round == 1) s.tensors.filter[4] = -1.0F / 0.0F;
+                assert_int_equal(clEnqueueWriteBuffer(devices[d].queue, s.weights, CL_TRUE, 0,
+                                                      s.tensors.filter_count * sizeof(float),
+                                                      s.tensors.filter, 0, NULL, NULL),
+                                 CL_SUCCESS);
+                pack(&s);
+                expect_ok(
+                    tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 0, NULL, NULL, &error),
+                    &error);
+                download(&s, 0, NULL);
+                compare_with_oracle(&devices[d], &p, tconv_algorithm_name(a), false, &s.tensors);
+            }
+            tear_down(&s);
+        }
+}
+
+static void sub_buffers_work(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const tconv_problem p = plane(1, 4, 3, 8, 4, 2, 1);
+        struct setup s;
+        tconv_error error;
+        set_up(&s, &devices[d], &p, NULL, false);
+        pack(&s);
+        cl_device_id id;
+        cl_uint bits = 0;
+        clGetCommandQueueInfo(devices[d].queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+        clGetDeviceInfo(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
+        const size_t step = bits / 8, bytes = s.tensors.output_count * sizeof(float);
+        cl_mem whole = buffer_of(&devices[d], NULL, bytes + 4 * step);
+        const cl_buffer_region region = {step, bytes + 2 * sizeof(float)};
+        cl_int code;
+        cl_mem part = clCreateSubBuffer(whole, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                        &region, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        s.args.output = (tconv_buffer){part, 2 * sizeof(float)}; /* an offset inside a sub-buffer */
+        expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 0, NULL, NULL, &error),
+                  &error);
+        assert_int_equal(clEnqueueReadBuffer(devices[d].queue, whole, CL_TRUE,
+                                             step + 2 * sizeof(float), bytes, s.tensors.output, 0,
+                                             NULL, NULL),
+                         CL_SUCCESS);
+        compare_with_oracle(&devices[d], &p, "auto", false, &s.tensors);
+        clReleaseMemObject(part);
+        clReleaseMemObject(whole);
+        tear_down(&s);
+    }
+}
+
+static void an_empty_batch_is_a_problem_like_others(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const tconv_problem p = plane(0, 4, 3, 8, 4, 2, 1);
+            struct setup s;
+            tconv_error error;
+            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false);
+            pack(&s);
+            s.args.data.memory = s.args.output.memory = s.args.workspace.memory = NULL;
+            cl_event done;
+            expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 0, NULL, &done, &error),
+                      &error);
+            assert_int_equal(clWaitForEvents(1, &done), CL_SUCCESS);
+            clReleaseEvent(done);
+            expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 0, NULL, NULL, &error),
+                      &error);
+            tear_down(&s);
+        }
+}
+
+/* ---- misuse ---- */
+
+static void expect_error(tconv_status got, tconv_status wanted, const tconv_error *error,
+                         const char *words)
+{
+    if (got != wanted)
+        failed("%s, not %s: %s", tconv_status_name(got), tconv_status_name(wanted), error->message);
+    assert_int_equal(error->status, wanted);
+    if (strstr(error->message, words) == NULL)
+        failed("\"%s\" is not in: %s", words, error->message);
+}
+
+static void misuse_has_a_sentence(void **state)
+{
+    (void)state;
+    const struct device *d = &devices[0];
+    const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1);
+    struct setup s;
+    tconv_error error;
+    set_up(&s, d, &p, "gather_vector", false);
+    tconv_plan *plan = NULL;
+    tconv_filter *filter = NULL;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+
+    expect_error(tconv_plan_create(NULL, &p, NULL, &plan, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "device is NULL");
+    expect_error(tconv_plan_create(d->device, NULL, NULL, &plan, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "problem is NULL");
+    expect_error(tconv_plan_create(d->device, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "out is NULL");
+    options.struct_size = 1;
+    expect_error(tconv_plan_create(d->device, &p, &options, &plan, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "struct_size");
+    options = (tconv_plan_options)TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = "winograd";
+    expect_error(tconv_plan_create(d->device, &p, &options, &plan, &error), TCONV_ERROR_ALGORITHM,
+                 &error, "winograd");
+    options.algorithm = "gather_vector";
+    options.workspace_limit = 1;
+    expect_error(tconv_plan_create(d->device, &p, &options, &plan, &error), TCONV_ERROR_ALGORITHM,
+                 &error, "workspace");
+    for (int t = TCONV_F16; t <= TCONV_U64; t++) {
+        tconv_problem other = p;
+        other.data_type = other.filter_type = (tconv_type)t;
+        expect_error(tconv_plan_create(d->device, &other, NULL, &plan, &error),
+                     TCONV_ERROR_UNSUPPORTED, &error, tconv_type_name((tconv_type)t));
+    }
+    assert_null(plan);
+
+    expect_error(tconv_filter_create(s.plan, s.data, 4, &filter, &error), TCONV_ERROR_BUFFER,
+                 &error, "byte 4");
+    cl_mem tiny = buffer_of(d, NULL, 64);
+    expect_error(tconv_filter_create(s.plan, tiny, 0, &filter, &error), TCONV_ERROR_BUFFER, &error,
+                 "too small");
+    expect_error(tconv_filter_create(s.plan, NULL, 64, &filter, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "no storage");
+    expect_error(tconv_filter_enqueue_pack(s.filter, d->queue, NULL, 0, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "weights is missing");
+    expect_error(tconv_filter_enqueue_pack(s.filter, d->queue, tiny, 0, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "weights is too small");
+    expect_error(tconv_filter_enqueue_pack(s.filter, NULL, s.weights, 0, 0, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
+    assert_null(filter);
+
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &s.args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "never packed");
+    pack(&s);
+    tconv_args args = s.args;
+    args.filter = NULL;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "args.filter is NULL");
+    args = s.args;
+    args.data.memory = tiny;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "args.data is too small");
+    args = s.args;
+    args.output.offset = 2;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "args.output begins at byte 2");
+    args.output.offset = (size_t)-4;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "args.output is too small");
+    args = s.args;
+    args.workspace.memory = NULL;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "args.workspace is missing");
+    args = s.args;
+    args.bias.memory = s.bias;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "args.bias");
+    args = s.args;
+    args.struct_size = 3;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "struct_size");
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &s.args, 2, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "wait list");
+    expect_error(tconv_plan_enqueue(s.plan, NULL, &s.args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
+
+    struct setup other;
+    set_up(&other, d, &p, "reference", false);
+    other.args.filter = s.filter; /* packed for another family */
+    expect_error(tconv_plan_enqueue(other.plan, d->queue, &other.args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_MISMATCH, &error, "reads \"reference");
+    tear_down(&other);
+
+    /* After all of that the plan still works. */
+    expect_ok(tconv_plan_enqueue(s.plan, d->queue, &s.args, 0, NULL, NULL, &error), &error);
+    download(&s, 0, NULL);
+    compare_with_oracle(d, &p, "gather_vector", false, &s.tensors);
+    clReleaseMemObject(tiny);
+    tear_down(&s);
+}
+
+static void devices_have_errors_too(void **state)
+{
+    (void)state;
+    tconv_error error;
+    int count;
+    cl_device_id id;
+    tconv_device *device = NULL;
+    tconv_device_info info = {.struct_size = 0};
+    assert_int_equal(tconv_device_count(&count, &error), TCONV_OK);
+    expect_error(tconv_device_at(count, NULL, &id, &error), TCONV_ERROR_NO_DEVICE, &error,
+                 "does not exist");
+    expect_error(tconv_device_at(-1, NULL, &id, &error), TCONV_ERROR_NO_DEVICE, &error,
+                 "does not exist");
+    expect_error(tconv_device_count(NULL, &error), TCONV_ERROR_ARGUMENT, &error, "NULL");
+    assert_int_equal(tconv_device_at(0, NULL, &id, &error), TCONV_OK);
+    expect_error(tconv_device_describe(id, &info, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "struct_size");
+    expect_error(tconv_device_create(NULL, id, &device, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "context is NULL");
+    assert_null(device);
+}
+
+static void a_broken_kernel_folder_is_an_error(void **state)
+{
+    (void)state;
+    tconv_error error;
+    cl_device_id id;
+    tconv_device *device;
+    clGetCommandQueueInfo(devices[0].queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+    setenv("TCONV_CL_KERNEL_DIR", "/nonexistent", 1);
+    expect_ok(tconv_device_create(devices[0].context, id, &device, &error), &error);
+    unsetenv("TCONV_CL_KERNEL_DIR");
+    const tconv_problem p = plane(1, 4, 3, 8, 4, 2, 1);
+    tconv_plan *plan = NULL;
+    expect_error(tconv_plan_create(device, &p, NULL, &plan, &error), TCONV_ERROR_BUILD, &error,
+                 "/nonexistent/");
+    assert_null(plan);
+    tconv_device_release(device);
+}
+
+/* ---- threads ---- */
+
+struct worker {
+    pthread_t thread;
+    const struct device *device;
+    tconv_plan *plan;
+    tconv_filter *filter;
+    const struct setup *shared;
+    bool wrong;
+};
+
+static void *run_worker(void *argument)
+{
+    struct worker *w = argument;
+    cl_device_id id;
+    cl_int code;
+    clGetCommandQueueInfo(w->device->queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+    cl_command_queue queue = clCreateCommandQueue(w->device->context, id, 0, &code);
+    const size_t bytes = w->shared->tensors.output_count * sizeof(float);
+    cl_mem output = clCreateBuffer(w->device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    cl_mem workspace = clCreateBuffer(w->device->context, CL_MEM_READ_WRITE,
+                                      (size_t)tconv_plan_workspace_bytes(w->plan) + 4, NULL, &code);
+    float *result = malloc(bytes);
+    tconv_args args = w->shared->args;
+    args.output.memory = output;
+    args.workspace.memory = workspace;
+    for (int i = 0; i < 50 && !w->wrong; i++) {
+        tconv_error error;
+        memset(result, 0xff, bytes);
+        w->wrong = tconv_plan_enqueue(w->plan, queue, &args, 0, NULL, NULL, &error) != TCONV_OK ||
+                   clEnqueueReadBuffer(queue, output, CL_TRUE, 0, bytes, result, 0, NULL, NULL) !=
+                       CL_SUCCESS ||
+                   memcmp(result, w->shared->tensors.output, bytes) !=
+                       0; /* the same bits each time */
+    }
+    free(result);
+    clReleaseMemObject(workspace);
+    clReleaseMemObject(output);
+    clReleaseCommandQueue(queue);
+    return NULL;
+}
+
+static void many_threads_run_one_plan(void **state)
+{
+    (void)state;
+    for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+        const tconv_problem p = plane(1, 6, 10, 20, 4, 2, 1);
+        struct setup s;
+        tconv_error error;
+        set_up(&s, &devices[0], &p, tconv_algorithm_name(a), false);
+        pack(&s);
+        expect_ok(tconv_plan_enqueue(s.plan, devices[0].queue, &s.args, 0, NULL, NULL, &error),
+                  &error);
+        download(&s, 0, NULL);
+        compare_with_oracle(&devices[0], &p, tconv_algorithm_name(a), false, &s.tensors);
+        struct worker workers[8];
+        for (int i = 0; i < 8; i++) {
+            workers[i] = (struct worker){
+                .device = &devices[0], .plan = s.plan, .filter = s.filter, .shared = &s};
+            assert_int_equal(pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]), 0);
+        }
+        for (int i = 0; i < 8; i++) {
+            pthread_join(workers[i].thread, NULL);
+            assert_false(workers[i].wrong);
+        }
+        tear_down(&s);
+    }
+}
+
+/* ---- host arrays ---- */
+
+static void host_arrays_in_host_arrays_out(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_host *host;
+        tconv_error error;
+        expect_ok(tconv_host_create(devices[d].number, &host, &error), &error);
+        const tconv_problem p = plane(2, 5, 7, 11, 3, 2, 1);
+        struct tensors t;
+        make_tensors(&p, REAL_NUMBERS, 4, &t);
+        expect_ok(tconv_host_run(host, &p, NULL, t.data, t.filter, NULL, t.output, &error), &error);
+        compare_with_oracle(&devices[d], &p, "auto", false, &t);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.algorithm = "reference";
+        expect_ok(tconv_host_run(host, &p, &options, t.data, t.filter, t.bias, t.output, &error),
+                  &error);
+        compare_with_oracle(&devices[d], &p, "reference", true, &t);
+        expect_error(tconv_host_run(host, &p, NULL, NULL, t.filter, NULL, t.output, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "data is NULL");
+        expect_error(tconv_host_run(NULL, &p, NULL, t.data, t.filter, NULL, t.output, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "host is NULL");
+        const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
+        expect_ok(tconv_host_run(host, &empty, NULL, NULL, NULL, NULL, NULL, &error), &error);
+        free_tensors(&t);
+        tconv_host_release(host);
+    }
+    tconv_host *host = NULL;
+    tconv_error error;
+    expect_error(tconv_host_create(100000, &host, &error), TCONV_ERROR_NO_DEVICE, &error, "100000");
+    assert_null(host);
+    tconv_host_release(NULL);
+    tconv_plan_release(NULL);
+    tconv_filter_release(NULL);
+    tconv_device_release(NULL);
+}
+
+static void a_plan_explains_itself(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(1, 6, 10, 20, 4, 2, 1);
+    tconv_plan *plan;
+    tconv_error error;
+    expect_ok(tconv_plan_create(devices[0].device, &p, NULL, &plan, &error), &error);
+    char text[2000];
+    const int length = tconv_plan_why(plan, text, sizeof text);
+    assert_int_equal(length, strlen(text));
+    assert_non_null(strstr(text, "taken"));
+    assert_non_null(strstr(text, tconv_plan_algorithm(plan)));
+    assert_int_equal(tconv_plan_why(plan, NULL, 0), length);
+    assert_int_equal(tconv_plan_geometry(plan)->output[0], 40);
+    for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
+        assert_non_null(tconv_algorithm_summary(tconv_algorithm_name(a)));
+    assert_null(tconv_algorithm_summary("nonsense"));
+    assert_null(tconv_algorithm_name(-1));
+    tconv_plan_release(plan);
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    device_count = open_devices(&devices);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    close_devices(devices, device_count);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_order_the_work),
+        cmocka_unit_test(out_of_order_queues_work),
+        cmocka_unit_test(one_filter_serves_several_plans),
+        cmocka_unit_test(weights_may_change),
+        cmocka_unit_test(sub_buffers_work),
+        cmocka_unit_test(an_empty_batch_is_a_problem_like_others),
+        cmocka_unit_test(misuse_has_a_sentence),
+        cmocka_unit_test(devices_have_errors_too),
+        cmocka_unit_test(a_broken_kernel_folder_is_an_error),
+        cmocka_unit_test(many_threads_run_one_plan),
+        cmocka_unit_test(host_arrays_in_host_arrays_out),
+        cmocka_unit_test(a_plan_explains_itself),
+    };
+    return cmocka_run_group_tests_name("api", tests, open_all, close_all);
+}

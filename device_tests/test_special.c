@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NaN and infinities reach exactly the outputs that use them, in every family: from the data, from the weights, at borders. A tap
+ * that is structurally absent must not be multiplied by a padded zero. */
+#include "support.h"
+
+#include "oracle/oracle.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct device *devices;
+static int device_count;
+
+static tconv_problem plane(int64_t ci, int64_t co, int64_t y, int64_t x, int64_t k, int64_t s,
+                           int64_t d, int64_t pad)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    set_shape(&p.data, 4, (int64_t[]){1, ci, y, x});
+    set_shape(&p.filter, 4, (int64_t[]){ci, co, k, k});
+    set_list(&p.strides, 2, (int64_t[]){s, s});
+    set_list(&p.dilations, 2, (int64_t[]){d, d});
+    set_list(&p.pads_begin, 2, (int64_t[]){pad, pad});
+    set_list(&p.pads_end, 2, (int64_t[]){pad, pad});
+    set_list(&p.output_padding, 2, (int64_t[]){s - 1, s - 1});
+    return p;
+}
+
+/* Puts `value` into one place of data or weights and compares with the oracle everywhere. */
+static void place(const tconv_problem *p, float value, bool in_filter, size_t at, int *special)
+{
+    struct tensors t;
+    make_tensors(p, SMALL_INTEGERS, 3, &t);
+    float *array = in_filter ? t.filter : t.data;
+    array[at % (in_filter ? t.filter_count : t.data_count)] = value;
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            tconv_error error;
+            if (run_guarded(&devices[d], p, tconv_algorithm_name(a), false, &t, &error) != TCONV_OK)
+                continue;
+            compare_with_oracle(&devices[d], p, tconv_algorithm_name(a), false, &t);
+        }
+    for (size_t i = 0; i < t.output_count; i++)
+        *special +=
+            tconv_oracle_element(p, &t.geometry, t.data, t.filter, NULL, (int64_t)i).special;
+    free_tensors(&t);
+}
+
+static void special_values_reach_what_uses_them(void **state)
+{
+    (void)state;
+    const tconv_problem problems[] = {
+        plane(2, 3, 5, 6, 3, 2, 1, 1),  /* merged phases, borders everywhere */
+        plane(2, 3, 3, 40, 4, 2, 1, 1), /* tiles with and without a border */
+        plane(2, 2, 3, 19, 7, 5, 1, 3), /* one residue after the other */
+        plane(2, 2, 5, 9, 3, 2, 3, 2),  /* dilation */
+        plane(3, 2, 6, 18, 2, 2, 1, 0), /* kernel equals stride */
+    };
+    const float values[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        int special = 0;
+        for (size_t at = 0; at < 4; at++) {
+            place(&problems[i], values[at % 3], true, at * 7, &special);
+            place(&problems[i], values[(at + 1) % 3], false, at * 11, &special);
+        }
+        assert_true(special > 0); /* the test is about something */
+    }
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    device_count = open_devices(&devices);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    close_devices(devices, device_count);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(special_values_reach_what_uses_them)};
+    return cmocka_run_group_tests_name("special", tests, open_all, close_all);
+}

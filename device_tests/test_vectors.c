@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of OpenVINO, ONNX Runtime and PyTorch against every kernel family, under every rule set that is listed for them. */
+#include "oracle/oracle.h"
+#include "support.h"
+#include "table.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct device *devices;
+static int device_count;
+
+static void read_attributes(const struct table *t, int row, tconv_problem *p)
+{
+    field_list(t, row, "strides", &p->strides);
+    field_list(t, row, "dilations", &p->dilations);
+    field_list(t, row, "pads_begin", &p->pads_begin);
+    field_list(t, row, "pads_end", &p->pads_end);
+    field_list(t, row, "output_padding", &p->output_padding);
+    field_list(t, row, "output_shape", &p->output_shape);
+    if (!tconv_auto_pad_from_name(field(t, row, "auto_pad"), &p->auto_pad))
+        failed("auto_pad of row %d", row);
+}
+
+static void expect_list(const struct table *t, int row, const char *column, const int64_t *got,
+                        int count)
+{
+    tconv_list wanted;
+    field_list(t, row, column, &wanted);
+    if (wanted.count == 0 && strcmp(column, "resolved_pads_end") == 0)
+        return; /* the listed rules differ */
+    if (wanted.count != count || memcmp(wanted.value, got, (size_t)count * sizeof *got) != 0)
+        failed("%s: %s does not resolve to %s", field(t, row, "id"), column, field(t, row, column));
+}
+
+/* One case on every device with every family that takes it; `bound` may be NULL: equality. */
+static void run_everywhere(const char *id, const tconv_problem *p, struct tensors *tensors,
+                           bool bias, const float *wanted, const float *bound)
+{
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            tconv_error error;
+            const tconv_status status =
+                run_guarded(&devices[d], p, tconv_algorithm_name(a), bias, tensors, &error);
+            if (status == TCONV_ERROR_ALGORITHM &&
+                strcmp(tconv_algorithm_name(a), "reference") != 0)
+                continue;
+            if (status != TCONV_OK) failed("%s: %s", id, error.message);
+            for (size_t i = 0; i < tensors->output_count; i++) {
+                const double difference = fabs((double)tensors->output[i] - (double)wanted[i]);
+                if (!(difference <= (bound == NULL ? 0 : (double)bound[i])))
+                    failed("%s under %s with %s: element %zu is %.9g, expected %.9g", id,
+                           tconv_rules_name(p->rules), tconv_algorithm_name(a), i,
+                           (double)tensors->output[i], (double)wanted[i]);
+            }
+        }
+}
+
+static void load(const char *folder, const char *id, const char *what, float **array,
+                 tconv_shape *shape, size_t *count)
+{
+    char file[300];
+    snprintf(file, sizeof file, "%s/%s.%s.npy", folder, id, what);
+    *array = read_array(file, shape, count);
+}
+
+static void run_case(const struct table *t, int row)
+{
+    const char *id = field(t, row, "id");
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    struct tensors tensors = {.geometry = TCONV_GEOMETRY_INIT};
+    tconv_shape output_shape;
+    size_t wanted_count, bound_count;
+    float *wanted, *bound = NULL;
+    load("data", id, "data", &tensors.data, &p.data, &tensors.data_count);
+    load("data", id, "filter", &tensors.filter, &p.filter, &tensors.filter_count);
+    load("data", id, "output", &wanted, &output_shape, &wanted_count);
+    if (strcmp(field(t, row, "check"), "close") == 0)
+        load("data", id, "bound", &bound, &output_shape, &bound_count);
+    read_attributes(t, row, &p);
+    const char *data_format = field(t, row, "data_format"),
+               *filter_format = field(t, row, "filter_format");
+    const int groups = atoi(field(t, row, "groups"));
+    if (strcmp(field(t, row, "op"), "group_conv_backprop") == 0) {
+        p.operation = TCONV_GROUP_CONV_BACKPROP;
+    } else if (groups > 1 || strcmp(data_format, "NCX") != 0 || strcmp(filter_format, "OIX") != 0) {
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        p.groups = groups;
+        if (!tconv_data_format_from_name(data_format, &p.data_format) ||
+            !tconv_filter_format_from_name(filter_format, &p.filter_format))
+            failed("%s: formats", id);
+    }
+    int tried = 0;
+    for (int r = TCONV_RULES_SPEC; r <= TCONV_RULES_ONNX; r++) {
+        if (strstr(field(t, row, "rules"), tconv_rules_name((tconv_rules)r)) == NULL) continue;
+        p.rules = (tconv_rules)r;
+        tconv_error error;
+        if (tconv_resolve(&p, &tensors.geometry, &error) != TCONV_OK)
+            failed("%s: %s", id, error.message);
+        expect_list(t, row, "resolved_pads_begin", tensors.geometry.pad_begin,
+                    tensors.geometry.axes);
+        expect_list(t, row, "resolved_pads_end", tensors.geometry.pad_end, tensors.geometry.axes);
+        expect_list(t, row, "output_spatial", tensors.geometry.output, tensors.geometry.axes);
+        tensors.output_count = tensors.geometry.output_bytes / sizeof(float);
+        assert_int_equal(tensors.output_count, wanted_count);
+        tensors.output = calloc(wanted_count, sizeof(float));
+        if (tried++ == 0) /* rules that resolve alike compute alike */
+            run_everywhere(id, &p, &tensors, false, wanted, bound);
+        free(tensors.output);
+    }
+    assert_true(tried > 0);
+    free(tensors.data);
+    free(tensors.filter);
+    free(wanted);
+    free(bound);
+}
+
+static void every_case_of_other_systems(void **state)
+{
+    (void)state;
+    struct table t;
+    read_table("cases.csv", &t);
+    assert_int_equal(t.row_count, 164);
+    for (int row = 1; row < t.row_count; row++) run_case(&t, row);
+    free_table(&t);
+}
+
+static void the_onnx_models(void **state)
+{
+    (void)state;
+    struct table t;
+    read_table("onnx/models.csv", &t);
+    assert_int_equal(t.row_count, 5);
+    for (int row = 1; row < t.row_count; row++) {
+        const char *id = field(&t, row, "model");
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        struct tensors tensors = {.geometry = TCONV_GEOMETRY_INIT};
+        tconv_shape output_shape, bias_shape;
+        size_t wanted_count;
+        float *wanted;
+        load("onnx", id, "input", &tensors.data, &p.data, &tensors.data_count);
+        load("onnx", id, "filter", &tensors.filter, &p.filter, &tensors.filter_count);
+        load("onnx", id, "output", &wanted, &output_shape, &wanted_count);
+        const bool bias = strstr(id, "bias") != NULL;
+        if (bias) load("onnx", id, "bias", &tensors.bias, &bias_shape, &tensors.bias_count);
+        read_attributes(&t, row, &p);
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP; /* ONNX's filter is OIX, byte for byte */
+        p.data_format = TCONV_NCX;
+        p.filter_format = TCONV_OIX;
+        p.groups = atoi(field(&t, row, "groups"));
+        p.rules = TCONV_RULES_ONNX;
+        tconv_error error;
+        if (tconv_resolve(&p, &tensors.geometry, &error) != TCONV_OK)
+            failed("%s: %s", id, error.message);
+        tensors.output_count = tensors.geometry.output_bytes / sizeof(float);
+        assert_int_equal(tensors.output_count, wanted_count);
+        tensors.output = calloc(wanted_count, sizeof(float));
+        float *bound = calloc(wanted_count, sizeof(float));
+        for (size_t i = 0; i < wanted_count; i++) /* both sides round */
+            bound[i] = 2 * (float)tconv_oracle_element(&p, &tensors.geometry, tensors.data,
+                                                       tensors.filter, bias ? tensors.bias : NULL,
+                                                       (int64_t)i)
+                               .bound;
+        if (!bias) tensors.bias = calloc(1, sizeof(float));
+        run_everywhere(id, &p, &tensors, bias, wanted, bound);
+        free(bound);
+        free(wanted);
+        free_tensors(&tensors);
+    }
+    free_table(&t);
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    device_count = open_devices(&devices);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    close_devices(devices, device_count);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_case_of_other_systems),
+        cmocka_unit_test(the_onnx_models),
+    };
+    return cmocka_run_group_tests_name("vectors", tests, open_all, close_all);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing families for invented devices: what a family writes must fit the device that it was written for. */
+#include "family/families.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static tconv_device_info device_of(tconv_device_kind kind, uint32_t width, uint64_t group,
+                                   uint64_t local)
+{
+    return (tconv_device_info){
+        .struct_size = sizeof(tconv_device_info),
+        .kind = kind,
+        .compute_units = 8,
+        .vector_width = width,
+        .work_group_limit = group,
+        .work_item_limit = {group, group, group},
+        .local_memory = local,
+        .global_memory = UINT64_C(4) << 30,
+        .allocation_limit = UINT64_C(1) << 30,
+    };
+}
+
+static struct tconv_layer layer_of(const tconv_problem *p)
+{
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    assert_int_equal(tconv_resolve(p, &g, NULL), TCONV_OK);
+    struct tconv_layer layer;
+    tconv_layer_init(&layer, p, &g);
+    return layer;
+}
+
+static tconv_problem plane(int64_t ci, int64_t co, int64_t x, int64_t k, int64_t s)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.data = (tconv_shape){4, {2, ci, x, x}};
+    p.filter = (tconv_shape){4, {ci, co, k, k}};
+    p.strides = (tconv_list){2, {s, s}};
+    return p;
+}
+
+static long option_of(const struct tconv_launch *launch, const char *name)
+{
+    char wanted[40];
+    snprintf(wanted, sizeof wanted, "-D%s=", name);
+    const char *at = strstr(launch->options, wanted);
+    return at == NULL ? -1 : atol(at + strlen(wanted));
+}
+
+static void check_launch(const struct tconv_launch *launch, const tconv_device_info *device)
+{
+    size_t group = 1;
+    for (int i = 0; i < 3; i++) {
+        assert_true(launch->local[i] >= 1 && launch->local[i] <= device->work_item_limit[i]);
+        assert_int_equal(launch->global[i] % launch->local[i], 0);
+        assert_true(launch->global[i] > 0);
+        group *= launch->local[i];
+    }
+    assert_true(group <= device->work_group_limit);
+    if (option_of(launch, "COLUMNS") > 0)
+        assert_true((uint64_t)(option_of(launch, "COLUMNS") * option_of(launch, "ROW")) *
+                        sizeof(float) <=
+                    device->local_memory);
+}
+
+static void recipes_fit_their_device(void **state)
+{
+    (void)state;
+    const tconv_device_info devices[] = {
+        device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
+        device_of(TCONV_DEVICE_CPU, 8, 4096, 32 << 10),
+        device_of(TCONV_DEVICE_CPU, 4, 1, 16 << 10),
+        device_of(TCONV_DEVICE_CPU, 1, 1024, 32 << 10),
+        device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10),
+        device_of(TCONV_DEVICE_GPU, 1, 64, 16 << 10),
+        device_of(TCONV_DEVICE_GPU, 4, 256, 32 << 10),
+        device_of(TCONV_DEVICE_OTHER, 1, 1, 1 << 10),
+    };
+    const tconv_problem problems[] = {
+        plane(3, 5, 7, 3, 2),   plane(64, 128, 32, 4, 2), plane(17, 1, 9, 9, 3),
+        plane(2, 2, 3, 64, 32), plane(256, 256, 1, 4, 1), plane(8, 31, 130, 2, 2),
+        plane(5, 7, 33, 1, 1),  plane(1, 1, 50, 40, 9),
+    };
+    int written = 0;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
+            for (int f = 0; tconv_family_at(f) != NULL; f++) {
+                const struct tconv_layer layer = layer_of(&problems[p]);
+                const struct tconv_request request = {&layer, &devices[d], false, 0};
+                struct tconv_reason reason = {""};
+                double cost = -1;
+                if (!tconv_family_at(f)->accepts(&request, &cost, &reason)) {
+                    assert_true(strlen(reason.text) > 0);
+                    continue;
+                }
+                assert_true(cost >=
+                            (double)layer.macs); /* nothing is faster than the useful work */
+                struct tconv_recipe recipe = {0};
+                assert_true(tconv_family_at(f)->write(&request, &recipe));
+                assert_true(recipe.run_count >= 1 && recipe.pack_count >= 1 &&
+                            recipe.filter_bytes > 0);
+                assert_true(strlen(recipe.layout) > 0);
+                for (int i = 0; i < recipe.run_count; i++)
+                    check_launch(&recipe.run[i], &devices[d]);
+                for (int i = 0; i < recipe.pack_count; i++)
+                    check_launch(&recipe.pack[i], &devices[d]);
+                tconv_recipe_clear(&recipe);
+                written++;
+            }
+    assert_true(written > 200);
+}
+
+static void processors_get_vectors_and_gpus_get_groups(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(64, 128, 32, 4, 2);
+    const struct tconv_layer layer = layer_of(&p);
+    struct tconv_reason reason;
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
+                            gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10);
+    const struct tconv_request on_cpu = {&layer, &cpu, false, 0}, on_gpu = {&layer, &gpu, false, 0};
+    assert_non_null(strstr(tconv_family_choose(&on_cpu, NULL, 0, &reason)->name, "_vector"));
+    assert_non_null(strstr(tconv_family_choose(&on_gpu, "auto", 0, &reason)->name, "_group"));
+}
+
+static void the_reference_takes_what_is_left(void **state)
+{
+    (void)state;
+    tconv_problem p = TCONV_PROBLEM_INIT; /* four spatial axes that do not fold */
+    p.data = (tconv_shape){6, {1, 2, 3, 3, 3, 3}};
+    p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
+    const struct tconv_layer layer = layer_of(&p);
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    struct tconv_request request = {&layer, &cpu, false, 0};
+    struct tconv_reason reason;
+    assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
+    assert_null(tconv_family_choose(&request, "gather_vector", 0, &reason));
+    assert_non_null(strstr(reason.text, "4 spatial axes"));
+    assert_null(tconv_family_choose(&request, "nonsense", 0, &reason));
+    assert_non_null(strstr(reason.text, "no such"));
+}
+
+static void a_limit_of_workspace_is_kept(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(64, 128, 30, 4, 2);
+    const struct tconv_layer layer = layer_of(&p);
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    struct tconv_request request = {&layer, &cpu, false, 0};
+    struct tconv_reason reason;
+    struct tconv_recipe recipe = {0};
+    double cost;
+    assert_true(tconv_gather_vector.accepts(&request, &cost, &reason));
+    assert_true(tconv_gather_vector.write(&request, &recipe));
+    assert_true(recipe.workspace_bytes > 0);
+    tconv_recipe_clear(&recipe);
+    request.workspace_limit = recipe.workspace_bytes - 1;
+    assert_false(tconv_gather_vector.accepts(&request, &cost, &reason));
+    assert_non_null(strstr(reason.text, "workspace"));
+    assert_non_null(tconv_family_choose(&request, NULL, 0, &reason)); /* others need none */
+    request.workspace_limit = recipe.workspace_bytes;
+    assert_true(tconv_gather_vector.accepts(&request, &cost, &reason));
+}
+
+static void layouts_are_shared_where_they_are_equal(void **state)
+{
+    (void)state;
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    tconv_problem a = plane(64, 128, 32, 4, 2), b = a;
+    b.data.dim[0] = 5; /* another batch, other pads: the same packed filter */
+    b.pads_begin = b.pads_end = (tconv_list){2, {1, 1}};
+    b.output_padding = (tconv_list){2, {2, 2}};
+    const struct tconv_layer layers[] = {layer_of(&a), layer_of(&b)};
+    struct tconv_recipe recipes[2];
+    memset(recipes, 0, sizeof recipes);
+    for (int i = 0; i < 2; i++) {
+        const struct tconv_request request = {&layers[i], &cpu, false, 0};
+        assert_true(tconv_gather_vector.write(&request, &recipes[i]));
+        tconv_recipe_clear(&recipes[i]);
+    }
+    assert_string_equal(recipes[0].layout, recipes[1].layout);
+    assert_int_equal(recipes[0].filter_bytes, recipes[1].filter_bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recipes_fit_their_device),
+        cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
+        cmocka_unit_test(the_reference_takes_what_is_left),
+        cmocka_unit_test(a_limit_of_workspace_is_kept),
+        cmocka_unit_test(layouts_are_shared_where_they_are_equal),
+    };
+    return cmocka_run_group_tests_name("select", tests, NULL, NULL);
+}
