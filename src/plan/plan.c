@@ -31,10 +31,9 @@ static const char *type_macro(tconv_type type)
 static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel *kernel, tconv_error *error)
 {
-    const tconv_device_info *info = tconv_device_properties(plan->device);
     char options[300];
     snprintf(options, sizeof options, "-cl-std=CL1.2 %s -DUSE_FMA=%d -DBIAS=%d%s",
-             type_macro(plan->layer.type), info->fma, plan->request.bias, launch->options);
+             type_macro(plan->layer.type), plan->info.fma, plan->request.bias, launch->options);
     cl_program program;
     tconv_status status = tconv_device_program(plan->device, plan->family->sources,
                                                TCONV_MAX_SOURCES, options, &program, error);
@@ -50,21 +49,23 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
     return TCONV_OK;
 }
 
-/* A device may run a kernel only in smaller groups than it allows in general. */
-static tconv_status check_group(const tconv_plan *plan, const struct tconv_launch *launch,
-                                cl_kernel kernel, cl_device_id device, tconv_error *error)
+/* A device may run a kernel only in smaller groups than it allows in general. Then the plan's own
+ * view of the device learns that limit, and the recipe is to be written again. */
+static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *launch,
+                                cl_kernel kernel, tconv_error *error)
 {
     size_t limit = 0;
     const size_t wanted = launch->local[0] * launch->local[1] * launch->local[2];
-    if (clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
+    if (clGetKernelWorkGroupInfo(kernel, tconv_device_id_of(plan->device),
+                                 CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
                                  NULL) != CL_SUCCESS ||
         limit >= wanted)
         return TCONV_OK;
+    plan->info.work_group_limit = limit;
     return tconv_fail(
         error, TCONV_ERROR_DEVICE,
         "%s wants work-groups of %zu work-items, but %s runs %s in groups of %zu at most",
-        plan->family->name, wanted, tconv_device_properties(plan->device)->name, launch->kernel,
-        limit);
+        plan->family->name, wanted, plan->info.name, launch->kernel, limit);
 }
 
 static tconv_status make_kernels(tconv_plan *plan, const struct tconv_launch *launches, int count,
@@ -73,8 +74,7 @@ static tconv_status make_kernels(tconv_plan *plan, const struct tconv_launch *la
     for (int i = 0; i < count; i++) {
         tconv_status status;
         if ((status = make_kernel(plan, &launches[i], &kernels[i], error)) != TCONV_OK ||
-            (status = check_group(plan, &launches[i], kernels[i], tconv_device_id_of(plan->device),
-                                  error)) != TCONV_OK)
+            (status = check_group(plan, &launches[i], kernels[i], error)) != TCONV_OK)
             return status;
     }
     return TCONV_OK;
@@ -107,7 +107,7 @@ static void clear_family(tconv_plan *plan)
 }
 
 /* Writes the recipe of plan->family and makes what it needs. */
-static tconv_status make_family(tconv_plan *plan, tconv_error *error)
+static tconv_status try_family(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
     if (!plan->family->write(&plan->request, &plan->recipe))
@@ -118,6 +118,18 @@ static tconv_status make_family(tconv_plan *plan, tconv_error *error)
         status = make_kernels(plan, plan->recipe.run, plan->recipe.run_count, plan->run, error);
     tconv_recipe_clear(&plan->recipe); /* the table is in its buffer */
     if (status != TCONV_OK) clear_family(plan);
+    return status;
+}
+
+/* The same, again with smaller work-groups as long as a kernel turns out to need them. */
+static tconv_status make_family(tconv_plan *plan, tconv_error *error)
+{
+    tconv_status status;
+    uint64_t limit;
+    do {
+        limit = plan->info.work_group_limit;
+        status = try_family(plan, error);
+    } while (status == TCONV_ERROR_DEVICE && plan->info.work_group_limit < limit);
     return status;
 }
 
@@ -137,6 +149,7 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         struct tconv_reason reason = {""};
+        plan->info = *tconv_device_properties(plan->device);
         plan->family = tconv_family_choose(&plan->request, name, excluded, &reason);
         if (plan->family == NULL && excluded != 0) {
             if (error != NULL) *error = first;
@@ -198,7 +211,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
     tconv_layer_init(&plan->layer, problem, &geometry);
     plan->request = (struct tconv_request){
         .layer = &plan->layer,
-        .device = tconv_device_properties(device),
+        .device = &plan->info,
         .bias = options->bias,
         .workspace_limit = options->workspace_limit,
     };

@@ -18,7 +18,8 @@ struct tconv_plan {
     tconv_device *device;
     tconv_geometry geometry;
     struct tconv_layer layer;
-    struct tconv_request request; /* points to layer and to the device's properties */
+    tconv_device_info info;       /* of the device, with the group limit of the plan's kernels */
+    struct tconv_request request; /* points to layer and info */
     const struct tconv_family *family;
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */
     cl_mem table;
