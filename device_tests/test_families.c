@@ -98,7 +98,7 @@ static tconv_problem random_problem(unsigned *seed, int axes, int most)
     return p;
 }
 
-/* How many random problems of each rank; TCONV_CL_TEST_PROBLEMS scales it (smoke runs on slow
+/* How many random problems of each rank; TCONV_CL_TEST_PERCENT scales it (smoke runs on slow
  * devices). */
 static int problems(int usual)
 {

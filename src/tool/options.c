@@ -79,6 +79,10 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
                              argv[0]);
     else if (options.algorithm != NULL && strcmp(options.algorithm, "list") == 0)
         list_algorithms();
+    else if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0 &&
+             tconv_algorithm_summary(options.algorithm) == NULL)
+        code = wrong_request("--algorithm %s does not exist; --algorithm list prints the names",
+                             options.algorithm);
     else
         *leave = false;
     poptFreeContext(context);

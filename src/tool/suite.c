@@ -260,8 +260,8 @@ enum exit_code suite_read(const char *path, struct suite *suite)
     if (csv_parse(&parser, text, length, on_field, on_line, &r) != length ||
         csv_fini(&parser, on_field, on_line, &r) != 0) {
         if (!r.stop)
-            stop(&r, wrong_request("%s line %d: %s", r.path, r.line + 1,
-                                   csv_strerror(csv_error(&parser))));
+            stop(&r, wrong_request("%s line %d: a quote is not closed, or stands inside a field",
+                                   r.path, r.line + 1));
     } else if (!r.stop && suite->count == 0) {
         stop(&r, wrong_request("%s has no layers", r.path));
     }

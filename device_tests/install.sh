@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the build into an empty folder and uses it as an outsider: the example application through find_package, the README's
+# example through pkg-config, the installed tool. usage: install.sh BUILD-FOLDER SOURCE-FOLDER C-COMPILER
+set -eu
+build=$1
+source=$2
+compiler=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/prefix" >"$work/log"
+cmake -S "$source/examples/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$compiler" >>"$work/log"
+cmake --build "$work/consumer" >>"$work/log"
+"$work/consumer/upsampler"
+
+# The first C block of the README is a whole program.
+sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;/^```$/,$d' >"$work/readme.c"
+[ -s "$work/readme.c" ] || { echo "the README has no C example"; exit 1; }
+[ "$(wc -l <"$work/readme.c")" -le 40 ] || { echo "the README's example is long"; exit 1; }
+libs=$(dirname "$(find "$work/prefix" -name 'tconv_cl.pc')")
+flags=$(PKG_CONFIG_PATH="$libs" pkg-config --cflags --libs tconv_cl)
+"$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$work/readme.c" -o "$work/readme" $flags -Wl,-rpath,"$(dirname "$libs")"
+"$work/readme"
+
+"$work/prefix/bin/tconv-cl" --version

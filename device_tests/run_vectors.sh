@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every conformance vector, and every layer of every model, through `tconv-cl run`.
+# usage: run_vectors.sh TCONV-CL COMPARE_NPY FOLDER-OF-VECTORS
+set -u
+tool=$1
+compare=$2
+vectors=$3
+device=${TCONV_CL_TEST_DEVICE:+--device $TCONV_CL_TEST_DEVICE}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+done=0
+
+# check NAME WANTED BOUND-OR-EMPTY arguments...
+check() {
+    name=$1
+    wanted=$2
+    bound=$3
+    shift 3
+    done=$((done + 1))
+    if "$tool" run $device --quiet "$@" --output "$work/y.npy" >/dev/null && "$compare" "$work/y.npy" "$wanted" $bound; then
+        rm -f "$work/y.npy"
+    else
+        echo "FAILED: $name: tconv-cl run $*"
+        failures=$((failures + 1))
+    fi
+}
+
+list() { # option "2 2" -> --option 2,2; nothing for an empty list
+    [ -z "$2" ] || echo "$1 $(echo "$2" | tr ' ' ,)"
+}
+
+attributes() { # strides dilations pads_begin pads_end auto_pad output_padding output_shape
+    list --strides "$1"
+    list --dilations "$2"
+    list --pads-begin "$3"
+    list --pads-end "$4"
+    echo "--auto-pad $5"
+    list --output-padding "$6"
+    list --output-shape "$7"
+}
+
+tail -n +2 "$vectors/cases.csv" >"$work/cases"
+while IFS=, read -r id source rules op dtype how groups data_format filter_format strides dilations begin end auto_pad padding output rest; do
+    d=$vectors/data/$id
+    formats=
+    if [ "$op" = conv_backprop ] && { [ "$groups" != 1 ] || [ "$data_format$filter_format" != NCXOIX ]; }; then
+        formats="--groups $groups --data-format $data_format --filter-format $filter_format"
+    fi
+    bound=
+    [ "$how" = close ] && bound=$d.bound.npy
+    check "$id" "$d.output.npy" "$bound" --data "$d.data.npy" --filter "$d.filter.npy" --rules "${rules%% *}" $formats \
+        $(attributes "$strides" "$dilations" "$begin" "$end" "$auto_pad" "$padding" "$output")
+done <"$work/cases"
+
+tail -n +2 "$vectors/ir/layers.csv" >"$work/layers"
+while IFS=, read -r model layer rest; do
+    d=$vectors/ir/$model.0
+    check "$model" "$d.output.npy" "$d.bound.npy" --model "$vectors/ir/$model.xml" --layer "$layer" --data "$d.input.npy"
+    check "$model, its only layer" "$d.output.npy" "$d.bound.npy" --model "$vectors/ir/$model.xml" --data "$d.input.npy"
+done <"$work/layers"
+
+tail -n +2 "$vectors/onnx/models.csv" >"$work/onnx"
+while IFS=, read -r model groups strides dilations begin end auto_pad padding output note; do
+    d=$vectors/onnx/$model
+    bias=
+    [ -e "$d.bias.npy" ] && bias="--bias $d.bias.npy"
+    check "$model" "$d.output.npy" "$d.bound.npy" --data "$d.input.npy" --filter "$d.filter.npy" $bias --rules onnx --groups "$groups" \
+        --data-format NCX --filter-format OIX $(attributes "$strides" "$dilations" "$begin" "$end" "$auto_pad" "$padding" "$output")
+done <"$work/onnx"
+
+# What cannot be computed is refused before anything is written.
+d=$vectors/data/torch_line
+"$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output "$work/none/y.npy" 2>"$work/err" && failures=$((failures + 1))
+grep -q '^tconv-cl: --output' "$work/err" || failures=$((failures + 1))
+"$tool" bench $device --data-shape 1,2,9 --filter-shape 2,2,3 --type f16 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'f16' "$work/err" || { echo "FAILED: f16 is not refused by name"; failures=$((failures + 1)); }
+"$tool" check $device --data-shape 1,2,3,3,3,3 --filter-shape 2,2,2,2,2,2 --algorithm gather_vector >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || { echo "FAILED: a family that does not accept is no error"; failures=$((failures + 1)); }
+"$tool" bench $device --ids S10,B18,S5 --runs 2 --json "$work/b.json" >"$work/out" || { echo "FAILED: bench"; failures=$((failures + 1)); }
+for key in device peak_gflops bandwidth_gbs layers id layer type algorithm ms_min ms_median runs gflops gbs floor_ms fraction_of_floor \
+    max_error error_bound first_call_ms workspace_bytes error geomean_fraction_of_floor; do
+    grep -q "\"$key\"" "$work/b.json" || { echo "FAILED: no $key in the JSON of bench"; failures=$((failures + 1)); }
+done
+"$tool" bench $device --model "$vectors/ir/plain_f32.xml" --runs 1 >"$work/out" || { echo "FAILED: bench --model"; failures=$((failures + 1)); }
+
+echo "$done runs, $failures failures"
+[ "$failures" = 0 ]

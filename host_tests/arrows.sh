@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The rooms of src/ and the arrows between them: an include may only point down. usage: arrows.sh SOURCE-FOLDER
+cd "$1" || exit 1
+bad=0
+# room: the rooms that it may include
+allowed() {
+    case $1 in
+    base) echo base ;;
+    geometry) echo base geometry ;;
+    family) echo base geometry family ;;
+    device) echo base device ;;
+    plan) echo base geometry family device plan ;;
+    host) echo base host ;;
+    oracle) echo oracle ;;
+    tool) echo base oracle tool ;;
+    *) echo "" ;;
+    esac
+}
+for file in src/*/*.[ch]; do
+    room=$(basename "$(dirname "$file")")
+    for include in $(sed -n 's/^#include "\([a-z0-9_]*\)\/.*/\1/p' "$file"); do
+        [ "$include" = tconv_cl ] && continue
+        case " $(allowed "$room") " in
+        *" $include "*) ;;
+        *) echo "$file includes $include/, which $room may not" && bad=1 ;;
+        esac
+    done
+    # Only these rooms know OpenCL.
+    case $room in
+    base | geometry | family | oracle)
+        grep -nE 'CL/cl|tconv_cl/(device|plan|host|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
+        ;;
+    esac
+    # The library never prints, aborts, or reads the environment but at one place.
+    case $room in
+    tool) ;;
+    *)
+        grep -nE '\b(printf|fprintf|puts|abort|exit)\(' "$file" && echo "$file prints or aborts" && bad=1
+        grep -n 'getenv' "$file" | grep -v TCONV_CL_KERNEL_DIR && bad=1
+        ;;
+    esac
+    [ "$(head -1 "$file")" = "/* SPDX-License-Identifier: Apache-2.0 */" ] || { echo "$file has no licence line" && bad=1; }
+done
+exit $bad

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Wrong requests to the tool: each must end with code 2 and one sentence that has the given words, and
+# leave no output file. Right ones: `shape` without any device.
+# usage: requests.sh TCONV-CL FOLDER-OF-VECTORS
+set -u
+tool=$1
+vectors=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# No OpenCL platform: none of this may need one.
+mkdir "$work/no-platforms"
+export OCL_ICD_VENDORS="$work/no-platforms/"
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# expect CODE "words" arguments...
+expect() {
+    code=$1
+    words=$2
+    shift 2
+    "$tool" "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*: $(cat "$work/err")"
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "not one line on stderr: $*: $(cat "$work/err")"
+    grep -q '^tconv-cl: ' "$work/err" || fail "no 'tconv-cl: ' in front: $*"
+    grep -qF -- "$words" "$work/err" || fail "\"$words\" is not said: $*: $(cat "$work/err")"
+    [ ! -e "$work/y.npy" ] || fail "an output file appeared: $*"
+    [ -z "$(ls "$work" | grep 'y.npy')" ] || fail "a part of an output file is left: $*"
+}
+
+# The same rejection by shapes and from files.
+shape="shape --data-shape 1,20,8,9 --filter-shape 20,10,3,3"
+expect 2 "rank 2" shape --data-shape 1,20 --filter-shape 20,10
+expect 2 "rank 9" shape --data-shape 1,2,3,4,5,6,7,8,9 --filter-shape 2,2,3,4,5,6,7,8,9
+expect 2 "rank 3" shape --data-shape 1,20,8,9 --filter-shape 20,10,3
+expect 2 "20 channels (axis 1)" shape --data-shape 1,20,8,9 --filter-shape 16,10,3,3
+expect 2 "3 groups (axis 0) of 7" shape --data-shape 1,20,8,9 --filter-shape 3,7,2,3,3
+expect 2 "3 groups do not divide" $shape --groups 3 --data-format NCX --filter-format OIX
+expect 2 "strides has 3 values" $shape --strides 1,2,3
+expect 2 "dilations has 3 values" $shape --dilations 1,2,3
+expect 2 "pads_begin has 3 values" $shape --pads-begin 1,2,3
+expect 2 "pads_end has 3 values" $shape --pads-end 1,2,3
+expect 2 "output_padding has 3 values" $shape --output-padding 1,2,3
+expect 2 "output_shape has 3 values" $shape --output-shape 1,2,3
+expect 2 "strides is 0 at spatial axis 1" $shape --strides 1,0
+expect 2 "dilations is -2 at spatial axis 0" $shape --dilations -2,1
+expect 2 "pads_begin is -1 at spatial axis 0" $shape --pads-begin -1,0
+expect 2 "pads_end is -7 at spatial axis 1" $shape --pads-end 0,-7
+expect 2 "output_padding is -1 at spatial axis 0" $shape --output-padding=-1
+expect 2 "output_shape is 0 at spatial axis 1" $shape --output-shape 5,0
+expect 2 "extent -9 at spatial axis 1" $shape --pads-begin 0,20
+expect 2 "data has extent 0 at axis 2" shape --data-shape 1,20,0,9 --filter-shape 20,10,3,3
+expect 2 "filter has extent 0 at axis 1" shape --data-shape 1,20,8,9 --filter-shape 20,0,3,3
+expect 2 "data is too large" shape --data-shape 1,20,4611686018427387904,9 --filter-shape 20,10,3,3
+expect 2 "overflows 64 bits" $shape --strides 9223372036854775807
+expect 2 "does not fit into 64 bits" $shape --strides 99999999999999999999
+expect 2 "numbers with commas" $shape --strides 2x2
+expect 2 "numbers with commas" $shape --strides 2,
+expect 2 "more than 6 numbers" $shape --strides 1,1,1,1,1,1,1
+expect 2 "--groups is 0" $shape --groups 0
+expect 2 "explicit, valid, same_upper and same_lower" $shape --auto-pad same
+expect 2 "spec, openvino and onnx" $shape --rules tensorflow
+expect 2 "NCX and NXC" $shape --data-format NHWC
+expect 2 "OIX and XIO" $shape --filter-format IOX
+expect 2 "f32 f16" $shape --type f8
+expect 2 "--filter-shape is missing" shape --data-shape 1,2,3
+expect 2 "--data-shape is missing" shape --filter-shape 1,2,3
+expect 2 "unknown option" shape --stride 2
+expect 2 "missing argument" shape --strides
+expect 2 "is not an option" shape 1,2,3
+expect 2 "is not a command" shapes
+expect 2 "does not exist" bench --algorithm winograd
+expect 2 "no layer of the suite" bench --ids B07,B99
+expect 2 "--layer needs --model" bench --layer up
+
+d=$vectors/data/torch_line
+run="run --output $work/y.npy"
+expect 2 "--data is missing" $run --filter "$d.filter.npy"
+expect 2 "--filter is missing" $run --data "$d.data.npy"
+expect 2 "--output is missing" run --data "$d.data.npy" --filter "$d.filter.npy"
+expect 2 "is not a .npy file" $run --data "$vectors/cases.csv" --filter "$d.filter.npy"
+expect 2 "is not a .npy file" $run --data "$d.data.npy" --filter "$vectors/cases.csv"
+expect 1 "cannot be opened" $run --data "$work/none.npy" --filter "$d.filter.npy"
+expect 2 "strides is 0" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 0
+expect 2 "strides has 2 values" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 1,1
+expect 2 "channels" $run --data "$d.data.npy" --filter "$vectors/data/torch_dcgan.filter.npy"
+expect 2 "--bias has rank 3" $run --data "$d.data.npy" --filter "$d.filter.npy" --bias "$d.data.npy"
+expect 2 "--type is f16" $run --data "$d.data.npy" --filter "$d.filter.npy" --type f16
+expect 2 "takes shapes from the files" $run --data "$d.data.npy" --filter "$d.filter.npy" --data-shape 1,2,3
+expect 2 "cannot be given together" $run --model "$vectors/ir/plain_f32.xml" --data "$d.data.npy" --filter "$d.filter.npy"
+expect 2 "its data has shape" $run --model "$vectors/ir/plain_f32.xml" --data "$d.data.npy"
+expect 2 "a layer of a --model has its own" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --strides 2
+expect 2 "is no transposed convolution" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --layer down
+expect 2 "is no model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
+expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
+expect 1 "no OpenCL device was found" bench --ids B07
+expect 1 "no OpenCL device was found" check
+expect 1 "no OpenCL device was found" devices
+
+# Right requests without a device.
+"$tool" shape --data-shape 1,20,224,224 --filter-shape 20,10,3,3 --strides 2 --pads-begin 1 --pads-end 1 --json "$work/s.json" ||
+    fail "shape fails"
+for words in '"operator": "ConvolutionBackpropData"' '"rules": "spec"' '447' '"macs"' '"pads_begin"' '"groups": 1'; do
+    grep -qF "$words" "$work/s.json" || fail "$words is not in the JSON of shape"
+done
+"$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --strides 2 --auto-pad same_upper --rules onnx 2>"$work/err" | grep -q '^output_shape  1,1,4$' ||
+    fail "shape under the onnx rules"
+grep -q "otherwise than the published formulas" "$work/err" || fail "the rules' difference is not told"
+"$tool" shape --quiet --data-shape 1,1,2 --filter-shape 1,1,3 --strides 2 --auto-pad same_upper --rules onnx 2>&1 >/dev/null | grep -q . &&
+    fail "--quiet still tells"
+for command in bench run shape devices check; do
+    "$tool" $command --help | grep -q -- '--json' || fail "$command --help"
+done
+"$tool" --version | grep -q '^tconv-cl [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
+"$tool" --help | grep -q 'Exit code' || fail "--help"
+"$tool" bench --algorithm list | grep -q '^reference ' || fail "--algorithm list"
+
+[ "$failures" = 0 ] || exit 1
+echo "all requests answered as they should be"

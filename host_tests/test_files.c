@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tool's readers and writers: .npy, suites in CSV, OpenVINO models; sound files and damaged ones. */
+#include "model.h"
+#include "npy.h"
+#include "suite.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[200]; /* where the tests write */
+
+static const char *in_folder(const char *name)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static const char *write_file(const char *name, const void *bytes, size_t size)
+{
+    const char *path = in_folder(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+    return path;
+}
+
+static const char *write_text(const char *name, const char *text)
+{
+    return write_file(name, text, strlen(text));
+}
+
+/* ---- .npy ---- */
+
+static void arrays_survive_the_way_to_a_file_and_back(void **state)
+{
+    (void)state;
+    const float values[24] = {1, -2, 3.5F, 0, 1e-40F, -0.0F};
+    const tconv_shape shapes[] = {
+        {3, {2, 3, 4}}, {1, {24}}, {0, {0}}, {2, {0, 7}}, {9, {1, 1, 1, 1, 1, 2, 3, 4, 1}}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        assert_int_equal(npy_write(in_folder("a.npy"), TCONV_F32, &shapes[i], values), EXIT_DONE);
+        struct npy npy;
+        assert_int_equal(npy_read("--data", in_folder("a.npy"), &npy), EXIT_DONE);
+        assert_int_equal(npy.type, TCONV_F32);
+        assert_int_equal(npy.shape.rank, shapes[i].rank);
+        size_t count = 1;
+        for (int d = 0; d < shapes[i].rank; d++) {
+            assert_int_equal(npy.shape.dim[d], shapes[i].dim[d]);
+            count *= (size_t)shapes[i].dim[d];
+        }
+        assert_memory_equal(npy.values, values, count * sizeof *values);
+        npy_free(&npy);
+    }
+    assert_int_equal(npy_write("/nonexistent/a.npy", TCONV_F32, &shapes[0], values),
+                     EXIT_WORK_FAILED);
+}
+
+/* A file with that header text and `values` bytes behind it. */
+static const char *npy_with_header(const char *header, size_t values)
+{
+    unsigned char bytes[1000] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+    const size_t length = strlen(header);
+    bytes[8] = (unsigned char)(length & 255);
+    bytes[9] = (unsigned char)(length >> 8);
+    memcpy(bytes + 10, header, length);
+    return write_file("h.npy", bytes, 10 + length + values);
+}
+
+static void headers_of_other_writers_are_read(void **state)
+{
+    (void)state;
+    struct npy npy;
+    const char *path =
+        npy_with_header("{'shape': (2,3), 'fortran_order': False, 'descr': '<i2'}", 12);
+    assert_int_equal(npy_read("--data", path, &npy), EXIT_DONE);
+    assert_int_equal(npy.type, TCONV_I16);
+    assert_int_equal(npy.shape.rank, 2);
+    npy_free(&npy);
+    path = npy_with_header("{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }  \n", 5);
+    assert_int_equal(npy_read("--data", path, &npy), EXIT_DONE);
+    assert_int_equal(npy.type, TCONV_U8);
+    npy_free(&npy);
+}
+
+static void damaged_arrays_are_refused(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", /* 24 bytes promised, 8 there */
+        "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2",
+        "{'descr': '<f4', 'shape': (2,)}",
+        "",
+        "{'descr': <f4}",
+        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
+    };
+    struct npy npy;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        assert_int_equal(npy_read("--data", npy_with_header(headers[i], 8), &npy),
+                         EXIT_REQUEST_WRONG);
+        assert_null(npy.values);
+    }
+    assert_int_equal(npy_read("--data", write_text("t.npy", "not an array"), &npy),
+                     EXIT_REQUEST_WRONG);
+    assert_int_equal(npy_read("--data", write_text("t.npy", ""), &npy), EXIT_REQUEST_WRONG);
+    assert_int_equal(npy_read("--data", write_file("t.npy", "\x93NUMPY\x09\x00", 8), &npy),
+                     EXIT_REQUEST_WRONG);
+    assert_int_equal(
+        npy_read("--data", write_file("t.npy", "\x93NUMPY\x02\x00\xff\xff\xff\x7f", 12), &npy),
+        EXIT_REQUEST_WRONG);
+    assert_int_equal(npy_read("--data", "/nonexistent.npy", &npy), EXIT_WORK_FAILED);
+}
+
+/* ---- suites ---- */
+
+static void the_built_in_suite_is_complete(void **state)
+{
+    (void)state;
+    struct suite suite;
+    assert_int_equal(suite_read(NULL, &suite), EXIT_DONE);
+    assert_int_equal(suite.count, 77);
+    for (size_t i = 0; i < suite.count; i++) {
+        tconv_geometry g = TCONV_GEOMETRY_INIT;
+        assert_int_equal(tconv_resolve(&suite.entries[i].problem, &g, NULL), TCONV_OK);
+    }
+    assert_string_equal(suite.entries[54].id, "B55"); /* a quoted field with a comma */
+    assert_string_equal(suite.entries[76].id, "S10");
+    assert_int_equal(suite_select(&suite, "S10,B07"), EXIT_DONE);
+    assert_int_equal(suite.count, 2);
+    assert_string_equal(suite.entries[0].id, "B07");
+    assert_int_equal(suite_select(&suite, "B07,B0"), EXIT_REQUEST_WRONG);
+    suite_free(&suite);
+}
+
+static void suites_say_what_is_wrong_with_them(void **state)
+{
+    (void)state;
+    struct suite suite;
+    assert_int_equal(
+        suite_read(write_text("s.csv", "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n"),
+                   &suite),
+        EXIT_DONE);
+    assert_int_equal(suite.count, 1);
+    assert_int_equal(suite.entries[0].problem.data.dim[3], 6);
+    suite_free(&suite);
+    static const char *const wrong[] = {
+        "",
+        "id,in_channels,out_channels,input\nX,3,4,5x6\n",             /* a column is missing */
+        "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2xx2\n", /* no list */
+        "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x\n",   /* no list */
+        "id,in_channels,out_channels,input,kernel\nX,,4,5x6,2x2\n",   /* no number */
+        "id,in_channels,out_channels,input,kernel\nX,3,4,1x1x1x1x1x1x1,2\n",
+        "id,in_channels,out_channels,input,kernel,groups\nX,3,4,5,2,2\n", /* groups do not divide */
+        "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,99999999999999999999\n",
+        "id,in_channels,out_channels,input,kernel\n",              /* no layers */
+        "id,in_channels,out_channels,input,kernel\n\"X,3,4,5,2\n", /* an open quote */
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(suite_read(write_text("s.csv", wrong[i]), &suite), EXIT_REQUEST_WRONG);
+        assert_int_equal(suite.count, 0);
+    }
+    assert_int_equal(suite_read("/nonexistent.csv", &suite), EXIT_WORK_FAILED);
+}
+
+/* ---- models ---- */
+
+#define NET(inside)                                                                                \
+    "<?xml version=\"1.0\"?><net name=\"m\" version=\"11\"><layers>" inside                        \
+    "</layers><edges>" EDGES "</edges></net>"
+#define EDGES                                                                                      \
+    "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"9\" to-port=\"0\"/>"                        \
+    "<edge from-layer=\"1\" from-port=\"0\" to-layer=\"9\" to-port=\"1\"/>"                        \
+    "<edge from-layer=\"2\" from-port=\"0\" to-layer=\"9\" to-port=\"2\"/>"
+#define LAYER(data, third)                                                                         \
+    "<layer id=\"9\" name=\"up, &lt;first&gt;\" type=\"ConvolutionBackpropData\" "                 \
+    "version=\"opset1\"><data " data "/><input>"                                                   \
+    "<port id=\"0\" precision=\"FP32\"><dim>1</dim><dim>2</dim><dim>-1</dim></port>"               \
+    "<port id=\"1\" precision=\"FP32\"><dim>2</dim><dim>1</dim><dim>2</dim></port>" third          \
+    "</input><output><port id=\"2\" "                                                              \
+    "precision=\"FP32\"><dim>1</dim><dim>1</dim><dim>-1</dim></port></output></layer>"
+#define FILTER(attributes)                                                                         \
+    "<layer id=\"1\" name=\"w\" type=\"Const\" version=\"opset1\"><data " attributes "/></layer>"
+#define F32_FILTER FILTER("element_type=\"f32\" shape=\"2, 1, 2\" offset=\"3\" size=\"16\"")
+
+static enum exit_code read_model(const char *xml, struct suite *suite)
+{
+    unsigned char bin[64] = {0};
+    const float weights[4] = {1, 2, 3, 4};
+    const int64_t output = 7;
+    memcpy(bin + 3, weights, sizeof weights); /* nothing is aligned in such a file */
+    memcpy(bin + 21, &output, sizeof output);
+    write_file("m.bin", bin, sizeof bin);
+    return model_read(write_text("m.xml", xml), suite);
+}
+
+static void a_model_gives_attributes_weights_and_output_shape(void **state)
+{
+    (void)state;
+    struct suite suite;
+    assert_int_equal(read_model(NET(F32_FILTER LAYER(
+                                    "strides=\"3\" pads_begin=\"1\" pads_end=\" 0 \" "
+                                    "dilations=\"\" auto_pad=\"SAME_LOWER\"",
+                                    "") "<layer id=\"2\" name=\"s\" type=\"Const\" "
+                                        "version=\"opset1\"><data element_type=\"i64\" shape=\"1\" "
+                                        "offset=\"21\" size=\"8\"/></layer>"),
+                                &suite),
+                     EXIT_DONE);
+    assert_int_equal(suite.count, 1);
+    struct entry *e = &suite.entries[0];
+    assert_null(e->error);
+    assert_string_equal(e->layer, "up, <first>");
+    assert_int_equal(e->problem.rules, TCONV_RULES_OPENVINO);
+    assert_int_equal(e->problem.strides.value[0], 3);
+    assert_int_equal(e->problem.pads_begin.value[0], 1);
+    assert_int_equal(e->problem.dilations.count, 0);
+    assert_int_equal(e->problem.auto_pad, TCONV_SAME_LOWER);
+    assert_int_equal(e->problem.output_shape.value[0], 7);
+    assert_int_equal(e->problem.data.dim[2], -1);
+    assert_true(e->weights[3] == 4.0F);
+    assert_ptr_equal(model_layer("m", &suite, NULL), e);
+    assert_ptr_equal(model_layer("m", &suite, "up, <first>"), e);
+    assert_null(model_layer("m", &suite, "down"));
+    const tconv_shape wrong = {3, {1, 3, 5}}, right = {3, {1, 2, 5}};
+    assert_true(model_set_data(e, &right));
+    assert_int_equal(e->problem.data.dim[2], 5);
+    assert_false(model_set_data(e, &wrong));
+    assert_non_null(strstr(e->error, "1,2,5"));
+    suite_free(&suite);
+}
+
+static void layers_that_cannot_be_read_say_why(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *xml, *words;
+    } rows[] = {
+        {NET(LAYER("strides=\"1\"", "")), "comes from nothing"},
+        {NET(FILTER("element_type=\"f32\" shape=\"2,1,2\" offset=\"60\" size=\"16\"")
+                 LAYER("", "")),
+         "bytes 60 to 76"},
+        {NET(FILTER("element_type=\"f32\" shape=\"2,1,2\" offset=\"-4\" size=\"16\"")
+                 LAYER("", "")),
+         "no valid offset"},
+        {NET(FILTER(
+             "element_type=\"f32\" shape=\"2,1,2\" offset=\"9223372036854775807\" size=\"16\"")
+                 LAYER("", "")),
+         "bytes"},
+        {NET(FILTER("element_type=\"f32\" shape=\"2,1,2\" offset=\"0\" size=\"17\"") LAYER("", "")),
+         "17 bytes"},
+        {NET(FILTER(
+             "element_type=\"f32\" shape=\"4294967296,4294967296,4\" offset=\"0\" size=\"16\"")
+                 LAYER("", "")),
+         "16 bytes"},
+        {NET(FILTER("element_type=\"u4\" shape=\"2,1,2\" offset=\"0\" size=\"2\"") LAYER("", "")),
+         "type u4"},
+        {NET(FILTER("element_type=\"i8\" shape=\"2,1,2\" offset=\"0\" size=\"4\"") LAYER("", "")),
+         "type i8"},
+        {NET(FILTER("element_type=\"f32\" shape=\"2,x\" offset=\"0\" size=\"4\"") LAYER("", "")),
+         "shape that cannot be read"},
+        {NET(F32_FILTER LAYER("strides=\"2;2\"", "")), "strides is \"2;2\""},
+        {NET(F32_FILTER LAYER("pads_end=\"99999999999999999999\"", "")), "pads_end"},
+        {NET(F32_FILTER LAYER("auto_pad=\"auto\"", "")), "auto_pad is \"auto\""},
+        {NET("<layer id=\"1\" name=\"q\" type=\"FakeQuantize\" version=\"opset1\"/>" LAYER("", "")),
+         "FakeQuantize"},
+        {NET(F32_FILTER LAYER(
+             "", "") "<layer id=\"2\" name=\"s\" type=\"ShapeOf\" version=\"opset3\"/>"),
+         "ShapeOf"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct suite suite;
+        assert_int_equal(read_model(rows[i].xml, &suite), EXIT_DONE);
+        assert_int_equal(suite.count, 1);
+        if (suite.entries[0].error == NULL || strstr(suite.entries[0].error, rows[i].words) == NULL)
+            fail_msg("row %zu: %s", i,
+                     suite.entries[0].error == NULL ? "no error" : suite.entries[0].error);
+        suite_free(&suite);
+    }
+}
+
+static void what_is_no_model_is_refused(void **state)
+{
+    (void)state;
+    struct suite suite;
+    assert_int_equal(read_model("", &suite), EXIT_REQUEST_WRONG);
+    assert_int_equal(read_model("<net><layers>", &suite), EXIT_REQUEST_WRONG);
+    assert_int_equal(read_model("<net/>", &suite), EXIT_REQUEST_WRONG); /* no layer of ours */
+    assert_int_equal(read_model(NET("<layer id=\"x\" name=\"\" type=\"Const\"/>"), &suite),
+                     EXIT_REQUEST_WRONG);
+    assert_int_equal(read_model("<?xml version=\"1.0\"?><!DOCTYPE net [<!ENTITY a "
+                                "\"aaaa\"><!ENTITY b \"&a;&a;\">]><net>&b;</net>",
+                                &suite),
+                     EXIT_REQUEST_WRONG);
+    char deep[4000] = "";
+    for (int i = 0; i < 200; i++) strcat(deep, "<net>");
+    assert_int_equal(read_model(deep, &suite), EXIT_REQUEST_WRONG);
+    assert_int_equal(model_read("/nonexistent.xml", &suite), EXIT_WORK_FAILED);
+}
+
+static void bodies_of_loops_have_layers_of_their_own(void **state)
+{
+    (void)state;
+    struct suite
+        suite; /* the same ids inside and outside; each filter must come from its own side */
+    assert_int_equal(
+        read_model("<net name=\"m\" version=\"11\"><layers><layer id=\"1\" name=\"w\" "
+                   "type=\"Const\" version=\"opset1\"><data "
+                   "element_type=\"i32\" shape=\"4\" offset=\"0\" size=\"16\"/></layer>"
+                   "<layer id=\"3\" name=\"if\" type=\"If\" "
+                   "version=\"opset8\"><then_body><layers>" F32_FILTER LAYER(
+                       "", "") "</layers><edges>" EDGES
+                               "</edges></then_body></layer></layers><edges/></net>",
+                   &suite),
+        EXIT_DONE);
+    assert_int_equal(suite.count, 1);
+    assert_null(suite.entries[0].error);
+    assert_true(suite.entries[0].weights[0] == 1.0F);
+    suite_free(&suite);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/tconv-files-XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.npy", "h.npy", "t.npy", "s.csv", "m.xml", "m.bin"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in_folder(names[i]));
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_survive_the_way_to_a_file_and_back),
+        cmocka_unit_test(headers_of_other_writers_are_read),
+        cmocka_unit_test(damaged_arrays_are_refused),
+        cmocka_unit_test(the_built_in_suite_is_complete),
+        cmocka_unit_test(suites_say_what_is_wrong_with_them),
+        cmocka_unit_test(a_model_gives_attributes_weights_and_output_shape),
+        cmocka_unit_test(layers_that_cannot_be_read_say_why),
+        cmocka_unit_test(what_is_no_model_is_refused),
+        cmocka_unit_test(bodies_of_loops_have_layers_of_their_own),
+    };
+    return cmocka_run_group_tests_name("files", tests, make_folder, remove_folder);
+}
