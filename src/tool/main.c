@@ -58,7 +58,7 @@ static int leading_option(const char *argument)
     return 0;
 }
 
-int main(int argc, char **argv)
+static enum exit_code dispatch(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--help") == 0) return help();
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -84,4 +84,9 @@ int main(int argc, char **argv)
     free(arguments);
     free_options();
     return code;
+}
+
+int main(int argc, char **argv)
+{
+    return (int)dispatch(argc, argv);
 }
