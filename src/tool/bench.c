@@ -80,6 +80,34 @@ static bool time_runs(struct trial *trial, struct result *r)
     return true;
 }
 
+/* How many of `count` points, `step` apart, meet one of `partners` points, `partner_step` apart, inside the output: inputs
+ * that some tap carries there, or taps that carry some input there. */
+static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t partner_step,
+                       int64_t pad, int64_t output)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t first =
+            pad -
+            i * step; /* the partner's place must be at least this, and less than first + output */
+        const int64_t from = first <= 0 ? 0 : (first + partner_step - 1) / partner_step;
+        found += from < partners && from * partner_step < first + output;
+    }
+    return found;
+}
+
+/* What must move at least: each input and each weight that reaches the output once, and the output. */
+static double compulsory_bytes(const tconv_geometry *g)
+{
+    double data = (double)g->data_bytes, filter = (double)g->filter_bytes;
+    for (int a = 0; a < g->axes; a++) {
+        const int64_t x = g->input[a], k = g->kernel[a], s = g->stride[a], d = g->dilation[a];
+        data *= (double)meeting(x, s, k, d, g->pad_begin[a], g->output[a]) / (double)x;
+        filter *= (double)meeting(k, d, x, s, g->pad_begin[a], g->output[a]) / (double)k;
+    }
+    return data + filter + (double)g->output_bytes;
+}
+
 static void measure(tconv_host *host, const struct roofs *roofs, const struct entry *entry,
                     struct result *r)
 {
@@ -103,9 +131,7 @@ static void measure(tconv_host *host, const struct roofs *roofs, const struct en
     }
     if (ran) {
         const double flops = 2.0 * (double)trial.geometry.macs;
-        const double bytes = (double)trial.geometry.data_bytes +
-                             (double)trial.geometry.filter_bytes +
-                             (double)trial.geometry.output_bytes;
+        const double bytes = compulsory_bytes(&trial.geometry);
         r->gflops = 1e-6 * flops / r->ms_median;
         r->gbs = 1e-6 * bytes / r->ms_median;
         r->floor_ms =

@@ -39,18 +39,20 @@ static bool check_fit(struct trial *t)
                    {"filter", t->geometry.filter_bytes},
                    {"output", t->geometry.output_bytes}};
     uint64_t sum = 0;
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+    int largest = 0;
+    for (int i = 0; i < 3; i++) {
         sum += tensors[i].bytes;
-        if (tensors[i].bytes > d->allocation_limit)
-            return give_up(
-                t, TCONV_ERROR_DEVICE_MEMORY,
-                "does not fit: its %s takes %.2f GB, the device allows %.2f GB in one buffer",
-                tensors[i].what, 1e-9 * (double)tensors[i].bytes,
-                1e-9 * (double)d->allocation_limit);
+        if (tensors[i].bytes > tensors[largest].bytes) largest = i;
     }
+    if (tensors[largest].bytes > d->allocation_limit)
+        return give_up(
+            t, TCONV_ERROR_DEVICE_MEMORY,
+            "does not fit: its %s takes %.3f GB, the device allows %.3f GB in one buffer",
+            tensors[largest].what, 1e-9 * (double)tensors[largest].bytes,
+            1e-9 * (double)d->allocation_limit);
     if (sum > d->global_memory)
         return give_up(t, TCONV_ERROR_DEVICE_MEMORY,
-                       "does not fit: its tensors take %.2f GB, the device has %.2f GB",
+                       "does not fit: its tensors take %.3f GB, the device has %.3f GB",
                        1e-9 * (double)sum, 1e-9 * (double)d->global_memory);
     return true;
 }
