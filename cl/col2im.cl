@@ -161,10 +161,11 @@ tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
         const int first_column = (int)(class[CLASS_START] - part[PART_CLASS_TAPS]) * MC;
         for (int job = item; job < channels * row_vectors; job += WG) {
             const int m = job / row_vectors, u = job % row_vectors * VW;
-            vec_t sum = (vec_t)(BIAS_OF((long)g * out_channels + block * MC + m));
+            vec_t sum = (vec_t)(0);
             __local const acc_t *one = column + (first_column + m) * ROW + TILE +
                                        (int)class[CLASS_DISTANCE] + u;
             for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * ROW - input_step));
+            sum += (vec_t)(BIAS_OF((long)g * out_channels + block * MC + m));
             __global elem_t *to_row = own_output + m * table[ROWS_OUTPUT_CHANNEL_STEP];
             const int o = (first_place + u) * stride + residue;
             if (stride == 1 && u + VW <= places && o + VW <= output_x) {

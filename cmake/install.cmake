@@ -27,6 +27,6 @@ set(CPACK_PACKAGE_CONTACT "tconv-cl developers <tconv-cl@example.org>")
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_CURRENT_SOURCE_DIR}/LICENSE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "opencl-headers")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "ocl-icd-opencl-dev") # headers, loader and pkg-config file of OpenCL
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 include(CPack)

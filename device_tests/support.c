@@ -256,9 +256,10 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
         if (error <= 1) continue;
         char text[1000];
         tconv_problem_text(problem, text, sizeof text);
-        failed("output element %zu is %.9g, expected %.9g (bound %.3g) on device %d, bias %d: "
-               "tconv-cl check --algorithm %s %s",
-               i, (double)t->output[i], expected.value, expected.bound, device->number, bias,
-               algorithm, text);
+        failed(
+            "output element %zu is %.9g, expected %.9g (bound %.3g) on device %d: tconv-cl check "
+            "--algorithm %s%s %s",
+            i, (double)t->output[i], expected.value, expected.bound, device->number, algorithm,
+            bias ? " --with-bias" : "", text);
     }
 }

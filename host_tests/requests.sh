@@ -77,26 +77,47 @@ expect 2 "is not a command" shapes
 expect 2 "does not exist" bench --algorithm winograd
 expect 2 "no layer of the suite" bench --ids B07,B99
 expect 2 "--layer needs --model" bench --layer up
+expect 2 "the layers of a suite have their own" bench --ids B05 --strides 3
+expect 2 "a layer needs --data-shape" bench --strides 3
+expect 2 "a layer needs --data-shape" check --strides 3
+expect 2 "cannot be given together" check --data-shape 1,2,3 --filter-shape 2,2,2 --ids B05
+expect 2 "have their own" bench --model "$vectors/ir/plain_f32.xml" --groups 3
+expect 2 "f32 f16" bench --model "$vectors/ir/plain_f32.xml" --type f8
+expect 2 "more than 6 numbers" bench --model "$vectors/ir/plain_f32.xml" --output-shape 5,5,5,5,5,5,5
+expect 2 "1 to 1000" bench --runs 0
+expect 2 "a number is needed" bench --runs many
+expect 2 "devices lists them all" devices --device gpu
+expect 2 "a number is needed" bench --ids B05 --device gpu
+expect 1 "--json" bench --json "$work/none/x.json"
+expect 2 "is not a command" --device 0 -q shapes
+printf 'id,in_channels,out_channels,input,kernel,strides\nX,3,4,5x6,2x2,2x0\n' >"$work/s.csv"
+expect 2 "row 2 (X): strides is 0 at spatial axis 1" bench --suite "$work/s.csv"
+printf 'id,layer,in_channels,out_channels,input,kernel\nX,caf\351,3,4,5x6,2x2\n' >"$work/s.csv"
+expect 2 "is not in UTF-8" bench --suite "$work/s.csv"
 
 d=$vectors/data/torch_line
 run="run --output $work/y.npy"
 expect 2 "--data is missing" $run --filter "$d.filter.npy"
 expect 2 "--filter is missing" $run --data "$d.data.npy"
 expect 2 "--output is missing" run --data "$d.data.npy" --filter "$d.filter.npy"
-expect 2 "is not a .npy file" $run --data "$vectors/cases.csv" --filter "$d.filter.npy"
-expect 2 "is not a .npy file" $run --data "$d.data.npy" --filter "$vectors/cases.csv"
+expect 1 "is not a .npy file" $run --data "$vectors/cases.csv" --filter "$d.filter.npy"
+expect 1 "is not a .npy file" $run --data "$d.data.npy" --filter "$vectors/cases.csv"
 expect 1 "cannot be opened" $run --data "$work/none.npy" --filter "$d.filter.npy"
 expect 2 "strides is 0" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 0
 expect 2 "strides has 2 values" $run --data "$d.data.npy" --filter "$d.filter.npy" --strides 1,1
 expect 2 "channels" $run --data "$d.data.npy" --filter "$vectors/data/torch_dcgan.filter.npy"
 expect 2 "--bias has rank 3" $run --data "$d.data.npy" --filter "$d.filter.npy" --bias "$d.data.npy"
 expect 2 "--type is f16" $run --data "$d.data.npy" --filter "$d.filter.npy" --type f16
-expect 2 "takes shapes from the files" $run --data "$d.data.npy" --filter "$d.filter.npy" --data-shape 1,2,3
+expect 2 "unknown option" $run --data "$d.data.npy" --filter "$d.filter.npy" --data-shape 1,2,3
 expect 2 "cannot be given together" $run --model "$vectors/ir/plain_f32.xml" --data "$d.data.npy" --filter "$d.filter.npy"
+expect 2 "file of their own" $run --data "$d.data.npy" --filter "$d.filter.npy" --json "$work/y.npy"
+expect 2 "needs a name" run --output - --data "$d.data.npy" --filter "$d.filter.npy"
+cp "$vectors/ir/plain_f32.xml" "$work/alone.xml"
+expect 1 "alone.bin, which cannot be opened" $run --model "$work/alone.xml" --data "$vectors/ir/plain_f32.0.input.npy"
 expect 2 "its data has shape" $run --model "$vectors/ir/plain_f32.xml" --data "$d.data.npy"
 expect 2 "a layer of a --model has its own" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --strides 2
 expect 2 "is no transposed convolution" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --layer down
-expect 2 "is no model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
+expect 1 "is no model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07
 expect 1 "no OpenCL device was found" check
@@ -116,6 +137,10 @@ grep -q "otherwise than the published formulas" "$work/err" || fail "the rules' 
 for command in bench run shape devices check; do
     "$tool" $command --help | grep -q -- '--json' || fail "$command --help"
 done
+"$tool" -q --device=3 --version | grep -q tconv-cl || fail "--version behind other options"
+"$tool" -qj- shape --data-shape 1,1,2 --filter-shape 1,1,3 | grep -q '"macs": 6' || fail "a command behind a cluster of options"
+if "$tool" --version >/dev/full 2>"$work/err"; then fail "results that stdout does not take are no error"; fi
+grep -q '^tconv-cl: the results cannot be written' "$work/err" || fail "no sentence about stdout"
 "$tool" --version | grep -q '^tconv-cl [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
 "$tool" --help | grep -q 'Exit code' || fail "--help"
 "$tool" bench --algorithm list | grep -q '^reference ' || fail "--algorithm list"

@@ -4,11 +4,13 @@
 #include "npy.h"
 #include "suite.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -59,7 +61,7 @@ static void arrays_survive_the_way_to_a_file_and_back(void **state)
         assert_memory_equal(npy.values, values, count * sizeof *values);
         npy_free(&npy);
     }
-    assert_int_equal(npy_write("/nonexistent/a.npy", TCONV_F32, &shapes[0], values),
+    assert_int_equal(npy_write(in_folder("none/a.npy"), TCONV_F32, &shapes[0], values),
                      EXIT_WORK_FAILED);
 }
 
@@ -93,36 +95,74 @@ static void headers_of_other_writers_are_read(void **state)
 static void damaged_arrays_are_refused(void **state)
 {
     (void)state;
-    static const char *const headers[] = {
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", /* 24 bytes promised, 8 there */
-        "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
-        "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }",
-        "{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2",
-        "{'descr': '<f4', 'shape': (2,)}",
-        "",
-        "{'descr': <f4}",
-        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
+    static const struct {
+        enum exit_code code;
+        const char *header;
+    } rows[] = {
+        {EXIT_WORK_FAILED,
+         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"}, /* 24 bytes promised, 8 there */
+        {EXIT_REQUEST_WRONG, "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }"},
+        {EXIT_REQUEST_WRONG, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }"},
+        {EXIT_REQUEST_WRONG, "{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }"},
+        {EXIT_REQUEST_WRONG, "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }"},
+        {EXIT_REQUEST_WRONG,
+         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }"},
+        {EXIT_REQUEST_WRONG,
+         "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }"},
+        {EXIT_REQUEST_WRONG,
+         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1), }"},
+        {EXIT_REQUEST_WRONG, "{'descr': '<f4', 'fortran_order': False, 'shape': (2"},
+        {EXIT_WORK_FAILED, "{'descr': '<f4', 'shape': (2,)}"},
+        {EXIT_WORK_FAILED, ""},
+        {EXIT_WORK_FAILED, "{'descr': <f4}"},
+        {EXIT_REQUEST_WRONG, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"},
     };
     struct npy npy;
-    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        assert_int_equal(npy_read("--data", npy_with_header(headers[i], 8), &npy),
-                         EXIT_REQUEST_WRONG);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(npy_read("--data", npy_with_header(rows[i].header, 8), &npy),
+                         rows[i].code);
         assert_null(npy.values);
     }
     assert_int_equal(npy_read("--data", write_text("t.npy", "not an array"), &npy),
-                     EXIT_REQUEST_WRONG);
-    assert_int_equal(npy_read("--data", write_text("t.npy", ""), &npy), EXIT_REQUEST_WRONG);
+                     EXIT_WORK_FAILED);
+    assert_int_equal(npy_read("--data", write_text("t.npy", ""), &npy), EXIT_WORK_FAILED);
     assert_int_equal(npy_read("--data", write_file("t.npy", "\x93NUMPY\x09\x00", 8), &npy),
-                     EXIT_REQUEST_WRONG);
+                     EXIT_WORK_FAILED);
     assert_int_equal(
         npy_read("--data", write_file("t.npy", "\x93NUMPY\x02\x00\xff\xff\xff\x7f", 12), &npy),
-        EXIT_REQUEST_WRONG);
-    assert_int_equal(npy_read("--data", "/nonexistent.npy", &npy), EXIT_WORK_FAILED);
+        EXIT_WORK_FAILED);
+    assert_int_equal(npy_read("--data", in_folder("none.npy"), &npy), EXIT_WORK_FAILED);
+}
+
+static void outputs_keep_what_they_replace(void **state)
+{
+    (void)state;
+    const float value = 1;
+    const tconv_shape shape = {1, {1}};
+    char target[300], link[300], pipe_name[300];
+    snprintf(target, sizeof target, "%s", write_text("a.npy", "old"));
+    snprintf(link, sizeof link, "%s", in_folder("t.npy"));
+    unlink(link);
+    assert_int_equal(chmod(target, 0600), 0);
+    assert_int_equal(symlink("a.npy", link), 0);
+    assert_int_equal(npy_write(link, TCONV_F32, &shape, &value), EXIT_DONE);
+    struct stat status;
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode)); /* the link stays, */
+    assert_int_equal(stat(target, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600); /* and so do the permissions */
+    assert_int_equal(status.st_size, 132);
+    snprintf(pipe_name, sizeof pipe_name, "%s", in_folder("h.npy"));
+    unlink(pipe_name);
+    assert_int_equal(mkfifo(pipe_name, 0600), 0);
+    const int reader = open(pipe_name, O_RDONLY | O_NONBLOCK);
+    assert_int_equal(npy_write(pipe_name, TCONV_F32, &shape, &value), EXIT_DONE);
+    char bytes[200];
+    assert_int_equal(read(reader, bytes, sizeof bytes), 132); /* a pipe is written, not replaced */
+    close(reader);
+    assert_int_equal(lstat(pipe_name, &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
+    unlink(pipe_name);
 }
 
 /* ---- suites ---- */
@@ -166,14 +206,21 @@ static void suites_say_what_is_wrong_with_them(void **state)
         "id,in_channels,out_channels,input,kernel\nX,3,4,1x1x1x1x1x1x1,2\n",
         "id,in_channels,out_channels,input,kernel,groups\nX,3,4,5,2,2\n", /* groups do not divide */
         "id,in_channels,out_channels,input,kernel\nX,3,4,5x6,99999999999999999999\n",
-        "id,in_channels,out_channels,input,kernel\n",              /* no layers */
-        "id,in_channels,out_channels,input,kernel\n\"X,3,4,5,2\n", /* an open quote */
+        "id,in_channels,out_channels,input,kernel\n",                      /* no layers */
+        "id,in_channels,out_channels,input,kernel,strides\nX,3,4,5,2,0\n", /* a problem refused */
+        "id,in_channels,out_channels,input,kernel,type\nX,3,4,5,2,f8\n",
+        "id,layer,in_channels,out_channels,input,kernel\nX,caf\xe9,3,4,5,2\n",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(suite_read(write_text("s.csv", wrong[i]), &suite), EXIT_REQUEST_WRONG);
         assert_int_equal(suite.count, 0);
     }
-    assert_int_equal(suite_read("/nonexistent.csv", &suite), EXIT_WORK_FAILED);
+    assert_int_equal(suite_read(in_folder("none.csv"), &suite), EXIT_WORK_FAILED);
+    const char *open_quote = "id,in_channels,out_channels,input,kernel\n\"X,3,4,5,2\n";
+    assert_int_equal(suite_read(write_text("s.csv", open_quote), &suite), EXIT_WORK_FAILED);
+    const char *marked = "\xef\xbb\xbfid,in_channels,out_channels,input,kernel\nX,3,4,5,2\n";
+    assert_int_equal(suite_read(write_text("s.csv", marked), &suite), EXIT_DONE);
+    suite_free(&suite);
 }
 
 /* ---- models ---- */
@@ -295,19 +342,19 @@ static void what_is_no_model_is_refused(void **state)
 {
     (void)state;
     struct suite suite;
-    assert_int_equal(read_model("", &suite), EXIT_REQUEST_WRONG);
-    assert_int_equal(read_model("<net><layers>", &suite), EXIT_REQUEST_WRONG);
+    assert_int_equal(read_model("", &suite), EXIT_WORK_FAILED);
+    assert_int_equal(read_model("<net><layers>", &suite), EXIT_WORK_FAILED);
     assert_int_equal(read_model("<net/>", &suite), EXIT_REQUEST_WRONG); /* no layer of ours */
     assert_int_equal(read_model(NET("<layer id=\"x\" name=\"\" type=\"Const\"/>"), &suite),
-                     EXIT_REQUEST_WRONG);
+                     EXIT_WORK_FAILED);
     assert_int_equal(read_model("<?xml version=\"1.0\"?><!DOCTYPE net [<!ENTITY a "
                                 "\"aaaa\"><!ENTITY b \"&a;&a;\">]><net>&b;</net>",
                                 &suite),
-                     EXIT_REQUEST_WRONG);
+                     EXIT_WORK_FAILED);
     char deep[4000] = "";
     for (int i = 0; i < 200; i++) strcat(deep, "<net>");
-    assert_int_equal(read_model(deep, &suite), EXIT_REQUEST_WRONG);
-    assert_int_equal(model_read("/nonexistent.xml", &suite), EXIT_WORK_FAILED);
+    assert_int_equal(read_model(deep, &suite), EXIT_WORK_FAILED);
+    assert_int_equal(model_read(in_folder("none.xml"), &suite), EXIT_WORK_FAILED);
 }
 
 static void bodies_of_loops_have_layers_of_their_own(void **state)
@@ -352,6 +399,7 @@ int main(void)
         cmocka_unit_test(arrays_survive_the_way_to_a_file_and_back),
         cmocka_unit_test(headers_of_other_writers_are_read),
         cmocka_unit_test(damaged_arrays_are_refused),
+        cmocka_unit_test(outputs_keep_what_they_replace),
         cmocka_unit_test(the_built_in_suite_is_complete),
         cmocka_unit_test(suites_say_what_is_wrong_with_them),
         cmocka_unit_test(a_model_gives_attributes_weights_and_output_shape),

@@ -15,5 +15,5 @@ build/device_tests/compare_npy build/layer.npy $model.0.output.npy $model.0.boun
 echo "build/layer.npy agrees with what OpenVINO computed ($model.0.output.npy)"
 
 echo
-echo "== the suite: 77 layers of real networks, each verified in the same run"
+echo "== the benchmark: layers of real networks and constructed ones, each verified in the same run"
 build/tconv-cl bench "$@"

@@ -40,11 +40,13 @@ typedef enum tconv_type {
 /* The three operators. N = batch, CI and CO = input and output channels, G = groups, X... = spatial
  * axes.
  *
- *   TCONV_CONV_BACKPROP        data [N, CI, X...]     filter [CI, CO, K...]            output [N,
- * CO, Y...] TCONV_GROUP_CONV_BACKPROP  data [N, G*CI, X...]   filter [G, CI, CO, K...] output [N,
- * G*CO, Y...] TCONV_ONEAPI_CONV_BACKPROP data_format NXC or NCX, filter_format XIO or OIX, groups;
- * output as data. The letters of the filter format are the forward convolution's: OIX is [CI, CO/G,
- * K...], XIO is [K..., CO/G, CI].
+ *                               data             filter              output
+ *   TCONV_CONV_BACKPROP         [N, CI, X...]    [CI, CO, K...]      [N, CO, Y...]
+ *   TCONV_GROUP_CONV_BACKPROP   [N, G*CI, X...]  [G, CI, CO, K...]   [N, G*CO, Y...]
+ *   TCONV_ONEAPI_CONV_BACKPROP  NXC or NCX       XIO or OIX          as data; with groups
+ *
+ * The letters of the oneAPI form's filter are the forward convolution's: OIX is [CI, CO/G, K...],
+ * XIO is [K..., CO/G, CI].
  *
  * Sources: OpenVINO's pages ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1; the
  * oneAPI form of the former. */
@@ -160,8 +162,8 @@ typedef struct tconv_geometry {
  * With per axis X input, K kernel, s stride, d dilation, pb/pe pads, op output padding, Y output
  * extent, the operation that follows is
  *
- *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]     for all x, k with y =
- * x*s + k*d - pb, 0 <= y < Y
+ *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
+ *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
  *
  * and every other output is zero. Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op;
  * see docs/semantics.md. Returns TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE or _TYPE. `geometry` is

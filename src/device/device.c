@@ -124,6 +124,11 @@ cl_device_id tconv_device_id_of(const tconv_device *device)
     return device->id;
 }
 
+bool tconv_device_has_own_sources(const tconv_device *device)
+{
+    return device->kernel_dir != NULL;
+}
+
 const tconv_device_info *tconv_device_properties(const tconv_device *device)
 {
     return &device->info;
@@ -207,6 +212,8 @@ static tconv_status build_failure(const tconv_device *device, cl_program program
             CL_SUCCESS)
             log[0] = '\0';
     }
+    for (char *at = log; at != NULL && *at != '\0'; at++) /* a message is one line */
+        if (*at == '\n' || *at == '\r' || *at == '\t') *at = ' ';
     const tconv_status status = tconv_fail_opencl(
         error, code, "clBuildProgram", "building %s for %s with \"%s\" (log: %.300s)", source,
         device->info.name, options, log == NULL ? "none" : log);

@@ -11,6 +11,9 @@ void tconv_device_retain(tconv_device *device);
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 
+/* Whether kernel sources come from a folder, not from the library. */
+bool tconv_device_has_own_sources(const tconv_device *device);
+
 /* The program made of the files `names` (at most `count`, NULL ends) in their order, built with
  * `options`. Built at most once for each text of options: later calls share it. The caller releases
  * it. Any thread. */

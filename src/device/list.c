@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct entry {
     cl_platform_id platform;
@@ -15,11 +17,18 @@ struct entry {
 struct list {
     struct entry *entries;
     int count;
+    int platforms;
+    char names[200]; /* of the platforms, for messages */
 };
 
 /* Adds a platform's devices; a platform without any, or one that fails, adds none. */
 static bool add_platform(struct list *list, cl_platform_id platform)
 {
+    char name[80] = "";
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
+    const size_t used = strlen(list->names);
+    snprintf(list->names + used, sizeof list->names - used, "%s%s", used == 0 ? "" : ", ", name);
+    list->platforms++;
     cl_uint count = 0;
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count) != CL_SUCCESS || count == 0)
         return true;
@@ -39,7 +48,7 @@ static bool add_platform(struct list *list, cl_platform_id platform)
 
 static tconv_status read_list(struct list *list, tconv_error *error)
 {
-    *list = (struct list){NULL, 0};
+    *list = (struct list){NULL, 0, 0, ""};
     cl_uint count = 0;
     /* The loader says CL_PLATFORM_NOT_FOUND_KHR where there is no platform at all: an empty list.
      */
@@ -52,6 +61,17 @@ static tconv_status read_list(struct list *list, tconv_error *error)
     if (memory) return TCONV_OK;
     free(list->entries);
     return tconv_fail_memory(error, count * sizeof *platforms, "listing the OpenCL devices");
+}
+
+static tconv_status no_device(const struct list *list, tconv_error *error)
+{
+    if (list->platforms == 0)
+        return tconv_fail(error, TCONV_ERROR_NO_DEVICE,
+                          "no OpenCL device was found, and no OpenCL platform: install a driver, "
+                          "for example pocl-opencl-icd for the processor");
+    return tconv_fail(error, TCONV_ERROR_NO_DEVICE,
+                      "no OpenCL device was found: none of the platforms installed (%s) gives one",
+                      list->names);
 }
 
 tconv_status tconv_device_count(int *count, tconv_error *error)
@@ -73,9 +93,7 @@ tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id 
     tconv_status status = read_list(&list, error);
     if (status != TCONV_OK) return status;
     if (list.count == 0)
-        status = tconv_fail(error, TCONV_ERROR_NO_DEVICE,
-                            "no OpenCL device was found: install a driver, for example "
-                            "pocl-opencl-icd for the processor");
+        status = no_device(&list, error);
     else if (number < 0 || number >= list.count)
         status = tconv_fail(error, TCONV_ERROR_NO_DEVICE,
                             "device %d does not exist: there are devices 0 to %d", number,
@@ -104,9 +122,7 @@ tconv_status tconv_device_default(int *number, tconv_error *error)
     if (found >= 0)
         *number = found;
     else
-        status = tconv_fail(error, TCONV_ERROR_NO_DEVICE,
-                            "no OpenCL device was found: install a driver, for example "
-                            "pocl-opencl-icd for the processor");
+        status = no_device(&list, error);
     free(list.entries);
     return status;
 }

@@ -140,11 +140,13 @@ static int index_of(const struct tconv_family *family)
     return index;
 }
 
-/* Chooses a family and makes it. A family that the device cannot build or run is passed over,
- * unless it was asked for by name: a driver's defect in one kernel must not take the others away.
- */
+/* Chooses a family and makes it. A family that the device cannot build or run is passed over, so
+ * that a driver's defect in one kernel does not take the others away; not where it was asked for by
+ * name, and not where kernels come from a folder: who edits a kernel wants to see its errors. */
 static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_error *error)
 {
+    const bool strict = (name != NULL && strcmp(name, "auto") != 0) ||
+                        tconv_device_has_own_sources(plan->device);
     unsigned excluded = 0;
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
@@ -163,12 +165,13 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
         const tconv_status status = make_family(plan, &own);
         if (status == TCONV_OK) return TCONV_OK;
         if (excluded == 0) first = own;
-        if ((status != TCONV_ERROR_BUILD && status != TCONV_ERROR_DEVICE) ||
-            (name != NULL && strcmp(name, "auto") != 0)) {
+        if ((status != TCONV_ERROR_BUILD && status != TCONV_ERROR_DEVICE) || strict) {
             if (error != NULL) *error = own;
             return status;
         }
-        excluded |= 1u << index_of(plan->family);
+        const int index = index_of(plan->family);
+        excluded |= 1u << index;
+        tconv_refuse(&plan->passed_over[index], "passed over: %s", own.message);
     }
 }
 
@@ -262,9 +265,9 @@ int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
     int length = 0;
     for (int i = 0; tconv_family_at(i) != NULL; i++) {
         const struct tconv_family *family = tconv_family_at(i);
-        struct tconv_reason reason = {""};
+        struct tconv_reason reason = plan->passed_over[i];
         double cost = 0;
-        if (family->accepts(&plan->request, &cost, &reason))
+        if (reason.text[0] == '\0' && family->accepts(&plan->request, &cost, &reason))
             tconv_refuse(&reason, "cost %.3g%s", cost, family == plan->family ? ", taken" : "");
         const size_t used = (size_t)length < size ? (size_t)length : size;
         length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s",

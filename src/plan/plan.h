@@ -21,6 +21,7 @@ struct tconv_plan {
     tconv_device_info info;       /* of the device, with the group limit of the plan's kernels */
     struct tconv_request request; /* points to layer and info */
     const struct tconv_family *family;
+    struct tconv_reason passed_over[TCONV_MAX_FAMILIES]; /* why a cheaper one could not be made */
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];

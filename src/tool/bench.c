@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl bench: times layers, verifies each in the same run, and says how far each is from the
  * device's ceilings. */
-#include "model.h"
+#include "layers.h"
 #include "roofs.h"
 #include "trial.h"
 
@@ -10,38 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct poptOption layers[] = {
-    {"suite", 0, POPT_ARG_STRING, &options.suite, 0,
-     "a list of layers with the columns of bench/suite.csv; default: the built-in suite",
-     "FILE.csv"},
-    {"ids", 0, POPT_ARG_STRING, &options.ids, 0, "only these layers of the suite", "B01,B02,..."},
-    {"model", 0, POPT_ARG_STRING, &options.model, 0,
-     "every transposed convolution of an OpenVINO model; --data-shape for open extents",
-     "FILE.xml"},
-    {"layer", 0, POPT_ARG_STRING, &options.layer, 0, "only this layer of the model", "NAME"},
-    {"runs", 0, POPT_ARG_INT, &options.runs, 0,
-     "timed runs of each layer; default: as many as fit into half a second, 5 to 100", "N"},
-    {"why", 0, POPT_ARG_NONE, &options.why, 0,
-     "say what the cost model thought of each kernel family", NULL},
-    POPT_TABLEEND,
-};
-
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)layers, 0, "Which layers:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)problem_table, 0, "One layer, by its shapes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "A suite of layers:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
+     "Or a model (--data-shape for extents that it leaves open):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Or one layer, by its shapes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)bench_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     POPT_AUTOHELP POPT_TABLEEND,
 };
 
-enum { SAMPLES = 2000, FEWEST_RUNS = 5, MOST_RUNS = 100 };
+enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000 };
 
 /* What is known of a layer after its runs. */
 struct result {
     char algorithm[40];
     double ms_min, ms_median;
     int runs;
-    double gflops, gbs, floor_ms;
+    double flops, bytes; /* useful ones, and those that must move */
     double max_error, error_bound;
     double first_call_ms;
     double workspace_bytes, filter_bytes;
@@ -50,9 +38,15 @@ struct result {
 };
 
 struct summary {
-    double log_sum;
     int timed, failed, wrong_requests;
+    char first_failure[1300];
 };
+
+static double floor_ms(const struct result *r, const struct roofs *roofs)
+{
+    return fmax(1e-6 * r->flops / roofs->peak_gflops,
+                1e-6 * r->bytes / roofs_bandwidth(roofs, r->bytes));
+}
 
 static int by_value(const void *a, const void *b)
 {
@@ -60,15 +54,14 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The timed runs. */
-static bool time_runs(struct trial *trial, struct result *r)
+/* The timed runs: `wanted`, or with 0 as many as fit. */
+static bool time_runs(struct trial *trial, int wanted, struct result *r)
 {
     double seconds[MOST_RUNS];
     const double begin = now();
-    const int wanted = options.runs > MOST_RUNS ? MOST_RUNS : options.runs;
     for (r->runs = 0;
          wanted > 0 ? r->runs < wanted
-                    : r->runs < FEWEST_RUNS || (r->runs < MOST_RUNS && now() - begin < 0.5);
+                    : r->runs < FEWEST_RUNS || (r->runs < USUAL_RUNS && now() - begin < 0.5);
          r->runs++) {
         seconds[r->runs] = trial_repeat(trial);
         if (seconds[r->runs] < 0) return false;
@@ -87,9 +80,8 @@ static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t pa
 {
     int64_t found = 0;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t first =
-            pad -
-            i * step; /* the partner's place must be at least this, and less than first + output */
+        /* The partner's place must be at least this, and less than first + output. */
+        const int64_t first = pad - i * step;
         const int64_t from = first <= 0 ? 0 : (first + partner_step - 1) / partner_step;
         found += from < partners && from * partner_step < first + output;
     }
@@ -108,19 +100,20 @@ static double compulsory_bytes(const tconv_geometry *g)
     return data + filter + (double)g->output_bytes;
 }
 
-static void measure(tconv_host *host, const struct roofs *roofs, const struct entry *entry,
-                    struct result *r)
+static void measure(tconv_host *host, const struct entry *entry, int runs, struct result *r)
 {
     *r = (struct result){.algorithm = ""};
     if (entry->error != NULL) {
         snprintf(r->error, sizeof r->error, "%s", entry->error);
-        r->status = TCONV_ERROR_ARGUMENT;
+        r->status = entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT;
         return;
     }
     struct trial trial;
-    const bool ran = trial_prepare(&trial, host, &entry->problem, entry->weights) &&
-                     trial_run(&trial, options.algorithm) && trial_verify(&trial, SAMPLES) &&
-                     time_runs(&trial, r);
+    if (trial_prepare(&trial, host, &entry->problem, entry->weights) &&
+        trial_run(&trial, options.algorithm) && trial_verify(&trial, SAMPLES))
+        time_runs(&trial, runs, r);
+    r->flops = 2.0 * (double)trial.geometry.macs;
+    r->bytes = trial.geometry.axes > 0 ? compulsory_bytes(&trial.geometry) : 0;
     if (trial.plan != NULL) {
         snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(trial.plan));
         r->workspace_bytes = (double)tconv_plan_workspace_bytes(trial.plan);
@@ -129,18 +122,10 @@ static void measure(tconv_host *host, const struct roofs *roofs, const struct en
         r->max_error = trial.max_error;
         r->error_bound = trial.error_bound;
     }
-    if (ran) {
-        const double flops = 2.0 * (double)trial.geometry.macs;
-        const double bytes = compulsory_bytes(&trial.geometry);
-        r->gflops = 1e-6 * flops / r->ms_median;
-        r->gbs = 1e-6 * bytes / r->ms_median;
-        r->floor_ms =
-            fmax(1e-6 * flops / roofs->peak_gflops, 1e-6 * bytes / roofs_bandwidth(roofs, bytes));
-    }
     if (options.why && trial.plan != NULL) {
-        char why[2000];
+        char why[4000];
         tconv_plan_why(trial.plan, why, sizeof why);
-        notice("%s\n%s", entry->id, why);
+        fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
     }
     snprintf(r->error, sizeof r->error, "%s", trial.error);
     r->status = trial.status;
@@ -152,28 +137,27 @@ static json_t *real_or_null(bool known, double value)
     return known && isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *result_json(const struct entry *e, const struct result *r)
+static json_t *result_json(const struct entry *e, const struct result *r, const struct roofs *roofs)
 {
-    const bool timed = r->error[0] == '\0';
+    const bool timed = r->error[0] == '\0', planned = r->algorithm[0] != '\0';
     char problem[1000];
     tconv_problem_text(&e->problem, problem, sizeof problem);
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o}",
-        "id", e->id, "layer", e->layer, "problem", problem, "type",
+        "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
-        r->algorithm[0] == '\0' ? json_null() : json_string(r->algorithm), "ms_min",
-        real_or_null(timed, r->ms_min), "ms_median", real_or_null(timed, r->ms_median), "runs",
-        r->runs, "gflops", real_or_null(timed, r->gflops), "gbs", real_or_null(timed, r->gbs),
-        "floor_ms", real_or_null(timed, r->floor_ms), "fraction_of_floor",
-        real_or_null(timed, r->floor_ms / r->ms_median), "max_error",
-        real_or_null(r->algorithm[0] != '\0', r->max_error), "error_bound",
-        real_or_null(r->algorithm[0] != '\0', r->error_bound), "first_call_ms",
-        real_or_null(r->algorithm[0] != '\0', r->first_call_ms), "workspace_bytes",
-        r->algorithm[0] == '\0' ? json_null() : json_integer((json_int_t)r->workspace_bytes),
-        "packed_filter_bytes",
-        r->algorithm[0] == '\0' ? json_null() : json_integer((json_int_t)r->filter_bytes), "error",
-        timed ? json_null() : json_string(r->error));
+        planned ? json_string(r->algorithm) : json_null(), "ms_min", real_or_null(timed, r->ms_min),
+        "ms_median", real_or_null(timed, r->ms_median), "runs", r->runs, "gflops",
+        real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
+        real_or_null(timed, 1e-6 * r->bytes / r->ms_median), "floor_ms",
+        real_or_null(timed, floor_ms(r, roofs)), "fraction_of_floor",
+        real_or_null(timed, floor_ms(r, roofs) / r->ms_median), "max_error",
+        real_or_null(planned, r->max_error), "error_bound", real_or_null(planned, r->error_bound),
+        "first_call_ms", real_or_null(planned, r->first_call_ms), "workspace_bytes",
+        planned ? json_integer((json_int_t)r->workspace_bytes) : json_null(), "packed_filter_bytes",
+        planned ? json_integer((json_int_t)r->filter_bytes) : json_null(), "error",
+        timed ? json_null() : text_json(r->error));
 }
 
 static void print_head(void)
@@ -182,146 +166,129 @@ static void print_head(void)
            "GB/s", "% floor", "max error");
 }
 
-static void print_result(const struct entry *e, const struct result *r)
+static void print_result(const struct entry *e, const struct result *r, const struct roofs *roofs)
 {
     progress(0, 0, "");
-    printf("%-4s %-36.36s ", e->id, e->layer);
+    printf("%-4s ", e->id);
+    print_column(e->layer, 36);
     if (r->error[0] != '\0')
-        printf("%-14s %s\n", r->algorithm[0] == '\0' ? "-" : r->algorithm, r->error);
+        printf(" %-14s %s\n", r->algorithm[0] == '\0' ? "-" : r->algorithm, r->error);
     else
-        printf("%-14s %9.4g %8.1f %8.1f %7.1f %10.2g\n", r->algorithm, r->ms_median, r->gflops,
-               r->gbs, 100 * r->floor_ms / r->ms_median, r->max_error);
+        printf(" %-14s %9.4g %8.1f %8.1f %7.1f %10.2g\n", r->algorithm, r->ms_median,
+               1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median,
+               100 * floor_ms(r, roofs) / r->ms_median, r->max_error);
     fflush(stdout);
 }
 
-static json_t *report_json(int number, const tconv_device_info *d, const struct roofs *roofs,
-                           json_t *results, const struct summary *s)
+static void count(struct summary *s, const struct suite *suite, size_t i, const struct result *r)
 {
-    json_t *sizes = json_array();
+    if (r->error[0] == '\0') {
+        s->timed++;
+        return;
+    }
+    const bool finding = r->status == TCONV_ERROR_DEVICE_MEMORY ||
+                         suite->entries[i].problem.data.dim[0] == 0;
+    if (finding && suite->count > 1)
+        return; /* that one of many layers does not fit, or is empty, is no failure */
+    if (s->failed++ == 0)
+        snprintf(s->first_failure, sizeof s->first_failure, "%s %s: %s", suite->entries[i].id,
+                 suite->entries[i].layer, r->error);
+    s->wrong_requests += tconv_status_is_request(r->status);
+}
+
+static enum exit_code verdict(const struct summary *s, size_t layers)
+{
+    if (s->failed == 0) return EXIT_DONE;
+    char others[60] = "";
+    if (s->failed > 1)
+        snprintf(others, sizeof others, "%d of %zu layers failed, the first: ", s->failed, layers);
+    return s->wrong_requests == s->failed ? wrong_request("%s%s", others, s->first_failure)
+                                          : failed_work("%s%s", others, s->first_failure);
+}
+
+/* The geometric mean of floor over time. */
+static double mean_fraction(const struct result *results, size_t layers, const struct roofs *roofs)
+{
+    double sum = 0;
+    int timed = 0;
+    for (size_t i = 0; i < layers; i++)
+        if (results[i].error[0] == '\0') {
+            sum += log(floor_ms(&results[i], roofs) / results[i].ms_median);
+            timed++;
+        }
+    return exp(sum / timed);
+}
+
+static json_t *report_json(int number, const tconv_device_info *d, const struct roofs *roofs,
+                           const struct suite *suite, const struct result *results)
+{
+    json_t *sizes = json_array(), *layers = json_array();
     for (int i = 0; i < roofs->sizes; i++)
         json_array_append_new(sizes, json_pack("{s:I, s:f}", "bytes", (json_int_t)roofs->bytes[i],
                                                "gbs", roofs->gbs[i]));
+    for (size_t i = 0; i < suite->count; i++)
+        json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofs));
+    const double mean = mean_fraction(results, suite->count, roofs);
     return json_pack("{s:o, s:f, s:f, s:o, s:o, s:o}", "device", device_json(number, d),
                      "peak_gflops", roofs->peak_gflops, "bandwidth_gbs",
                      roofs->gbs[roofs->sizes - 1], "bandwidth_by_working_set", sizes, "layers",
-                     results, "geomean_fraction_of_floor",
-                     real_or_null(s->timed > 0, exp(s->log_sum / s->timed)));
+                     layers, "geomean_fraction_of_floor", real_or_null(true, mean));
 }
 
-static enum exit_code bench(int number, tconv_host *host, const struct suite *suite)
+static enum exit_code bench(int number, tconv_host *host, const struct suite *suite, int runs)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
     const bool table_wanted = options.json == NULL || strcmp(options.json, "-") != 0;
+    struct result *results = calloc(suite->count, sizeof *results);
+    if (results == NULL) return failed_work("the results need memory that is not there");
     struct roofs roofs;
     progress(0, (int)suite->count + 1, "measuring the device's ceilings");
     enum exit_code code = roofs_measure(host, &roofs);
-    if (code != EXIT_DONE) return code;
     progress(0, 0, "");
-    if (table_wanted) {
+    if (table_wanted && code == EXIT_DONE) {
         printf("device %d: %s (%s), peak %.1f GFLOP/s, %.1f GB/s from memory\n", number, d->name,
                d->platform, roofs.peak_gflops, roofs.gbs[roofs.sizes - 1]);
         print_head();
     }
-    json_t *results = json_array();
-    struct summary s = {0, 0, 0, 0};
-    for (size_t i = 0; i < suite->count; i++) {
-        const struct entry *entry = &suite->entries[i];
-        struct result r;
-        progress((int)i + 1, (int)suite->count + 1, entry->layer);
-        measure(host, &roofs, entry, &r);
-        if (table_wanted) print_result(entry, &r);
-        json_array_append_new(results, result_json(entry, &r));
-        if (r.error[0] == '\0') {
-            s.timed++;
-            s.log_sum += log(r.floor_ms / r.ms_median);
-        } else if (r.status != TCONV_ERROR_DEVICE_MEMORY) { /* that a layer does not fit is a
-                                                               finding, not a failure */
-            s.failed++;
-            s.wrong_requests += tconv_status_is_request(r.status);
-        }
-        if (suite->count == 1 && r.error[0] != '\0') failed_work("%s: %s", entry->layer, r.error);
+    struct summary s = {0, 0, 0, ""};
+    for (size_t i = 0; i < suite->count && code == EXIT_DONE; i++) {
+        progress((int)i + 1, (int)suite->count + 1, suite->entries[i].layer);
+        measure(host, &suite->entries[i], runs, &results[i]);
+        if (table_wanted) print_result(&suite->entries[i], &results[i], &roofs);
+        count(&s, suite, i, &results[i]);
     }
+    if (code == EXIT_DONE) code = roofs_measure_again(host, &roofs);
     progress(0, 0, "");
-    if (table_wanted) {
+    if (table_wanted && code == EXIT_DONE) {
         printf("%d of %zu layers timed, each verified against an f64 computation", s.timed,
                suite->count);
-        if (s.timed > 0) printf("; geometric mean of floor/time %.3f", exp(s.log_sum / s.timed));
+        if (s.timed > 0)
+            printf("; geometric mean of floor/time %.3f",
+                   mean_fraction(results, suite->count, &roofs));
         printf("\n");
     }
-    if (options.json != NULL)
-        code = write_json(options.json, report_json(number, d, &roofs, results, &s));
-    else
-        json_decref(results);
-    if (code != EXIT_DONE || s.failed == 0) return code;
-    return s.wrong_requests == s.failed ? EXIT_REQUEST_WRONG : EXIT_WORK_FAILED;
+    if (options.json != NULL && code == EXIT_DONE)
+        code = write_json(report_json(number, d, &roofs, suite, results));
+    free(results);
+    return code != EXIT_DONE ? code : verdict(&s, suite->count);
 }
 
-/* The layers of a model, with --data-shape put in where the model leaves extents open. */
-static enum exit_code layers_of_model(struct suite *suite)
+static enum exit_code read_runs(int *runs)
 {
-    enum exit_code code = model_read(options.model, suite);
-    if (code != EXIT_DONE) return code;
-    if (options.layer != NULL) {
-        const struct entry *only = model_layer(options.model, suite, options.layer);
-        if (only == NULL) return EXIT_REQUEST_WRONG;
-        char id[32];
-        snprintf(id, sizeof id, "%s", only->id);
-        if ((code = suite_select(suite, id)) != EXIT_DONE) return code;
-    }
-    tconv_shape data;
-    if (options.data_shape != NULL &&
-        !read_numbers("--data-shape", options.data_shape, data.dim, TCONV_MAX_RANK, &data.rank))
-        return EXIT_REQUEST_WRONG;
-    for (size_t i = 0; i < suite->count; i++) {
-        struct entry *entry = &suite->entries[i];
-        bool open = entry->problem.data.rank == 0;
-        for (int a = 0; a < entry->problem.data.rank && a < TCONV_MAX_RANK; a++)
-            open = open || entry->problem.data.dim[a] == -1;
-        if (options.data_shape != NULL)
-            model_set_data(entry, &data);
-        else if (open && entry->error == NULL)
-            entry->error =
-                strdup("the model leaves extents of its data open: give them with --data-shape");
-        if (entry->error == NULL) tell_rules(entry->layer, &entry->problem);
-    }
+    int64_t wanted = 0;
+    int numbers;
+    *runs = 0;
+    if (options.runs == NULL) return EXIT_DONE;
+    if (!read_numbers("--runs", options.runs, &wanted, 1, &numbers)) return EXIT_REQUEST_WRONG;
+    if (wanted < 1 || wanted > MOST_RUNS)
+        return wrong_request("--runs is %s: 1 to %d are possible", options.runs, MOST_RUNS);
+    *runs = (int)wanted;
     return EXIT_DONE;
 }
 
-static enum exit_code one_layer(struct suite *suite)
+static enum exit_code built_in_suite(struct suite *suite)
 {
-    tconv_problem problem = TCONV_PROBLEM_INIT;
-    const enum exit_code code = read_problem_with_shapes(&problem);
-    if (code != EXIT_DONE) return code;
-    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    tconv_error error;
-    if (tconv_resolve(&problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
-    struct entry *entry = suite_add(suite, "1", "by options");
-    if (entry == NULL) return failed_work("no memory");
-    entry->problem = problem;
-    tell_rules("", &problem);
-    return EXIT_DONE;
-}
-
-static enum exit_code choose_layers(struct suite *suite)
-{
-    const bool by_shape = options.data_shape != NULL || options.filter_shape != NULL;
-    *suite = (struct suite){NULL, 0};
-    if (options.model != NULL &&
-        (options.suite != NULL || options.ids != NULL || options.filter_shape != NULL))
-        return wrong_request("--model cannot be given together with %s",
-                             options.suite != NULL ? "--suite"
-                             : options.ids != NULL ? "--ids"
-                                                   : "--filter-shape");
-    if (options.model == NULL && options.layer != NULL)
-        return wrong_request("--layer needs --model");
-    if (options.runs < 0) return wrong_request("--runs is %d: at least 1 is needed", options.runs);
-    if (options.model != NULL) return layers_of_model(suite);
-    if (by_shape && (options.suite != NULL || options.ids != NULL))
-        return wrong_request("%s cannot be given together with a layer's shapes",
-                             options.suite != NULL ? "--suite" : "--ids");
-    if (by_shape) return one_layer(suite);
-    const enum exit_code code = suite_read(options.suite, suite);
-    return code == EXIT_DONE && options.ids != NULL ? suite_select(suite, options.ids) : code;
+    return suite_read(NULL, suite);
 }
 
 enum exit_code command_bench(int argc, const char **argv)
@@ -332,16 +299,17 @@ enum exit_code command_bench(int argc, const char **argv)
                                        "--data-shape ... --filter-shape ...",
                                        argc, argv, &leave);
     if (leave) return code;
-    struct suite suite;
-    int number;
+    struct suite suite = {NULL, 0};
+    int number, runs;
     tconv_host *host = NULL;
     tconv_error error;
-    if ((code = choose_layers(&suite)) == EXIT_DONE &&
+    if ((code = read_runs(&runs)) == EXIT_DONE &&
+        (code = choose_layers(&suite, built_in_suite)) == EXIT_DONE &&
         (code = choose_device(&number)) == EXIT_DONE) {
         if (tconv_host_create(number, &host, &error) != TCONV_OK)
             code = failed_call(&error);
         else
-            code = bench(number, host, &suite);
+            code = bench(number, host, &suite, runs);
     }
     tconv_host_release(host);
     suite_free(&suite);

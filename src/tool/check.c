@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl check: every kernel family on a problem, compared with the f64 oracle. */
-#include "roofs.h"
-#include "suite.h"
+#include "layers.h"
 #include "trial.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static const struct poptOption layers[] = {
-    {"suite", 0, POPT_ARG_STRING, &options.suite, 0,
-     "check the layers of a list with the columns of bench/suite.csv", "FILE.csv"},
-    {"ids", 0, POPT_ARG_STRING, &options.ids, 0, "only these layers of the suite", "B01,B02,..."},
-    POPT_TABLEEND,
-};
-
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)problem_table, 0,
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0,
      "One problem (without any: a built-in set):", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)layers, 0, "Or a suite:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "Or a suite:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     POPT_AUTOHELP POPT_TABLEEND,
 };
@@ -179,25 +172,10 @@ static enum exit_code built_in_set(struct suite *suite)
     return EXIT_DONE;
 }
 
-static enum exit_code choose_problems(struct suite *suite)
-{
-    *suite = (struct suite){NULL, 0};
-    if (options.data_shape == NULL && options.filter_shape == NULL) {
-        if (options.suite == NULL && options.ids == NULL) return built_in_set(suite);
-        const enum exit_code code = suite_read(options.suite, suite);
-        return code == EXIT_DONE && options.ids != NULL ? suite_select(suite, options.ids) : code;
-    }
-    tconv_problem problem = TCONV_PROBLEM_INIT;
-    const enum exit_code code = read_problem_with_shapes(&problem);
-    if (code != EXIT_DONE) return code;
-    struct entry *entry = suite_add(suite, "1", "by options");
-    if (entry == NULL) return failed_work("no memory");
-    entry->problem = problem;
-    return EXIT_DONE;
-}
-
 struct tally {
     int passed, failed, refused, wrong_requests;
+    bool one; /* problem */
+    char first_failure[1300];
     json_t *results;
 };
 
@@ -205,9 +183,11 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
                    const char *verdict, const struct trial *t)
 {
     const bool compared = t->compared > 0 && isfinite(t->max_error);
-    if (options.json == NULL) {
+    if (options.json == NULL || strcmp(options.json, "-") != 0) {
         progress(0, 0, "");
-        printf("%-4s %-36.36s %-14s %-8s", e->id, e->layer, algorithm, verdict);
+        printf("%-4s ", e->id);
+        print_column(e->layer, 36);
+        printf(" %-14s %-8s", algorithm, verdict);
         if (t->error[0] != '\0')
             printf(" %s\n", t->error);
         else
@@ -215,40 +195,64 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
         fflush(stdout);
     }
     json_array_append_new(tally->results,
-                          json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:o}", "id", e->id, "layer",
-                                    e->layer, "algorithm", algorithm, "verdict", verdict,
-                                    "max_error", compared ? json_real(t->max_error) : json_null(),
-                                    "compared", (json_int_t)t->compared, "error",
-                                    t->error[0] == '\0' ? json_null() : json_string(t->error)));
+                          json_pack("{s:o, s:o, s:s, s:s, s:o, s:I, s:o}", "id", text_json(e->id),
+                                    "layer", text_json(e->layer), "algorithm", algorithm, "verdict",
+                                    verdict, "max_error",
+                                    compared ? json_real(t->max_error) : json_null(), "compared",
+                                    (json_int_t)t->compared, "error",
+                                    t->error[0] == '\0' ? json_null() : text_json(t->error)));
+}
+
+static void failed(struct tally *tally, const struct entry *e, const char *algorithm,
+                   const struct trial *t)
+{
+    if (tally->failed++ == 0)
+        snprintf(tally->first_failure, sizeof tally->first_failure, "%s %s, %s: %s", e->id,
+                 e->layer, algorithm, t->error);
+    tally->wrong_requests += tconv_status_is_request(t->status);
+    report(tally, e, algorithm, "failed", t);
 }
 
 static void check_entry(tconv_host *host, const struct entry *entry, struct tally *tally)
 {
     struct trial trial;
     if (!trial_prepare(&trial, host, &entry->problem, NULL)) {
-        tally->failed++;
-        tally->wrong_requests += tconv_status_is_request(trial.status);
-        report(tally, entry, "-", "failed", &trial);
+        if (trial.status == TCONV_ERROR_DEVICE_MEMORY &&
+            !tally->one) { /* that one of many does not fit is no failure */
+            tally->refused++;
+            report(tally, entry, "-", "skipped", &trial);
+        } else {
+            failed(tally, entry, "-", &trial);
+        }
         trial_free(&trial);
         return;
     }
-    const bool one = options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0;
-    for (int a = 0; one ? a == 0 : tconv_algorithm_name(a) != NULL; a++) {
-        const char *algorithm = one ? options.algorithm : tconv_algorithm_name(a);
+    const bool forced = options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0;
+    for (int a = 0; forced ? a == 0 : tconv_algorithm_name(a) != NULL; a++) {
+        const char *algorithm = forced ? options.algorithm : tconv_algorithm_name(a);
         trial.compared = 0;
         if (trial_run(&trial, algorithm) && trial_verify(&trial, SAMPLES)) {
             tally->passed++;
             report(tally, entry, algorithm, "passed", &trial);
-        } else if (trial.status == TCONV_ERROR_ALGORITHM && !one) {
+        } else if (trial.status == TCONV_ERROR_ALGORITHM && !forced) {
             tally->refused++;
             report(tally, entry, algorithm, "refused", &trial);
         } else {
-            tally->failed++;
-            tally->wrong_requests += tconv_status_is_request(trial.status);
-            report(tally, entry, algorithm, "failed", &trial);
+            failed(tally, entry, algorithm, &trial);
         }
     }
     trial_free(&trial);
+}
+
+static enum exit_code verdict(const struct tally *tally)
+{
+    if (tally->failed == 0) return EXIT_DONE;
+    char others[60] = "";
+    if (tally->failed > 1)
+        snprintf(others, sizeof others, "%d comparisons failed, the first: ", tally->failed);
+    return tally->wrong_requests == tally->failed
+               ? wrong_request("%s%s", others, tally->first_failure)
+               : failed_work("%s%s", others, tally->first_failure);
 }
 
 enum exit_code command_check(int argc, const char **argv)
@@ -262,8 +266,8 @@ enum exit_code command_check(int argc, const char **argv)
     int number;
     tconv_host *host = NULL;
     tconv_error error;
-    struct tally tally = {0, 0, 0, 0, json_array()};
-    code = choose_problems(&suite);
+    code = choose_layers(&suite, built_in_set);
+    struct tally tally = {.one = suite.count == 1, .results = json_array()};
     if (code == EXIT_DONE && (code = choose_device(&number)) == EXIT_DONE &&
         tconv_host_create(number, &host, &error) != TCONV_OK)
         code = failed_call(&error);
@@ -272,21 +276,15 @@ enum exit_code command_check(int argc, const char **argv)
         check_entry(host, &suite.entries[i], &tally);
     }
     progress(0, 0, "");
-    if (code == EXIT_DONE && options.json != NULL)
-        code = write_json(options.json, json_pack("{s:i, s:i, s:i, s:O}", "passed", tally.passed,
-                                                  "failed", tally.failed, "refused", tally.refused,
-                                                  "results", tally.results));
-    else if (code == EXIT_DONE)
+    if (code == EXIT_DONE && (options.json == NULL || strcmp(options.json, "-") != 0))
         printf("%d passed, %d failed, %d refused by a family\n", tally.passed, tally.failed,
                tally.refused);
+    if (code == EXIT_DONE && options.json != NULL)
+        code =
+            write_json(json_pack("{s:i, s:i, s:i, s:O}", "passed", tally.passed, "failed",
+                                 tally.failed, "refused", tally.refused, "results", tally.results));
     json_decref(tally.results);
-    if (code == EXIT_DONE && tally.failed > 0) {
-        code = tally.wrong_requests == tally.failed ? EXIT_REQUEST_WRONG : EXIT_WORK_FAILED;
-        if (code == EXIT_REQUEST_WRONG)
-            wrong_request("the problem cannot be checked: see above");
-        else
-            failed_work("%d comparisons failed", tally.failed);
-    }
+    if (code == EXIT_DONE) code = verdict(&tally);
     tconv_host_release(host);
     suite_free(&suite);
     return code;

@@ -22,17 +22,18 @@ static const char *kind_name(tconv_device_kind kind)
 
 json_t *device_json(int number, const tconv_device_info *d)
 {
-    return json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b, "
-        "s:b, s:b}",
-        "number", number, "name", d->name, "vendor", d->vendor, "platform", d->platform, "driver",
-        d->driver, "version", d->version, "kind", kind_name(d->kind), "compute_units",
-        (int)d->compute_units, "vector_width", (int)d->vector_width, "work_group_limit",
-        (json_int_t)d->work_group_limit, "local_memory", (json_int_t)d->local_memory,
-        "global_memory", (json_int_t)d->global_memory, "allocation_limit",
-        (json_int_t)d->allocation_limit, "dedicated_local", d->dedicated_local, "fma", d->fma,
-        "half_arithmetic", d->half_arithmetic, "double_arithmetic", d->double_arithmetic,
-        "subgroups", d->subgroups, "integer_dot_product", d->integer_dot_product);
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, "
+                     "s:b, s:b, s:b, s:b}",
+                     "number", number, "name", text_json(d->name), "vendor", text_json(d->vendor),
+                     "platform", text_json(d->platform), "driver", text_json(d->driver), "version",
+                     text_json(d->version), "kind", kind_name(d->kind), "compute_units",
+                     (int)d->compute_units, "vector_width", (int)d->vector_width,
+                     "work_group_limit", (json_int_t)d->work_group_limit, "local_memory",
+                     (json_int_t)d->local_memory, "global_memory", (json_int_t)d->global_memory,
+                     "allocation_limit", (json_int_t)d->allocation_limit, "dedicated_local",
+                     d->dedicated_local, "fma", d->fma, "half_arithmetic", d->half_arithmetic,
+                     "double_arithmetic", d->double_arithmetic, "subgroups", d->subgroups,
+                     "integer_dot_product", d->integer_dot_product);
 }
 
 static void print_device(int number, bool preferred, const tconv_device_info *d)
@@ -53,12 +54,14 @@ static void print_device(int number, bool preferred, const tconv_device_info *d)
 enum exit_code command_devices(int argc, const char **argv)
 {
     bool leave;
-    const enum exit_code code = read_options(table, "[--json FILE]", argc, argv, &leave);
+    enum exit_code code = read_options(table, "[--json FILE]", argc, argv, &leave);
     if (leave) return code;
-    tconv_error error;
+    if (options.device != NULL)
+        return wrong_request("--device is given, but devices lists them all");
+    tconv_error error, none;
     int count = 0, preferred = -1;
     if (tconv_device_count(&count, &error) != TCONV_OK) return failed_call(&error);
-    if (count > 0) tconv_device_default(&preferred, NULL);
+    tconv_device_default(&preferred, &none);
     json_t *list = json_array();
     for (int i = 0; i < count; i++) {
         cl_device_id device;
@@ -71,14 +74,14 @@ enum exit_code command_devices(int argc, const char **argv)
         if (options.json == NULL) print_device(i, i == preferred, &info);
         json_array_append_new(list, device_json(i, &info));
     }
-    if (options.json != NULL)
-        return write_json(options.json,
-                          json_pack("{s:o, s:o}", "devices", list, "default",
-                                    count > 0 ? json_integer(preferred) : json_null()));
+    if (count == 0) code = failed_call(&none);
+    if (options.json != NULL) {
+        const enum exit_code written =
+            write_json(json_pack("{s:o, s:o}", "devices", list, "default",
+                                 count > 0 ? json_integer(preferred) : json_null()));
+        return written != EXIT_DONE ? written : code;
+    }
     json_decref(list);
-    if (count == 0)
-        return failed_work("no OpenCL device was found: install a driver, for example "
-                           "pocl-opencl-icd for the processor");
-    printf("* is used where no --device is given\n");
-    return EXIT_DONE;
+    if (count > 0) printf("* is used where no --device is given\n");
+    return code;
 }

@@ -2,6 +2,7 @@
 /* tconv-cl: the command-line tool. This file finds the command and hands over. */
 #include "tool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,38 +45,39 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* How many arguments an option takes that may stand before the command; 0 where it may not. */
-static int leading_option(const char *argument)
+/* How many arguments an option takes away: itself, and its value where that stands apart. */
+static int width_of(const char *argument)
 {
-    static const char *const with_value[] = {"--device", "-d", "--json", "-j"};
-    if (strcmp(argument, "--quiet") == 0 || strcmp(argument, "-q") == 0) return 1;
-    for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {
-        const size_t length = strlen(with_value[i]);
-        if (strcmp(argument, with_value[i]) == 0) return 2;
-        if (length > 2 && strncmp(argument, with_value[i], length) == 0 && argument[length] == '=')
-            return 1;
-    }
-    return 0;
+    if (argument[1] == '-')
+        return 1 + (strchr(argument, '=') == NULL &&
+                    option_takes_value(argument + 2, strlen(argument + 2), '\0'));
+    for (const char *letter = argument + 1; *letter != '\0'; letter++)
+        if (option_takes_value(NULL, 0, *letter)) return letter[1] == '\0' ? 2 : 1;
+    return 1;
 }
 
 static enum exit_code dispatch(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) return help();
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        printf("tconv-cl %s\n", TCONV_VERSION_STRING);
-        return EXIT_DONE;
-    }
-    /* The command is the first argument but for a few options; the rest, without it, is the
-     * command's. */
+    /* The command is the first argument that is neither an option nor an option's value; it may stand anywhere. */
     int at = 1;
-    while (at < argc && leading_option(argv[at]) > 0) at += leading_option(argv[at]);
+    while (at < argc && argv[at][0] == '-' && argv[at][1] != '\0') at += width_of(argv[at]);
     const struct command *command = at < argc ? find(argv[at]) : NULL;
-    if (command == NULL && at < argc && argv[at][0] != '-')
+    if (command == NULL && at < argc)
         return wrong_request("%s is not a command; see tconv-cl --help", argv[at]);
+    if (command == NULL)
+        for (int i = 1; i < argc; i++) {
+            if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) return help();
+            if (strcmp(argv[i], "--version") == 0) {
+                printf("tconv-cl %s\n", TCONV_VERSION_STRING);
+                return EXIT_DONE;
+            }
+        }
     const char **arguments = malloc(((size_t)argc + 1) * sizeof *arguments);
     if (arguments == NULL) return failed_work("the arguments cannot be read: no memory");
+    char name[40];
+    snprintf(name, sizeof name, "tconv-cl %s", command == NULL ? "bench" : command->name);
     int count = 0;
-    arguments[count++] = command == NULL ? "bench" : command->name;
+    arguments[count++] = name;
     for (int i = 1; i < argc; i++)
         if (command == NULL || i != at) arguments[count++] = argv[i];
     arguments[count] = NULL;
@@ -88,5 +90,8 @@ static enum exit_code dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    return (int)dispatch(argc, argv);
+    const enum exit_code code = dispatch(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout) != 0)
+        return (int)failed_work("the results cannot be written to stdout: %s", strerror(errno));
+    return (int)code;
 }

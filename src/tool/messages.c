@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tool says on stderr, and JSON. */
+#include "out_file.h"
 #include "tool.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static void say(const char *format, va_list arguments)
 {
     progress(0, 0, "");
-    fputs("tconv-cl: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    char text[2000];
+    vsnprintf(text, sizeof text, format, arguments);
+    fprintf(stderr, "tconv-cl: %s\n", text);
 }
 
 enum exit_code wrong_request(const char *format, ...)
@@ -49,6 +50,17 @@ void notice(const char *format, ...)
     va_end(arguments);
 }
 
+void print_column(const char *text, int width)
+{
+    int shown =
+        0; /* characters; the bytes behind the first one of a UTF-8 character begin with the bits 10 */
+    for (; *text != '\0' && (shown < width || (*text & 0xc0) == 0x80); text++) {
+        putchar(*text);
+        shown += (*text & 0xc0) != 0x80;
+    }
+    for (; shown < width; shown++) putchar(' ');
+}
+
 void progress(int done, int total, const char *what)
 {
     static int shown; /* characters on the line */
@@ -68,14 +80,32 @@ void progress(int done, int total, const char *what)
     fflush(stderr);
 }
 
-enum exit_code write_json(const char *path, json_t *json)
+enum exit_code write_json(json_t *json)
 {
-    if (json == NULL) return failed_work("host memory for the JSON could not be allocated");
+    if (json == NULL) return failed_work("the JSON cannot be made: no memory");
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
-    const bool to_stdout = strcmp(path, "-") == 0;
-    FILE *file = to_stdout ? stdout : fopen(path, "w");
-    bool written = file != NULL && json_dumpf(json, file, flags) == 0 && fputc('\n', file) != EOF;
-    if (file != NULL && (to_stdout ? fflush(file) : fclose(file)) != 0) written = false;
+    enum exit_code code = EXIT_DONE;
+    if (strcmp(options.json, "-") == 0) {
+        json_dumpf(json, stdout, flags); /* whether stdout took it is asked at the end */
+        fputc('\n', stdout);
+    } else {
+        struct out_file file;
+        code = out_file_begin("--json", options.json, &file);
+        if (code == EXIT_DONE)
+            code = out_file_end(&file, json_dumpf(json, file.stream, flags) == 0 &&
+                                           fputc('\n', file.stream) != EOF);
+    }
     json_decref(json);
-    return written ? EXIT_DONE : failed_work("%s cannot be written: %s", path, strerror(errno));
+    return code;
+}
+
+json_t *text_json(const char *text)
+{
+    json_t *json = json_string(text);
+    char *copy = json == NULL ? strdup(text) : NULL;
+    for (char *at = copy; at != NULL && *at != '\0'; at++)
+        if ((unsigned char)*at >= 0x80) *at = '?';
+    if (copy != NULL) json = json_string(copy);
+    free(copy);
+    return json;
 }

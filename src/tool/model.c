@@ -112,11 +112,16 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
                   constant->name, place[1]);
         return NULL;
     }
-    if (bin->file == NULL || (uint64_t)place[0] > bin->size ||
-        bytes > bin->size - (uint64_t)place[0]) {
+    if (bin->file == NULL) {
+        set_error(entry, "its weights are in %s, which cannot be opened", bin->path);
+        entry->file_failed = true;
+        return NULL;
+    }
+    if ((uint64_t)place[0] > bin->size || bytes > bin->size - (uint64_t)place[0]) {
         set_error(entry,
                   "its constant %s lies at bytes %" PRId64 " to %" PRIu64 ", but %s has %" PRIu64,
                   constant->name, place[0], (uint64_t)place[0] + bytes, bin->path, bin->size);
+        entry->file_failed = true;
         return NULL;
     }
     void *values = malloc(bytes == 0 ? 1 : (size_t)bytes);
@@ -282,20 +287,39 @@ enum exit_code model_read(const char *path, struct suite *suite)
 struct entry *model_layer(const char *path, const struct suite *suite, const char *name)
 {
     if (name == NULL && suite->count == 1) return &suite->entries[0];
+    struct entry *found = NULL;
+    int same = 0;
     char known[800] = "";
     for (size_t i = 0; i < suite->count; i++) {
-        if (name != NULL && strcmp(suite->entries[i].layer, name) == 0) return &suite->entries[i];
+        struct entry *entry = &suite->entries[i];
+        if (name != NULL && strcmp(entry->layer, name) == 0) {
+            found = entry;
+            same++;
+        }
         const size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ",
-                 suite->entries[i].layer);
+        snprintf(known + used, sizeof known - used, "%s%s %s", i == 0 ? "" : ", ", entry->id,
+                 entry->layer);
     }
+    for (size_t i = 0; i < suite->count && name != NULL && same == 0; i++)
+        if (strcmp(suite->entries[i].id, name) == 0) return &suite->entries[i];
+    if (same == 1) return found;
     if (name == NULL)
         wrong_request("--model %s has %zu transposed convolutions: name one with --layer (%s)",
                       path, suite->count, known);
+    else if (same > 1)
+        wrong_request("--layer %s names %d layers of %s: give its number (%s)", name, same, path,
+                      known);
     else
         wrong_request("--layer %s is no transposed convolution of %s; there are: %s", name, path,
                       known);
     return NULL;
+}
+
+enum exit_code model_failure(const char *path, const struct entry *entry)
+{
+    return entry->file_failed
+               ? failed_work("layer %s of --model %s: %s", entry->layer, path, entry->error)
+               : wrong_request("layer %s of --model %s: %s", entry->layer, path, entry->error);
 }
 
 bool model_set_data(struct entry *entry, const tconv_shape *data)

@@ -11,11 +11,14 @@
  * leaves open are -1. A layer that cannot be read gets an entry with an error. */
 enum exit_code model_read(const char *path, struct suite *suite);
 
-/* The only layer, or the one that `name` names; NULL after a message. */
+/* The only layer, or the one that `name` names, by its name or else by its number; NULL after a message. */
 struct entry *model_layer(const char *path, const struct suite *suite, const char *name);
 
 /* Puts the extents of `data` into the entry; false, with the entry's error set, where they
  * contradict those of the model. */
 bool model_set_data(struct entry *entry, const tconv_shape *data);
+
+/* Tells the error of an entry; the code says whether the file or the request is to blame. */
+enum exit_code model_failure(const char *path, const struct entry *entry);
 
 #endif

@@ -3,6 +3,8 @@
  * size confirms it. */
 #include "npy.h"
 
+#include "out_file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +47,7 @@ static bool read_type(const char *at, tconv_type *type)
     for (int i = 0; i < TYPES; i++) {
         const bool one_byte = types[i].descr[1] == '1';
         if (strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0] &&
-            (order == '<' || (order == '|' && one_byte))) {
+            (order == '<' || order == '=' || (order == '|' && one_byte))) {
             *type = types[i].type;
             return true;
         }
@@ -79,17 +81,17 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     unsigned char start[MAGIC + 2], length_bytes[4] = {0};
     if (fread(start, 1, sizeof start, file) != sizeof start ||
         memcmp(start, "\x93NUMPY", MAGIC) != 0)
-        return wrong_request("%s %s is not a .npy file", option, path);
+        return failed_work("%s %s is not a .npy file", option, path);
     const int version = start[MAGIC];
     const size_t width = version == 1 ? 2 : 4;
     if (version < 1 || version > 3 || fread(length_bytes, 1, width, file) != width)
-        return wrong_request("%s %s has version %d of the .npy format; 1 to 3 can be read", option,
-                             path, version);
+        return failed_work("%s %s has version %d of the .npy format; 1 to 3 can be read", option,
+                           path, version);
     const size_t length = length_bytes[0] | (size_t)length_bytes[1] << 8 |
                           (size_t)length_bytes[2] << 16 | (size_t)length_bytes[3] << 24;
     if (length > LONGEST_HEADER)
-        return wrong_request("%s %s has a header of %zu bytes, which no .npy file needs", option,
-                             path, length);
+        return failed_work("%s %s has a header of %zu bytes, which no .npy file needs", option,
+                           path, length);
     char *header = malloc(length + 1);
     if (header == NULL) return failed_work("%s %s cannot be read: no memory", option, path);
     const bool read = fread(header, 1, length, file) == length;
@@ -101,7 +103,7 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     enum exit_code code = EXIT_DONE;
     if (!read || order == NULL || value_of(header, "'descr'") == NULL ||
         value_of(header, "'shape'") == NULL)
-        code = wrong_request("%s %s has a damaged header", option, path);
+        code = failed_work("%s %s has a damaged header", option, path);
     else if (!typed)
         code = wrong_request(
             "%s %s has elements of the type %.*s: little-endian numbers are needed", option, path,
@@ -126,13 +128,12 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
                                   uint64_t bytes)
 {
     struct stat status;
-    const off_t here = ftello(file);
-    if (fstat(fileno(file), &status) != 0 || here < 0)
-        return failed_work("%s %s cannot be read: %s", option, path, strerror(errno));
-    if (S_ISREG(status.st_mode) && (uint64_t)(status.st_size - here) < bytes)
-        return wrong_request("%s %s is cut off: its header promises %" PRIu64
-                             " bytes of values, but %lld are there",
-                             option, path, bytes, (long long)(status.st_size - here));
+    const off_t here = ftello(file); /* -1 for a pipe */
+    if (here >= 0 && fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
+        (uint64_t)(status.st_size - here) < bytes)
+        return failed_work("%s %s is cut off: its header promises %" PRIu64
+                           " bytes of values, but %lld are there",
+                           option, path, bytes, (long long)(status.st_size - here));
     npy->values = malloc(bytes == 0 ? 1 : (size_t)bytes);
     if (npy->values == NULL)
         return failed_work("%s %s cannot be read: %" PRIu64 " bytes of memory are missing", option,
@@ -200,31 +201,8 @@ static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, co
 enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *shape,
                          const void *values)
 {
-    const size_t size = strlen(path) + 8;
-    char *temporary = malloc(size);
-    if (temporary == NULL) return failed_work("--output %s cannot be written: no memory", path);
-    snprintf(temporary, size, "%s.XXXXXX", path);
-    const int descriptor = mkstemp(temporary);
-    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
-    bool written = file != NULL && write_file(file, type, shape, values);
-    if (written) {
-        const mode_t mask = umask(0); /* mkstemp's file is private; an output is an ordinary file */
-        umask(mask);
-        written = fchmod(descriptor, 0666 & ~mask) == 0;
-    }
-    int reason = errno;
-    if (file != NULL && fclose(file) != 0 && written) {
-        written = false;
-        reason = errno;
-    } else if (file == NULL && descriptor >= 0) {
-        close(descriptor);
-    }
-    if (written && rename(temporary, path) != 0) {
-        written = false;
-        reason = errno;
-    }
-    if (!written && descriptor >= 0) unlink(temporary);
-    free(temporary);
-    return written ? EXIT_DONE
-                   : failed_work("--output %s cannot be written: %s", path, strerror(reason));
+    struct out_file file;
+    const enum exit_code code = out_file_begin("--output", path, &file);
+    return code != EXIT_DONE ? code
+                             : out_file_end(&file, write_file(file.stream, type, shape, values));
 }

@@ -12,8 +12,8 @@ struct npy {
     void *values; /* from malloc */
 };
 
-/* Reads a whole file; `option` is named in messages. uint16 is read as bf16 where --type says so.
- */
+/* Reads a whole file; `option` is named in messages. uint16 is read as bf16 where --type says so. A file that cannot be read or
+ * is damaged is failed work; a sound one with something that cannot be used is a wrong request. */
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy);
 
 /* Writes a file that appears whole or not at all. bf16 is written as uint16. */

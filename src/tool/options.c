@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading options, and building a problem from them. */
+#include "out_file.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -19,28 +20,35 @@ const struct poptOption common_table[] = {
     POPT_TABLEEND,
 };
 
-const struct poptOption problem_table[] = {
+const struct poptOption shape_table[] = {
     {"data-shape", 0, POPT_ARG_STRING, &options.data_shape, 0,
      "extents of the data, for example 1,20,224,224", "N,C,..."},
     {"filter-shape", 0, POPT_ARG_STRING, &options.filter_shape, 0,
      "extents of the filter, for example 20,10,3,3", "CI,CO,..."},
+    POPT_TABLEEND,
+};
+
+const struct poptOption attribute_table[] = {
     {"strides", 0, POPT_ARG_STRING, &options.strides, 0,
      "one number for each spatial axis, or one for all; default 1", "LIST"},
     {"dilations", 0, POPT_ARG_STRING, &options.dilations, 0, "default 1", "LIST"},
     {"pads-begin", 0, POPT_ARG_STRING, &options.pads_begin, 0, "default 0", "LIST"},
     {"pads-end", 0, POPT_ARG_STRING, &options.pads_end, 0, "default 0", "LIST"},
     {"auto-pad", 0, POPT_ARG_STRING, &options.auto_pad, 0,
-     "explicit, valid, same_upper or same_lower; default explicit", "MODE"},
+     "explicit (or notset), valid, same_upper, same_lower; default explicit", "MODE"},
     {"output-padding", 0, POPT_ARG_STRING, &options.output_padding, 0, "default 0", "LIST"},
     {"output-shape", 0, POPT_ARG_STRING, &options.output_shape, 0,
      "spatial extents of the output; default: computed", "LIST"},
-    {"groups", 0, POPT_ARG_STRING, &options.groups, 0, "groups of the oneAPI form; default 1", "G"},
+    {"groups", 0, POPT_ARG_STRING, &options.groups, 0,
+     "groups of the oneAPI form, default 1; this and the next two select that form", "G"},
     {"data-format", 0, POPT_ARG_STRING, &options.data_format, 0,
-     "NCX or NXC: the oneAPI form, default NXC", "FORMAT"},
+     "NCX or NXC; default NXC in the oneAPI form, else NCX", "FORMAT"},
     {"filter-format", 0, POPT_ARG_STRING, &options.filter_format, 0,
-     "OIX or XIO: the oneAPI form, default XIO", "FORMAT"},
+     "OIX or XIO; default XIO in the oneAPI form", "FORMAT"},
     {"rules", 0, POPT_ARG_STRING, &options.rules, 0,
-     "how pads and output shape are resolved: spec, openvino or onnx", "RULES"},
+     "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "
+     "openvino",
+     "RULES"},
     {"type", 0, POPT_ARG_STRING, &options.type, 0,
      "element type where files do not say it; default f32", "TYPE"},
     POPT_TABLEEND,
@@ -51,6 +59,57 @@ const struct poptOption algorithm_table[] = {
      "force a kernel family; `list` prints them; default auto", "NAME"},
     POPT_TABLEEND,
 };
+
+const struct poptOption suite_table[] = {
+    {"suite", 0, POPT_ARG_STRING, &options.suite, 0,
+     "a list of layers with the columns of bench/suite.csv; default: a built-in one", "FILE.csv"},
+    {"ids", 0, POPT_ARG_STRING, &options.ids, 0, "only these layers of the suite", "B01,B02,..."},
+    POPT_TABLEEND,
+};
+
+const struct poptOption model_table[] = {
+    {"model", 0, POPT_ARG_STRING, &options.model, 0, "transposed convolutions of an OpenVINO model",
+     "FILE.xml"},
+    {"layer", 0, POPT_ARG_STRING, &options.layer, 0, "which one of the model, by name or number",
+     "NAME"},
+    POPT_TABLEEND,
+};
+
+const struct poptOption file_table[] = {
+    {"data", 0, POPT_ARG_STRING, &options.data, 0, "the data", "X.npy"},
+    {"filter", 0, POPT_ARG_STRING, &options.filter, 0, "the filter", "W.npy"},
+    {"bias", 0, POPT_ARG_STRING, &options.bias, 0, "one number for each output channel", "B.npy"},
+    {"output", 0, POPT_ARG_STRING, &options.output, 0, "where the output goes", "Y.npy"},
+    POPT_TABLEEND,
+};
+
+const struct poptOption bench_table[] = {
+    {"runs", 0, POPT_ARG_STRING, &options.runs, 0,
+     "timed runs of each layer; default: as many as fit into half a second, 5 to 100", "N"},
+    {"why", 0, POPT_ARG_NONE, &options.why, 0,
+     "say what the cost model thought of each kernel family", NULL},
+    POPT_TABLEEND,
+};
+
+const struct poptOption check_table[] = {
+    {"with-bias", 0, POPT_ARG_NONE, &options.with_bias, 0, "add a bias to every output", NULL},
+    POPT_TABLEEND,
+};
+
+bool option_takes_value(const char *name, size_t length, char letter)
+{
+    static const struct poptOption *const tables[] = {common_table,    shape_table, attribute_table,
+                                                      algorithm_table, suite_table, model_table,
+                                                      file_table,      bench_table, check_table};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct poptOption *o = tables[t]; o->longName != NULL; o++) {
+            const bool same = name == NULL ? o->shortName == letter && letter != '\0'
+                                           : strlen(o->longName) == length &&
+                                                 strncmp(o->longName, name, length) == 0;
+            if (same) return (o->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE;
+        }
+    return false;
+}
 
 static enum exit_code list_algorithms(void)
 {
@@ -71,51 +130,65 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
     enum exit_code code = EXIT_DONE;
     const int result = poptGetNextOpt(context);
     if (result < -1)
-        code = wrong_request("%s: %s; see tconv-cl %s --help",
+        code = wrong_request("%s: %s; see %s --help",
                              poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(result),
                              argv[0]);
     else if (poptPeekArg(context) != NULL)
-        code = wrong_request("%s is not an option; see tconv-cl %s --help", poptPeekArg(context),
-                             argv[0]);
+        code = wrong_request("%s is not an option; see %s --help", poptPeekArg(context), argv[0]);
     else if (options.algorithm != NULL && strcmp(options.algorithm, "list") == 0)
         list_algorithms();
     else if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0 &&
              tconv_algorithm_summary(options.algorithm) == NULL)
         code = wrong_request("--algorithm %s does not exist; --algorithm list prints the names",
                              options.algorithm);
+    else if (options.json != NULL && options.output != NULL &&
+             strcmp(options.json, options.output) == 0)
+        code = wrong_request(
+            "--json and --output are both %s: the results need a file of their own", options.json);
+    else if (options.json != NULL && strcmp(options.json, "-") != 0 &&
+             out_file_check("--json", options.json) != EXIT_DONE)
+        code = EXIT_WORK_FAILED;
     else
         *leave = false;
     poptFreeContext(context);
     return code;
 }
 
+enum exit_code refuse_attributes(const char *why, bool shapes_too)
+{
+    const struct {
+        const char *name, *value;
+    } given[] = {
+        {"--strides", options.strides},
+        {"--dilations", options.dilations},
+        {"--pads-begin", options.pads_begin},
+        {"--pads-end", options.pads_end},
+        {"--auto-pad", options.auto_pad},
+        {"--output-padding", options.output_padding},
+        {"--groups", options.groups},
+        {"--data-format", options.data_format},
+        {"--filter-format", options.filter_format},
+        {"--filter-shape", options.filter_shape},
+        {"--data-shape", shapes_too ? options.data_shape : NULL},
+        {"--output-shape", shapes_too ? options.output_shape : NULL},
+        {"--rules", shapes_too ? options.rules : NULL},
+    };
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i].value != NULL) return wrong_request("%s is given, but %s", given[i].name, why);
+    return EXIT_DONE;
+}
+
 void free_options(void)
 {
-    char **const texts[] = {&options.device,
-                            &options.json,
-                            &options.data_shape,
-                            &options.filter_shape,
-                            &options.strides,
-                            &options.dilations,
-                            &options.pads_begin,
-                            &options.pads_end,
-                            &options.output_padding,
-                            &options.output_shape,
-                            &options.auto_pad,
-                            &options.rules,
-                            &options.type,
-                            &options.groups,
-                            &options.data_format,
-                            &options.filter_format,
-                            &options.algorithm,
-                            &options.data,
-                            &options.filter,
-                            &options.bias,
-                            &options.output,
-                            &options.model,
-                            &options.layer,
-                            &options.suite,
-                            &options.ids};
+    char **const texts[] = {&options.device,        &options.json,      &options.data_shape,
+                            &options.filter_shape,  &options.strides,   &options.dilations,
+                            &options.pads_begin,    &options.pads_end,  &options.output_padding,
+                            &options.output_shape,  &options.auto_pad,  &options.rules,
+                            &options.type,          &options.groups,    &options.data_format,
+                            &options.filter_format, &options.algorithm, &options.data,
+                            &options.filter,        &options.bias,      &options.output,
+                            &options.model,         &options.layer,     &options.suite,
+                            &options.ids,           &options.runs};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;
@@ -129,9 +202,11 @@ bool read_numbers(const char *option, const char *text, int64_t *numbers, int mo
         char *end;
         errno = 0;
         const long long number = strtoll(at, &end, 10);
-        if (end == at || (*end != ',' && *end != '\0')) {
+        if (end == at || (*end != ',' && *end != '\0') || (*end == ',' && most == 1)) {
             wrong_request(
-                "%s is \"%s\": numbers with commas between them are needed, for example 2,2",
+                most == 1
+                    ? "%s is \"%s\": a number is needed"
+                    : "%s is \"%s\": numbers with commas between them are needed, for example 2,2",
                 option, text);
             return false;
         }
@@ -168,8 +243,7 @@ enum exit_code choose_device(int *number)
                                                                        : failed_call(&error);
 }
 
-/* An attribute list; one number stands for every axis. */
-static bool read_list(const char *option, const char *text, int axes, tconv_list *list)
+bool read_attribute(const char *option, const char *text, int axes, tconv_list *list)
 {
     if (text == NULL) return true;
     if (!read_numbers(option, text, list->value, TCONV_MAX_AXES, &list->count)) return false;
@@ -184,7 +258,7 @@ static bool unknown_name(const char *option, const char *text, const char *names
     return false;
 }
 
-static bool read_names(tconv_problem *p)
+bool read_names(tconv_problem *p)
 {
     if (options.auto_pad != NULL && !tconv_auto_pad_from_name(options.auto_pad, &p->auto_pad))
         return unknown_name("--auto-pad", options.auto_pad,
@@ -218,12 +292,12 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, 
     if (!read_names(p) ||
         (options.groups != NULL &&
          !read_numbers("--groups", options.groups, &p->groups, 1, &count)) ||
-        !read_list("--strides", options.strides, axes, &p->strides) ||
-        !read_list("--dilations", options.dilations, axes, &p->dilations) ||
-        !read_list("--pads-begin", options.pads_begin, axes, &p->pads_begin) ||
-        !read_list("--pads-end", options.pads_end, axes, &p->pads_end) ||
-        !read_list("--output-padding", options.output_padding, axes, &p->output_padding) ||
-        !read_list("--output-shape", options.output_shape, axes, &p->output_shape))
+        !read_attribute("--strides", options.strides, axes, &p->strides) ||
+        !read_attribute("--dilations", options.dilations, axes, &p->dilations) ||
+        !read_attribute("--pads-begin", options.pads_begin, axes, &p->pads_begin) ||
+        !read_attribute("--pads-end", options.pads_end, axes, &p->pads_end) ||
+        !read_attribute("--output-padding", options.output_padding, axes, &p->output_padding) ||
+        !read_attribute("--output-shape", options.output_shape, axes, &p->output_shape))
         return EXIT_REQUEST_WRONG;
     if (options.groups != NULL && p->groups < 1)
         return wrong_request("--groups is %" PRId64 ": at least 1 is needed", p->groups);

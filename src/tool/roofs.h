@@ -17,6 +17,10 @@ struct roofs {
 /* Takes about a second on the host's queue. */
 enum exit_code roofs_measure(tconv_host *host, struct roofs *roofs);
 
+/* Measures again and keeps the larger figures: a machine that was busy the first time must not make layers look good. Tells where
+ * they differ by more than a tenth. */
+enum exit_code roofs_measure_again(tconv_host *host, struct roofs *roofs);
+
 /* The bandwidth for a working set of that size: of the smallest measured one that is not smaller,
  * else of the largest. */
 double roofs_bandwidth(const struct roofs *roofs, double bytes);

@@ -2,28 +2,19 @@
 /* tconv-cl run: one layer from files. */
 #include "model.h"
 #include "npy.h"
+#include "out_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct poptOption files[] = {
-    {"data", 0, POPT_ARG_STRING, &options.data, 0, "the data", "X.npy"},
-    {"filter", 0, POPT_ARG_STRING, &options.filter, 0, "the filter", "W.npy"},
-    {"bias", 0, POPT_ARG_STRING, &options.bias, 0, "one number for each output channel", "B.npy"},
-    {"model", 0, POPT_ARG_STRING, &options.model, 0,
-     "take attributes and weights from a layer of an OpenVINO model", "FILE.xml"},
-    {"layer", 0, POPT_ARG_STRING, &options.layer, 0, "which layer, where the model has several",
-     "NAME"},
-    {"output", 0, POPT_ARG_STRING, &options.output, 0, "where the output goes", "Y.npy"},
-    POPT_TABLEEND,
-};
-
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)files, 0, "Files:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)problem_table, 0,
-     "The layer (shapes come from the files):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)file_table, 0, "Files:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
+     "A layer of a model, instead of --filter and attributes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0,
+     "Attributes (shapes come from the files):", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     POPT_AUTOHELP POPT_TABLEEND,
@@ -50,31 +41,15 @@ static enum exit_code check_options(void)
             "--model and --filter cannot be given together: the model has weights");
     if (options.model == NULL && options.layer != NULL)
         return wrong_request("--layer needs --model");
-    if (options.data_shape != NULL || options.filter_shape != NULL)
-        return wrong_request("%s is given, but run takes shapes from the files",
-                             options.data_shape != NULL ? "--data-shape" : "--filter-shape");
-    return EXIT_DONE;
+    if (strcmp(options.output, "-") == 0)
+        return wrong_request("--output is -: a .npy file needs a name");
+    return out_file_check("--output", options.output);
 }
 
-/* Attributes on the command line would contradict those of the model. */
-static enum exit_code check_model_options(void)
+static enum exit_code wrong_type(const struct job *job)
 {
-    const struct {
-        const char *name, *value;
-    } attributes[] = {{"--strides", options.strides},
-                      {"--dilations", options.dilations},
-                      {"--pads-begin", options.pads_begin},
-                      {"--pads-end", options.pads_end},
-                      {"--output-padding", options.output_padding},
-                      {"--auto-pad", options.auto_pad},
-                      {"--groups", options.groups},
-                      {"--data-format", options.data_format},
-                      {"--filter-format", options.filter_format}};
-    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-        if (attributes[i].value != NULL)
-            return wrong_request("%s is given, but a layer of a --model has its own",
-                                 attributes[i].name);
-    return EXIT_DONE;
+    return wrong_request("--type is %s, but --data %s holds %s", options.type, options.data,
+                         tconv_type_name(job->data.type));
 }
 
 static enum exit_code problem_from_model(struct job *job)
@@ -82,15 +57,16 @@ static enum exit_code problem_from_model(struct job *job)
     enum exit_code code;
     tconv_problem named =
         TCONV_PROBLEM_INIT; /* only to check the names and lists among the options */
-    if ((code = check_model_options()) != EXIT_DONE ||
+    if ((code = refuse_attributes("a layer of a --model has its own attributes", false)) !=
+            EXIT_DONE ||
         (code = read_problem(&job->data.shape, &job->data.shape, &named)) != EXIT_DONE ||
         (code = model_read(options.model, &job->model)) != EXIT_DONE)
         return code;
     struct entry *entry = model_layer(options.model, &job->model, options.layer);
     if (entry == NULL) return EXIT_REQUEST_WRONG;
     if (entry->error == NULL) model_set_data(entry, &job->data.shape);
-    if (entry->error != NULL)
-        return wrong_request("layer %s of %s: %s", entry->layer, options.model, entry->error);
+    if (entry->error != NULL) return model_failure(options.model, entry);
+    if (options.type != NULL && named.data_type != job->data.type) return wrong_type(job);
     job->problem = entry->problem;
     job->problem.data_type = job->data.type;
     if (options.output_shape != NULL) job->problem.output_shape = named.output_shape;
@@ -105,9 +81,7 @@ static enum exit_code problem_from_files(struct job *job)
     if ((code = npy_read("--filter", options.filter, &job->filter)) != EXIT_DONE ||
         (code = read_problem(&job->data.shape, &job->filter.shape, &job->problem)) != EXIT_DONE)
         return code;
-    if (options.type != NULL && job->problem.data_type != job->data.type)
-        return wrong_request("--type is %s, but --data %s holds %s", options.type, options.data,
-                             tconv_type_name(job->data.type));
+    if (options.type != NULL && job->problem.data_type != job->data.type) return wrong_type(job);
     job->problem.data_type = job->data.type;
     job->problem.filter_type = job->filter.type;
     job->weights = job->filter.values;
@@ -132,6 +106,41 @@ static enum exit_code read_bias(struct job *job, const tconv_geometry *geometry)
     return EXIT_DONE;
 }
 
+/* The family that tconv_host_run takes: asked of a plan of the same kind, whose programs are there already. */
+static void name_algorithm(tconv_host *host, const struct job *job, char *name, size_t size)
+{
+    tconv_plan *plan;
+    tconv_plan_options wanted = TCONV_PLAN_OPTIONS_INIT;
+    wanted.algorithm = options.algorithm;
+    wanted.bias = job->bias.values != NULL;
+    snprintf(name, size, "?");
+    if (tconv_plan_create(tconv_host_device(host), &job->problem, &wanted, &plan, NULL) != TCONV_OK)
+        return;
+    snprintf(name, size, "%s", tconv_plan_algorithm(plan));
+    tconv_plan_release(plan);
+}
+
+static enum exit_code report(tconv_host *host, const struct job *job,
+                             const tconv_geometry *geometry, int number)
+{
+    char algorithm[40];
+    name_algorithm(host, job, algorithm, sizeof algorithm);
+    const tconv_device_info *device = tconv_device_properties(tconv_host_device(host));
+    if (options.json != NULL) {
+        json_t *shape = json_array();
+        for (int i = 0; i < geometry->output_shape.rank; i++)
+            json_array_append_new(shape, json_integer(geometry->output_shape.dim[i]));
+        return write_json(json_pack(
+            "{s:o, s:o, s:s, s:i, s:o}", "output", text_json(options.output), "output_shape", shape,
+            "algorithm", algorithm, "device", number, "device_name", text_json(device->name)));
+    }
+    printf("%s: shape", options.output);
+    for (int i = 0; i < geometry->output_shape.rank; i++)
+        printf("%s%" PRId64, i == 0 ? " " : ",", geometry->output_shape.dim[i]);
+    printf(", computed by %s on device %d, %s\n", algorithm, number, device->name);
+    return EXIT_DONE;
+}
+
 static enum exit_code compute(struct job *job)
 {
     tconv_error error;
@@ -150,26 +159,12 @@ static enum exit_code compute(struct job *job)
     if (tconv_host_create(number, &host, &error) != TCONV_OK) return failed_call(&error);
     tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
     plan.algorithm = options.algorithm;
-    const tconv_status status = tconv_host_run(host, &job->problem, &plan, job->data.values,
-                                               job->weights, job->bias.values, job->output, &error);
-    code = status == TCONV_OK ? npy_write(options.output, job->problem.data_type,
-                                          &geometry.output_shape, job->output)
-                              : failed_call(&error);
-    if (code == EXIT_DONE && options.json != NULL) {
-        json_t *shape = json_array();
-        for (int i = 0; i < geometry.output_shape.rank; i++)
-            json_array_append_new(shape, json_integer(geometry.output_shape.dim[i]));
-        code = write_json(options.json,
-                          json_pack("{s:s, s:o, s:i, s:s}", "output", options.output,
-                                    "output_shape", shape, "device", number, "device_name",
-                                    tconv_device_properties(tconv_host_device(host))->name));
-    } else if (code == EXIT_DONE) {
-        printf("%s: shape", options.output);
-        for (int i = 0; i < geometry.output_shape.rank; i++)
-            printf("%s%" PRId64, i == 0 ? " " : ",", geometry.output_shape.dim[i]);
-        printf(", computed on device %d, %s\n", number,
-               tconv_device_properties(tconv_host_device(host))->name);
-    }
+    if (tconv_host_run(host, &job->problem, &plan, job->data.values, job->weights, job->bias.values,
+                       job->output, &error) != TCONV_OK)
+        code = failed_call(&error);
+    else if ((code = npy_write(options.output, job->problem.data_type, &geometry.output_shape,
+                               job->output)) == EXIT_DONE)
+        code = report(host, job, &geometry, number);
     tconv_host_release(host);
     return code;
 }

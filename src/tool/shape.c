@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)problem_table, 0, "The layer:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Shapes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "Attributes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     POPT_AUTOHELP POPT_TABLEEND,
 };
@@ -49,6 +50,8 @@ enum exit_code command_shape(int argc, const char **argv)
         table, "--data-shape N,C,... --filter-shape CI,CO,... [ATTRIBUTES] [--json FILE]", argc,
         argv, &leave);
     if (leave) return code;
+    if (options.device != NULL)
+        return wrong_request("--device is given, but shape needs no device");
     tconv_problem p = TCONV_PROBLEM_INIT;
     if ((code = read_problem_with_shapes(&p)) != EXIT_DONE) return code;
     tconv_geometry g = TCONV_GEOMETRY_INIT;
@@ -59,15 +62,14 @@ enum exit_code command_shape(int argc, const char **argv)
         print_geometry(&p, &g);
         return EXIT_DONE;
     }
-    return write_json(
-        options.json,
-        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "operator",
-                  tconv_operation_name(p.operation), "rules", tconv_rules_name(p.rules),
-                  "data_shape", numbers_json(p.data.dim, p.data.rank), "filter_shape",
-                  numbers_json(p.filter.dim, p.filter.rank), "output_shape",
-                  numbers_json(g.output_shape.dim, g.output_shape.rank), "pads_begin",
-                  numbers_json(g.pad_begin, g.axes), "pads_end", numbers_json(g.pad_end, g.axes),
-                  "strides", numbers_json(g.stride, g.axes), "dilations",
-                  numbers_json(g.dilation, g.axes), "groups", (json_int_t)g.groups, "macs",
-                  (json_int_t)g.macs));
+    return write_json(json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "operator",
+        tconv_operation_name(p.operation), "rules", tconv_rules_name(p.rules), "data_shape",
+        numbers_json(p.data.dim, p.data.rank), "filter_shape",
+        numbers_json(p.filter.dim, p.filter.rank), "output_shape",
+        numbers_json(g.output_shape.dim, g.output_shape.rank), "pads_begin",
+        numbers_json(g.pad_begin, g.axes), "pads_end", numbers_json(g.pad_end, g.axes), "strides",
+        numbers_json(g.stride, g.axes), "dilations", numbers_json(g.dilation, g.axes), "groups",
+        (json_int_t)g.groups, "macs",
+        g.macs <= INT64_MAX ? json_integer((json_int_t)g.macs) : json_real((double)g.macs)));
 }

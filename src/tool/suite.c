@@ -28,6 +28,7 @@ enum column {
     PADS_BEGIN,
     PADS_END,
     OUTPUT_PADDING,
+    TYPE,
     COLUMNS
 };
 
@@ -38,7 +39,7 @@ static const struct {
     {"id", NULL},           {"layer", ""},     {"batch", "1"},     {"in_channels", NULL},
     {"out_channels", NULL}, {"groups", "1"},   {"input", NULL},    {"kernel", NULL},
     {"strides", ""},        {"dilations", ""}, {"pads_begin", ""}, {"pads_end", ""},
-    {"output_padding", ""},
+    {"output_padding", ""}, {"type", "f32"},
 };
 
 /* The state of reading a file. */
@@ -48,7 +49,7 @@ struct reader {
     int column_at[COLUMNS]; /* field number of each column, or -1 */
     char **fields;
     int count, room;
-    int line;
+    int row;   /* the first names the columns; empty lines do not count */
     bool stop; /* after the first mistake, or without memory */
     enum exit_code code;
 };
@@ -106,9 +107,11 @@ static bool read_numbers_x(struct reader *r, enum column column, int64_t *number
         const long long number = strtoll(at, &end, 10);
         if (end == at || errno == ERANGE || *count == most || (*end != 'x' && *end != '\0') ||
             (*end == 'x' && end[1] == '\0')) {
-            stop(r, wrong_request("%s line %d: column %s is \"%s\": up to %d numbers with x "
-                                  "between them are needed, for example 4x4",
-                                  r->path, r->line, columns[column].name, field(r, column), most));
+            stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": a number is needed"
+                                            : "%s row %d: column %s is \"%s\": up to %d numbers "
+                                              "with x between them are "
+                                              "needed, for example 4x4",
+                                  r->path, r->row, columns[column].name, field(r, column), most));
             return false;
         }
         numbers[(*count)++] = number;
@@ -122,8 +125,7 @@ static bool read_number(struct reader *r, enum column column, int64_t *number)
     int count;
     if (!read_numbers_x(r, column, number, 1, &count)) return false;
     if (count == 1) return true;
-    stop(r,
-         wrong_request("%s line %d: column %s is empty", r->path, r->line, columns[column].name));
+    stop(r, wrong_request("%s row %d: column %s is empty", r->path, r->row, columns[column].name));
     return false;
 }
 
@@ -133,8 +135,8 @@ static void read_columns(struct reader *r)
         r->column_at[c] = -1;
         for (int i = 0; i < r->count; i++)
             if (strcmp(r->fields[i], columns[c].name) == 0) r->column_at[c] = i;
-        if (r->column_at[c] < 0 && columns[c].absent == NULL)
-            stop(r, wrong_request("%s has no column %s; its first line must name the columns, as "
+        if (r->column_at[c] < 0 && columns[c].absent == NULL && !r->stop)
+            stop(r, wrong_request("%s has no column %s; its first row must name the columns, as "
                                   "bench/suite.csv does",
                                   r->path, columns[c].name));
     }
@@ -150,9 +152,9 @@ static void read_layer(struct reader *r)
         !read_numbers_x(r, KERNEL, kernel, TCONV_MAX_AXES, &kernel_axes))
         return;
     if (groups < 1 || in % groups != 0 || out % groups != 0) {
-        stop(r, wrong_request("%s line %d: %" PRId64 " groups do not divide %" PRId64
-                              " and %" PRId64 " channels",
-                              r->path, r->line, groups, in, out));
+        stop(r, wrong_request("%s row %d: %" PRId64 " groups do not divide %" PRId64 " and %" PRId64
+                              " channels",
+                              r->path, r->row, groups, in, out));
         return;
     }
     struct entry *entry = suite_add(r->suite, field(r, ID), field(r, LAYER));
@@ -177,6 +179,16 @@ static void read_layer(struct reader *r)
                                  &p->output_padding};
     for (size_t i = 0; i < sizeof which / sizeof *which; i++)
         if (!read_numbers_x(r, which[i], lists[i]->value, TCONV_MAX_AXES, &lists[i]->count)) return;
+    if (!tconv_type_from_name(field(r, TYPE), &p->data_type)) {
+        stop(r, wrong_request("%s row %d: column type is \"%s\", which is no element type", r->path,
+                              r->row, field(r, TYPE)));
+        return;
+    }
+    p->filter_type = p->data_type;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    if (tconv_resolve(p, &geometry, &error) != TCONV_OK)
+        stop(r, wrong_request("%s row %d (%s): %s", r->path, r->row, entry->id, error.message));
 }
 
 static void on_field(void *text, size_t length, void *state)
@@ -203,9 +215,9 @@ static void on_line(int terminator, void *state)
 {
     (void)terminator;
     struct reader *r = state;
-    r->line++;
+    r->row++;
     if (!r->stop) {
-        if (r->line == 1)
+        if (r->row == 1)
             read_columns(r);
         else
             read_layer(r);
@@ -252,16 +264,25 @@ enum exit_code suite_read(const char *path, struct suite *suite)
     size_t length;
     char *text = read_text(path, &length);
     if (text == NULL) return failed_work("%s cannot be read: %s", r.path, strerror(errno));
+    json_t *utf8 = json_stringn(text, length);
+    if (utf8 == NULL) {
+        free(text);
+        return wrong_request("%s is not in UTF-8", r.path);
+    }
+    json_decref(utf8);
+    const size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0
+                            ? 3
+                            : 0; /* some editors begin files with it */
     struct csv_parser parser;
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
         free(text);
         return failed_work("%s cannot be read: no memory", r.path);
     }
-    if (csv_parse(&parser, text, length, on_field, on_line, &r) != length ||
+    if (csv_parse(&parser, text + mark, length - mark, on_field, on_line, &r) != length - mark ||
         csv_fini(&parser, on_field, on_line, &r) != 0) {
         if (!r.stop)
-            stop(&r, wrong_request("%s line %d: a quote is not closed, or stands inside a field",
-                                   r.path, r.line + 1));
+            stop(&r, failed_work("%s row %d: a quote is not closed, or stands inside a field",
+                                 r.path, r.row + 1));
     } else if (!r.stop && suite->count == 0) {
         stop(&r, wrong_request("%s has no layers", r.path));
     }

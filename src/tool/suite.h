@@ -11,8 +11,9 @@ struct entry {
     char *id;
     char *layer; /* its name */
     tconv_problem problem;
-    float *weights; /* the filter's values; NULL: any will do */
-    char *error;    /* not NULL: why it cannot be run */
+    float *weights;   /* the filter's values; NULL: any will do */
+    char *error;      /* not NULL: why it cannot be run */
+    bool file_failed; /* error: a file could not be read */
 };
 
 struct suite {

@@ -22,8 +22,14 @@ void notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * 0 removes it. */
 void progress(int done, int total, const char *what);
 
-/* Writes JSON to a file, "-" being stdout. Takes the reference. */
-enum exit_code write_json(const char *path, json_t *json);
+/* Prints a text in a column of so many characters, cut off or filled up. */
+void print_column(const char *text, int width);
+
+/* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
+enum exit_code write_json(json_t *json);
+
+/* A JSON string; bytes that are no UTF-8 become question marks. */
+json_t *text_json(const char *text);
 
 /* ---- options.c: options that several commands take ---- */
 
@@ -41,14 +47,18 @@ struct options {
     /* files */
     char *data, *filter, *bias, *output, *model, *layer;
     /* several layers */
-    char *suite, *ids;
-    int runs;
-    int why;
+    char *suite, *ids, *runs;
+    int why, with_bias;
 };
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
 
-extern const struct poptOption common_table[], problem_table[], algorithm_table[];
+/* Every option stands in one of these tables; a command includes those that it takes. */
+extern const struct poptOption common_table[], shape_table[], attribute_table[], algorithm_table[],
+    suite_table[], model_table[], file_table[], bench_table[], check_table[];
+
+/* Whether an option is followed by a value: by its long name of `length` characters, or with NULL by its letter. */
+bool option_takes_value(const char *name, size_t length, char letter);
 
 /* Reads the arguments of a command. `table` is the command's own; leftovers and unknown options are
  * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help. */
@@ -56,11 +66,21 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
                             const char **argv, bool *leave);
 void free_options(void);
 
+/* A wrong request where attributes of a layer are given, though the layer comes from elsewhere; `shapes_too`: also --data-shape,
+ * --output-shape and --rules. */
+enum exit_code refuse_attributes(const char *why, bool shapes_too);
+
 /* "2,2" into numbers; false after a message. */
 bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
 
 /* The device number that --device names, or the default one. */
 enum exit_code choose_device(int *number);
+
+/* Rules, pads, formats and type among the options; false after a message. */
+bool read_names(tconv_problem *problem);
+
+/* An attribute's list, where `text` is not NULL; one number stands for every axis. False after a message. */
+bool read_attribute(const char *option, const char *text, int axes, tconv_list *list);
 
 /* The attributes among the options, for data and filter of the given shapes (from --data-shape or
  * from files). */

@@ -69,7 +69,7 @@ static float *make_array(uint64_t bytes, uint32_t seed)
     return array;
 }
 
-/* A buffer with the contents of an array, or empty. Buffers of no bytes are not made. */
+/* A buffer with the contents of an array, or empty; none for no bytes. */
 static bool make_buffer(struct trial *t, const char *what, const void *source, uint64_t bytes,
                         cl_mem *buffer)
 {
@@ -89,22 +89,32 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
 bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *problem,
                    const float *weights)
 {
-    *t = (struct trial){
-        .host = host, .problem = problem, .geometry = TCONV_GEOMETRY_INIT, .args = TCONV_ARGS_INIT};
+    *t = (struct trial){.bias = options.with_bias != 0,
+                        .host = host,
+                        .problem = problem,
+                        .geometry = TCONV_GEOMETRY_INIT,
+                        .args = TCONV_ARGS_INIT};
     tconv_error error;
     if (tconv_resolve(problem, &t->geometry, &error) != TCONV_OK) return give_up_call(t, &error);
     if (problem->data_type != TCONV_F32)
         return give_up(t, TCONV_ERROR_UNSUPPORTED,
                        "element type %s is not supported yet: this version computes f32",
                        tconv_type_name(problem->data_type));
+    if (t->geometry.output_bytes == 0)
+        return give_up(t, TCONV_ERROR_SHAPE,
+                       "is empty: its batch is 0, and there is nothing to compute");
     if (!check_fit(t)) return false;
     t->data = make_array(t->geometry.data_bytes, 1);
     t->filter = make_array(t->geometry.filter_bytes, 2);
-    if (t->data == NULL || t->filter == NULL)
+    const uint64_t bias_bytes = (uint64_t)(t->geometry.groups * t->geometry.group_out_channels) *
+                                sizeof(float);
+    t->biases = make_array(bias_bytes, 3);
+    if (t->data == NULL || t->filter == NULL || t->biases == NULL)
         return give_up(t, TCONV_ERROR_HOST_MEMORY, "does not fit: no host memory for its tensors");
     if (weights != NULL) memcpy(t->filter, weights, (size_t)t->geometry.filter_bytes);
     return make_buffer(t, "data", t->data, t->geometry.data_bytes, &t->device_data) &&
            make_buffer(t, "filter", t->filter, t->geometry.filter_bytes, &t->device_filter) &&
+           make_buffer(t, "bias", t->biases, bias_bytes, &t->device_bias) &&
            make_buffer(t, "output", NULL, t->geometry.output_bytes, &t->device_output);
 }
 
@@ -137,6 +147,7 @@ bool trial_run(struct trial *t, const char *algorithm)
     tconv_error error;
     tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
     plan.algorithm = algorithm;
+    plan.bias = t->bias;
     const double start = now();
     if (tconv_plan_create(tconv_host_device(t->host), t->problem, &plan, &t->plan, &error) !=
         TCONV_OK)
@@ -150,6 +161,7 @@ bool trial_run(struct trial *t, const char *algorithm)
         return give_up_call(t, &error);
     t->args.filter = t->packed;
     t->args.data.memory = t->device_data;
+    if (t->bias) t->args.bias.memory = t->device_bias;
     t->args.output.memory = t->device_output;
     t->args.workspace.memory = t->workspace;
     const double seconds = trial_repeat(t);
@@ -177,8 +189,8 @@ double trial_repeat(struct trial *t)
 /* Compares one position; remembers the worst. */
 static bool compare(struct trial *t, size_t at)
 {
-    const struct tconv_expected expected =
-        tconv_oracle_element(t->problem, &t->geometry, t->data, t->filter, NULL, (int64_t)at);
+    const struct tconv_expected expected = tconv_oracle_element(
+        t->problem, &t->geometry, t->data, t->filter, t->bias ? t->biases : NULL, (int64_t)at);
     const double error = tconv_oracle_error(&expected, t->output[at]);
     if (error > t->max_error || t->compared == 0) {
         t->max_error = error;
@@ -207,7 +219,7 @@ bool trial_verify(struct trial *t, size_t most)
                        code);
     const size_t samples = count < most ? count : most;
     uint32_t seed = 1;
-    bool right = compare(t, 0) && compare(t, count - 1);
+    bool right = samples == count || (compare(t, 0) && compare(t, count - 1));
     for (size_t i = 0; i < samples && right;
          i++) { /* one in each of `samples` equal parts, where in it is random */
         seed = seed * 1664525U + 1013904223U;
@@ -224,11 +236,12 @@ bool trial_verify(struct trial *t, size_t most)
 void trial_free(struct trial *t)
 {
     free_plan(t);
-    const cl_mem buffers[] = {t->device_data, t->device_filter, t->device_output};
+    const cl_mem buffers[] = {t->device_data, t->device_filter, t->device_bias, t->device_output};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
     free(t->data);
     free(t->filter);
+    free(t->biases);
     free(t->output);
     *t = (struct trial){0};
 }

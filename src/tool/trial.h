@@ -10,8 +10,9 @@ struct trial {
     tconv_host *host;
     const tconv_problem *problem;
     tconv_geometry geometry;
-    float *data, *filter, *output; /* host arrays; output once it was downloaded */
-    cl_mem device_data, device_filter, device_output, workspace;
+    bool bias;
+    float *data, *filter, *biases, *output; /* host arrays; output once it was downloaded */
+    cl_mem device_data, device_filter, device_bias, device_output, workspace;
     tconv_plan *plan;
     tconv_filter *packed;
     tconv_args args;
@@ -24,8 +25,8 @@ struct trial {
     tconv_status status;       /* that goes with it */
 };
 
-/* Makes tensors (`weights` may be NULL: any will do), uploads them. False with trial->error where
- * that fails. */
+/* Makes tensors (`weights` may be NULL: any will do; a bias where --with-bias says so) and uploads
+ * them. False with trial->error where that fails. */
 bool trial_prepare(struct trial *trial, tconv_host *host, const tconv_problem *problem,
                    const float *weights);
 

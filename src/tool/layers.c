@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From options to layers. */
+#include "layers.h"
+
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Shape and output shape from the options put into a model's layer. */
+static bool complete(struct entry *entry, const tconv_shape *data)
+{
+    const tconv_shape *own = &entry->problem.data;
+    bool open = own->rank == 0;
+    for (int a = 0; a < own->rank && a < TCONV_MAX_RANK; a++) open = open || own->dim[a] == -1;
+    if (data != NULL)
+        model_set_data(entry, data);
+    else if (open && entry->error == NULL)
+        entry->error =
+            strdup("the model leaves extents of its data open: give them with --data-shape");
+    return read_attribute("--output-shape", options.output_shape, entry->problem.data.rank - 2,
+                          &entry->problem.output_shape);
+}
+
+static enum exit_code layers_of_model(struct suite *suite)
+{
+    tconv_problem names = TCONV_PROBLEM_INIT; /* only to check what is among the options */
+    tconv_shape data;
+    enum exit_code code = refuse_attributes("layers of a --model have their own attributes", false);
+    if (code != EXIT_DONE) return code;
+    if (!read_names(&names) ||
+        (options.data_shape != NULL &&
+         !read_numbers("--data-shape", options.data_shape, data.dim, TCONV_MAX_RANK, &data.rank)))
+        return EXIT_REQUEST_WRONG;
+    if ((code = model_read(options.model, suite)) != EXIT_DONE) return code;
+    if (options.layer != NULL) {
+        const struct entry *only = model_layer(options.model, suite, options.layer);
+        if (only == NULL) return EXIT_REQUEST_WRONG;
+        char id[32];
+        snprintf(id, sizeof id, "%s", only->id);
+        if ((code = suite_select(suite, id)) != EXIT_DONE) return code;
+    }
+    for (size_t i = 0; i < suite->count; i++) {
+        struct entry *entry = &suite->entries[i];
+        if (options.type != NULL)
+            entry->problem.data_type = entry->problem.filter_type = names.data_type;
+        if (!complete(entry, options.data_shape != NULL ? &data : NULL)) return EXIT_REQUEST_WRONG;
+        if (entry->error == NULL) tell_rules(entry->layer, &entry->problem);
+    }
+    return EXIT_DONE;
+}
+
+static enum exit_code layers_of_suite(struct suite *suite)
+{
+    tconv_problem names = TCONV_PROBLEM_INIT;
+    enum exit_code code =
+        refuse_attributes("the layers of a suite have their own attributes", true);
+    if (code == EXIT_DONE && !read_names(&names)) code = EXIT_REQUEST_WRONG;
+    if (code == EXIT_DONE) code = suite_read(options.suite, suite);
+    if (code == EXIT_DONE && options.ids != NULL) code = suite_select(suite, options.ids);
+    for (size_t i = 0; i < suite->count && options.type != NULL; i++)
+        suite->entries[i].problem.data_type = suite->entries[i].problem.filter_type =
+            names.data_type;
+    return code;
+}
+
+static enum exit_code one_layer(struct suite *suite)
+{
+    tconv_problem problem = TCONV_PROBLEM_INIT;
+    const enum exit_code code = read_problem_with_shapes(&problem);
+    if (code != EXIT_DONE) return code;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    if (tconv_resolve(&problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
+    struct entry *entry = suite_add(suite, "1", "by options");
+    if (entry == NULL) return failed_work("no memory");
+    entry->problem = problem;
+    tell_rules("", &problem);
+    return EXIT_DONE;
+}
+
+enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(struct suite *suite))
+{
+    *suite = (struct suite){NULL, 0};
+    const bool by_suite = options.suite != NULL || options.ids != NULL;
+    const bool by_shape = options.filter_shape != NULL ||
+                          (options.data_shape != NULL && options.model == NULL);
+    if (options.model == NULL && options.layer != NULL)
+        return wrong_request("--layer needs --model");
+    if (options.model != NULL && by_suite)
+        return wrong_request("--model and %s cannot be given together",
+                             options.suite != NULL ? "--suite" : "--ids");
+    if (by_shape && by_suite)
+        return wrong_request("%s and a layer's shapes cannot be given together",
+                             options.suite != NULL ? "--suite" : "--ids");
+    if (options.model != NULL) return layers_of_model(suite);
+    if (by_shape) return one_layer(suite);
+    if (by_suite) return layers_of_suite(suite);
+    const enum exit_code code =
+        refuse_attributes("a layer needs --data-shape and --filter-shape, too", true);
+    return code != EXIT_DONE ? code : otherwise(suite);
+}

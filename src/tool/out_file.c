@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing beside the target and renaming. */
+#include "out_file.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The temporary file that a signal would leave behind; one at a time is open. */
+static char *volatile in_progress;
+
+static void on_signal(int number)
+{
+    if (in_progress != NULL) unlink(in_progress);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void watch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction old;
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            signal(numbers[i], on_signal);
+    }
+}
+
+static enum exit_code failed(struct out_file *file, int reason)
+{
+    const enum exit_code code =
+        failed_work("%s %s cannot be written: %s", file->option, file->path, strerror(reason));
+    free(file->path);
+    free(file->temporary);
+    *file = (struct out_file){NULL, NULL, NULL, NULL};
+    return code;
+}
+
+enum exit_code out_file_begin(const char *option, const char *path, struct out_file *file)
+{
+    struct stat status;
+    const bool there = stat(path, &status) == 0;
+    char *target = there ? realpath(path, NULL)
+                         : strdup(path); /* a link stays, and what it names is written */
+    *file = (struct out_file){NULL, target == NULL ? strdup(path) : target, NULL, option};
+    if (file->path == NULL || target == NULL) return failed(file, errno);
+    if (there && !S_ISREG(status.st_mode)) {
+        file->stream = fopen(path, "wb");
+        return file->stream == NULL ? failed(file, errno) : EXIT_DONE;
+    }
+    const size_t size = strlen(target) + 8;
+    file->temporary = malloc(size);
+    if (file->temporary == NULL) return failed(file, ENOMEM);
+    snprintf(file->temporary, size, "%s.XXXXXX", target);
+    const int descriptor = mkstemp(file->temporary);
+    if (descriptor < 0) return failed(file, errno);
+    in_progress = file->temporary;
+    watch_signals();
+    const mode_t mask = umask(0); /* mkstemp's file is private; an output is an ordinary file */
+    umask(mask);
+    fchmod(descriptor, there ? status.st_mode & 07777 : 0666 & ~mask);
+    file->stream = fdopen(descriptor, "wb");
+    if (file->stream != NULL) return EXIT_DONE;
+    const int reason = errno;
+    close(descriptor);
+    unlink(file->temporary);
+    in_progress = NULL;
+    return failed(file, reason);
+}
+
+enum exit_code out_file_end(struct out_file *file, bool good)
+{
+    int reason = errno;
+    const bool sound = good && ferror(file->stream) == 0;
+    const bool closed = fclose(file->stream) == 0;
+    if (sound && !closed) reason = errno;
+    bool written = sound && closed;
+    if (written && file->temporary != NULL && rename(file->temporary, file->path) != 0) {
+        written = false;
+        reason = errno;
+    }
+    if (!written && file->temporary != NULL) unlink(file->temporary);
+    in_progress = NULL;
+    if (!written) return failed(file, reason);
+    free(file->path);
+    free(file->temporary);
+    return EXIT_DONE;
+}
+
+enum exit_code out_file_check(const char *option, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return EXIT_DONE; /* opening a pipe would wait for its reader */
+    struct out_file file;
+    const enum exit_code code = out_file_begin(option, path, &file);
+    if (code != EXIT_DONE) return code;
+    fclose(file.stream);
+    unlink(file.temporary);
+    in_progress = NULL;
+    free(file.path);
+    free(file.temporary);
+    return EXIT_DONE;
+}
