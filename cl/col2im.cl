@@ -44,22 +44,17 @@
 #define GROUP_BARRIER
 #endif
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
-             __global const elem_t *restrict filter, const ulong filter_offset,
-             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
-             __global const long *restrict table)
+/* One tile of one part of one output row of one block of channels of one batch item. A column's element of input i lies at
+ * TILE + i - low: vectors that are moved left to stay inside the data find room. */
+static void col2im_tile(__global const elem_t *restrict data,
+                        __global const elem_t *restrict filter,
+                        BIAS_ARGUMENT __global elem_t *restrict output,
+                        __global const long *restrict table, __local acc_t *column, const int tile,
+                        __global const long *part, const int row, const int image)
 {
-    /* A column's element of input i lies at TILE + i - low: vectors that are moved left to stay
-     * inside the data find room. */
-    __local acc_t column[COLUMNS * ROW];
     const int item = (int)get_local_id(0);
-    const int tile = (int)get_group_id(0) % (int)table[ROWS_TILES];
-    __global const long *part = table + table[COL2IM_PARTS_AT] +
-                                (int)get_group_id(0) / (int)table[ROWS_TILES] * PART_LONGS;
-    const int row = (int)get_group_id(1);
     const int batches = (int)table[ROWS_BATCHES];
-    const int n = (int)get_group_id(2) % batches, all_blocks = (int)get_group_id(2) / batches;
+    const int n = image % batches, all_blocks = image / batches;
     const int g = all_blocks / (int)table[ROWS_BLOCKS],
               block = all_blocks % (int)table[ROWS_BLOCKS];
     const int in_channels = (int)table[ROWS_IN_CHANNELS],
@@ -89,14 +84,13 @@ tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
     /* 1. The columns. */
     const long channel_step = table[ROWS_DATA_CHANNEL_STEP], y_step = table[ROWS_DATA_Y_STEP],
                z_step = table[ROWS_DATA_Z_STEP];
-    __global const elem_t *own_data = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+    __global const elem_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
                                       (long)g * in_channels * channel_step +
                                       reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
     const long row_weights = table[COL2IM_STRIPS] * in_channels * MW; /* of one (kz, ky) */
-    __global const elem_t *own_weights = filter + filter_offset +
-                                         (long)all_blocks * table[ROWS_KERNEL_Z] *
-                                             table[ROWS_KERNEL_Y] * row_weights +
-                                         part[PART_STRIP] * in_channels * MW;
+    __global const elem_t *own_weights =
+        filter + (long)all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * row_weights +
+        part[PART_STRIP] * in_channels * MW;
     for (int job = item; job < strips * vectors; job += WG) {
         const int strip = job / vectors;
         const int start = from + job % vectors * TILE; /* the first input that is this job's own */
@@ -150,7 +144,7 @@ tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
     const int stride = (int)table[ROWS_STRIDE_X], input_step = (int)table[ROWS_INPUT_STEP_X];
     const int channels = min(MC, out_channels - block * MC), classes = (int)part[PART_CLASSES];
     const int row_vectors = (places + VW - 1) / VW;
-    __global elem_t *own_output = output + output_offset + n * table[ROWS_OUTPUT_BATCH_STEP] +
+    __global elem_t *own_output = output + n * table[ROWS_OUTPUT_BATCH_STEP] +
                                   ((long)g * out_channels + block * MC) *
                                       table[ROWS_OUTPUT_CHANNEL_STEP] +
                                   z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
@@ -181,7 +175,27 @@ tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
     }
 }
 
-/* One work-item packs the MW weights of one (group, block, kz, ky, strip, ci). */
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
+tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
+             __global const elem_t *restrict filter, const ulong filter_offset,
+             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+             __global const long *restrict table)
+{
+    __local acc_t column[COLUMNS * ROW];
+    const int images = (int)(table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_BLOCKS]);
+    const int tile = (int)(get_group_id(0) % (size_t)table[ROWS_TILES]);
+    __global const long *part = table + table[COL2IM_PARTS_AT] +
+                                (long)(get_group_id(0) / (size_t)table[ROWS_TILES]) * PART_LONGS;
+    for (int image = (int)get_group_id(2); image < images; image += (int)get_num_groups(2))
+        for (int row = (int)get_group_id(1); row < table[ROWS_OUTPUT_ROWS];
+             row += (int)get_num_groups(1)) {
+            col2im_tile(data + data_offset, filter + filter_offset,
+                        BIAS_POINTER output + output_offset, table, column, tile, part, row, image);
+            GROUP_BARRIER; /* the columns are read until here */
+        }
+}
+
+/* A work-item packs the MW weights of one (group, block, kz, ky, strip, ci) after the other. */
 __kernel void tconv_col2im_pack(__global const elem_t *restrict weights, const ulong weights_offset,
                                 __global elem_t *restrict filter, const ulong filter_offset,
                                 __global const long *restrict table)
@@ -189,25 +203,28 @@ __kernel void tconv_col2im_pack(__global const elem_t *restrict weights, const u
     const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS],
                strips = table[COL2IM_STRIPS];
     if (ci >= in_channels) return;
-    const long strip = (long)get_global_id(1) % strips, kzy = (long)get_global_id(1) / strips;
-    const long kernel_y = table[ROWS_KERNEL_Y];
-    const long all_blocks = (long)get_global_id(2), g = all_blocks / table[ROWS_BLOCKS],
-               block = all_blocks % table[ROWS_BLOCKS];
-    __global const elem_t *from = weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
-                                  ci * table[ROWS_SOURCE_IN_STEP] +
-                                  kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
-                                  kzy % kernel_y * table[ROWS_SOURCE_Y_STEP];
-    __global elem_t *to =
-        filter + filter_offset +
-        (((all_blocks * table[ROWS_KERNEL_Z] * kernel_y + kzy) * strips + strip) * in_channels +
-         ci) *
-            MW;
-    for (int m = 0; m < MW; m++) {
-        const long pair = table[table[COL2IM_COLUMNS_AT] + strip * MW + m];
-        const long co = block * MC + pair % MC;
-        const bool real = pair >= 0 && co < table[ROWS_OUT_CHANNELS];
-        to[m] = real
-                    ? from[co * table[ROWS_SOURCE_OUT_STEP] + pair / MC * table[ROWS_SOURCE_X_STEP]]
-                    : (elem_t)0;
-    }
+    const long kernel_y = table[ROWS_KERNEL_Y], kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    for (long all_blocks = (long)get_global_id(2);
+         all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
+         all_blocks += (long)get_global_size(2))
+        for (long rows = (long)get_global_id(1); rows < kernel_zy * strips;
+             rows += (long)get_global_size(1)) {
+            const long strip = rows % strips, kzy = rows / strips;
+            const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
+            __global const elem_t *from =
+                weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
+                ci * table[ROWS_SOURCE_IN_STEP] + kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
+                kzy % kernel_y * table[ROWS_SOURCE_Y_STEP];
+            __global elem_t *to =
+                filter + filter_offset +
+                (((all_blocks * kernel_zy + kzy) * strips + strip) * in_channels + ci) * MW;
+            for (int m = 0; m < MW; m++) {
+                const long pair = table[table[COL2IM_COLUMNS_AT] + strip * MW + m];
+                const long co = block * MC + pair % MC;
+                const bool real = pair >= 0 && co < table[ROWS_OUT_CHANNELS];
+                to[m] = real ? from[co * table[ROWS_SOURCE_OUT_STEP] +
+                                    pair / MC * table[ROWS_SOURCE_X_STEP]]
+                             : (elem_t)0;
+            }
+        }
 }

@@ -137,20 +137,16 @@ static void store_row(__global elem_t *row, vec_t sums[RESIDUES][NX], const int 
         }
 }
 
-__kernel __attribute__((reqd_work_group_size(WGX, WGY, 1))) void
-tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
-             __global const elem_t *restrict stage, const ulong stage_offset,
-             __global const elem_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset,
-             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
-             __global const long *restrict table)
+/* One tile of one output row of one block of channels of one batch item. */
+static void gather_tile(__global const elem_t *restrict data, __global const elem_t *restrict stage,
+                        __global const elem_t *restrict filter, __global const uint *restrict flags,
+                        BIAS_ARGUMENT __global elem_t *restrict output,
+                        __global const long *restrict table, const int tile, const int row,
+                        const int image)
 {
-    const int tile = (int)get_global_id(0), row = (int)get_global_id(1);
-    if (tile >= table[ROWS_TILES] || row >= table[ROWS_OUTPUT_ROWS]) return;
-
     /* Which batch item, group, block of channels and row. */
     const int batches = (int)table[ROWS_BATCHES];
-    const int n = (int)get_global_id(2) % batches, all_blocks = (int)get_global_id(2) / batches;
+    const int n = image % batches, all_blocks = image / batches;
     const int g = all_blocks / (int)table[ROWS_BLOCKS],
               block = all_blocks % (int)table[ROWS_BLOCKS];
     const int in_channels = (int)table[ROWS_IN_CHANNELS],
@@ -161,10 +157,10 @@ tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
     __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
     const int taps_z = (int)reach_z[REACH_TAPS], taps_y = (int)reach_y[REACH_TAPS];
     const long row_weights = table[ROWS_KERNEL_X] * in_channels * MW; /* of one (kz, ky) */
-    __global const elem_t *weights = filter + filter_offset + table[GATHER_HEADER] +
+    __global const elem_t *weights = filter + table[GATHER_HEADER] +
                                      all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] *
                                          row_weights;
-    __global elem_t *to = output + output_offset + n * table[ROWS_OUTPUT_BATCH_STEP] +
+    __global elem_t *to = output + n * table[ROWS_OUTPUT_BATCH_STEP] +
                           ((long)g * out_channels + block * MW) * table[ROWS_OUTPUT_CHANNEL_STEP] +
                           z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
     const int channels = min(MW, out_channels - block * MW);
@@ -173,7 +169,7 @@ tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
     const bool sees_data = tile >= table[GATHER_TILE_FIRST] && tile < table[GATHER_TILE_LAST];
     const bool staged = tile < table[GATHER_DIRECT_FIRST] || tile >= table[GATHER_DIRECT_LAST];
     const long channel = (long)n * table[ROWS_GROUPS] * in_channels + (long)g * in_channels;
-    __global const elem_t *own_data = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+    __global const elem_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     __global const elem_t *from;
     long channel_step, z_step, y_step;
@@ -185,7 +181,7 @@ tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
         y_step = table[GATHER_STAGED] * table[GATHER_STAGE_ROW];
         z_step = table[ROWS_INPUT_Y] * y_step;
         channel_step = table[ROWS_INPUT_ROWS] * y_step;
-        from = stage + stage_offset + channel * channel_step + slot * table[GATHER_STAGE_ROW];
+        from = stage + channel * channel_step + slot * table[GATHER_STAGE_ROW];
     } else {
         y_step = table[ROWS_DATA_Y_STEP];
         z_step = table[ROWS_DATA_Z_STEP];
@@ -194,7 +190,7 @@ tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
     }
     from += reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
 
-    if (sees_data && staged && flags[flags_offset + (ulong)all_blocks] != 0) {
+    if (sees_data && staged && flags[all_blocks] != 0) {
         const int step = (int)table[ROWS_STRIDE_X];
         const int last = min((tile + 1) * TILE * step, output_x);
         for (int m = 0; m < channels; m++)
@@ -279,35 +275,57 @@ tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
     }
 }
 
-/* One work-item copies the inputs of one staged tile of one input row. */
+__kernel __attribute__((reqd_work_group_size(WGX, WGY, 1))) void
+tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
+             __global const elem_t *restrict stage, const ulong stage_offset,
+             __global const elem_t *restrict filter, const ulong filter_offset,
+             __global const uint *restrict flags, const ulong flags_offset,
+             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+             __global const long *restrict table)
+{
+    const int images = (int)(table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_BLOCKS]);
+    const int tile = (int)get_global_id(0);
+    if (tile >= table[ROWS_TILES]) return;
+    for (int image = (int)get_global_id(2); image < images; image += (int)get_global_size(2))
+        for (int row = (int)get_global_id(1); row < table[ROWS_OUTPUT_ROWS];
+             row += (int)get_global_size(1))
+            gather_tile(data + data_offset, stage + stage_offset, filter + filter_offset,
+                        flags + flags_offset, BIAS_POINTER output + output_offset, table, tile, row,
+                        image);
+}
+
+/* A work-item copies the inputs of one staged tile of one input row after the other. */
 __kernel void tconv_gather_stage(__global const elem_t *restrict data, const ulong data_offset,
                                  __global elem_t *restrict stage, const ulong stage_offset,
                                  __global const long *restrict table)
 {
-    const long slot = (long)get_global_id(0), row = (long)get_global_id(1);
-    if (slot >= table[GATHER_STAGED] || row >= table[ROWS_INPUT_ROWS]) return;
-    const long all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
-    const long n = (long)get_global_id(2) / all_channels, c = (long)get_global_id(2) % all_channels;
-    const long z = row / table[ROWS_INPUT_Y], y = row % table[ROWS_INPUT_Y];
+    const long slot = (long)get_global_id(0),
+               all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
+    if (slot >= table[GATHER_STAGED]) return;
     const long left = table[GATHER_DIRECT_FIRST] - table[GATHER_TILE_FIRST];
     const long tile = slot < left ? table[GATHER_TILE_FIRST] + slot
                                   : table[GATHER_DIRECT_LAST] + slot - left;
-
     const int length = (int)table[GATHER_STAGE_ROW];
     const long begin = tile * TILE +
                        table[ROWS_FIRST_INPUT]; /* the input at the stage's element 0 */
     const int from = (int)clamp(-begin, 0L, (long)length),
               to = (int)clamp(table[ROWS_INPUT_X] - begin, 0L, (long)length);
-    __global const elem_t *x = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
-                               c * table[ROWS_DATA_CHANNEL_STEP] + z * table[ROWS_DATA_Z_STEP] +
-                               y * table[ROWS_DATA_Y_STEP] + begin;
-    __global elem_t *s =
-        stage + stage_offset +
-        (((n * all_channels + c) * table[ROWS_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) *
-            length;
-    for (int i = 0; i < from; i++) s[i] = 0;
-    for (int i = from; i < to; i++) s[i] = x[i];
-    for (int i = to; i < length; i++) s[i] = 0;
+    for (long plane = (long)get_global_id(2); plane < table[ROWS_BATCHES] * all_channels;
+         plane += (long)get_global_size(2))
+        for (long row = (long)get_global_id(1); row < table[ROWS_INPUT_ROWS];
+             row += (long)get_global_size(1)) {
+            __global const elem_t *x = data + data_offset +
+                                       plane / all_channels * table[ROWS_DATA_BATCH_STEP] +
+                                       plane % all_channels * table[ROWS_DATA_CHANNEL_STEP] +
+                                       row / table[ROWS_INPUT_Y] * table[ROWS_DATA_Z_STEP] +
+                                       row % table[ROWS_INPUT_Y] * table[ROWS_DATA_Y_STEP] + begin;
+            __global elem_t *s =
+                stage + stage_offset +
+                ((plane * table[ROWS_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) * length;
+            for (int i = 0; i < from; i++) s[i] = 0;
+            for (int i = from; i < to; i++) s[i] = x[i];
+            for (int i = to; i < length; i++) s[i] = 0;
+        }
 }
 
 /* Before packing: no block is known to have weights that are not finite. One work-item a word. */
@@ -318,7 +336,7 @@ __kernel void tconv_gather_clear(__global uint *restrict flags, const ulong flag
         flags[flags_offset + get_global_id(0)] = 0;
 }
 
-/* One work-item packs the MW weights of one (group, block, kz, ky, tap along x, ci). */
+/* A work-item packs the MW weights of one (group, block, kz, ky, tap along x, ci) after the other. */
 __kernel void tconv_gather_pack(__global const elem_t *restrict weights, const ulong weights_offset,
                                 __global elem_t *restrict filter, const ulong filter_offset,
                                 __global uint *restrict flags, const ulong flags_offset,
@@ -326,28 +344,33 @@ __kernel void tconv_gather_pack(__global const elem_t *restrict weights, const u
 {
     const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
     if (ci >= in_channels) return;
-    const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y];
-    const long k = (long)get_global_id(1) % kernel_x, kzy = (long)get_global_id(1) / kernel_x;
-    const long all_blocks = (long)get_global_id(2), g = all_blocks / table[ROWS_BLOCKS],
-               block = all_blocks % table[ROWS_BLOCKS];
-    __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
-    __global const elem_t *from =
-        weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
-        ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
-        kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] + kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] +
-        k * table[ROWS_SOURCE_X_STEP];
-    __global elem_t *to =
-        filter + filter_offset + table[GATHER_HEADER] +
-        (((all_blocks * table[ROWS_KERNEL_Z] * kernel_y + kzy) * kernel_x + tap[TAP_START]) *
-             in_channels +
-         ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
-            MW;
-    bool finite = true;
-    for (int m = 0; m < MW; m++) {
-        const bool real = block * MW + m < table[ROWS_OUT_CHANNELS];
-        const elem_t w = real ? from[m * table[ROWS_SOURCE_OUT_STEP]] : (elem_t)0;
-        finite = finite && IS_FINITE((acc_t)w);
-        to[m] = w;
-    }
-    if (!finite) atomic_or(&flags[flags_offset + (ulong)all_blocks], 1u);
+    const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y],
+               kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    for (long all_blocks = (long)get_global_id(2);
+         all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
+         all_blocks += (long)get_global_size(2))
+        for (long taps = (long)get_global_id(1); taps < kernel_zy * kernel_x;
+             taps += (long)get_global_size(1)) {
+            const long k = taps % kernel_x, kzy = taps / kernel_x;
+            const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
+            __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
+            __global const elem_t *from =
+                weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
+                ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
+                kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
+                kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] + k * table[ROWS_SOURCE_X_STEP];
+            __global elem_t *to =
+                filter + filter_offset + table[GATHER_HEADER] +
+                (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * in_channels +
+                 ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
+                    MW;
+            bool finite = true;
+            for (int m = 0; m < MW; m++) {
+                const bool real = block * MW + m < table[ROWS_OUT_CHANNELS];
+                const elem_t w = real ? from[m * table[ROWS_SOURCE_OUT_STEP]] : (elem_t)0;
+                finite = finite && IS_FINITE((acc_t)w);
+                to[m] = w;
+            }
+            if (!finite) atomic_or(&flags[flags_offset + (ulong)all_blocks], 1u);
+        }
 }

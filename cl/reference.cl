@@ -87,6 +87,9 @@ __kernel void tconv_reference(__global const elem_t *restrict data, const ulong 
                          (g * out_channels + co) * table[REF_OUTPUT_CHANNEL_STEP];
     for (int a = 0; a < AXES; a++)
         y += position[a] * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP];
+#if BIAS
+    bias += bias_offset;
+#endif
     *y = sum + BIAS_OF(g * out_channels + co);
 }
 

@@ -194,6 +194,38 @@ static void one_filter_serves_several_plans(void **state)
     }
 }
 
+/* A network with a dynamic width packs once: all extents, batches and pads share the layout of one family. */
+static void layouts_do_not_depend_on_extents(void **state)
+{
+    (void)state;
+    for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+        const tconv_problem first = plane(1, 16, 24, 32, 4, 2, 1);
+        struct setup s;
+        set_up(&s, &devices[0], &first, tconv_algorithm_name(a), false);
+        pack(&s);
+        static const int widths[] = {1, 2, 5, 16, 17, 33, 64, 100};
+        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+            const tconv_problem p = plane((int64_t)i % 3, 16, 24, widths[i], 4, 2, (int64_t)i % 2);
+            struct setup other;
+            tconv_error error;
+            set_up(&other, &devices[0], &p, tconv_algorithm_name(a), false);
+            other.args.filter = s.filter;
+            memcpy(other.tensors.filter, s.tensors.filter, s.tensors.filter_count * sizeof(float));
+            expect_ok(tconv_plan_enqueue(other.plan, devices[0].queue, &other.args, 0, NULL, NULL,
+                                         &error),
+                      &error);
+            clFinish(devices[0].queue);
+            if (p.data.dim[0] > 0) {
+                download(&other, 0, NULL);
+                compare_with_oracle(&devices[0], &p, tconv_algorithm_name(a), false,
+                                    &other.tensors);
+            }
+            tear_down(&other);
+        }
+        tear_down(&s);
+    }
+}
+
 static void weights_may_change(void **state)
 {
     (void)state;
@@ -378,6 +410,27 @@ static void misuse_has_a_sentence(void **state)
     expect_error(tconv_plan_enqueue(s.plan, NULL, &s.args, 0, NULL, NULL, &error),
                  TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
 
+    /* Objects of another context. */
+    cl_device_id id;
+    cl_int code;
+    clGetCommandQueueInfo(d->queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+    cl_context foreign = clCreateContext(NULL, 1, &id, NULL, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    cl_command_queue foreign_queue = clCreateCommandQueue(foreign, id, 0, &code);
+    cl_mem foreign_buffer = clCreateBuffer(foreign, CL_MEM_READ_WRITE, 1 << 20, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    expect_error(tconv_plan_enqueue(s.plan, foreign_queue, &s.args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_MISMATCH, &error, "queue belongs to another context");
+    args = s.args;
+    args.output.memory = foreign_buffer;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_MISMATCH, &error, "args.output belongs to another context");
+    expect_error(tconv_filter_create(s.plan, foreign_buffer, 0, &filter, &error),
+                 TCONV_ERROR_MISMATCH, &error, "storage belongs to another context");
+    clReleaseMemObject(foreign_buffer);
+    clReleaseCommandQueue(foreign_queue);
+    clReleaseContext(foreign);
+
     struct setup other;
     set_up(&other, d, &p, "reference", false);
     other.args.filter = s.filter; /* packed for another family */
@@ -525,6 +578,9 @@ static void host_arrays_in_host_arrays_out(void **state)
                      TCONV_ERROR_ARGUMENT, &error, "data is NULL");
         expect_error(tconv_host_run(NULL, &p, NULL, t.data, t.filter, NULL, t.output, &error),
                      TCONV_ERROR_ARGUMENT, &error, "host is NULL");
+        options.struct_size = 8;
+        expect_error(tconv_host_run(host, &p, &options, t.data, t.filter, NULL, t.output, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "struct_size");
         const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
         expect_ok(tconv_host_run(host, &empty, NULL, NULL, NULL, NULL, NULL, &error), &error);
         free_tensors(&t);
@@ -581,6 +637,7 @@ int main(void)
         cmocka_unit_test(events_order_the_work),
         cmocka_unit_test(out_of_order_queues_work),
         cmocka_unit_test(one_filter_serves_several_plans),
+        cmocka_unit_test(layouts_do_not_depend_on_extents),
         cmocka_unit_test(weights_may_change),
         cmocka_unit_test(sub_buffers_work),
         cmocka_unit_test(an_empty_batch_is_a_problem_like_others),

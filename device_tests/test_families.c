@@ -266,6 +266,43 @@ static void problems_with_a_reason(void **state)
     }
 }
 
+/* A bias far above the sums: it must be added once, at the end. */
+static void a_large_bias_is_added_last(void **state)
+{
+    (void)state;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    set_shape(&p.data, 3, (int64_t[]){1, 3, 90});
+    set_shape(&p.filter, 3, (int64_t[]){3, 5, 64});
+    set_list(&p.strides, 1, (int64_t[]){2});
+    struct tensors t;
+    make_tensors(&p, REAL_NUMBERS, 8, &t);
+    for (size_t i = 0; i < t.bias_count; i++) t.bias[i] *= 1e6F;
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            tconv_error error;
+            if (run_guarded(&devices[d], &p, tconv_algorithm_name(a), true, &t, &error) != TCONV_OK)
+                failed("%s: %s", tconv_algorithm_name(a), error.message);
+            compare_with_oracle(&devices[d], &p, tconv_algorithm_name(a), true, &t);
+        }
+    free_tensors(&t);
+}
+
+/* Dilations at the limits of 32-bit indices. */
+static void huge_dilations_are_right_or_refused(void **state)
+{
+    (void)state;
+    for (int64_t dilation = 200000000; dilation <= 715827899; dilation += 515827899) {
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        set_shape(&p.data, 3, (int64_t[]){1, 1, 8});
+        set_shape(&p.filter, 3, (int64_t[]){1, 1, 4});
+        set_list(&p.strides, 1, (int64_t[]){4});
+        set_list(&p.dilations, 1, &dilation);
+        set_list(&p.output_shape, 1, (int64_t[]){40});
+        p.rules = TCONV_RULES_OPENVINO;
+        run_all(&p, SMALL_INTEGERS, 3);
+    }
+}
+
 static void every_family_took_problems(void **state)
 {
     (void)state;
@@ -294,6 +331,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(problems_with_a_reason),
         cmocka_unit_test(random_problems_of_every_rank),
+        cmocka_unit_test(a_large_bias_is_added_last),
+        cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_family_took_problems),
     };
     return cmocka_run_group_tests_name("families", tests, open_all, close_all);

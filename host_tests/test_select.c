@@ -187,6 +187,72 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     assert_int_equal(recipes[0].filter_bytes, recipes[1].filter_bytes);
 }
 
+/* Extents must not decide what is compiled: a program for each width would stall an application at each new one. */
+static void programs_do_not_depend_on_extents(void **state)
+{
+    (void)state;
+    const tconv_device_info devices[] = {device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
+                                         device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10)};
+    for (int d = 0; d < 2; d++)
+        for (int f = 0; tconv_family_at(f) != NULL; f++) {
+            char known[40][200];
+            int count = 0;
+            for (int64_t x = 1; x <= 300; x++) {
+                const tconv_problem p = plane(24, 40, x, 4, 2);
+                const struct tconv_layer layer = layer_of(&p);
+                const struct tconv_request request = {&layer, &devices[d], false, 0};
+                struct tconv_recipe recipe;
+                memset(&recipe, 0, sizeof recipe);
+                assert_true(tconv_family_at(f)->write(&request, &recipe));
+                const char *options = recipe.run[recipe.run_count - 1].options;
+                int i = 0;
+                while (i < count && strcmp(known[i], options) != 0) i++;
+                assert_true(i < 40);
+                if (i == count) memcpy(known[count++], options, sizeof known[0]);
+                tconv_recipe_clear(&recipe);
+            }
+            assert_true(count <= 16);
+        }
+}
+
+/* Nothing about a request may make planning long or large. */
+static void hostile_extents_are_refused_quickly(void **state)
+{
+    (void)state;
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    static const struct {
+        int64_t data[2], kernel[2], stride[2], dilation[2];
+    } rows[] = {
+        {{INT64_C(1) << 40, 6}, {1, 1}, {1, 1}, {1, 1}},
+        {{2000000, 6}, {1, 1}, {1, 1}, {1, 1}},
+        {{2, 2}, {1, 1}, {1, INT64_C(1) << 40}, {1, 1}},
+        {{2, 2}, {3, 3}, {1, 1}, {INT64_C(1) << 40, 1}},
+        {{2, 2}, {INT64_C(1) << 40, 1}, {1, 1}, {1, 1}},
+        {{2, 2}, {1, INT64_C(1) << 40}, {1, 1}, {1, 1}},
+        {{2, 2}, {1, 1}, {INT64_C(1) << 30, 1}, {1, 1}},
+        {{2, 2}, {1, 65537}, {1, 65535}, {1, 65537}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.data = (tconv_shape){4, {1, 1, rows[i].data[0], rows[i].data[1]}};
+        p.filter = (tconv_shape){4, {1, 1, rows[i].kernel[0], rows[i].kernel[1]}};
+        p.strides = (tconv_list){2, {rows[i].stride[0], rows[i].stride[1]}};
+        p.dilations = (tconv_list){2, {rows[i].dilation[0], rows[i].dilation[1]}};
+        p.output_shape = (tconv_list){2, {8, 8}};
+        p.rules = TCONV_RULES_OPENVINO;
+        const struct tconv_layer layer = layer_of(&p);
+        const struct tconv_request request = {&layer, &cpu, false, 0};
+        struct tconv_reason reason;
+        const struct tconv_family *family = tconv_family_choose(&request, NULL, 0, &reason);
+        assert_non_null(family);
+        struct tconv_recipe recipe;
+        memset(&recipe, 0, sizeof recipe);
+        assert_true(family->write(&request, &recipe));
+        assert_true(recipe.table_count < 1 << 24);
+        tconv_recipe_clear(&recipe);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +261,8 @@ int main(void)
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(a_limit_of_workspace_is_kept),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
+        cmocka_unit_test(programs_do_not_depend_on_extents),
+        cmocka_unit_test(hostile_extents_are_refused_quickly),
     };
     return cmocka_run_group_tests_name("select", tests, NULL, NULL);
 }

@@ -94,12 +94,13 @@ TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
  * whole text has. */
 TCONV_API int tconv_plan_why(const tconv_plan *plan, char *text, size_t size);
 
-/* An empty filter object for `plan` and every other plan with the same packed layout: same family,
- * channels, groups, kernel and strides; batch, input extents and pads may differ. `storage` is
- * where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a multiple of 64);
- * NULL: the library allocates them in the plan's context. Returns TCONV_ERROR_ARGUMENT, _BUFFER,
- * _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_filter_release; a
- * given `storage` is retained until then. */
+/* An empty filter object for `plan` and every other plan with the same packed layout: the same
+ * algorithm, device, channels, groups, kernel, strides and dilations; batch, extents and pads may
+ * differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.)
+ * `storage` is where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a
+ * multiple of 64); NULL: the library allocates them in the plan's context.
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
+ * Ownership: the caller's, until tconv_filter_release; a given `storage` is retained until then. */
 TCONV_API tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
                                            tconv_filter **out, tconv_error *error);
 

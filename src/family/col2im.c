@@ -9,15 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { WIDEST_TILE = 32 }; /* two vectors of 16 */
+
 /* The parameters of a kernel, and what follows from them. */
 struct col2im {
     struct tconv_rows rows;
     int vw, nx, mw, mc, group;
-    int64_t class_taps;            /* the most that any class has */
-    int64_t places, inputs, tiles; /* as in cl/col2im_table.h */
+    int64_t class_taps; /* the most that any class has */
+    int64_t width;      /* inputs that local memory holds of a column */
     int64_t part_classes, parts;
     int64_t columns, row; /* COLUMNS, ROW */
     int64_t blocks;
+    int64_t places, inputs, tiles; /* as in cl/col2im_table.h */
 };
 
 /* Elements of local memory that a work-group may take. */
@@ -30,24 +33,27 @@ static int64_t capacity(bool vector, const tconv_device_info *device)
                      sizeof(float));
 }
 
-/* Everything that follows from vw, nx, mw, mc and the number of vectors that a tile reads; false
- * where local memory is too small. */
-static bool derive(struct col2im *g, int64_t vectors, int64_t room)
+/* What local memory holds: `width` inputs of each column, with room for a vector of the widest kind on both sides. MW, MC and the
+ * number of inputs decide how many classes make a part; all of it may depend on channels, kernel, stride and dilation, but not on
+ * extents and pads, so that filters and programs are shared. False where not even one class fits. */
+static bool divide(struct col2im *g, int64_t width, int64_t room)
 {
-    const struct tconv_rows *r = &g->rows;
-    const int64_t tile = (int64_t)g->vw * g->nx, reach = r->high - r->low;
-    g->places = tconv_min(vectors * tile - reach, r->places);
-    if (g->places < 1) return false;
-    g->inputs = g->places + reach;
-    g->tiles = tconv_ceil_div(r->places, g->places);
-    g->row = g->inputs + 2 * tile;
+    const struct tconv_axis *x = &g->rows.x;
+    g->width = width;
+    g->row = width + 2 * WIDEST_TILE;
     const int64_t most_columns = room / g->row / g->mw * g->mw;
-    g->part_classes = tconv_min(r->x.stride, most_columns / (g->class_taps * g->mc));
+    g->part_classes = tconv_min(x->stride, most_columns / (g->class_taps * g->mc));
     if (g->part_classes < 1) return false;
-    g->parts = tconv_ceil_div(r->x.stride, g->part_classes);
+    g->parts = tconv_ceil_div(x->stride, g->part_classes);
     g->columns = tconv_ceil_div(g->part_classes * g->class_taps * g->mc, g->mw) * g->mw;
-    g->blocks = tconv_ceil_div(r->layer.out_channels, g->mc);
+    g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mc);
     return g->columns <= most_columns;
+}
+
+/* How far the inputs of one place can be apart, whatever the pads. */
+static int64_t widest_reach(const struct tconv_axis *x)
+{
+    return (x->kernel - 1) * x->dilation / x->stride + 1;
 }
 
 /* The cost of one choice, in useful multiply-adds at full speed. */
@@ -76,37 +82,62 @@ static double cost_of(const struct col2im *g, bool vector, const tconv_device_in
     return adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros;
 }
 
-/* Picks the cheapest parameters; false where none fit. */
-static bool choose(struct col2im *g, bool vector, const tconv_device_info *device, double *least)
+/* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */
+static bool choose_packing(struct col2im *g, bool vector, const tconv_device_info *device)
 {
     static const int channels[] = {1, 2, 3, 4, 6, 8, 12, 16};
-    static const int widths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
-    const int sums = vector ? (device->vector_width >= 16 ? 26 : 12) : 16;
-    const int64_t room = capacity(vector, device);
-    const int widest = !vector                     ? 1
-                       : device->vector_width > 16 ? 16
-                       : device->vector_width > 1  ? (int)device->vector_width
-                                                   : 4;
+    static const int widths[] = {64, 32, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
+    const struct tconv_axis *x = &g->rows.x;
+    const int sums = vector ? (device->vector_width >= 16 ? 26 : 12) : 16, nx = vector ? 2 : 1;
+    const int64_t room = capacity(vector, device), reach = widest_reach(x);
     struct col2im best = *g;
+    double least = 0;
     bool found = false;
-    for (g->vw = widest; g->vw >= 1; g->vw /= 2)
-        for (g->nx = 1; g->nx <= (vector ? 2 : 1) && g->vw * g->nx <= g->rows.x.input; g->nx++)
-            for (g->mw = 1; g->mw <= 16 && g->mw * g->nx <= sums; g->mw++)
-                for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
-                    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
-                        g->mc = channels[c];
-                        if ((g->mc > 1 && g->mc > g->rows.layer.out_channels) ||
-                            !derive(g, widths[w] * (int64_t)g->group, room))
-                            continue;
-                        const double cost = cost_of(g, vector, device);
-                        if (!found || cost < *least) {
-                            found = true;
-                            *least = cost;
-                            best = *g;
-                        }
-                    }
+    for (g->mw = 1; g->mw <= 16 && g->mw * nx <= sums; g->mw++)
+        for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
+            for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+                g->mc = channels[c];
+                if ((g->mc > 1 && g->mc > g->rows.layer.out_channels) || widths[w] <= reach ||
+                    !divide(g, widths[w], room))
+                    continue;
+                /* For each output of a channel: columns computed, halo included, and their zeros and sums. */
+                const double halo = (double)widths[w] / (double)(widths[w] - reach);
+                const double filled = (double)(g->parts * g->columns) / (double)(x->kernel * g->mc);
+                const double padded = (double)(g->blocks * g->mc) /
+                                      (double)g->rows.layer.out_channels;
+                const double adds = filled * padded * halo *
+                                    (1 + 0.3 * (g->mw + nx) / (g->mw * nx));
+                const double work = (double)g->rows.layer.in_channels *
+                                    (double)(g->rows.z.kernel * g->rows.y.kernel);
+                const double cost = work * adds +
+                                    2.0 * (double)(2 * WIDEST_TILE) / widths[w] * filled * padded;
+                if (!found || cost < least) {
+                    found = true;
+                    least = cost;
+                    best = *g;
+                }
+            }
     *g = best;
     return found;
+}
+
+/* Picks the vectors, which may depend on everything: as wide as the row of inputs allows. */
+static void choose_vectors(struct col2im *g, bool vector, const tconv_device_info *device)
+{
+    const struct tconv_rows *r = &g->rows;
+    const int64_t reach = r->high - r->low;
+    g->vw = !vector                     ? 1
+            : device->vector_width > 16 ? 16
+            : device->vector_width > 1  ? (int)device->vector_width
+                                        : 4;
+    while (g->vw > r->x.input) g->vw /= 2;
+    g->nx = vector && 2 * g->vw <= r->x.input &&
+                    (r->x.input % (2 * g->vw) == 0 || r->x.input >= 6 * g->vw)
+                ? 2
+                : 1;
+    g->places = tconv_min(g->width - reach, r->places);
+    g->inputs = g->places + reach;
+    g->tiles = tconv_ceil_div(r->places, g->places);
 }
 
 /* Everything about the recipe but the recipe itself. */
@@ -123,14 +154,16 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     while (g->group > 1 && ((uint64_t)g->group > device->work_group_limit ||
                             (uint64_t)g->group > device->work_item_limit[0]))
         g->group /= 2;
-    if (!choose(g, vector, device, cost))
+    if (!choose_packing(g, vector, device))
         return tconv_refuse(reason, "the columns of one residue do not fit into local memory");
+    choose_vectors(g, vector, device);
+    *cost = cost_of(g, vector, device);
     const bool suits = vector == (device->kind == TCONV_DEVICE_CPU && device->vector_width > 1);
     if (!suits) *cost *= 20;
     return true;
 }
 
-/* Writes parts and columns; returns the number of strips. `list` may be NULL to count only. */
+/* Writes parts and columns; returns the number of strips. With NULL for both it only counts. */
 static int64_t write_parts(const struct col2im *g, const struct tconv_class *classes,
                            int64_t *parts, int64_t *columns)
 {
@@ -214,7 +247,7 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     char name[80];
     snprintf(name, sizeof name, "col2im mw%d mc%d part%lld s%lld d%lld", g.mw, g.mc,
              (long long)g.part_classes, (long long)g.rows.x.stride, (long long)g.rows.x.dilation);
-    tconv_recipe_layout(recipe, name, &g.rows.layer);
+    tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
         (uint64_t)(all_blocks * kernel_rows * strips * layer->in_channels * g.mw) *
         tconv_type_size(layer->type);

@@ -8,6 +8,7 @@
 #include "geometry/layer.h"
 #include "tconv_cl/device_info.h"
 
+enum { TCONV_GRID_LIMIT = 65535 }; /* groups along dimensions 1 and 2 */
 enum { TCONV_MAX_FAMILIES = 32, TCONV_MAX_ARGS = 8, TCONV_MAX_LAUNCHES = 2, TCONV_MAX_SOURCES = 4 };
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
@@ -87,9 +88,9 @@ void tconv_recipe_clear(struct tconv_recipe *recipe);
 /* A table of `count` zeros; false where host memory is missing. */
 bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);
 
-/* Names the layout: the family's own text, then groups, channels and kernel. */
+/* Names the layout: the family's own text, then groups, channels and the kernel's extents. */
 void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
-                         const struct tconv_layer *layer);
+                         const struct tconv_layer *layer, const int64_t *kernel, int axes);
 
 /* One more launch. */
 struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *kernel);
@@ -98,8 +99,10 @@ struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *k
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 
-/* At least `count` work-items along a dimension, in groups of `group` or fewer where the device
- * allows fewer; the kernel leaves out those past the end. */
+/* `count` work-items along a dimension, in groups of `group` or fewer where the device allows fewer.
+ * There may be more than `count`, which the kernel leaves out; along dimensions 1 and 2 there may be
+ * fewer, because some devices take no more than 65535 groups there: the kernel goes on with the
+ * grid's size as its step. */
 void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
                         const tconv_device_info *device);
 

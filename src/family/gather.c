@@ -19,7 +19,7 @@ struct gather {
     int64_t blocks, tiles;
     int64_t tile_first, tile_last, direct_first, direct_last; /* as in cl/gather_table.h */
     int64_t staged, stage_row;
-    uint64_t stage_elements;
+    double stage_elements;
 };
 
 /* Registers that may hold sums, in vectors of `vw` lanes. */
@@ -67,6 +67,9 @@ static void derive(struct gather *g)
                   tconv_min(g->tile_last, tconv_floor_div(r->x.input - tile - r->high, tile) + 1));
     g->staged = g->direct_first - g->tile_first + g->tile_last - g->direct_last;
     g->stage_row = tile + r->high - r->low;
+    g->stage_elements = (double)g->staged * (double)g->stage_row * (double)r->input_rows *
+                        (double)r->layer.batch * (double)r->layer.groups *
+                        (double)r->layer.in_channels;
 }
 
 /* The cost of one choice, in useful multiply-adds at full speed. */
@@ -80,29 +83,43 @@ static double cost_of(const struct gather *g, bool vector, const tconv_device_in
                                ? 2
                                : 16; /* storing one by one costs as much as 16 lanes' adds */
     return issued(g) * inefficiency(vector, g->vw, g->nx, g->mw, device) +
-           outputs * (g->rows.x.stride == 1 ? 2 : strided) + 4.0 * (double)g->stage_elements;
+           outputs * (g->rows.x.stride == 1 ? 2 : strided) + 4.0 * g->stage_elements;
 }
 
-/* Picks the cheapest vw, nx and mw. */
+/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW and NX. */
 static double choose(struct gather *g, bool vector, const tconv_device_info *device)
 {
-    const int widest = !vector ? 4 : device->vector_width > 1 ? (int)device->vector_width : 4;
-    const int residues = g->merged ? (int)g->rows.x.stride : 1;
+    const int widest = !vector                     ? 4
+                       : device->vector_width > 16 ? 16
+                       : device->vector_width > 1  ? (int)device->vector_width
+                                                   : 4;
+    const int residues = g->merged ? (int)g->rows.x.stride : 1, most_vectors = vector ? 2 : 1;
+    const int64_t channels = g->rows.layer.out_channels;
     double least = 0;
+    int best_mw = 1;
+    for (int mw = 1;
+         mw <= 16 && mw <= channels &&
+         (mw == 1 || mw * residues * most_vectors <= sums_limit(vector, widest, device));
+         mw++) {
+        const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
+                            inefficiency(vector, widest, most_vectors, mw, device);
+        if (mw == 1 || cost < least) {
+            least = cost;
+            best_mw = mw;
+        }
+    }
+    g->mw = best_mw;
     struct gather best = *g;
-    best.mw = 0;
-    for (g->vw = widest > 16 ? 16 : widest; g->vw >= 1; g->vw /= 2)
-        for (g->nx = 1; g->nx <= (vector ? 2 : 1); g->nx++)
-            for (g->mw = 1; g->mw <= 16 && g->mw <= g->rows.layer.out_channels; g->mw++) {
-                if (g->mw > 1 && g->mw * residues * g->nx > sums_limit(vector, g->vw, device))
-                    break;
-                derive(g);
-                const double cost = cost_of(g, vector, device);
-                if (best.mw == 0 || cost < least) {
-                    least = cost;
-                    best = *g;
-                }
+    best.vw = 0;
+    for (g->vw = widest; g->vw >= 1; g->vw /= 2)
+        for (g->nx = 1; g->nx <= most_vectors; g->nx++) {
+            derive(g);
+            const double cost = cost_of(g, vector, device);
+            if (best.vw == 0 || cost < least) {
+                least = cost;
+                best = *g;
             }
+        }
     *g = best;
     return least;
 }
@@ -135,20 +152,22 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
     *cost = choose(g, vector, request->device);
     choose_group(g, vector, request->device);
 
-    int64_t elements;
-    if (!tconv_mul(g->staged, g->stage_row, &elements) ||
-        !tconv_mul(elements, g->rows.input_rows, &elements) ||
-        !tconv_mul(elements, layer->batch * layer->groups * layer->in_channels, &elements) ||
-        elements > INT64_MAX / 8)
-        return tconv_refuse(reason, "its workspace would not fit in memory");
-    g->stage_elements = (uint64_t)elements;
-    *cost += 4.0 * (double)elements;
-    const uint64_t bytes = g->stage_elements * tconv_type_size(layer->type);
-    const uint64_t limit = request->workspace_limit != 0 ? request->workspace_limit
-                                                         : request->device->allocation_limit;
-    if (bytes > limit)
-        return tconv_refuse(reason, "it needs %llu bytes of workspace, more than the limit of %llu",
-                            (unsigned long long)bytes, (unsigned long long)limit);
+    const double bytes = g->stage_elements * (double)tconv_type_size(layer->type);
+    uint64_t limit = request->device->allocation_limit;
+    if (request->workspace_limit != 0 && request->workspace_limit < limit)
+        limit = request->workspace_limit;
+    if (bytes > (double)limit)
+        return tconv_refuse(reason, "it needs %.0f bytes of workspace, more than the limit of %llu",
+                            bytes, (unsigned long long)limit);
+    const double images = (double)layer->batch * (double)layer->groups;
+    const double tensors =
+        images *
+        ((double)layer->in_channels * (double)g->rows.input_rows * (double)g->rows.x.input +
+         (double)layer->out_channels * (double)g->rows.output_rows * (double)g->rows.x.output);
+    if (g->stage_elements >
+        8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
+        return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
+                            bytes);
     const bool suits =
         vector == (request->device->kind == TCONV_DEVICE_CPU && request->device->vector_width > 1);
     if (!suits) *cost *= 20;
@@ -227,11 +246,11 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     snprintf(name, sizeof name, "gather %s%d s%lld d%lld", g.merged ? "merged" : "classes", g.mw,
              g.merged ? 1LL : (long long)g.rows.x.stride,
              g.merged ? 1LL : (long long)g.rows.x.dilation);
-    tconv_recipe_layout(recipe, name, &g.rows.layer);
+    tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
         (uint64_t)(recipe->table[GATHER_HEADER] + all_blocks * g.mw * rows * layer->in_channels) *
         tconv_type_size(layer->type);
-    recipe->workspace_bytes = g.stage_elements * tconv_type_size(layer->type);
+    recipe->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->type);
 
     struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_gather_clear");
     write_options(clear, &g);

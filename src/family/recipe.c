@@ -24,16 +24,16 @@ void tconv_recipe_clear(struct tconv_recipe *recipe)
 }
 
 void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
-                         const struct tconv_layer *layer)
+                         const struct tconv_layer *layer, const int64_t *kernel, int axes)
 {
     int used = snprintf(recipe->layout, sizeof recipe->layout,
                         "%s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", family,
                         tconv_type_name(layer->type), layer->groups, layer->in_channels,
                         layer->out_channels);
-    for (int a = 0; a < layer->axes; a++) {
+    for (int a = 0; a < axes; a++) {
         assert(used > 0 && (size_t)used < sizeof recipe->layout);
         used += snprintf(recipe->layout + used, sizeof recipe->layout - (size_t)used, "%s%" PRId64,
-                         a == 0 ? "" : "x", layer->axis[a].kernel);
+                         a == 0 ? "" : "x", kernel[a]);
     }
 }
 
@@ -77,8 +77,10 @@ void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t coun
     while (group > 1 &&
            (group > device->work_group_limit || group > device->work_item_limit[dimension]))
         group /= 2;
+    size_t groups = ((size_t)count + group - 1) / group;
+    if (dimension > 0 && groups > TCONV_GRID_LIMIT) groups = TCONV_GRID_LIMIT;
     launch->local[dimension] = group;
-    launch->global[dimension] = ((size_t)count + group - 1) / group * group;
+    launch->global[dimension] = groups * group;
 }
 
 bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)

@@ -8,7 +8,12 @@
 
 #include <stdlib.h>
 
-enum { INDEX_LIMIT = 1 << 30, STRIDE_LIMIT = 1 << 16, KERNEL_LIMIT = 1 << 20 };
+enum {
+    INDEX_LIMIT = 1 << 30,
+    STRIDE_LIMIT = 1 << 16,
+    KERNEL_LIMIT = 1 << 20,
+    REACH_LIMIT = 1 << 20, /* rows along y and z: each takes a place in the table */
+};
 
 static bool fits(const struct tconv_axis *axis)
 {
@@ -37,6 +42,8 @@ bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
             "its vectors run along the last axis, which is not contiguous in this data format");
     if (!fits(&rows->x) || !fits(&rows->y) || !fits(&rows->z))
         return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
+    if (rows->z.output > REACH_LIMIT || rows->y.output > REACH_LIMIT)
+        return tconv_refuse(reason, "more than %d output rows along one axis", REACH_LIMIT);
     rows->output_rows = rows->z.output * rows->y.output;
     rows->input_rows = rows->z.input * rows->y.input;
     int64_t images;
@@ -47,13 +54,10 @@ bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
         layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
         return tconv_refuse(reason, "rows, channels or batch exceed its 32-bit indices");
     rows->places = tconv_ceil_div(rows->x.output, rows->x.stride);
-    for (int64_t k = 0; k < rows->x.kernel; k++) {
-        int64_t residue, input;
-        tconv_rows_tap(rows, k, &residue, &input);
-        rows->low = k == 0 ? input : tconv_min(rows->low, input);
-        rows->high = k == 0 ? input : tconv_max(rows->high, input);
-    }
-    if (rows->high - rows->low >= INDEX_LIMIT)
+    int64_t residue;
+    tconv_rows_tap(rows, 0, &residue, &rows->high); /* the later the tap, the earlier its input */
+    tconv_rows_tap(rows, rows->x.kernel - 1, &residue, &rows->low);
+    if (rows->x.kernel * rows->x.dilation >= INDEX_LIMIT)
         return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
     return true;
 }
@@ -178,4 +182,11 @@ bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64
     write_classes(rows, classes, t + classes_at(rows, own));
     free(classes);
     return true;
+}
+
+void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
+                       const struct tconv_rows *rows)
+{
+    const int64_t kernel[] = {rows->z.kernel, rows->y.kernel, rows->x.kernel};
+    tconv_recipe_layout(recipe, family, &rows->layer, kernel, 3);
 }

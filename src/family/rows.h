@@ -29,6 +29,10 @@ void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, 
  * whose taps are clipped. */
 double tconv_rows_pairs(const struct tconv_axis *axis);
 
+/* Names the packed layout: the family's own text, groups, channels and the kernel along z, y and x. */
+void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
+                       const struct tconv_rows *rows);
+
 /* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the
  * whole table, and a family's own numbers and lists, `own` longs, stand between. */
 size_t tconv_rows_table_size(const struct tconv_rows *rows, size_t own);

@@ -37,7 +37,8 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
                           "data is %s but filter is %s: they must have the same element type",
                           tconv_type_name(p->data_type), tconv_type_name(p->filter_type));
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
-        (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format != TCONV_FILTER_DEFAULT))
+        (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format == TCONV_XIO ||
+         (p->filter_format == TCONV_OIX && p->operation == TCONV_GROUP_CONV_BACKPROP)))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "groups, data_format and filter_format belong to the oneAPI form: %s "
                           "takes groups from its filter and "

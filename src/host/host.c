@@ -141,6 +141,9 @@ tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
 {
     if (host == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
     tconv_plan_options own = TCONV_PLAN_OPTIONS_INIT;
+    if (options != NULL && options->struct_size != sizeof own)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of options is wrong: start from TCONV_PLAN_OPTIONS_INIT");
     if (options != NULL) own = *options;
     own.bias = bias != NULL;
     struct run run = {0};

@@ -4,11 +4,21 @@
 #include "plan/plan.h"
 
 #include "base/error.h"
+#include "device/device.h"
 
 #include <string.h>
 
-tconv_status tconv_check_buffer(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
-                                size_t unit, tconv_error *error)
+static tconv_status check_context(const tconv_plan *plan, const char *argument, cl_context context,
+                                  tconv_error *error)
+{
+    if (context == tconv_device_context(plan->device)) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another context than the plan",
+                      argument);
+}
+
+tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
+                                const tconv_buffer *buffer, uint64_t bytes, size_t unit,
+                                tconv_error *error)
 {
     if (buffer->memory == NULL)
         return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is missing: %llu bytes are needed",
@@ -18,26 +28,35 @@ tconv_status tconv_check_buffer(const char *argument, const tconv_buffer *buffer
                           "%s begins at byte %zu, which is no multiple of %zu", argument,
                           buffer->offset, unit);
     size_t size = 0;
-    const cl_int code = clGetMemObjectInfo(buffer->memory, CL_MEM_SIZE, sizeof size, &size, NULL);
+    cl_context context = NULL;
+    cl_int code = clGetMemObjectInfo(buffer->memory, CL_MEM_SIZE, sizeof size, &size, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetMemObjectInfo(buffer->memory, CL_MEM_CONTEXT, sizeof context, &context, NULL);
     if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetMemObjectInfo", "reading the size of %s",
-                                 argument);
+        return tconv_fail_opencl(error, code, "clGetMemObjectInfo",
+                                 "reading size and context of %s", argument);
     if (size < buffer->offset || size - buffer->offset < bytes)
         return tconv_fail(
             error, TCONV_ERROR_BUFFER,
             "%s is too small: its buffer has %zu bytes, but %llu are needed from byte %zu on",
             argument, size, (unsigned long long)bytes, buffer->offset);
-    return TCONV_OK;
+    return check_context(plan, argument, context, error);
 }
 
-tconv_status tconv_check_queue(cl_command_queue queue, cl_uint wait_count, const cl_event *wait,
-                               tconv_error *error)
+tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
+                               const cl_event *wait, tconv_error *error)
 {
     if (queue == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "queue is NULL");
     if ((wait_count == 0) != (wait == NULL))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
                           wait == NULL ? "NULL" : "given", wait_count);
-    return TCONV_OK;
+    cl_context context = NULL;
+    const cl_int code =
+        clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetCommandQueueInfo",
+                                 "reading the context of the queue");
+    return check_context(plan, "queue", context, error);
 }
 
 /* Sets the arguments of one launch; plan->lock is held. Returns the first code that is not
@@ -104,6 +123,9 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *fil
                                  tconv_error *error)
 {
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "args.filter is NULL");
+    const tconv_status status =
+        check_context(plan, "args.filter", tconv_device_context(filter->plan->device), error);
+    if (status != TCONV_OK) return status;
     if (filter->plan != plan && strcmp(filter->plan->recipe.layout, plan->recipe.layout) != 0)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "args.filter is packed as \"%s\", but this plan reads \"%s\"",
@@ -125,23 +147,25 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "struct_size of args is wrong: start from TCONV_ARGS_INIT");
     tconv_status status;
-    if ((status = tconv_check_queue(queue, wait_count, wait, error)) != TCONV_OK ||
+    if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = check_filter(plan, args->filter, error)) != TCONV_OK)
         return status;
-    if (plan->layer.batch == 0) /* nothing to read or write, but there is still an order to keep */
+    if (plan->geometry.batch ==
+        0) /* nothing to read or write, but there is still an order to keep */
         return tconv_enqueue_launches(plan, NULL, NULL, 0, queue, NULL, wait_count, wait, done,
                                       error);
 
     const size_t unit = tconv_type_size(plan->layer.type);
     const uint64_t bias_bytes = (uint64_t)(plan->layer.groups * plan->layer.out_channels) * unit;
-    if ((status = tconv_check_buffer("args.data", &args->data, plan->geometry.data_bytes, unit,
-                                     error)) != TCONV_OK ||
-        (status = tconv_check_buffer("args.output", &args->output, plan->geometry.output_bytes,
+    if ((status = tconv_check_buffer(plan, "args.data", &args->data, plan->geometry.data_bytes,
                                      unit, error)) != TCONV_OK ||
-        (plan->request.bias && (status = tconv_check_buffer("args.bias", &args->bias, bias_bytes,
-                                                            unit, error)) != TCONV_OK) ||
+        (status = tconv_check_buffer(plan, "args.output", &args->output,
+                                     plan->geometry.output_bytes, unit, error)) != TCONV_OK ||
+        (plan->request.bias &&
+         (status = tconv_check_buffer(plan, "args.bias", &args->bias, bias_bytes, unit, error)) !=
+             TCONV_OK) ||
         (plan->recipe.workspace_bytes != 0 &&
-         (status = tconv_check_buffer("args.workspace", &args->workspace,
+         (status = tconv_check_buffer(plan, "args.workspace", &args->workspace,
                                       plan->recipe.workspace_bytes, unit, error)) != TCONV_OK))
         return status;
     if (!plan->request.bias && args->bias.memory != NULL)

@@ -16,7 +16,7 @@ tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset
     if (storage != NULL) {
         const tconv_buffer place = {storage, offset};
         const tconv_status status =
-            tconv_check_buffer("storage", &place, bytes, TCONV_FILTER_ALIGNMENT, error);
+            tconv_check_buffer(plan, "storage", &place, bytes, TCONV_FILTER_ALIGNMENT, error);
         if (status != TCONV_OK) return status;
     } else if (offset != 0) {
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "offset is %zu, but there is no storage",
@@ -57,8 +57,8 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){filter->memory, filter->offset};
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
     tconv_status status;
-    if ((status = tconv_check_queue(queue, wait_count, wait, error)) != TCONV_OK ||
-        (status = tconv_check_buffer("weights", &bindings.buffer[TCONV_ARG_WEIGHTS],
+    if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
+        (status = tconv_check_buffer(plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS],
                                      plan->geometry.filter_bytes, tconv_type_size(plan->layer.type),
                                      error)) != TCONV_OK ||
         (status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack,

@@ -68,13 +68,28 @@ static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *lau
         plan->family->name, wanted, plan->info.name, launch->kernel, limit);
 }
 
+/* Local memory that a kernel takes beside its own arrays may be more than a device has. */
+static tconv_status check_local_memory(const tconv_plan *plan, const struct tconv_launch *launch,
+                                       cl_kernel kernel, tconv_error *error)
+{
+    cl_ulong bytes = 0;
+    clGetKernelWorkGroupInfo(kernel, tconv_device_id_of(plan->device), CL_KERNEL_LOCAL_MEM_SIZE,
+                             sizeof bytes, &bytes, NULL);
+    if (bytes <= plan->info.local_memory) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_DEVICE,
+                      "%s takes %llu bytes of local memory, but %s has %llu", launch->kernel,
+                      (unsigned long long)bytes, plan->info.name,
+                      (unsigned long long)plan->info.local_memory);
+}
+
 static tconv_status make_kernels(tconv_plan *plan, const struct tconv_launch *launches, int count,
                                  cl_kernel *kernels, tconv_error *error)
 {
     for (int i = 0; i < count; i++) {
         tconv_status status;
         if ((status = make_kernel(plan, &launches[i], &kernels[i], error)) != TCONV_OK ||
-            (status = check_group(plan, &launches[i], kernels[i], error)) != TCONV_OK)
+            (status = check_group(plan, &launches[i], kernels[i], error)) != TCONV_OK ||
+            (status = check_local_memory(plan, &launches[i], kernels[i], error)) != TCONV_OK)
             return status;
     }
     return TCONV_OK;
@@ -111,7 +126,8 @@ static tconv_status try_family(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
     if (!plan->family->write(&plan->request, &plan->recipe))
-        status = tconv_fail_memory(error, sizeof(int64_t), "writing the tables of a plan");
+        status = tconv_fail_memory(error, plan->recipe.table_count * sizeof *plan->recipe.table,
+                                   "writing the table of a plan");
     else if ((status = make_table(plan, error)) == TCONV_OK &&
              (status = make_kernels(plan, plan->recipe.pack, plan->recipe.pack_count, plan->pack,
                                     error)) == TCONV_OK)
@@ -140,7 +156,7 @@ static int index_of(const struct tconv_family *family)
     return index;
 }
 
-/* Chooses a family and makes it. A family that the device cannot build or run is passed over, so
+/* Chooses a family and makes it. One that the device cannot build, run or hold is passed over, so
  * that a driver's defect in one kernel does not take the others away; not where it was asked for by
  * name, and not where kernels come from a folder: who edits a kernel wants to see its errors. */
 static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_error *error)
@@ -165,13 +181,14 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
         const tconv_status status = make_family(plan, &own);
         if (status == TCONV_OK) return TCONV_OK;
         if (excluded == 0) first = own;
-        if ((status != TCONV_ERROR_BUILD && status != TCONV_ERROR_DEVICE) || strict) {
+        if (status == TCONV_ERROR_HOST_MEMORY || strict) {
             if (error != NULL) *error = own;
             return status;
         }
         const int index = index_of(plan->family);
         excluded |= 1u << index;
-        tconv_refuse(&plan->passed_over[index], "passed over: %s", own.message);
+        snprintf(plan->passed_over[index].text, sizeof plan->passed_over[index].text,
+                 "passed over: %.180s", own.message);
     }
 }
 
@@ -212,6 +229,8 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
     plan->device = device;
     plan->geometry = geometry;
     tconv_layer_init(&plan->layer, problem, &geometry);
+    if (plan->layer.batch == 0)
+        plan->layer.batch = 1; /* nothing will run, but a filter is packed as for others */
     plan->request = (struct tconv_request){
         .layer = &plan->layer,
         .device = &plan->info,
@@ -268,7 +287,8 @@ int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
         struct tconv_reason reason = plan->passed_over[i];
         double cost = 0;
         if (reason.text[0] == '\0' && family->accepts(&plan->request, &cost, &reason))
-            tconv_refuse(&reason, "cost %.3g%s", cost, family == plan->family ? ", taken" : "");
+            snprintf(reason.text, sizeof reason.text, "cost %.3g%s", cost,
+                     family == plan->family ? ", taken" : "");
         const size_t used = (size_t)length < size ? (size_t)length : size;
         length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s",
                            i == 0 ? "" : "\n", family->name, reason.text);

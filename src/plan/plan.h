@@ -50,13 +50,14 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
                                     const cl_event *wait, cl_event *done, tconv_error *error);
 
-/* Checks that a buffer is there, that `offset` is a multiple of `unit`, and that `bytes` from there
- * on are inside. */
-tconv_status tconv_check_buffer(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
-                                size_t unit, tconv_error *error);
+/* Checks that a buffer is there and of the plan's context, that `offset` is a multiple of `unit`,
+ * and that `bytes` from there on are inside. */
+tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
+                                const tconv_buffer *buffer, uint64_t bytes, size_t unit,
+                                tconv_error *error);
 
 /* Checks queue and wait list of an enqueueing function. */
-tconv_status tconv_check_queue(cl_command_queue queue, cl_uint wait_count, const cl_event *wait,
-                               tconv_error *error);
+tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
+                               const cl_event *wait, tconv_error *error);
 
 #endif
