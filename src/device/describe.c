@@ -103,7 +103,8 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof twice, &twice, NULL);
     d.double_arithmetic = twice != 0;
     d.half_arithmetic = has_extension(device, "cl_khr_fp16");
-    cl_uint most_subgroups = 0; /* CL_DEVICE_MAX_NUM_SUB_GROUPS of OpenCL 2.1, which 1.2 does not name */
+    cl_uint most_subgroups =
+        0; /* CL_DEVICE_MAX_NUM_SUB_GROUPS of OpenCL 2.1, which 1.2 does not name */
     clGetDeviceInfo(device, 0x105C, sizeof most_subgroups, &most_subgroups, NULL);
     d.subgroups = has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
     d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
