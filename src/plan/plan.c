@@ -68,18 +68,21 @@ static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *lau
         plan->family->name, wanted, plan->info.name, launch->kernel, limit);
 }
 
-/* Local memory that a kernel takes beside its own arrays may be more than a device has. */
-static tconv_status check_local_memory(const tconv_plan *plan, const struct tconv_launch *launch,
+/* The same for local memory, of which some implementations take more than the kernel's own arrays (rusticl of Mesa 22.3 reports
+ * twice as much). */
+static tconv_status check_local_memory(tconv_plan *plan, const struct tconv_launch *launch,
                                        cl_kernel kernel, tconv_error *error)
 {
     cl_ulong bytes = 0;
+    const cl_ulong all = tconv_device_properties(plan->device)->local_memory;
     clGetKernelWorkGroupInfo(kernel, tconv_device_id_of(plan->device), CL_KERNEL_LOCAL_MEM_SIZE,
                              sizeof bytes, &bytes, NULL);
-    if (bytes <= plan->info.local_memory) return TCONV_OK;
+    if (bytes <= all) return TCONV_OK;
+    plan->info.local_memory =
+        (uint64_t)((double)plan->info.local_memory * (double)all / (double)bytes);
     return tconv_fail(error, TCONV_ERROR_DEVICE,
                       "%s takes %llu bytes of local memory, but %s has %llu", launch->kernel,
-                      (unsigned long long)bytes, plan->info.name,
-                      (unsigned long long)plan->info.local_memory);
+                      (unsigned long long)bytes, plan->info.name, (unsigned long long)all);
 }
 
 static tconv_status make_kernels(tconv_plan *plan, const struct tconv_launch *launches, int count,
@@ -137,15 +140,17 @@ static tconv_status try_family(tconv_plan *plan, tconv_error *error)
     return status;
 }
 
-/* The same, again with smaller work-groups as long as a kernel turns out to need them. */
+/* The same, again with smaller work-groups and less local memory as long as a kernel turns out to need them. */
 static tconv_status make_family(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
-    uint64_t limit;
+    tconv_device_info before;
     do {
-        limit = plan->info.work_group_limit;
+        before = plan->info;
         status = try_family(plan, error);
-    } while (status == TCONV_ERROR_DEVICE && plan->info.work_group_limit < limit);
+    } while (status == TCONV_ERROR_DEVICE &&
+             (plan->info.work_group_limit < before.work_group_limit ||
+              plan->info.local_memory < before.local_memory));
     return status;
 }
 

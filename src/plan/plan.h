@@ -18,7 +18,7 @@ struct tconv_plan {
     tconv_device *device;
     tconv_geometry geometry;
     struct tconv_layer layer;
-    tconv_device_info info;       /* of the device, with the group limit of the plan's kernels */
+    tconv_device_info info;       /* of the device, with what its kernels turned out to need */
     struct tconv_request request; /* points to layer and info */
     const struct tconv_family *family;
     struct tconv_reason passed_over[TCONV_MAX_FAMILIES]; /* why a cheaper one could not be made */
