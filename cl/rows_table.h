@@ -48,11 +48,12 @@ enum {
     ROWS_SOURCE_Z_STEP,
     ROWS_SOURCE_Y_STEP,
     ROWS_SOURCE_X_STEP,
+    ROWS_NUMBERS, /* here the numbers of a family without the lists below begin */
     /* Where in the table the lists begin. */
-    ROWS_REACH_Z_AT, /* for each output along z a reach */
-    ROWS_REACH_Y_AT, /* for each output along y a reach */
-    ROWS_CLASSES_AT, /* for each residue along x a class */
-    ROWS_LONGS       /* here a family's own numbers begin */
+    ROWS_REACH_Z_AT = ROWS_NUMBERS, /* for each output along z a reach */
+    ROWS_REACH_Y_AT,                /* for each output along y a reach */
+    ROWS_CLASSES_AT,                /* for each residue along x a class */
+    ROWS_LONGS                      /* here a family's own numbers begin */
 };
 
 /* One output row along z or y: which taps reach it, from which inputs, clipped to the data. */

@@ -23,12 +23,14 @@ enum tconv_arg {
     TCONV_ARG_OUTPUT,
     TCONV_ARG_WORKSPACE,
     TCONV_ARG_TABLE, /* the recipe's table: one kernel argument, no offset */
+    TCONV_ARG_LOCAL, /* `local_bytes` of local memory: one kernel argument, no offset */
 };
 
 struct tconv_launch {
     const char *kernel; /* name in the family's sources */
     char options[200];  /* the -D that it is built with, besides element type, fma and bias */
     size_t global[3], local[3];
+    size_t local_bytes;
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
 };

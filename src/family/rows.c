@@ -22,8 +22,13 @@ static bool fits(const struct tconv_axis *axis)
            axis->pad > -INDEX_LIMIT;
 }
 
-bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
-                   struct tconv_reason *reason)
+static bool spans(const struct tconv_axis *axis)
+{
+    return axis->kernel * axis->dilation < INDEX_LIMIT;
+}
+
+bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
+                     struct tconv_reason *reason)
 {
     const struct tconv_axis point = {
         .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
@@ -36,29 +41,37 @@ bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
     rows->x = folded->axis[folded->axes - 1];
     rows->y = folded->axes > 1 ? folded->axis[folded->axes - 2] : point;
     rows->z = folded->axes > 2 ? folded->axis[folded->axes - 3] : point;
-    if (rows->x.data_step != 1 || rows->x.output_step != 1)
-        return tconv_refuse(
-            reason,
-            "its vectors run along the last axis, which is not contiguous in this data format");
     if (!fits(&rows->x) || !fits(&rows->y) || !fits(&rows->z))
         return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
-    if (rows->z.output > REACH_LIMIT || rows->y.output > REACH_LIMIT)
-        return tconv_refuse(reason, "more than %d output rows along one axis", REACH_LIMIT);
-    rows->output_rows = rows->z.output * rows->y.output;
-    rows->input_rows = rows->z.input * rows->y.input;
     int64_t images;
-    if (rows->output_rows >= INDEX_LIMIT || rows->input_rows >= INDEX_LIMIT ||
-        !tconv_mul(layer->batch, layer->groups, &images) ||
+    if (!tconv_mul(layer->batch, layer->groups, &images) ||
         !tconv_mul(images, layer->out_channels, &images) || images >= INDEX_LIMIT ||
         layer->in_channels * layer->groups >= INDEX_LIMIT ||
         layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
-        return tconv_refuse(reason, "rows, channels or batch exceed its 32-bit indices");
+        return tconv_refuse(reason, "channels or batch exceed its 32-bit indices");
+    if (!spans(&rows->x) || !spans(&rows->y) || !spans(&rows->z))
+        return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
+    rows->output_rows = rows->z.output * rows->y.output;
+    rows->input_rows = rows->z.input * rows->y.input;
     rows->places = tconv_ceil_div(rows->x.output, rows->x.stride);
     int64_t residue;
     tconv_rows_tap(rows, 0, &residue, &rows->high); /* the later the tap, the earlier its input */
     tconv_rows_tap(rows, rows->x.kernel - 1, &residue, &rows->low);
-    if (rows->x.kernel * rows->x.dilation >= INDEX_LIMIT)
-        return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
+    return true;
+}
+
+bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
+                   struct tconv_reason *reason)
+{
+    if (!tconv_rows_fold(layer, rows, reason)) return false;
+    if (rows->x.data_step != 1 || rows->x.output_step != 1)
+        return tconv_refuse(
+            reason,
+            "its vectors run along the last axis, which is not contiguous in this data format");
+    if (rows->z.output > REACH_LIMIT || rows->y.output > REACH_LIMIT)
+        return tconv_refuse(reason, "more than %d output rows along one axis", REACH_LIMIT);
+    if (rows->output_rows >= INDEX_LIMIT || rows->input_rows >= INDEX_LIMIT)
+        return tconv_refuse(reason, "rows exceed its 32-bit indices");
     return true;
 }
 
@@ -125,14 +138,11 @@ size_t tconv_rows_table_size(const struct tconv_rows *rows, size_t own)
     return classes_at(rows, own) + (size_t)rows->x.stride * CLASS_LONGS;
 }
 
-bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
-                            size_t own, int64_t *t)
+void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
+                              int64_t *t)
 {
     const struct tconv_layer *layer = &rows->layer;
     const struct tconv_axis *z = &rows->z, *y = &rows->y, *x = &rows->x;
-    const int64_t widest = tconv_max(x->stride, tconv_max(y->stride, z->stride));
-    struct tconv_class *classes = malloc((size_t)widest * sizeof *classes);
-    if (classes == NULL) return false;
     t[ROWS_BATCHES] = layer->batch;
     t[ROWS_GROUPS] = layer->groups;
     t[ROWS_IN_CHANNELS] = layer->in_channels;
@@ -171,6 +181,16 @@ bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64
     t[ROWS_SOURCE_Z_STEP] = z->filter_step;
     t[ROWS_SOURCE_Y_STEP] = y->filter_step;
     t[ROWS_SOURCE_X_STEP] = x->filter_step;
+}
+
+bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
+                            size_t own, int64_t *t)
+{
+    const struct tconv_axis *z = &rows->z, *y = &rows->y, *x = &rows->x;
+    const int64_t widest = tconv_max(x->stride, tconv_max(y->stride, z->stride));
+    struct tconv_class *classes = malloc((size_t)widest * sizeof *classes);
+    if (classes == NULL) return false;
+    tconv_rows_write_numbers(rows, blocks, tiles, t);
     t[ROWS_REACH_Z_AT] = (int64_t)reach_z_at(own);
     t[ROWS_REACH_Y_AT] = (int64_t)reach_y_at(rows, own);
     t[ROWS_CLASSES_AT] = (int64_t)classes_at(rows, own);

@@ -16,8 +16,12 @@ struct tconv_rows {
     int64_t low, high;               /* place u reads inputs u + low to u + high at most */
 };
 
-/* False with a reason where the layer has more axes, is not contiguous along x, or exceeds 32-bit
- * indices. */
+/* False with a reason where the layer has more axes or exceeds 32-bit indices. */
+bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
+                     struct tconv_reason *reason);
+
+/* The same for kernels that read and write whole rows: false also where the layer is not contiguous
+ * along x or has very many rows. */
 bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 
@@ -32,6 +36,11 @@ double tconv_rows_pairs(const struct tconv_axis *axis);
 /* Names the packed layout: the family's own text, groups, channels and the kernel along z, y and x. */
 void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
                        const struct tconv_rows *rows);
+
+/* Writes the first ROWS_NUMBERS longs of a table: what cl/rows_table.h has before its lists. `blocks` of
+ * output channels in a group, `tiles` of a row. */
+void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
+                              int64_t *table);
 
 /* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the
  * whole table, and a family's own numbers and lists, `own` longs, stand between. */

@@ -73,6 +73,10 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
             code = clSetKernelArg(kernel, index++, sizeof plan->table, &plan->table);
             continue;
         }
+        if (arg == TCONV_ARG_LOCAL) {
+            code = clSetKernelArg(kernel, index++, launch->local_bytes, NULL);
+            continue;
+        }
         const tconv_buffer *buffer = &bindings->buffer[arg];
         const size_t unit = arg == TCONV_ARG_FLAGS ? sizeof(cl_uint)
                                                    : tconv_type_size(plan->layer.type);

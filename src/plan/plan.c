@@ -77,6 +77,7 @@ static tconv_status check_local_memory(tconv_plan *plan, const struct tconv_laun
     const cl_ulong all = tconv_device_properties(plan->device)->local_memory;
     clGetKernelWorkGroupInfo(kernel, tconv_device_id_of(plan->device), CL_KERNEL_LOCAL_MEM_SIZE,
                              sizeof bytes, &bytes, NULL);
+    bytes += launch->local_bytes;
     if (bytes <= all) return TCONV_OK;
     plan->info.local_memory =
         (uint64_t)((double)plan->info.local_memory * (double)all / (double)bytes);
