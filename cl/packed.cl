@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packed family: an implicit matrix product whose input side is packed into local memory first.
+ * Output-stationary and exact in work, for processors.
+ *
+ * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. For one residue
+ * (tz, ty, tx) each tap that reaches it reads its inputs at a fixed distance from the place. The
+ * distances that occur are the slots. A work-item takes a tile of NX vectors of VW places and
+ *
+ *   1. packs for every slot and input channel the inputs at that distance into local memory, zeros
+ *      where there is no input: contiguous, whatever the tensor's steps are;
+ *   2. for each residue and each block of MW output channels multiplies and adds
+ *
+ *        sum[m][place] += filter[tap][ci][m] * packed[slot of tap][ci][place]
+ *
+ *      in registers, over the residue's own taps and over ci;
+ *   3. stores the sums.
+ *
+ *     work-item   PACKED_ITEM_TILES tiles x PACKED_ITEM_BLOCKS blocks of MW channels, every residue
+ *     vector      VW places of one residue of one channel
+ *
+ *   FLAT = 0   a vector's places are neighbours in one row; a slot is a row of inputs, wider than the
+ *              vector, and taps along x read it at an offset. A row's last vector may be half empty.
+ *   FLAT = 1   they are neighbours in the order (batch item, z, y, x): small images share vectors. Each
+ *              distance has a slot of its own.
+ *
+ * MERGED residues along x are stored interleaved, so that stores are contiguous.
+ *
+ * Where all input channels do not fit into local memory, they come in chunks, and the sums wait in local
+ * memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite or NaN: see
+ * careful_output.
+ *
+ * Packed filter: a word of flags for each [group][block of MW channels], padded; then [group][block] and
+ * within it the taps sorted by residue: [tap][ci][MW]. packed_table.h has the table.
+ *
+ *   macro     meaning                                                   legal values
+ *   VW        lanes of a vector                                         1, 2, 4, 8, 16
+ *   NX        vectors of a tile                                         1 to 4
+ *   MW        output channels of a block                                1 to 16
+ *   MERGED    residues along x that are stored together; 0: one by one  0, 1, 2, 3, 4
+ *   FLAT      see above                                                 0, 1
+ *   CHUNKED   input channels come in chunks                             0, 1
+ *
+ * Registers: MW * NX vectors of sums; those of the residues merged with them wait on the stack. Local memory: a kernel argument; tiles *
+ * slots * chunk * row elements, with CHUNKED also all sums of the work-item. */
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MERGED) || !defined(FLAT) ||          \
+    !defined(CHUNKED)
+#error "VW, NX, MW, MERGED, FLAT and CHUNKED must be set"
+#endif
+enum {
+    AHEAD =
+        1024, /* elements: weights, which stream past, are asked for 4 KiB before they are needed */
+    MOST_TILES = 16 /* of a work-item */
+};
+#if MERGED > 1
+#define RESIDUES MERGED
+#else
+#define RESIDUES 1
+#endif
+
+/* Where the places of a vector are. */
+struct places {
+    int n, z, y, x; /* of the first one */
+    int count;      /* lanes that are places */
+    bool whole;     /* all in one row */
+};
+
+struct tile {
+    struct places vector[NX];
+    bool bordered; /* some of its inputs are zeros of the padding */
+    ulong rows;    /* FLAT = 0: which slots have any inputs, a bit each */
+};
+
+static struct tile tile_at(__global const long *table, const int number)
+{
+    struct tile tile;
+    tile.bordered = false;
+    tile.rows = 0;
+    const int places_x = (int)table[PACKED_PLACES_X];
+#pragma unroll
+    for (int v = 0; v < NX; v++) {
+        struct places *p = &tile.vector[v];
+        const int vector = number * NX + v;
+        const bool real = vector < table[PACKED_VECTORS];
+#if FLAT
+        long rest = real ? (long)vector * VW : 0;
+        const long all = table[PACKED_PLACES] - rest;
+        p->x = (int)(rest % places_x);
+        rest /= places_x;
+        p->count = (int)min((long)VW, all);
+        p->whole = p->x + VW <= places_x;
+#else
+        const int row_vectors = (int)table[ROWS_TILES];
+        p->x = real ? vector % row_vectors * VW : 0;
+        int rest = real ? vector / row_vectors : 0;
+        p->count = min(VW, places_x - p->x);
+        p->whole = true;
+#endif
+        if (!real) p->count = 0;
+        p->y = (int)(rest % (int)table[PACKED_PLACES_Y]);
+        rest /= (int)table[PACKED_PLACES_Y];
+        p->z = (int)(rest % (int)table[PACKED_PLACES_Z]);
+        p->n = (int)(rest / (int)table[PACKED_PLACES_Z]);
+    }
+    return tile;
+}
+
+/* Moves to the place `lanes` lanes further on, in the same row or at the next one's begin. */
+static void advance(__global const long *table, struct places *p, const int lanes)
+{
+    p->x += lanes;
+    if (p->x < table[PACKED_PLACES_X]) return;
+    p->x = 0;
+    if (++p->y < table[PACKED_PLACES_Y]) return;
+    p->y = 0;
+    if (++p->z < table[PACKED_PLACES_Z]) return;
+    p->z = 0;
+    p->n++;
+}
+
+#if FLAT
+/* Packs the inputs of a vector whose places are in several rows, at one slot; `data` is the first of
+ * its `channels` channels. Returns whether all of them exist. */
+static bool pack_lanes(__global const elem_t *data, __global const long *table,
+                       __global const long *slot, __local acc_t *to, const struct places *p,
+                       const int channels)
+{
+    int at[VW]; /* of each lane's input in the data of its channel; -1: none. Checked to fit */
+    struct places place = *p; /* not an argument: some compilers hand structs on without a copy */
+    bool inside_all = true, contiguous = true;
+    for (int i = 0, count = p->count; i < VW; i++) {
+        const int z = place.z + (int)slot[SLOT_Z], y = place.y + (int)slot[SLOT_Y];
+        const int x = place.x + (int)slot[SLOT_X];
+        const bool inside = i < count && z >= 0 && z < table[PACKED_INPUT_Z] && y >= 0 &&
+                            y < table[ROWS_INPUT_Y] && x >= 0 && x < table[ROWS_INPUT_X];
+        at[i] = inside ? (int)(place.n * table[ROWS_DATA_BATCH_STEP] + z * table[ROWS_DATA_Z_STEP] +
+                               y * table[ROWS_DATA_Y_STEP] + x * table[PACKED_DATA_X_STEP])
+                       : -1;
+        inside_all = inside_all && inside;
+        contiguous = contiguous && inside && at[i] == at[0] + i;
+        advance(table, &place, 1);
+    }
+    for (int ci = 0; ci < channels; ci++, to += NX * VW) {
+        __global const elem_t *from = data + ci * table[ROWS_DATA_CHANNEL_STEP];
+        if (contiguous)
+            STORE(LOAD(from + at[0]), to);
+        else if (inside_all)
+            for (int i = 0; i < VW; i++) to[i] = (acc_t)from[at[i]];
+        else
+            for (int i = 0; i < VW; i++) to[i] = at[i] >= 0 ? (acc_t)from[at[i]] : (acc_t)0;
+    }
+    return inside_all;
+}
+#endif
+
+/* Packs `channels` input channels of one tile; `data` is the group's first of them. */
+static void pack_tile(__global const elem_t *data, __global const long *table,
+                      __local acc_t *packed, struct tile *tile, const int channels)
+{
+    const int slots = (int)table[PACKED_SLOTS], chunk = (int)table[PACKED_CHUNK];
+    const int row = (int)table[PACKED_ROW];
+    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[PACKED_DATA_X_STEP];
+    for (int s = 0; s < slots; s++, packed += chunk * NX * row) {
+        __global const long *slot = table + table[PACKED_SLOTS_AT] + s * SLOT_LONGS;
+        bool inside[NX], any = false;
+#pragma unroll
+        for (int v = 0; v < NX; v++) {
+            const int z = tile->vector[v].z + (int)slot[SLOT_Z];
+            const int y = tile->vector[v].y + (int)slot[SLOT_Y];
+            inside[v] = tile->vector[v].count > 0 && z >= 0 && z < table[PACKED_INPUT_Z] &&
+                        y >= 0 && y < table[ROWS_INPUT_Y];
+            any = any || inside[v];
+        }
+#if !FLAT
+        if (!any) continue;
+        tile->rows |= 1UL << s; /* the host lets no more than 64 slots be rows */
+#endif
+        for (int v = 0; v < NX; v++) {
+            const struct places *p = &tile->vector[v];
+            __local acc_t *to = packed + v * row;
+#if FLAT
+            if (!p->whole) {
+                if (!pack_lanes(data, table, slot, to, p, channels)) tile->bordered = true;
+                continue;
+            }
+#endif
+            const int x = p->x + (int)slot[SLOT_X];
+            const int begin = inside[v] ? clamp(-x, 0, row) : row;
+            const int end = inside[v] ? clamp((int)table[ROWS_INPUT_X] - x, begin, row) : row;
+            if (begin > 0 || end < row) tile->bordered = true;
+            __global const elem_t *from = data + p->n * table[ROWS_DATA_BATCH_STEP] +
+                                          (p->z + slot[SLOT_Z]) * table[ROWS_DATA_Z_STEP] +
+                                          (p->y + slot[SLOT_Y]) * table[ROWS_DATA_Y_STEP] +
+                                          x * x_step;
+            for (int ci = 0; ci < channels; ci++, from += channel_step, to += NX * row) {
+                int i = 0;
+                if (x_step == 1 && begin == 0 && end >= VW) {
+                    STORE(LOAD(from), to);
+                    i = VW;
+                } else
+                    for (; i < begin; i++) to[i] = 0;
+                for (; i < end; i++) to[i] = (acc_t)from[i * x_step];
+                for (; i < row; i++) to[i] = 0;
+            }
+        }
+    }
+}
+
+/* Adds the taps of one residue over `channels` input channels. */
+static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed, __global const elem_t *weights,
+                     __global const long *table, __global const long *kind, const ulong rows,
+                     const int first_channel, const int channels)
+{
+    const int taps = (int)kind[KIND_TAPS], row = (int)table[PACKED_ROW];
+    const long in_channels = table[ROWS_IN_CHANNELS];
+    __global const long *list = table + table[PACKED_TAP_LIST_AT] + kind[KIND_LIST] * ENTRY_LONGS;
+    __global const elem_t *tap_weights = weights +
+                                         (kind[KIND_START] * in_channels + first_channel) * MW;
+    for (int tap = 0; tap < taps; tap++, list += ENTRY_LONGS, tap_weights += in_channels * MW) {
+#if !FLAT
+        if ((rows >> list[ENTRY_SLOT] & 1) == 0) continue;
+#endif
+        __local const acc_t *x = packed + list[ENTRY_OFFSET];
+        __global const elem_t *w = tap_weights;
+        for (int ci = 0; ci < channels; ci++, x += NX * row, w += MW) {
+            vec_t in[NX];
+            PREFETCH(w + AHEAD);
+#pragma unroll
+            for (int v = 0; v < NX; v++) in[v] = LOAD(x + v * row);
+#pragma unroll
+            for (int m = 0; m < MW; m++)
+#pragma unroll
+                for (int v = 0; v < NX; v++)
+                    sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)((acc_t)w[m]), sum[m][v]);
+        }
+    }
+}
+
+/* One output element, tap by tap, from the data itself; `place` has its place, t its residue. */
+static acc_t careful_output(__global const elem_t *data, __global const elem_t *weights,
+                            __global const long *table, __global const long *kind,
+                            const struct places *place, const int tz, const int ty, const int tx,
+                            const int m)
+{
+    const long in_channels = table[ROWS_IN_CHANNELS];
+    const long oz = place->z * table[PACKED_STRIDE_Z] + tz + table[PACKED_PAD_Z];
+    const long oy = place->y * table[PACKED_STRIDE_Y] + ty + table[PACKED_PAD_Y];
+    const long ox = place->x * table[ROWS_STRIDE_X] + tx + table[ROWS_PAD_X];
+    acc_t sum = 0;
+    for (long tap = 0; tap < kind[KIND_TAPS]; tap++) {
+        __global const long *k = table + table[PACKED_ORDER_AT] + (kind[KIND_START] + tap) * 3;
+        const long dz = oz - k[0] * table[PACKED_DILATION_Z];
+        const long dy = oy - k[1] * table[PACKED_DILATION_Y];
+        const long dx = ox - k[2] * table[ROWS_DILATION_X];
+        const long z = dz / table[PACKED_STRIDE_Z], y = dy / table[PACKED_STRIDE_Y];
+        const long x = dx / table[ROWS_STRIDE_X]; /* exact: the tap belongs to the residue */
+        if (dz < 0 || z >= table[PACKED_INPUT_Z] || dy < 0 || y >= table[ROWS_INPUT_Y] || dx < 0 ||
+            x >= table[ROWS_INPUT_X])
+            continue;
+        __global const elem_t *from = data + place->n * table[ROWS_DATA_BATCH_STEP] +
+                                      z * table[ROWS_DATA_Z_STEP] + y * table[ROWS_DATA_Y_STEP] +
+                                      x * table[PACKED_DATA_X_STEP];
+        __global const elem_t *w = weights + (kind[KIND_START] + tap) * in_channels * MW + m;
+        for (long ci = 0; ci < in_channels; ci++)
+            sum = MULTIPLY_ADD((acc_t)from[ci * table[ROWS_DATA_CHANNEL_STEP]], (acc_t)w[ci * MW],
+                               sum);
+    }
+    return sum;
+}
+
+/* Where the output of a residue and channel begins for a place: its element in the output, without
+ * the channel. */
+static long output_at(__global const long *table, const struct places *place, const int tz,
+                      const int ty, const int tx)
+{
+    return place->n * table[ROWS_OUTPUT_BATCH_STEP] +
+           (place->z * table[PACKED_STRIDE_Z] + tz) * table[ROWS_OUTPUT_Z_STEP] +
+           (place->y * table[PACKED_STRIDE_Y] + ty) * table[ROWS_OUTPUT_Y_STEP] +
+           (place->x * table[ROWS_STRIDE_X] + tx) * table[PACKED_OUTPUT_X_STEP];
+}
+
+static bool output_exists(__global const long *table, const struct places *place, const int tz,
+                          const int ty, const int tx)
+{
+    return place->z * table[PACKED_STRIDE_Z] + tz < table[PACKED_OUTPUT_Z] &&
+           place->y * table[PACKED_STRIDE_Y] + ty < table[ROWS_OUTPUT_Y] &&
+           place->x * table[ROWS_STRIDE_X] + tx < table[ROWS_OUTPUT_X];
+}
+
+/* RESIDUES residues of VW places in the order of a row. */
+static void interleave(const vec_t in[RESIDUES], vec_t result[RESIDUES])
+{
+#if RESIDUES == 1
+    result[0] = in[0];
+#elif RESIDUES == 2 && VW > 1
+    interleave_pairs(in[0], in[1], result);
+#elif RESIDUES == 4 && VW > 1
+    interleave_quads(in[0], in[1], in[2], in[3], result);
+#else
+    acc_t lanes[RESIDUES][VW], row[VW * RESIDUES];
+#pragma unroll
+    for (int t = 0; t < RESIDUES; t++) STORE(in[t], lanes[t]);
+#pragma unroll
+    for (int i = 0; i < VW * RESIDUES; i++) row[i] = lanes[i % RESIDUES][i / RESIDUES];
+#pragma unroll
+    for (int t = 0; t < RESIDUES; t++) result[t] = LOAD(row + t * VW);
+#endif
+}
+
+/* The same where a vector's places are neighbours in the output, or with MERGED = 0 a stride apart. */
+static void store_whole(__global elem_t *y, __global const long *table, vec_t sum[MW][RESIDUES],
+                        const int channels)
+{
+    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
+#pragma unroll
+    for (int m = 0; m < MW; m++)
+        if (m < channels) {
+#if MERGED == 0
+            const long step = table[ROWS_STRIDE_X] * table[PACKED_OUTPUT_X_STEP];
+            acc_t lane[VW];
+            STORE(sum[m][0], lane);
+#pragma unroll
+            for (int i = 0; i < VW; i++) y[m * channel_step + i * step] = lane[i];
+#else
+#pragma unroll
+            for (int t = 0; t < RESIDUES; t++) STORE(sum[m][t], y + m * channel_step + t * VW);
+#endif
+        }
+}
+
+/* The same for any places: by fours where they are in one row of the output, else one by one. */
+static void store_pieces(__global elem_t *output, __global const long *table,
+                         const struct places *p, vec_t sum[MW][RESIDUES], const int channels,
+                         const bool rows, const int tz, const int ty, const int tx)
+{
+    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[PACKED_OUTPUT_X_STEP];
+    const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
+    acc_t lanes[MW][VW * RESIDUES];
+#pragma unroll
+    for (int m = 0; m < MW; m++)
+#pragma unroll
+        for (int t = 0; t < RESIDUES; t++) STORE(sum[m][t], lanes[m] + t * VW);
+    struct places place = *p;
+    for (int i = 0; i < p->count;) {
+        const bool four = rows && i + 4 <= p->count && place.x + 4 <= table[PACKED_PLACES_X] &&
+                          (place.x + 4) * RESIDUES <= output_x;
+        const int left = four ? 4 * RESIDUES : min(RESIDUES, output_x - (place.x * stride_x + tx));
+        const bool exists = output_exists(table, &place, tz, ty, tx);
+        __global elem_t *y = output + output_at(table, &place, tz, ty, tx);
+        for (int m = 0; exists && m < channels; m++, y += channel_step)
+            if (four) {
+#pragma unroll
+                for (int j = 0; j < 4 * RESIDUES; j++) y[j] = lanes[m][i * RESIDUES + j];
+            } else
+                for (int t = 0; t < left; t++) y[t * x_step] = lanes[m][i * RESIDUES + t];
+        i += four ? 4 : 1;
+        advance(table, &place, four ? 4 : 1);
+    }
+}
+
+/* Stores the residues of a vector's places for `channels` channels; `output` is the first channel's. */
+static void store(__global elem_t *output, __global const long *table, const struct places *p,
+                  vec_t sum[MW][RESIDUES], const int channels, const int tz, const int ty,
+                  const int tx)
+{
+    const bool rows = MERGED > 0 && table[PACKED_OUTPUT_X_STEP] == 1;
+    const int end = (p->x + VW - 1) * (int)table[ROWS_STRIDE_X] + tx + RESIDUES;
+    if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && (rows || MERGED == 0)) {
+        if (output_exists(table, p, tz, ty, tx))
+            store_whole(output + output_at(table, p, tz, ty, tx), table, sum, channels);
+    } else
+        store_pieces(output, table, p, sum, channels, rows, tz, ty, tx);
+}
+
+/* Everything that a work-item does with one block of channels, one tile and the residues (tz, ty) of
+ * all or, with MERGED = 0, one residue tx. */
+static void compute(__global const elem_t *data, __global const elem_t *weights, const uint flags,
+                    BIAS_ARGUMENT __global elem_t *output, __global const long *table,
+                    __local const acc_t *packed, __local acc_t *partial, const struct tile *tile,
+                    const int channels, const int tz, const int ty, const int tx,
+                    const int first_channel, const int chunk)
+{
+    const bool first = first_channel == 0, last = first_channel + chunk >= table[ROWS_IN_CHANNELS];
+    __global const long *kind = table + table[PACKED_CLASSES_AT] +
+                                ((tz * table[PACKED_STRIDE_Y] + ty) * table[ROWS_STRIDE_X] + tx) *
+                                    KIND_LONGS;
+    if (flags != 0 && tile->bordered) {
+        for (int v = 0; v < NX && last; v++) {
+            struct places place = tile->vector[v];
+            for (int i = 0; i < tile->vector[v].count; i++, advance(table, &place, 1))
+                for (int t = 0; t < RESIDUES; t++)
+                    for (int m = 0; m < channels; m++)
+                        if (output_exists(table, &place, tz, ty, tx + t))
+                            output[m * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                                   output_at(table, &place, tz, ty, tx + t)] =
+                                careful_output(data, weights, table, kind + t * KIND_LONGS, &place,
+                                               tz, ty, tx + t, m) +
+                                BIAS_OF(m);
+        }
+        return;
+    }
+    vec_t sum[RESIDUES][MW][NX];
+#pragma unroll
+    for (int t = 0; t < RESIDUES; t++) {
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int v = 0; v < NX; v++)
+#if CHUNKED
+                sum[t][m][v] = first ? (vec_t)(0) : LOAD(partial + ((t * MW + m) * NX + v) * VW);
+#else
+                sum[t][m][v] = (vec_t)(0);
+#endif
+        add_taps(sum[t], packed, weights, table, kind + t * KIND_LONGS, tile->rows, first_channel,
+                 chunk);
+    }
+#if CHUNKED
+    if (!last) {
+#pragma unroll
+        for (int t = 0; t < RESIDUES; t++)
+#pragma unroll
+            for (int m = 0; m < MW; m++)
+#pragma unroll
+                for (int v = 0; v < NX; v++)
+                    STORE(sum[t][m][v], partial + ((t * MW + m) * NX + v) * VW);
+        return;
+    }
+#endif
+#pragma unroll
+    for (int v = 0; v < NX; v++) {
+        vec_t result[MW][RESIDUES];
+#pragma unroll
+        for (int m = 0; m < MW; m++) {
+            const acc_t b = m < channels ? BIAS_OF(m) : (acc_t)0;
+            vec_t one[RESIDUES];
+#pragma unroll
+            for (int t = 0; t < RESIDUES; t++) one[t] = sum[t][m][v] + (vec_t)(b);
+            interleave(one, result[m]);
+        }
+        store(output, table, &tile->vector[v], result, channels, tz, ty, tx);
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
+             __global const elem_t *restrict filter, const ulong filter_offset,
+             __global const uint *restrict flags, const ulong flags_offset,
+             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+             __global const long *restrict table, __local acc_t *restrict local_memory)
+{
+    const int blocks = (int)table[ROWS_BLOCKS], all_tiles = (int)table[PACKED_ALL_TILES];
+    const int item_tiles = (int)table[PACKED_ITEM_TILES];
+    const int item_blocks = (int)table[PACKED_ITEM_BLOCKS];
+    const int block_parts = (blocks + item_blocks - 1) / item_blocks;
+    const int tile_parts = (all_tiles + item_tiles - 1) / item_tiles;
+
+    /* Which group, tiles and blocks. Neighbouring work-items share their tiles. */
+    int rest = (int)get_group_id(0);
+    const int first_block = rest % block_parts * item_blocks;
+    rest /= block_parts;
+    const int first_tile = rest % tile_parts * item_tiles, g = rest / tile_parts;
+    const int tiles = min(item_tiles, all_tiles - first_tile);
+    const int last_block = min(first_block + item_blocks, blocks);
+
+    const int in_channels = (int)table[ROWS_IN_CHANNELS];
+    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int stride_z = (int)table[PACKED_STRIDE_Z], stride_y = (int)table[PACKED_STRIDE_Y];
+    const int stride_x = (int)table[ROWS_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
+    const long tile_elements = table[PACKED_SLOTS] * chunk * NX * table[PACKED_ROW];
+    const long block_weights = table[PACKED_TAPS] * in_channels * MW;
+    __global const elem_t *own_data = data + data_offset +
+                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    __local acc_t *partial = local_memory + item_tiles * tile_elements;
+    struct tile tile[MOST_TILES];
+
+    for (int ci = 0; ci < in_channels; ci += chunk) {
+        const int channels = min(chunk, in_channels - ci);
+        for (int t = 0; t < tiles; t++) {
+            tile[t] = tile_at(table, first_tile + t);
+            pack_tile(own_data + ci * table[ROWS_DATA_CHANNEL_STEP], table,
+                      local_memory + t * tile_elements, &tile[t], channels);
+        }
+        __local acc_t *sums = partial;
+        for (int tz = 0; tz < stride_z; tz++)
+            for (int ty = 0; ty < stride_y; ty++)
+                for (int block = first_block; block < last_block; block++) {
+                    const long all_blocks = (long)g * blocks + block;
+                    const int own_channels = min(MW, out_channels - block * MW);
+                    const long co = (long)g * out_channels + block * MW;
+                    for (int t = 0; t < tiles; t++)
+                        for (int tx = 0; tx < stride_x;
+                             tx += RESIDUES, sums += RESIDUES * MW * NX * VW) {
+                            compute(own_data,
+                                    filter + filter_offset + table[PACKED_HEADER] +
+                                        all_blocks * block_weights,
+                                    flags[flags_offset + (ulong)all_blocks],
+                                    BIAS_AT(co) output + output_offset +
+                                        co * table[ROWS_OUTPUT_CHANNEL_STEP],
+                                    table, local_memory + t * tile_elements, sums, &tile[t],
+                                    own_channels, tz, ty, tx, ci, channels);
+                        }
+                }
+    }
+}
+
+/* Before packing: no block is known to have weights that are not finite. One work-item a word. */
+__kernel void tconv_packed_clear(__global uint *restrict flags, const ulong flags_offset,
+                                 __global const long *restrict table)
+{
+    if (get_global_id(0) < (ulong)(table[ROWS_GROUPS] * table[ROWS_BLOCKS]))
+        flags[flags_offset + get_global_id(0)] = 0;
+}
+
+/* A work-item packs the MW weights of one (group, block, tap, ci) after the other. */
+__kernel void tconv_packed_pack(__global const elem_t *restrict weights, const ulong weights_offset,
+                                __global elem_t *restrict filter, const ulong filter_offset,
+                                __global uint *restrict flags, const ulong flags_offset,
+                                __global const long *restrict table)
+{
+    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
+    if (ci >= in_channels) return;
+    const long taps = table[PACKED_TAPS];
+    for (long all_blocks = (long)get_global_id(2);
+         all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
+         all_blocks += (long)get_global_size(2))
+        for (long tap = (long)get_global_id(1); tap < taps; tap += (long)get_global_size(1)) {
+            const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
+            __global const long *k = table + table[PACKED_ORDER_AT] + tap * 3;
+            __global const elem_t *from =
+                weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
+                ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
+                k[0] * table[ROWS_SOURCE_Z_STEP] + k[1] * table[ROWS_SOURCE_Y_STEP] +
+                k[2] * table[ROWS_SOURCE_X_STEP];
+            __global elem_t *to = filter + filter_offset + table[PACKED_HEADER] +
+                                  ((all_blocks * taps + tap) * in_channels + ci) * MW;
+            bool finite = true;
+            for (int m = 0; m < MW; m++) {
+                const bool real = block * MW + m < table[ROWS_OUT_CHANNELS];
+                const elem_t w = real ? from[m * table[ROWS_SOURCE_OUT_STEP]] : (elem_t)0;
+                finite = finite && IS_FINITE((acc_t)w);
+                to[m] = w;
+            }
+            if (!finite) atomic_or(&flags[flags_offset + (ulong)all_blocks], 1u);
+        }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packed family's own part of its table; rows_table.h has the part before. Read by the host (C)
+ * and by the kernels (OpenCL C). */
+
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
+#include "rows_table.h"
+#endif
+
+enum {
+    PACKED_HEADER =
+        ROWS_NUMBERS, /* elements of the packed filter before the weights: a word of flags
+                                     for each group and block */
+    PACKED_STRIDE_Z,
+    PACKED_STRIDE_Y,
+    PACKED_DILATION_Z,
+    PACKED_DILATION_Y,
+    PACKED_PAD_Z,
+    PACKED_PAD_Y,
+    PACKED_INPUT_Z,
+    PACKED_OUTPUT_Z,
+    PACKED_DATA_X_STEP,
+    PACKED_OUTPUT_X_STEP,
+    PACKED_PLACES_Z, /* outputs of one residue along each axis */
+    PACKED_PLACES_Y,
+    PACKED_PLACES_X,
+    PACKED_PLACES,      /* all of one residue: of all batch items and axes */
+    PACKED_VECTORS,     /* that they are */
+    PACKED_ALL_TILES,   /* that these are; of one group */
+    PACKED_ITEM_TILES,  /* of a work-item */
+    PACKED_ITEM_BLOCKS, /* of a work-item */
+    PACKED_CHUNK,       /* input channels in local memory at a time */
+    PACKED_ROW,         /* elements of an input channel of a vector's slot in local memory */
+    PACKED_SLOTS,       /* how many */
+    PACKED_TAPS,        /* of the kernel, all axes together */
+    PACKED_SLOTS_AT,    /* where the lists begin */
+    PACKED_CLASSES_AT,  /* for each residue (tz, ty, tx) of the outputs a class */
+    PACKED_TAP_LIST_AT, /* the classes' taps */
+    PACKED_ORDER_AT,    /* for each tap of the packed filter: kz, ky, kx */
+    PACKED_LONGS
+};
+
+/* A slot: inputs that lie at one distance from the places of a tile. In rows a slot is a row, and x is
+ * the distance of its first input. */
+enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };
+
+enum {
+    KIND_TAPS,  /* how many taps reach the outputs of this residue */
+    KIND_START, /* taps of all residues before it in the packed filter */
+    KIND_LIST,  /* where its taps begin in the list */
+    KIND_LONGS
+};
+
+enum {
+    ENTRY_SLOT,
+    ENTRY_OFFSET, /* of the tile's inputs for this tap in local memory */
+    ENTRY_LONGS
+};

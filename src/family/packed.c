@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packed family: parameters, cost and recipe of cl/packed.cl. */
+#include "family/families.h"
+
+#include "base/checked.h"
+#include "family/rows.h"
+#include "packed_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    FLAG_ALIGNMENT = 16,
+    MERGED_STRIDE = 4,
+    MOST_CHANNELS = 16, /* MW */
+    MOST_VECTORS = 4,   /* NX */
+    MOST_TILES = 16,    /* of a work-item, as in cl/packed.cl */
+    MOST_ROWS = 64,     /* slots that are rows */
+    MOST_SLOTS = 512,   /* slots at all */
+    MOST_CLASSES = 1 << 16,
+    MOST_TAPS = 1 << 20,
+    LOCAL_BUDGET = 768 << 10, /* bytes: what a second-level cache holds besides the weights */
+};
+
+/* The distances from a place to its inputs along one axis, falling: a tap's distance is the first's minus its index. */
+struct distances {
+    int64_t low, high;
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct packed {
+    struct tconv_rows rows;
+    int vw, nx, mw, merged;
+    bool flat, chunked;
+    int64_t places_z, places_y, places_x;
+    struct distances z, y, x;
+    int64_t slots, row, chunk;
+    int64_t taps, classes;
+    int64_t blocks, row_vectors, vectors, tiles; /* of one group */
+    int64_t item_tiles, item_blocks, items;
+    uint64_t local_bytes;
+};
+
+static int64_t tap_distance(const struct tconv_axis *axis, int64_t k)
+{
+    return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
+}
+
+static struct distances distances_of(const struct tconv_axis *axis)
+{
+    return (struct distances){tap_distance(axis, axis->kernel - 1), tap_distance(axis, 0)};
+}
+
+static int64_t count_of(const struct distances *d)
+{
+    return d->high - d->low + 1;
+}
+
+static int sums_limit(const tconv_device_info *device)
+{
+    return device->vector_width >= 16 ? 26
+                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
+}
+
+/* Cycles of the innermost loop over those that its additions need at best: it also loads, chains additions that take 4
+ * cycles each, and issues 6 operations a cycle. Two additions and two loads a cycle, as processors with wide vectors do. */
+static double inefficiency(int nx, int mw)
+{
+    const double adds = mw * nx / 2.0, loads = (mw + nx + 1) / 2.0, chain = 4,
+                 issue = (mw * nx + mw + nx + 4) / 6.0;
+    const double most = loads > chain ? loads : chain;
+    const double cycles = adds > most ? adds : most;
+    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? 1.1 : 1) + 0.05;
+}
+
+/* MW may depend on channels, kernel and stride, not on extents: filters are shared. Data come from a
+ * cache. Where taps do not overlap, an output takes so little work that many channels stored at once hold
+ * up the rest. */
+static int choose_channels(const struct packed *g, const tconv_device_info *device)
+{
+    const int64_t channels = g->rows.layer.out_channels;
+    const int limit = sums_limit(device);
+    const double work = (double)(g->rows.layer.in_channels * g->taps) /
+                        (double)g->classes; /* of an output */
+    int best = 1;
+    double least = 0;
+    for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
+        for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
+            const double cost =
+                (double)(tconv_ceil_div(channels, mw) * mw) *
+                (inefficiency(nx, mw) + 0.2 / mw + (g->taps <= g->classes ? 0.6 : 0.1) * mw / work);
+            if (least == 0 || cost < least) {
+                least = cost;
+                best = mw;
+            }
+        }
+    return best;
+}
+
+/* What follows from vw, nx and flat. */
+static void derive(struct packed *g)
+{
+    const struct tconv_rows *r = &g->rows;
+    const int64_t lines = r->layer.batch * g->places_z * g->places_y;
+    g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
+    g->row_vectors = tconv_ceil_div(g->places_x, g->vw);
+    g->vectors = g->flat ? tconv_ceil_div(lines * g->places_x, g->vw) : lines * g->row_vectors;
+    g->tiles = tconv_ceil_div(g->vectors, g->nx);
+    g->slots = count_of(&g->z) * count_of(&g->y) * (g->flat ? count_of(&g->x) : 1);
+    g->row = g->vw + (g->flat ? 0 : g->x.high - g->x.low);
+}
+
+/* Bytes of local memory for `chunk` channels: packed inputs, and the sums where these have to wait. */
+static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, int64_t blocks)
+{
+    const double sums = chunk < g->rows.layer.in_channels
+                            ? (double)blocks * (double)g->classes * g->mw * g->vw * g->nx
+                            : 0;
+    return 4.0 * (double)tiles *
+           ((double)g->slots * (double)chunk * (double)(g->nx * g->row) + sums);
+}
+
+/* Whether the inputs of all places lie behind one another, as the places do. */
+static bool contiguous(const struct packed *g)
+{
+    const struct tconv_axis *z = &g->rows.z, *y = &g->rows.y, *x = &g->rows.x;
+    return g->slots == 1 && g->z.low == 0 && g->y.low == 0 && g->x.low == 0 &&
+           g->places_z == z->input && g->places_y == y->input && g->places_x == x->input &&
+           x->data_step == 1 && (y->input == 1 || y->data_step == x->input) &&
+           (z->input == 1 || z->data_step == x->input * y->input);
+}
+
+/* The share of a row's vectors for which `lanes` of them are handled one by one. */
+static double apart(const struct packed *g)
+{
+    if (!g->flat || g->places_x % g->vw == 0) return 0;
+    return g->places_x > g->vw ? (double)(g->vw - 1) / (double)g->places_x : 1;
+}
+
+/* The cost of storing an output, in multiply-adds at full speed: as part of a vector, of four, alone. */
+static double store_cost(const struct packed *g)
+{
+    if (g->merged == 0 || g->rows.x.output_step != 1) return 40;
+    const double whole = 3, pieces = g->places_x % 4 == 0 ? 14 : 40;
+    if (g->flat) return whole + (pieces - whole) * apart(g);
+    const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;
+    return whole * full + pieces * (1 - full);
+}
+
+/* The same for packing an input. At a row's ends they come one by one. */
+static double pack_cost(const struct packed *g)
+{
+    if (contiguous(g)) return 3;
+    if (g->rows.x.data_step != 1) return 48;
+    const double vectors = (double)g->places_x / g->vw;
+    const bool borders = g->x.low < 0 || g->places_x + g->x.high > g->rows.x.input;
+    const double ends = !borders ? 0 : vectors > 2 ? 2 / vectors : 1;
+    return 3 + 45 * (ends > apart(g) ? ends : apart(g));
+}
+
+/* The cost of a division of the work, in useful multiply-adds at full speed. */
+static double cost_of(const struct packed *g, const tconv_device_info *device)
+{
+    const struct tconv_rows *r = &g->rows;
+    const double units = device->compute_units, groups = (double)r->layer.groups;
+    const double places = groups * (double)(g->tiles * g->nx * g->vw);
+    const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
+                                                           : 1;
+    const double channels = (double)(g->blocks * g->mw), in = (double)r->layer.in_channels;
+    /* In rows, taps from outside along z and y are left out. */
+    const double full_rows = (double)(g->places_z * g->places_y) *
+                             (double)(r->z.kernel * r->y.kernel);
+    const double exact = g->flat ? 1
+                                 : tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) / full_rows;
+    const double adds = places * channels * in * (double)g->taps * exact *
+                        inefficiency(g->nx, g->mw) * lanes;
+    const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
+                           (double)(r->z.output * r->y.output * r->x.output);
+    const double packs = places * in * (double)g->slots * (double)g->row / g->vw * pack_cost(g) *
+                         (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    /* Weights stream past each group of tiles, from the cache that holds them; what the additions do not hide counts. */
+    const double weights = 4 * groups * channels * in * (double)g->taps;
+    const double streamed = weights * (double)tconv_ceil_div(g->tiles, g->item_tiles);
+    const double rate = weights < 1e6 ? 0.5 : weights < 3e7 ? 2 : 4;
+    const double waits = streamed * rate > 0.3 * adds ? streamed * rate - 0.3 * adds : 0;
+    /* Each tap's loop begins and ends, and with chunks sums go to local memory and come back. */
+    const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
+    const double loops = groups * (double)(g->tiles * g->blocks * g->taps) * chunks * 700;
+    const double sums = chunks > 1 ? places * channels * (double)g->classes * chunks * 4 : 0;
+    const double items = (double)g->items,
+                 rounds = items < units ? 1 : (double)tconv_ceil_div(g->items, (int64_t)units);
+    return (adds + outputs * store_cost(g) + packs + waits + loops + sums) * rounds * units /
+               items +
+           3000 * items / units;
+}
+
+/* Divides tiles and blocks among work-items as it costs least; false where local memory is too small for anything. */
+static bool divide(struct packed *g, const tconv_device_info *device, double *least)
+{
+    static const int64_t tiles[] = {1, 2, 3, 4, 6, 8, 12, 16},
+                         parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
+                                                              : LOCAL_BUDGET;
+    struct packed best = *g;
+    bool found = false;
+    for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++)
+        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+            g->item_tiles = tiles[t];
+            g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+            if ((t > 0 && g->item_tiles > g->tiles) || (p > 0 && parts[p] > g->blocks)) continue;
+            /* All input channels at once where they fit; else the largest chunk that does, with room for the sums. */
+            g->chunk = g->rows.layer.in_channels;
+            g->chunked = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget;
+            while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
+                g->chunk = (g->chunk + 1) / 2;
+            const double bytes = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
+            if (bytes > budget) continue;
+            g->local_bytes = (uint64_t)bytes;
+            g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
+                       tconv_ceil_div(g->blocks, g->item_blocks);
+            const double cost = cost_of(g, device) * (g->chunked ? 1.03 : 1);
+            if (!found || cost < *least) {
+                found = true;
+                *least = cost;
+                best = *g;
+            }
+        }
+    *g = best;
+    return found;
+}
+
+/* Picks rows or flat, and the vectors. */
+static bool choose(struct packed *g, const tconv_device_info *device, double *least)
+{
+    const int widest = device->vector_width > 16  ? 16
+                       : device->vector_width > 1 ? (int)device->vector_width
+                                                  : 4;
+    const int merged = g->merged;
+    struct packed best = *g;
+    bool found = false;
+    for (int flat = 0; flat < 2; flat++)
+        for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
+            for (int nx = 1; nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= sums_limit(device));
+                 nx++) {
+                struct packed one = *g;
+                double cost = 0;
+                one.flat = flat != 0;
+                one.vw = vw;
+                one.nx = nx;
+                one.merged = merged;
+                derive(&one);
+                const double elements = (double)one.rows.layer.data_batch_step *
+                                        (double)one.rows.layer.batch;
+                if ((flat && (one.slots > MOST_SLOTS || elements > INT32_MAX)) ||
+                    (!flat && one.slots > MOST_ROWS))
+                    continue;
+                if (divide(&one, device, &cost) && (!found || cost < *least)) {
+                    found = true;
+                    *least = cost;
+                    best = one;
+                }
+            }
+    *g = best;
+    return found;
+}
+
+static bool prepare(const struct tconv_request *request, struct packed *g, double *cost,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_device_info *device = request->device;
+    *g = (struct packed){.classes = 1, .taps = 1};
+    if (layer->type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
+    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    for (int a = 0; a < 3; a++) {
+        g->taps *= axes[a]->kernel;
+        g->classes *= axes[a]->stride;
+        if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+        if (g->classes > MOST_CLASSES)
+            return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+    }
+    g->z = distances_of(&g->rows.z);
+    g->y = distances_of(&g->rows.y);
+    g->x = distances_of(&g->rows.x);
+    if (count_of(&g->z) > MOST_SLOTS || count_of(&g->y) > MOST_SLOTS ||
+        count_of(&g->x) > MOST_SLOTS)
+        return tconv_refuse(reason, "its inputs would lie at more than %d distances", MOST_SLOTS);
+    g->places_z = tconv_ceil_div(g->rows.z.output, g->rows.z.stride);
+    g->places_y = tconv_ceil_div(g->rows.y.output, g->rows.y.stride);
+    g->places_x = tconv_ceil_div(g->rows.x.output, g->rows.x.stride);
+    const double places = (double)layer->batch * (double)g->places_z * (double)g->places_y *
+                          (double)g->places_x;
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
+    g->mw = choose_channels(g, device);
+    if (!choose(g, device, cost))
+        return tconv_refuse(reason, "local memory is too small for its inputs");
+    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
+        *cost *= 20; /* made for processors */
+    return true;
+}
+
+/* Where a tap's inputs lie in local memory. */
+static void write_entry(const struct packed *g, const int64_t *k, int64_t *entry)
+{
+    const int64_t z = tap_distance(&g->rows.z, k[0]) - g->z.low,
+                  y = tap_distance(&g->rows.y, k[1]) - g->y.low;
+    const int64_t x = tap_distance(&g->rows.x, k[2]) - g->x.low;
+    const int64_t slot = g->flat ? (z * count_of(&g->y) + y) * count_of(&g->x) + x
+                                 : z * count_of(&g->y) + y;
+    entry[ENTRY_SLOT] = slot;
+    entry[ENTRY_OFFSET] = slot * g->chunk * g->nx * g->row + (g->flat ? 0 : x);
+}
+
+static void write_slots(const struct packed *g, int64_t *slot)
+{
+    for (int64_t z = g->z.low; z <= g->z.high; z++)
+        for (int64_t y = g->y.low; y <= g->y.high; y++)
+            for (int64_t x = g->x.low; x <= (g->flat ? g->x.high : g->x.low);
+                 x++, slot += SLOT_LONGS) {
+                slot[SLOT_Z] = z;
+                slot[SLOT_Y] = y;
+                slot[SLOT_X] = x;
+            }
+}
+
+/* Taps sorted by class; `order` receives (kz, ky, kx), `list` where each reads, `kinds` what belongs to each residue. */
+static bool write_classes(const struct packed *g, int64_t *kinds, int64_t *list, int64_t *order)
+{
+    const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    bool memory = true;
+    for (int a = 0; a < 3; a++) {
+        classes[a] = malloc((size_t)axes[a]->stride * sizeof *classes[a]);
+        memory = memory && classes[a] != NULL;
+        if (classes[a] != NULL) tconv_classes(axes[a], classes[a]);
+    }
+    int64_t start = 0;
+    for (int64_t cz = 0; memory && cz < axes[0]->stride; cz++)
+        for (int64_t cy = 0; cy < axes[1]->stride; cy++)
+            for (int64_t cx = 0; cx < axes[2]->stride; cx++) {
+                const int64_t c[] = {cz, cy, cx};
+                int64_t t[3], taps = 1;
+                for (int a = 0; a < 3; a++) {
+                    t[a] = tconv_mod(c[a] - axes[a]->pad,
+                                     axes[a]->stride); /* the residue that this class reaches */
+                    taps *= classes[a][c[a]].taps;
+                }
+                int64_t *kind = kinds + ((t[0] * axes[1]->stride + t[1]) * axes[2]->stride + t[2]) *
+                                            KIND_LONGS;
+                kind[KIND_TAPS] = taps;
+                kind[KIND_START] = start;
+                kind[KIND_LIST] = start;
+                for (int64_t j = 0; j < taps; j++, start++) {
+                    int64_t rest = j, *k = order + start * 3;
+                    for (int a = 2; a >= 0; a--) {
+                        const struct tconv_class *class = &classes[a][c[a]];
+                        k[a] = class->first + rest % class->taps * tconv_tap_step(axes[a]);
+                        rest /= class->taps;
+                    }
+                    write_entry(g, k, list + start * ENTRY_LONGS);
+                }
+            }
+    for (int a = 0; a < 3; a++) free(classes[a]);
+    return memory;
+}
+
+static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
+{
+    const size_t slots_at = PACKED_LONGS, classes_at = slots_at + (size_t)g->slots * SLOT_LONGS;
+    const size_t list_at = classes_at + (size_t)g->classes * KIND_LONGS,
+                 order_at = list_at + (size_t)g->taps * ENTRY_LONGS;
+    if (!tconv_recipe_table(recipe, order_at + (size_t)g->taps * 3)) return false;
+    int64_t *t = recipe->table;
+    tconv_rows_write_numbers(&g->rows, g->blocks, g->row_vectors, t);
+    t[PACKED_HEADER] = tconv_ceil_div(g->rows.layer.groups * g->blocks, FLAG_ALIGNMENT) *
+                       FLAG_ALIGNMENT;
+    t[PACKED_STRIDE_Z] = g->rows.z.stride;
+    t[PACKED_STRIDE_Y] = g->rows.y.stride;
+    t[PACKED_DILATION_Z] = g->rows.z.dilation;
+    t[PACKED_DILATION_Y] = g->rows.y.dilation;
+    t[PACKED_PAD_Z] = g->rows.z.pad;
+    t[PACKED_PAD_Y] = g->rows.y.pad;
+    t[PACKED_INPUT_Z] = g->rows.z.input;
+    t[PACKED_OUTPUT_Z] = g->rows.z.output;
+    t[PACKED_DATA_X_STEP] = g->rows.x.data_step;
+    t[PACKED_OUTPUT_X_STEP] = g->rows.x.output_step;
+    t[PACKED_PLACES_Z] = g->places_z;
+    t[PACKED_PLACES_Y] = g->places_y;
+    t[PACKED_PLACES_X] = g->places_x;
+    t[PACKED_PLACES] = g->rows.layer.batch * g->places_z * g->places_y * g->places_x;
+    t[PACKED_VECTORS] = g->vectors;
+    t[PACKED_ALL_TILES] = g->tiles;
+    t[PACKED_ITEM_TILES] = g->item_tiles;
+    t[PACKED_ITEM_BLOCKS] = g->item_blocks;
+    t[PACKED_CHUNK] = g->chunk;
+    t[PACKED_ROW] = g->row;
+    t[PACKED_SLOTS] = g->slots;
+    t[PACKED_TAPS] = g->taps;
+    t[PACKED_SLOTS_AT] = (int64_t)slots_at;
+    t[PACKED_CLASSES_AT] = (int64_t)classes_at;
+    t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
+    t[PACKED_ORDER_AT] = (int64_t)order_at;
+    write_slots(g, t + slots_at);
+    return write_classes(g, t + classes_at, t + list_at, t + order_at);
+}
+
+/* All kernels of a recipe are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct packed *g)
+{
+    tconv_launch_option(launch, "VW", g->vw);
+    tconv_launch_option(launch, "NX", g->nx);
+    tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "MERGED", g->merged);
+    tconv_launch_option(launch, "FLAT", g->flat);
+    tconv_launch_option(launch, "CHUNKED", g->chunked);
+}
+
+static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+{
+    struct packed g;
+    return prepare(request, &g, cost, reason);
+}
+
+static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    struct packed g;
+    double cost;
+    struct tconv_reason reason;
+    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    const struct tconv_layer *layer = request->layer;
+    const int64_t all_blocks = layer->groups * g.blocks;
+    char name[100];
+    snprintf(name, sizeof name, "packed%d s%lldx%lldx%lld d%lldx%lldx%lld", g.mw,
+             (long long)g.rows.z.stride, (long long)g.rows.y.stride, (long long)g.rows.x.stride,
+             (long long)g.rows.z.dilation, (long long)g.rows.y.dilation,
+             (long long)g.rows.x.dilation);
+    tconv_rows_layout(recipe, name, &g.rows);
+    recipe->filter_bytes =
+        (uint64_t)(recipe->table[PACKED_HEADER] + all_blocks * g.mw * g.taps * layer->in_channels) *
+        tconv_type_size(layer->type);
+
+    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_packed_clear");
+    write_options(clear, &g);
+    tconv_launch_items(clear, 0, all_blocks, 64, request->device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_packed_pack");
+    write_options(pack, &g);
+    tconv_launch_items(pack, 0, layer->in_channels, 32, request->device);
+    tconv_launch_items(pack, 1, g.taps, 1, request->device);
+    tconv_launch_items(pack, 2, all_blocks, 1, request->device);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
+        4);
+
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
+    write_options(run, &g);
+    tconv_launch_items(run, 0, g.items, 1, request->device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
+                                         TCONV_ARG_LOCAL},
+                      7);
+    run->local_bytes = (size_t)g.local_bytes;
+    return true;
+}
+
+const struct tconv_family tconv_packed = {
+    .name = "packed_vector",
+    .summary = "inputs of a tile packed into local memory, then products in registers; wide "
+               "vectors: for CPUs",
+    .sources = {"common.clh", "rows_table.h", "packed_table.h", "packed.cl"},
+    .accepts = accepts,
+    .write = write,
+};
