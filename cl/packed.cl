@@ -22,6 +22,10 @@
  *              vector, and taps along x read it at an offset. A row's last vector may be half empty.
  *   FLAT = 1   they are neighbours in the order (batch item, z, y, x): small images share vectors. Each
  *              distance has a slot of its own.
+ *   FLAT = 2   the same in the order (z, y, batch item, x): images of a batch that are smaller than a tile.
+ *
+ * With FLAT = 0 and 2 most tiles stay in one row of the images, and taps that reach it from outside along z
+ * and y are left out.
  *
  * MERGED residues along x are stored interleaved, so that stores are contiguous.
  *
@@ -29,15 +33,15 @@
  * memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite or NaN: see
  * careful_output.
  *
- * Packed filter: a word of flags for each [group][block of MW channels], padded; then [group][block] and
- * within it the taps sorted by residue: [tap][ci][MW]. packed_table.h has the table.
+ * Packed filter: a word of flags for each [group][block of MW channels], padded; then
+ * [group][block][tap][ci][MW]. packed_table.h has the table.
  *
  *   macro     meaning                                                   legal values
  *   VW        lanes of a vector                                         1, 2, 4, 8, 16
  *   NX        vectors of a tile                                         1 to 4
  *   MW        output channels of a block                                1 to 16
  *   MERGED    residues along x that are stored together; 0: one by one  0, 1, 2, 3, 4
- *   FLAT      see above                                                 0, 1
+ *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
  *
  * Registers: MW * NX vectors of sums; those of the residues merged with them wait on the stack. Local memory: a kernel argument; tiles *
@@ -67,14 +71,14 @@ struct places {
 struct tile {
     struct places vector[NX];
     bool bordered; /* some of its inputs are zeros of the padding */
-    ulong rows;    /* FLAT = 0: which slots have any inputs, a bit each */
+    ulong slots;   /* FLAT != 1: which ones have any inputs, a bit each */
 };
 
 static struct tile tile_at(__global const long *table, const int number)
 {
     struct tile tile;
     tile.bordered = false;
-    tile.rows = 0;
+    tile.slots = 0;
     const int places_x = (int)table[PACKED_PLACES_X];
 #pragma unroll
     for (int v = 0; v < NX; v++) {
@@ -96,10 +100,16 @@ static struct tile tile_at(__global const long *table, const int number)
         p->whole = true;
 #endif
         if (!real) p->count = 0;
+#if FLAT == 2
+        p->n = (int)(rest % table[ROWS_BATCHES]);
+        rest /= table[ROWS_BATCHES];
+#endif
         p->y = (int)(rest % (int)table[PACKED_PLACES_Y]);
         rest /= (int)table[PACKED_PLACES_Y];
         p->z = (int)(rest % (int)table[PACKED_PLACES_Z]);
+#if FLAT != 2
         p->n = (int)(rest / (int)table[PACKED_PLACES_Z]);
+#endif
     }
     return tile;
 }
@@ -110,6 +120,10 @@ static void advance(__global const long *table, struct places *p, const int lane
     p->x += lanes;
     if (p->x < table[PACKED_PLACES_X]) return;
     p->x = 0;
+#if FLAT == 2
+    if (++p->n < table[ROWS_BATCHES]) return;
+    p->n = 0;
+#endif
     if (++p->y < table[PACKED_PLACES_Y]) return;
     p->y = 0;
     if (++p->z < table[PACKED_PLACES_Z]) return;
@@ -119,14 +133,15 @@ static void advance(__global const long *table, struct places *p, const int lane
 
 #if FLAT
 /* Packs the inputs of a vector whose places are in several rows, at one slot; `data` is the first of
- * its `channels` channels. Returns whether all of them exist. */
-static bool pack_lanes(__global const elem_t *data, __global const long *table,
-                       __global const long *slot, __local acc_t *to, const struct places *p,
-                       const int channels)
+ * its `channels` channels. Returns how many lanes have one. */
+static int pack_lanes(__global const elem_t *data, __global const long *table,
+                      __global const long *slot, __local acc_t *to, const struct places *p,
+                      const int channels)
 {
     int at[VW]; /* of each lane's input in the data of its channel; -1: none. Checked to fit */
     struct places place = *p; /* not an argument: some compilers hand structs on without a copy */
-    bool inside_all = true, contiguous = true;
+    bool contiguous = true;
+    int existing = 0;
     for (int i = 0, count = p->count; i < VW; i++) {
         const int z = place.z + (int)slot[SLOT_Z], y = place.y + (int)slot[SLOT_Y];
         const int x = place.x + (int)slot[SLOT_X];
@@ -135,7 +150,7 @@ static bool pack_lanes(__global const elem_t *data, __global const long *table,
         at[i] = inside ? (int)(place.n * table[ROWS_DATA_BATCH_STEP] + z * table[ROWS_DATA_Z_STEP] +
                                y * table[ROWS_DATA_Y_STEP] + x * table[PACKED_DATA_X_STEP])
                        : -1;
-        inside_all = inside_all && inside;
+        existing += inside;
         contiguous = contiguous && inside && at[i] == at[0] + i;
         advance(table, &place, 1);
     }
@@ -143,12 +158,12 @@ static bool pack_lanes(__global const elem_t *data, __global const long *table,
         __global const elem_t *from = data + ci * table[ROWS_DATA_CHANNEL_STEP];
         if (contiguous)
             STORE(LOAD(from + at[0]), to);
-        else if (inside_all)
+        else if (existing == VW)
             for (int i = 0; i < VW; i++) to[i] = (acc_t)from[at[i]];
         else
             for (int i = 0; i < VW; i++) to[i] = at[i] >= 0 ? (acc_t)from[at[i]] : (acc_t)0;
     }
-    return inside_all;
+    return existing;
 }
 #endif
 
@@ -170,16 +185,22 @@ static void pack_tile(__global const elem_t *data, __global const long *table,
                         y >= 0 && y < table[ROWS_INPUT_Y];
             any = any || inside[v];
         }
-#if !FLAT
+#if FLAT == 0
         if (!any) continue;
-        tile->rows |= 1UL << s; /* the host lets no more than 64 slots be rows */
+#endif
+#if FLAT != 1
+        if (any) tile->slots |= 1UL << s; /* the host allows no more than 64 slots */
 #endif
         for (int v = 0; v < NX; v++) {
             const struct places *p = &tile->vector[v];
             __local acc_t *to = packed + v * row;
 #if FLAT
             if (!p->whole) {
-                if (!pack_lanes(data, table, slot, to, p, channels)) tile->bordered = true;
+                const int existing = pack_lanes(data, table, slot, to, p, channels);
+                if (existing < VW) tile->bordered = true;
+#if FLAT == 2
+                if (existing > 0) tile->slots |= 1UL << s;
+#endif
                 continue;
             }
 #endif
@@ -207,23 +228,29 @@ static void pack_tile(__global const elem_t *data, __global const long *table,
 
 /* Adds the taps of one residue over `channels` input channels. */
 static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed, __global const elem_t *weights,
-                     __global const long *table, __global const long *kind, const ulong rows,
+                     __global const long *table, __global const long *kind, const ulong live,
                      const int first_channel, const int channels)
 {
     const int taps = (int)kind[KIND_TAPS], row = (int)table[PACKED_ROW];
     const long in_channels = table[ROWS_IN_CHANNELS];
     __global const long *list = table + table[PACKED_TAP_LIST_AT] + kind[KIND_LIST] * ENTRY_LONGS;
-    __global const elem_t *tap_weights = weights +
-                                         (kind[KIND_START] * in_channels + first_channel) * MW;
-    for (int tap = 0; tap < taps; tap++, list += ENTRY_LONGS, tap_weights += in_channels * MW) {
-#if !FLAT
-        if ((rows >> list[ENTRY_SLOT] & 1) == 0) continue;
+    for (int tap = 0; tap < taps; tap++, list += ENTRY_LONGS) {
+#if FLAT != 1
+        if ((live >> list[ENTRY_SLOT] & 1) == 0) continue;
 #endif
         __local const acc_t *x = packed + list[ENTRY_OFFSET];
-        __global const elem_t *w = tap_weights;
+        __global const elem_t *w = weights + (list[ENTRY_TAP] * in_channels + first_channel) * MW;
+        /* Ahead of the last channels are the next tap's weights. */
+        const long skip =
+            tap + 1 < taps
+                ? ((list[ENTRY_LONGS + ENTRY_TAP] - list[ENTRY_TAP]) * in_channels - channels) * MW
+                : 0;
+        const int turn = channels - AHEAD / MW;
+        long ahead = turn < 0 ? AHEAD + skip : AHEAD;
         for (int ci = 0; ci < channels; ci++, x += NX * row, w += MW) {
             vec_t in[NX];
-            PREFETCH(w + AHEAD);
+            if (ci == turn) ahead += skip;
+            PREFETCH(w + ahead);
 #pragma unroll
             for (int v = 0; v < NX; v++) in[v] = LOAD(x + v * row);
 #pragma unroll
@@ -233,6 +260,15 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed, __global co
                     sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)((acc_t)w[m]), sum[m][v]);
         }
     }
+}
+
+/* Tap number `tap` along z, y and x. */
+static void tap_at(__global const long *table, const long tap, long k[3])
+{
+    const long row = tap / table[ROWS_KERNEL_X];
+    k[2] = tap % table[ROWS_KERNEL_X];
+    k[1] = row % table[ROWS_KERNEL_Y];
+    k[0] = row / table[ROWS_KERNEL_Y];
 }
 
 /* One output element, tap by tap, from the data itself; `place` has its place, t its residue. */
@@ -246,8 +282,10 @@ static acc_t careful_output(__global const elem_t *data, __global const elem_t *
     const long oy = place->y * table[PACKED_STRIDE_Y] + ty + table[PACKED_PAD_Y];
     const long ox = place->x * table[ROWS_STRIDE_X] + tx + table[ROWS_PAD_X];
     acc_t sum = 0;
-    for (long tap = 0; tap < kind[KIND_TAPS]; tap++) {
-        __global const long *k = table + table[PACKED_ORDER_AT] + (kind[KIND_START] + tap) * 3;
+    __global const long *list = table + table[PACKED_TAP_LIST_AT] + kind[KIND_LIST] * ENTRY_LONGS;
+    for (long i = 0; i < kind[KIND_TAPS]; i++, list += ENTRY_LONGS) {
+        long k[3];
+        tap_at(table, list[ENTRY_TAP], k);
         const long dz = oz - k[0] * table[PACKED_DILATION_Z];
         const long dy = oy - k[1] * table[PACKED_DILATION_Y];
         const long dx = ox - k[2] * table[ROWS_DILATION_X];
@@ -259,7 +297,7 @@ static acc_t careful_output(__global const elem_t *data, __global const elem_t *
         __global const elem_t *from = data + place->n * table[ROWS_DATA_BATCH_STEP] +
                                       z * table[ROWS_DATA_Z_STEP] + y * table[ROWS_DATA_Y_STEP] +
                                       x * table[PACKED_DATA_X_STEP];
-        __global const elem_t *w = weights + (kind[KIND_START] + tap) * in_channels * MW + m;
+        __global const elem_t *w = weights + list[ENTRY_TAP] * in_channels * MW + m;
         for (long ci = 0; ci < in_channels; ci++)
             sum = MULTIPLY_ADD((acc_t)from[ci * table[ROWS_DATA_CHANNEL_STEP]], (acc_t)w[ci * MW],
                                sum);
@@ -410,7 +448,7 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
 #else
                 sum[t][m][v] = (vec_t)(0);
 #endif
-        add_taps(sum[t], packed, weights, table, kind + t * KIND_LONGS, tile->rows, first_channel,
+        add_taps(sum[t], packed, weights, table, kind + t * KIND_LONGS, tile->slots, first_channel,
                  chunk);
     }
 #if CHUNKED
@@ -483,6 +521,7 @@ tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
         for (int tz = 0; tz < stride_z; tz++)
             for (int ty = 0; ty < stride_y; ty++)
                 for (int block = first_block; block < last_block; block++) {
+                    if (tz >= table[PACKED_OUTPUT_Z] || ty >= table[ROWS_OUTPUT_Y]) continue;
                     const long all_blocks = (long)g * blocks + block;
                     const int own_channels = min(MW, out_channels - block * MW);
                     const long co = (long)g * out_channels + block * MW;
@@ -524,7 +563,8 @@ __kernel void tconv_packed_pack(__global const elem_t *restrict weights, const u
          all_blocks += (long)get_global_size(2))
         for (long tap = (long)get_global_id(1); tap < taps; tap += (long)get_global_size(1)) {
             const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
-            __global const long *k = table + table[PACKED_ORDER_AT] + tap * 3;
+            long k[3];
+            tap_at(table, tap, k);
             __global const elem_t *from =
                 weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
                 ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +

@@ -35,7 +35,6 @@ enum {
     PACKED_SLOTS_AT,    /* where the lists begin */
     PACKED_CLASSES_AT,  /* for each residue (tz, ty, tx) of the outputs a class */
     PACKED_TAP_LIST_AT, /* the classes' taps */
-    PACKED_ORDER_AT,    /* for each tap of the packed filter: kz, ky, kx */
     PACKED_LONGS
 };
 
@@ -44,13 +43,13 @@ enum {
 enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };
 
 enum {
-    KIND_TAPS,  /* how many taps reach the outputs of this residue */
-    KIND_START, /* taps of all residues before it in the packed filter */
-    KIND_LIST,  /* where its taps begin in the list */
+    KIND_TAPS, /* how many taps reach the outputs of this residue */
+    KIND_LIST, /* where they begin in the list */
     KIND_LONGS
 };
 
 enum {
+    ENTRY_TAP, /* which one: its place in the packed filter */
     ENTRY_SLOT,
     ENTRY_OFFSET, /* of the tile's inputs for this tap in local memory */
     ENTRY_LONGS

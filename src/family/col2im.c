@@ -79,7 +79,11 @@ static double cost_of(const struct col2im *g, bool vector, const tconv_device_in
     const double add_up = (double)g->class_taps * 2 + (r->x.stride == 1 ? 4 : 24);
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts * g->columns) * 2 * tile;
-    return adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros;
+    /* A work-item finds out what it does, and its loops begin and end: as long as 4000 additions. */
+    const double items = images * (double)g->blocks * (double)r->output_rows *
+                         (double)(g->tiles * g->parts);
+    return adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros +
+           (vector ? 4000 * items : 0);
 }
 
 /* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */

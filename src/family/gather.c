@@ -82,8 +82,12 @@ static double cost_of(const struct gather *g, bool vector, const tconv_device_in
     const double strided = g->merged && g->rows.x.stride != 3
                                ? 2
                                : 16; /* storing one by one costs as much as 16 lanes' adds */
+    /* A work-item finds out what it does, and each of its rows of taps begins and ends: as long as 3000 additions. */
+    const double items = (double)layer->batch * (double)layer->groups *
+                         (double)(g->blocks * g->tiles) * (double)g->rows.output_rows;
     return issued(g) * inefficiency(vector, g->vw, g->nx, g->mw, device) +
-           outputs * (g->rows.x.stride == 1 ? 2 : strided) + 4.0 * g->stage_elements;
+           outputs * (g->rows.x.stride == 1 ? 2 : strided) + 4.0 * g->stage_elements +
+           (vector ? 3000 * items : 0);
 }
 
 /* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW and NX. */

@@ -18,6 +18,7 @@ enum {
     MOST_ROWS = 64,     /* slots that are rows */
     MOST_SLOTS = 512,   /* slots at all */
     MOST_CLASSES = 1 << 16,
+    MOST_SPREAD = 32, /* residues along an axis with one input */
     MOST_TAPS = 1 << 20,
     LOCAL_BUDGET = 768 << 10, /* bytes: what a second-level cache holds besides the weights */
 };
@@ -31,7 +32,8 @@ struct distances {
 struct packed {
     struct tconv_rows rows;
     int vw, nx, mw, merged;
-    bool flat, chunked;
+    int flat;
+    bool chunked;
     int64_t places_z, places_y, places_x;
     struct distances z, y, x;
     int64_t slots, row, chunk;
@@ -88,7 +90,8 @@ static int choose_channels(const struct packed *g, const tconv_device_info *devi
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
             const double cost =
                 (double)(tconv_ceil_div(channels, mw) * mw) *
-                (inefficiency(nx, mw) + 0.2 / mw + (g->taps <= g->classes ? 0.6 : 0.1) * mw / work);
+                (inefficiency(nx, mw) + 0.2 / mw +
+                 (g->taps <= g->classes ? 0.6 : 0.1) * mw / (work > 64 ? work : 64));
             if (least == 0 || cost < least) {
                 least = cost;
                 best = mw;
@@ -124,9 +127,10 @@ static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, 
 static bool contiguous(const struct packed *g)
 {
     const struct tconv_axis *z = &g->rows.z, *y = &g->rows.y, *x = &g->rows.x;
-    return g->slots == 1 && g->z.low == 0 && g->y.low == 0 && g->x.low == 0 &&
-           g->places_z == z->input && g->places_y == y->input && g->places_x == x->input &&
-           x->data_step == 1 && (y->input == 1 || y->data_step == x->input) &&
+    return g->slots == 1 && (g->flat == 1 || g->rows.layer.batch == 1) && g->z.low == 0 &&
+           g->y.low == 0 && g->x.low == 0 && g->places_z == z->input && g->places_y == y->input &&
+           g->places_x == x->input && x->data_step == 1 &&
+           (y->input == 1 || y->data_step == x->input) &&
            (z->input == 1 || z->data_step == x->input * y->input);
 }
 
@@ -167,11 +171,13 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
                                                            : 1;
     const double channels = (double)(g->blocks * g->mw), in = (double)r->layer.in_channels;
-    /* In rows, taps from outside along z and y are left out. */
+    /* Tiles in one row leave out taps from outside along z and y. */
     const double full_rows = (double)(g->places_z * g->places_y) *
                              (double)(r->z.kernel * r->y.kernel);
-    const double exact = g->flat ? 1
-                                 : tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) / full_rows;
+    const double row = (double)g->places_x * (g->flat == 2 ? (double)r->layer.batch : 1);
+    const double exact = g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw)
+                             ? 1
+                             : tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) / full_rows;
     const double adds = places * channels * in * (double)g->taps * exact *
                         inefficiency(g->nx, g->mw) * lanes;
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
@@ -187,27 +193,29 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
     const double loops = groups * (double)(g->tiles * g->blocks * g->taps) * chunks * 700;
     const double sums = chunks > 1 ? places * channels * (double)g->classes * chunks * 4 : 0;
+    /* The busiest compute unit's share against an equal one. */
     const double items = (double)g->items,
-                 rounds = items < units ? 1 : (double)tconv_ceil_div(g->items, (int64_t)units);
-    return (adds + outputs * store_cost(g) + packs + waits + loops + sums) * rounds * units /
-               items +
+                 rounds = (double)tconv_ceil_div(g->items, (int64_t)units);
+    const double busiest = rounds * (double)(g->item_tiles * g->item_blocks) * units /
+                           (groups * (double)(g->tiles * g->blocks));
+    return (adds + outputs * store_cost(g) + packs + waits + loops + sums) *
+               (busiest > 1 ? busiest : 1) +
            3000 * items / units;
 }
 
 /* Divides tiles and blocks among work-items as it costs least; false where local memory is too small for anything. */
 static bool divide(struct packed *g, const tconv_device_info *device, double *least)
 {
-    static const int64_t tiles[] = {1, 2, 3, 4, 6, 8, 12, 16},
-                         parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
     const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
                                                               : LOCAL_BUDGET;
     struct packed best = *g;
     bool found = false;
-    for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++)
+    for (int64_t t = 1; t <= MOST_TILES && t <= g->tiles; t++)
         for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
-            g->item_tiles = tiles[t];
+            g->item_tiles = t;
             g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
-            if ((t > 0 && g->item_tiles > g->tiles) || (p > 0 && parts[p] > g->blocks)) continue;
+            if (p > 0 && parts[p] > g->blocks) continue;
             /* All input channels at once where they fit; else the largest chunk that does, with room for the sums. */
             g->chunk = g->rows.layer.in_channels;
             g->chunked = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget;
@@ -238,13 +246,13 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
     const int merged = g->merged;
     struct packed best = *g;
     bool found = false;
-    for (int flat = 0; flat < 2; flat++)
+    for (int flat = 0; flat <= (g->rows.layer.batch > 1 ? 2 : 1); flat++)
         for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
             for (int nx = 1; nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= sums_limit(device));
                  nx++) {
                 struct packed one = *g;
                 double cost = 0;
-                one.flat = flat != 0;
+                one.flat = flat;
                 one.vw = vw;
                 one.nx = nx;
                 one.merged = merged;
@@ -252,7 +260,7 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
                 const double elements = (double)one.rows.layer.data_batch_step *
                                         (double)one.rows.layer.batch;
                 if ((flat && (one.slots > MOST_SLOTS || elements > INT32_MAX)) ||
-                    (!flat && one.slots > MOST_ROWS))
+                    (flat != 1 && one.slots > MOST_ROWS))
                     continue;
                 if (divide(&one, device, &cost) && (!found || cost < *least)) {
                     found = true;
@@ -262,6 +270,14 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
             }
     *g = best;
     return found;
+}
+
+/* Along an axis with a single input each output takes one tap at most, and any stride describes that. With one that spans
+ * the outputs each tap is a residue of its own, and none is added in vain. */
+static void spread(struct tconv_axis *axis)
+{
+    const int64_t span = tconv_max(axis->output, (axis->kernel - 1) * axis->dilation + 1);
+    if (axis->input == 1 && span > axis->stride && span <= MOST_SPREAD) axis->stride = span;
 }
 
 static bool prepare(const struct tconv_request *request, struct packed *g, double *cost,
@@ -276,11 +292,18 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
     for (int a = 0; a < 3; a++) {
         g->taps *= axes[a]->kernel;
-        g->classes *= axes[a]->stride;
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+        g->classes *= axes[a]->stride;
         if (g->classes > MOST_CLASSES)
             return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
     }
+    g->mw = choose_channels(g, device); /* before: it must not depend on extents */
+    spread(&g->rows.z);
+    spread(&g->rows.y);
+    spread(&g->rows.x);
+    g->classes = g->rows.z.stride * g->rows.y.stride * g->rows.x.stride;
+    if (g->classes > MOST_CLASSES)
+        return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
     g->z = distances_of(&g->rows.z);
     g->y = distances_of(&g->rows.y);
     g->x = distances_of(&g->rows.x);
@@ -295,7 +318,6 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
-    g->mw = choose_channels(g, device);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "local memory is too small for its inputs");
     if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
@@ -303,7 +325,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     return true;
 }
 
-/* Where a tap's inputs lie in local memory. */
+/* A tap's place in the packed filter, and where its inputs lie in local memory. */
 static void write_entry(const struct packed *g, const int64_t *k, int64_t *entry)
 {
     const int64_t z = tap_distance(&g->rows.z, k[0]) - g->z.low,
@@ -311,6 +333,7 @@ static void write_entry(const struct packed *g, const int64_t *k, int64_t *entry
     const int64_t x = tap_distance(&g->rows.x, k[2]) - g->x.low;
     const int64_t slot = g->flat ? (z * count_of(&g->y) + y) * count_of(&g->x) + x
                                  : z * count_of(&g->y) + y;
+    entry[ENTRY_TAP] = (k[0] * g->rows.y.kernel + k[1]) * g->rows.x.kernel + k[2];
     entry[ENTRY_SLOT] = slot;
     entry[ENTRY_OFFSET] = slot * g->chunk * g->nx * g->row + (g->flat ? 0 : x);
 }
@@ -327,8 +350,8 @@ static void write_slots(const struct packed *g, int64_t *slot)
             }
 }
 
-/* Taps sorted by class; `order` receives (kz, ky, kx), `list` where each reads, `kinds` what belongs to each residue. */
-static bool write_classes(const struct packed *g, int64_t *kinds, int64_t *list, int64_t *order)
+/* `list` receives the taps sorted by class, `kinds` which of them belong to each residue. */
+static bool write_classes(const struct packed *g, int64_t *kinds, int64_t *list)
 {
     const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
     struct tconv_class *classes[3] = {NULL, NULL, NULL};
@@ -352,10 +375,9 @@ static bool write_classes(const struct packed *g, int64_t *kinds, int64_t *list,
                 int64_t *kind = kinds + ((t[0] * axes[1]->stride + t[1]) * axes[2]->stride + t[2]) *
                                             KIND_LONGS;
                 kind[KIND_TAPS] = taps;
-                kind[KIND_START] = start;
                 kind[KIND_LIST] = start;
                 for (int64_t j = 0; j < taps; j++, start++) {
-                    int64_t rest = j, *k = order + start * 3;
+                    int64_t rest = j, k[3];
                     for (int a = 2; a >= 0; a--) {
                         const struct tconv_class *class = &classes[a][c[a]];
                         k[a] = class->first + rest % class->taps * tconv_tap_step(axes[a]);
@@ -371,9 +393,8 @@ static bool write_classes(const struct packed *g, int64_t *kinds, int64_t *list,
 static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
 {
     const size_t slots_at = PACKED_LONGS, classes_at = slots_at + (size_t)g->slots * SLOT_LONGS;
-    const size_t list_at = classes_at + (size_t)g->classes * KIND_LONGS,
-                 order_at = list_at + (size_t)g->taps * ENTRY_LONGS;
-    if (!tconv_recipe_table(recipe, order_at + (size_t)g->taps * 3)) return false;
+    const size_t list_at = classes_at + (size_t)g->classes * KIND_LONGS;
+    if (!tconv_recipe_table(recipe, list_at + (size_t)g->taps * ENTRY_LONGS)) return false;
     int64_t *t = recipe->table;
     tconv_rows_write_numbers(&g->rows, g->blocks, g->row_vectors, t);
     t[PACKED_HEADER] = tconv_ceil_div(g->rows.layer.groups * g->blocks, FLAG_ALIGNMENT) *
@@ -403,9 +424,8 @@ static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
     t[PACKED_SLOTS_AT] = (int64_t)slots_at;
     t[PACKED_CLASSES_AT] = (int64_t)classes_at;
     t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
-    t[PACKED_ORDER_AT] = (int64_t)order_at;
     write_slots(g, t + slots_at);
-    return write_classes(g, t + classes_at, t + list_at, t + order_at);
+    return write_classes(g, t + classes_at, t + list_at);
 }
 
 /* All kernels of a recipe are built with the same options, so that they share a program. */
@@ -433,11 +453,8 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
     const struct tconv_layer *layer = request->layer;
     const int64_t all_blocks = layer->groups * g.blocks;
-    char name[100];
-    snprintf(name, sizeof name, "packed%d s%lldx%lldx%lld d%lldx%lldx%lld", g.mw,
-             (long long)g.rows.z.stride, (long long)g.rows.y.stride, (long long)g.rows.x.stride,
-             (long long)g.rows.z.dilation, (long long)g.rows.y.dilation,
-             (long long)g.rows.x.dilation);
+    char name[32];
+    snprintf(name, sizeof name, "packed%d", g.mw);
     tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
         (uint64_t)(recipe->table[PACKED_HEADER] + all_blocks * g.mw * g.taps * layer->in_channels) *
