@@ -33,8 +33,7 @@
  * memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite or NaN: see
  * careful_output.
  *
- * Packed filter: a word of flags for each [group][block of MW channels], padded; then
- * [group][block][tap][ci][MW]. packed_table.h has the table.
+ * taps.clh has the packed filter, packed_table.h the table.
  *
  *   macro     meaning                                                   legal values
  *   VW        lanes of a vector                                         1, 2, 4, 8, 16
@@ -55,12 +54,6 @@ enum {
         1024, /* elements: weights, which stream past, are asked for 4 KiB before they are needed */
     MOST_TILES = 16 /* of a work-item */
 };
-#if MERGED > 1
-#define RESIDUES MERGED
-#else
-#define RESIDUES 1
-#endif
-
 /* Where the places of a vector are. */
 struct places {
     int n, z, y, x; /* of the first one */
@@ -145,10 +138,10 @@ static int pack_lanes(__global const elem_t *data, __global const long *table,
     for (int i = 0, count = p->count; i < VW; i++) {
         const int z = place.z + (int)slot[SLOT_Z], y = place.y + (int)slot[SLOT_Y];
         const int x = place.x + (int)slot[SLOT_X];
-        const bool inside = i < count && z >= 0 && z < table[PACKED_INPUT_Z] && y >= 0 &&
+        const bool inside = i < count && z >= 0 && z < table[ROWS_INPUT_Z] && y >= 0 &&
                             y < table[ROWS_INPUT_Y] && x >= 0 && x < table[ROWS_INPUT_X];
         at[i] = inside ? (int)(place.n * table[ROWS_DATA_BATCH_STEP] + z * table[ROWS_DATA_Z_STEP] +
-                               y * table[ROWS_DATA_Y_STEP] + x * table[PACKED_DATA_X_STEP])
+                               y * table[ROWS_DATA_Y_STEP] + x * table[ROWS_DATA_X_STEP])
                        : -1;
         existing += inside;
         contiguous = contiguous && inside && at[i] == at[0] + i;
@@ -173,7 +166,7 @@ static void pack_tile(__global const elem_t *data, __global const long *table,
 {
     const int slots = (int)table[PACKED_SLOTS], chunk = (int)table[PACKED_CHUNK];
     const int row = (int)table[PACKED_ROW];
-    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[PACKED_DATA_X_STEP];
+    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
     for (int s = 0; s < slots; s++, packed += chunk * NX * row) {
         __global const long *slot = table + table[PACKED_SLOTS_AT] + s * SLOT_LONGS;
         bool inside[NX], any = false;
@@ -181,8 +174,8 @@ static void pack_tile(__global const elem_t *data, __global const long *table,
         for (int v = 0; v < NX; v++) {
             const int z = tile->vector[v].z + (int)slot[SLOT_Z];
             const int y = tile->vector[v].y + (int)slot[SLOT_Y];
-            inside[v] = tile->vector[v].count > 0 && z >= 0 && z < table[PACKED_INPUT_Z] &&
-                        y >= 0 && y < table[ROWS_INPUT_Y];
+            inside[v] = tile->vector[v].count > 0 && z >= 0 && z < table[ROWS_INPUT_Z] && y >= 0 &&
+                        y < table[ROWS_INPUT_Y];
             any = any || inside[v];
         }
 #if FLAT == 0
@@ -262,89 +255,27 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed, __global co
     }
 }
 
-/* Tap number `tap` along z, y and x. */
-static void tap_at(__global const long *table, const long tap, long k[3])
-{
-    const long row = tap / table[ROWS_KERNEL_X];
-    k[2] = tap % table[ROWS_KERNEL_X];
-    k[1] = row % table[ROWS_KERNEL_Y];
-    k[0] = row / table[ROWS_KERNEL_Y];
-}
-
-/* One output element, tap by tap, from the data itself; `place` has its place, t its residue. */
-static acc_t careful_output(__global const elem_t *data, __global const elem_t *weights,
-                            __global const long *table, __global const long *kind,
-                            const struct places *place, const int tz, const int ty, const int tx,
-                            const int m)
-{
-    const long in_channels = table[ROWS_IN_CHANNELS];
-    const long oz = place->z * table[PACKED_STRIDE_Z] + tz + table[PACKED_PAD_Z];
-    const long oy = place->y * table[PACKED_STRIDE_Y] + ty + table[PACKED_PAD_Y];
-    const long ox = place->x * table[ROWS_STRIDE_X] + tx + table[ROWS_PAD_X];
-    acc_t sum = 0;
-    __global const long *list = table + table[PACKED_TAP_LIST_AT] + kind[KIND_LIST] * ENTRY_LONGS;
-    for (long i = 0; i < kind[KIND_TAPS]; i++, list += ENTRY_LONGS) {
-        long k[3];
-        tap_at(table, list[ENTRY_TAP], k);
-        const long dz = oz - k[0] * table[PACKED_DILATION_Z];
-        const long dy = oy - k[1] * table[PACKED_DILATION_Y];
-        const long dx = ox - k[2] * table[ROWS_DILATION_X];
-        const long z = dz / table[PACKED_STRIDE_Z], y = dy / table[PACKED_STRIDE_Y];
-        const long x = dx / table[ROWS_STRIDE_X]; /* exact: the tap belongs to the residue */
-        if (dz < 0 || z >= table[PACKED_INPUT_Z] || dy < 0 || y >= table[ROWS_INPUT_Y] || dx < 0 ||
-            x >= table[ROWS_INPUT_X])
-            continue;
-        __global const elem_t *from = data + place->n * table[ROWS_DATA_BATCH_STEP] +
-                                      z * table[ROWS_DATA_Z_STEP] + y * table[ROWS_DATA_Y_STEP] +
-                                      x * table[PACKED_DATA_X_STEP];
-        __global const elem_t *w = weights + list[ENTRY_TAP] * in_channels * MW + m;
-        for (long ci = 0; ci < in_channels; ci++)
-            sum = MULTIPLY_ADD((acc_t)from[ci * table[ROWS_DATA_CHANNEL_STEP]], (acc_t)w[ci * MW],
-                               sum);
-    }
-    return sum;
-}
-
 /* Where the output of a residue and channel begins for a place: its element in the output, without
  * the channel. */
 static long output_at(__global const long *table, const struct places *place, const int tz,
                       const int ty, const int tx)
 {
     return place->n * table[ROWS_OUTPUT_BATCH_STEP] +
-           (place->z * table[PACKED_STRIDE_Z] + tz) * table[ROWS_OUTPUT_Z_STEP] +
-           (place->y * table[PACKED_STRIDE_Y] + ty) * table[ROWS_OUTPUT_Y_STEP] +
-           (place->x * table[ROWS_STRIDE_X] + tx) * table[PACKED_OUTPUT_X_STEP];
+           (place->z * table[ROWS_STRIDE_Z] + tz) * table[ROWS_OUTPUT_Z_STEP] +
+           (place->y * table[ROWS_STRIDE_Y] + ty) * table[ROWS_OUTPUT_Y_STEP] +
+           (place->x * table[ROWS_STRIDE_X] + tx) * table[ROWS_OUTPUT_X_STEP];
 }
 
 static bool output_exists(__global const long *table, const struct places *place, const int tz,
                           const int ty, const int tx)
 {
-    return place->z * table[PACKED_STRIDE_Z] + tz < table[PACKED_OUTPUT_Z] &&
-           place->y * table[PACKED_STRIDE_Y] + ty < table[ROWS_OUTPUT_Y] &&
+    return place->z * table[ROWS_STRIDE_Z] + tz < table[ROWS_OUTPUT_Z] &&
+           place->y * table[ROWS_STRIDE_Y] + ty < table[ROWS_OUTPUT_Y] &&
            place->x * table[ROWS_STRIDE_X] + tx < table[ROWS_OUTPUT_X];
 }
 
-/* RESIDUES residues of VW places in the order of a row. */
-static void interleave(const vec_t in[RESIDUES], vec_t result[RESIDUES])
-{
-#if RESIDUES == 1
-    result[0] = in[0];
-#elif RESIDUES == 2 && VW > 1
-    interleave_pairs(in[0], in[1], result);
-#elif RESIDUES == 4 && VW > 1
-    interleave_quads(in[0], in[1], in[2], in[3], result);
-#else
-    acc_t lanes[RESIDUES][VW], row[VW * RESIDUES];
-#pragma unroll
-    for (int t = 0; t < RESIDUES; t++) STORE(in[t], lanes[t]);
-#pragma unroll
-    for (int i = 0; i < VW * RESIDUES; i++) row[i] = lanes[i % RESIDUES][i / RESIDUES];
-#pragma unroll
-    for (int t = 0; t < RESIDUES; t++) result[t] = LOAD(row + t * VW);
-#endif
-}
-
-/* The same where a vector's places are neighbours in the output, or with MERGED = 0 a stride apart. */
+/* Stores the residues of a vector's places for `channels` channels, where these places are neighbours in the
+ * output, or with MERGED = 0 a stride apart. */
 static void store_whole(__global elem_t *y, __global const long *table, vec_t sum[MW][RESIDUES],
                         const int channels)
 {
@@ -353,7 +284,7 @@ static void store_whole(__global elem_t *y, __global const long *table, vec_t su
     for (int m = 0; m < MW; m++)
         if (m < channels) {
 #if MERGED == 0
-            const long step = table[ROWS_STRIDE_X] * table[PACKED_OUTPUT_X_STEP];
+            const long step = table[ROWS_STRIDE_X] * table[ROWS_OUTPUT_X_STEP];
             acc_t lane[VW];
             STORE(sum[m][0], lane);
 #pragma unroll
@@ -370,7 +301,7 @@ static void store_pieces(__global elem_t *output, __global const long *table,
                          const struct places *p, vec_t sum[MW][RESIDUES], const int channels,
                          const bool rows, const int tz, const int ty, const int tx)
 {
-    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[PACKED_OUTPUT_X_STEP];
+    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
     const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
     acc_t lanes[MW][VW * RESIDUES];
 #pragma unroll
@@ -395,12 +326,12 @@ static void store_pieces(__global elem_t *output, __global const long *table,
     }
 }
 
-/* Stores the residues of a vector's places for `channels` channels; `output` is the first channel's. */
+/* The same in whichever way is right; `output` is the first channel's. */
 static void store(__global elem_t *output, __global const long *table, const struct places *p,
                   vec_t sum[MW][RESIDUES], const int channels, const int tz, const int ty,
                   const int tx)
 {
-    const bool rows = MERGED > 0 && table[PACKED_OUTPUT_X_STEP] == 1;
+    const bool rows = MERGED > 0 && table[ROWS_OUTPUT_X_STEP] == 1;
     const int end = (p->x + VW - 1) * (int)table[ROWS_STRIDE_X] + tx + RESIDUES;
     if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && (rows || MERGED == 0)) {
         if (output_exists(table, p, tz, ty, tx))
@@ -417,9 +348,9 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
                     const int channels, const int tz, const int ty, const int tx,
                     const int first_channel, const int chunk)
 {
-    const bool first = first_channel == 0, last = first_channel + chunk >= table[ROWS_IN_CHANNELS];
+    const bool last = first_channel + chunk >= table[ROWS_IN_CHANNELS];
     __global const long *kind = table + table[PACKED_CLASSES_AT] +
-                                ((tz * table[PACKED_STRIDE_Y] + ty) * table[ROWS_STRIDE_X] + tx) *
+                                ((tz * table[ROWS_STRIDE_Y] + ty) * table[ROWS_STRIDE_X] + tx) *
                                     KIND_LONGS;
     if (flags != 0 && tile->bordered) {
         for (int v = 0; v < NX && last; v++) {
@@ -430,8 +361,10 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
                         if (output_exists(table, &place, tz, ty, tx + t))
                             output[m * table[ROWS_OUTPUT_CHANNEL_STEP] +
                                    output_at(table, &place, tz, ty, tx + t)] =
-                                careful_output(data, weights, table, kind + t * KIND_LONGS, &place,
-                                               tz, ty, tx + t, m) +
+                                careful_output(data + place.n * table[ROWS_DATA_BATCH_STEP],
+                                               weights, table, place.z * table[ROWS_STRIDE_Z] + tz,
+                                               place.y * table[ROWS_STRIDE_Y] + ty,
+                                               place.x * table[ROWS_STRIDE_X] + tx + t, m) +
                                 BIAS_OF(m);
         }
         return;
@@ -444,7 +377,8 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
 #pragma unroll
             for (int v = 0; v < NX; v++)
 #if CHUNKED
-                sum[t][m][v] = first ? (vec_t)(0) : LOAD(partial + ((t * MW + m) * NX + v) * VW);
+                sum[t][m][v] = first_channel == 0 ? (vec_t)(0)
+                                                  : LOAD(partial + ((t * MW + m) * NX + v) * VW);
 #else
                 sum[t][m][v] = (vec_t)(0);
 #endif
@@ -501,10 +435,9 @@ tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
 
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int stride_z = (int)table[PACKED_STRIDE_Z], stride_y = (int)table[PACKED_STRIDE_Y];
+    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
     const long tile_elements = table[PACKED_SLOTS] * chunk * NX * table[PACKED_ROW];
-    const long block_weights = table[PACKED_TAPS] * in_channels * MW;
     __global const elem_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     __local acc_t *partial = local_memory + item_tiles * tile_elements;
@@ -521,16 +454,14 @@ tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
         for (int tz = 0; tz < stride_z; tz++)
             for (int ty = 0; ty < stride_y; ty++)
                 for (int block = first_block; block < last_block; block++) {
-                    if (tz >= table[PACKED_OUTPUT_Z] || ty >= table[ROWS_OUTPUT_Y]) continue;
+                    if (tz >= table[ROWS_OUTPUT_Z] || ty >= table[ROWS_OUTPUT_Y]) continue;
                     const long all_blocks = (long)g * blocks + block;
                     const int own_channels = min(MW, out_channels - block * MW);
                     const long co = (long)g * out_channels + block * MW;
                     for (int t = 0; t < tiles; t++)
                         for (int tx = 0; tx < stride_x;
                              tx += RESIDUES, sums += RESIDUES * MW * NX * VW) {
-                            compute(own_data,
-                                    filter + filter_offset + table[PACKED_HEADER] +
-                                        all_blocks * block_weights,
+                            compute(own_data, weights_of(filter + filter_offset, table, all_blocks),
                                     flags[flags_offset + (ulong)all_blocks],
                                     BIAS_AT(co) output + output_offset +
                                         co * table[ROWS_OUTPUT_CHANNEL_STEP],
@@ -539,46 +470,4 @@ tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
                         }
                 }
     }
-}
-
-/* Before packing: no block is known to have weights that are not finite. One work-item a word. */
-__kernel void tconv_packed_clear(__global uint *restrict flags, const ulong flags_offset,
-                                 __global const long *restrict table)
-{
-    if (get_global_id(0) < (ulong)(table[ROWS_GROUPS] * table[ROWS_BLOCKS]))
-        flags[flags_offset + get_global_id(0)] = 0;
-}
-
-/* A work-item packs the MW weights of one (group, block, tap, ci) after the other. */
-__kernel void tconv_packed_pack(__global const elem_t *restrict weights, const ulong weights_offset,
-                                __global elem_t *restrict filter, const ulong filter_offset,
-                                __global uint *restrict flags, const ulong flags_offset,
-                                __global const long *restrict table)
-{
-    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
-    if (ci >= in_channels) return;
-    const long taps = table[PACKED_TAPS];
-    for (long all_blocks = (long)get_global_id(2);
-         all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
-         all_blocks += (long)get_global_size(2))
-        for (long tap = (long)get_global_id(1); tap < taps; tap += (long)get_global_size(1)) {
-            const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
-            long k[3];
-            tap_at(table, tap, k);
-            __global const elem_t *from =
-                weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
-                ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
-                k[0] * table[ROWS_SOURCE_Z_STEP] + k[1] * table[ROWS_SOURCE_Y_STEP] +
-                k[2] * table[ROWS_SOURCE_X_STEP];
-            __global elem_t *to = filter + filter_offset + table[PACKED_HEADER] +
-                                  ((all_blocks * taps + tap) * in_channels + ci) * MW;
-            bool finite = true;
-            for (int m = 0; m < MW; m++) {
-                const bool real = block * MW + m < table[ROWS_OUT_CHANNELS];
-                const elem_t w = real ? from[m * table[ROWS_SOURCE_OUT_STEP]] : (elem_t)0;
-                finite = finite && IS_FINITE((acc_t)w);
-                to[m] = w;
-            }
-            if (!finite) atomic_or(&flags[flags_offset + (ulong)all_blocks], 1u);
-        }
 }

@@ -7,20 +7,7 @@
 #endif
 
 enum {
-    PACKED_HEADER =
-        ROWS_NUMBERS, /* elements of the packed filter before the weights: a word of flags
-                                     for each group and block */
-    PACKED_STRIDE_Z,
-    PACKED_STRIDE_Y,
-    PACKED_DILATION_Z,
-    PACKED_DILATION_Y,
-    PACKED_PAD_Z,
-    PACKED_PAD_Y,
-    PACKED_INPUT_Z,
-    PACKED_OUTPUT_Z,
-    PACKED_DATA_X_STEP,
-    PACKED_OUTPUT_X_STEP,
-    PACKED_PLACES_Z, /* outputs of one residue along each axis */
+    PACKED_PLACES_Z = ROWS_NUMBERS, /* outputs of one residue along each axis */
     PACKED_PLACES_Y,
     PACKED_PLACES_X,
     PACKED_PLACES,      /* all of one residue: of all batch items and axes */
@@ -31,7 +18,6 @@ enum {
     PACKED_CHUNK,       /* input channels in local memory at a time */
     PACKED_ROW,         /* elements of an input channel of a vector's slot in local memory */
     PACKED_SLOTS,       /* how many */
-    PACKED_TAPS,        /* of the kernel, all axes together */
     PACKED_SLOTS_AT,    /* where the lists begin */
     PACKED_CLASSES_AT,  /* for each residue (tz, ty, tx) of the outputs a class */
     PACKED_TAP_LIST_AT, /* the classes' taps */

@@ -23,14 +23,22 @@ enum {
     ROWS_FIRST_INPUT, /* the leftmost input that the place u = 0 reads; negative: outside */
     ROWS_TILES,       /* of a row */
     /* The outer axes. */
+    ROWS_STRIDE_Z,
+    ROWS_STRIDE_Y,
+    ROWS_DILATION_Z,
+    ROWS_DILATION_Y,
+    ROWS_PAD_Z,
+    ROWS_PAD_Y,
     ROWS_KERNEL_Z,
     ROWS_KERNEL_Y,
     ROWS_TAP_STEP_Z, /* between taps that reach the same output */
     ROWS_TAP_STEP_Y,
     ROWS_INPUT_STEP_Z, /* between the inputs of these */
     ROWS_INPUT_STEP_Y,
+    ROWS_INPUT_Z,
     ROWS_INPUT_Y,
     ROWS_INPUT_ROWS, /* z and y together */
+    ROWS_OUTPUT_Z,
     ROWS_OUTPUT_Y,
     ROWS_OUTPUT_ROWS,
     /* Tensors. */
@@ -38,10 +46,12 @@ enum {
     ROWS_DATA_CHANNEL_STEP,
     ROWS_DATA_Z_STEP,
     ROWS_DATA_Y_STEP,
+    ROWS_DATA_X_STEP,
     ROWS_OUTPUT_BATCH_STEP,
     ROWS_OUTPUT_CHANNEL_STEP,
     ROWS_OUTPUT_Z_STEP,
     ROWS_OUTPUT_Y_STEP,
+    ROWS_OUTPUT_X_STEP,
     ROWS_SOURCE_GROUP_STEP, /* of the filter tensor as the caller has it */
     ROWS_SOURCE_IN_STEP,
     ROWS_SOURCE_OUT_STEP,
@@ -68,5 +78,9 @@ enum {
                        tap reads */
     CLASS_LONGS
 };
+
+/* Elements in front of the weights of a filter in the order of taps: a word of flags for each group and
+ * block, padded to whole cache lines. */
+#define TAPS_HEADER(all_blocks) (((all_blocks) + 15) / 16 * 16)
 
 #endif

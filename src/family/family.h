@@ -9,7 +9,7 @@
 #include "tconv_cl/device_info.h"
 
 enum { TCONV_GRID_LIMIT = 65535 }; /* groups along dimensions 1 and 2 */
-enum { TCONV_MAX_FAMILIES = 32, TCONV_MAX_ARGS = 8, TCONV_MAX_LAUNCHES = 2, TCONV_MAX_SOURCES = 4 };
+enum { TCONV_MAX_FAMILIES = 32, TCONV_MAX_ARGS = 8, TCONV_MAX_LAUNCHES = 2, TCONV_MAX_SOURCES = 5 };
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
  * buffer and, as ulong, the offset in elements from which on it is to be used (TCONV_ARG_FLAGS: in

@@ -6,11 +6,9 @@
 #include "family/rows.h"
 #include "packed_table.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    FLAG_ALIGNMENT = 16,
     MERGED_STRIDE = 4,
     MOST_CHANNELS = 16, /* MW */
     MOST_VECTORS = 4,   /* NX */
@@ -145,7 +143,7 @@ static double apart(const struct packed *g)
 static double store_cost(const struct packed *g)
 {
     if (g->merged == 0 || g->rows.x.output_step != 1) return 40;
-    const double whole = 3, pieces = g->places_x % 4 == 0 ? 14 : 40;
+    const double whole = 20, pieces = g->places_x % 4 == 0 ? 25 : 45;
     if (g->flat) return whole + (pieces - whole) * apart(g);
     const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;
     return whole * full + pieces * (1 - full);
@@ -397,18 +395,6 @@ static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
     if (!tconv_recipe_table(recipe, list_at + (size_t)g->taps * ENTRY_LONGS)) return false;
     int64_t *t = recipe->table;
     tconv_rows_write_numbers(&g->rows, g->blocks, g->row_vectors, t);
-    t[PACKED_HEADER] = tconv_ceil_div(g->rows.layer.groups * g->blocks, FLAG_ALIGNMENT) *
-                       FLAG_ALIGNMENT;
-    t[PACKED_STRIDE_Z] = g->rows.z.stride;
-    t[PACKED_STRIDE_Y] = g->rows.y.stride;
-    t[PACKED_DILATION_Z] = g->rows.z.dilation;
-    t[PACKED_DILATION_Y] = g->rows.y.dilation;
-    t[PACKED_PAD_Z] = g->rows.z.pad;
-    t[PACKED_PAD_Y] = g->rows.y.pad;
-    t[PACKED_INPUT_Z] = g->rows.z.input;
-    t[PACKED_OUTPUT_Z] = g->rows.z.output;
-    t[PACKED_DATA_X_STEP] = g->rows.x.data_step;
-    t[PACKED_OUTPUT_X_STEP] = g->rows.x.output_step;
     t[PACKED_PLACES_Z] = g->places_z;
     t[PACKED_PLACES_Y] = g->places_y;
     t[PACKED_PLACES_X] = g->places_x;
@@ -420,7 +406,6 @@ static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
     t[PACKED_CHUNK] = g->chunk;
     t[PACKED_ROW] = g->row;
     t[PACKED_SLOTS] = g->slots;
-    t[PACKED_TAPS] = g->taps;
     t[PACKED_SLOTS_AT] = (int64_t)slots_at;
     t[PACKED_CLASSES_AT] = (int64_t)classes_at;
     t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
@@ -451,32 +436,9 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     double cost;
     struct tconv_reason reason;
     if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
-    const struct tconv_layer *layer = request->layer;
-    const int64_t all_blocks = layer->groups * g.blocks;
-    char name[32];
-    snprintf(name, sizeof name, "packed%d", g.mw);
-    tconv_rows_layout(recipe, name, &g.rows);
-    recipe->filter_bytes =
-        (uint64_t)(recipe->table[PACKED_HEADER] + all_blocks * g.mw * g.taps * layer->in_channels) *
-        tconv_type_size(layer->type);
-
-    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_packed_clear");
-    write_options(clear, &g);
-    tconv_launch_items(clear, 0, all_blocks, 64, request->device);
-    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
-
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_packed_pack");
-    write_options(pack, &g);
-    tconv_launch_items(pack, 0, layer->in_channels, 32, request->device);
-    tconv_launch_items(pack, 1, g.taps, 1, request->device);
-    tconv_launch_items(pack, 2, all_blocks, 1, request->device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
-        4);
-
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
+    tconv_rows_pack(recipe, &g.rows, g.mw, g.blocks, run->options, request->device);
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
@@ -491,7 +453,7 @@ const struct tconv_family tconv_packed = {
     .name = "packed_vector",
     .summary = "inputs of a tile packed into local memory, then products in registers; wide "
                "vectors: for CPUs",
-    .sources = {"common.clh", "rows_table.h", "packed_table.h", "packed.cl"},
+    .sources = {"common.clh", "rows_table.h", "packed_table.h", "taps.clh", "packed.cl"},
     .accepts = accepts,
     .write = write,
 };

@@ -6,6 +6,7 @@
 #include "geometry/count.h"
 #include "rows_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -157,24 +158,34 @@ void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int
     t[ROWS_OUTPUT_X] = x->output;
     t[ROWS_FIRST_INPUT] = rows->low;
     t[ROWS_TILES] = tiles;
+    t[ROWS_STRIDE_Z] = z->stride;
+    t[ROWS_STRIDE_Y] = y->stride;
+    t[ROWS_DILATION_Z] = z->dilation;
+    t[ROWS_DILATION_Y] = y->dilation;
+    t[ROWS_PAD_Z] = z->pad;
+    t[ROWS_PAD_Y] = y->pad;
     t[ROWS_KERNEL_Z] = z->kernel;
     t[ROWS_KERNEL_Y] = y->kernel;
     t[ROWS_TAP_STEP_Z] = tconv_tap_step(z);
     t[ROWS_TAP_STEP_Y] = tconv_tap_step(y);
     t[ROWS_INPUT_STEP_Z] = tconv_input_step(z);
     t[ROWS_INPUT_STEP_Y] = tconv_input_step(y);
+    t[ROWS_INPUT_Z] = z->input;
     t[ROWS_INPUT_Y] = y->input;
     t[ROWS_INPUT_ROWS] = rows->input_rows;
+    t[ROWS_OUTPUT_Z] = z->output;
     t[ROWS_OUTPUT_Y] = y->output;
     t[ROWS_OUTPUT_ROWS] = rows->output_rows;
     t[ROWS_DATA_BATCH_STEP] = layer->data_batch_step;
     t[ROWS_DATA_CHANNEL_STEP] = layer->data_channel_step;
     t[ROWS_DATA_Z_STEP] = z->data_step;
     t[ROWS_DATA_Y_STEP] = y->data_step;
+    t[ROWS_DATA_X_STEP] = x->data_step;
     t[ROWS_OUTPUT_BATCH_STEP] = layer->output_batch_step;
     t[ROWS_OUTPUT_CHANNEL_STEP] = layer->output_channel_step;
     t[ROWS_OUTPUT_Z_STEP] = z->output_step;
     t[ROWS_OUTPUT_Y_STEP] = y->output_step;
+    t[ROWS_OUTPUT_X_STEP] = x->output_step;
     t[ROWS_SOURCE_GROUP_STEP] = layer->filter_group_step;
     t[ROWS_SOURCE_IN_STEP] = layer->filter_in_step;
     t[ROWS_SOURCE_OUT_STEP] = layer->filter_out_step;
@@ -209,4 +220,33 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
 {
     const int64_t kernel[] = {rows->z.kernel, rows->y.kernel, rows->x.kernel};
     tconv_recipe_layout(recipe, family, &rows->layer, kernel, 3);
+}
+
+void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, int mw,
+                     int64_t blocks, const char *options, const tconv_device_info *device)
+{
+    const struct tconv_layer *layer = &rows->layer;
+    const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
+    const int64_t all_blocks = layer->groups * blocks;
+    char name[32];
+    snprintf(name, sizeof name, "taps%d", mw);
+    tconv_rows_layout(recipe, name, rows);
+    recipe->filter_bytes =
+        (uint64_t)(TAPS_HEADER(all_blocks) + all_blocks * mw * taps * layer->in_channels) *
+        tconv_type_size(layer->type);
+
+    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_taps_clear");
+    snprintf(clear->options, sizeof clear->options, "%s", options);
+    tconv_launch_items(clear, 0, all_blocks, 64, device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_taps_pack");
+    snprintf(pack->options, sizeof pack->options, "%s", options);
+    tconv_launch_items(pack, 0, layer->in_channels, 32, device);
+    tconv_launch_items(pack, 1, taps, 1, device);
+    tconv_launch_items(pack, 2, all_blocks, 1, device);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
+        4);
 }

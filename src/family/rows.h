@@ -42,6 +42,11 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
 void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
                               int64_t *table);
 
+/* Names the layout of a filter packed in the order of its taps, for blocks of `mw` output channels, and
+ * writes the launches that pack it: cl/taps.clh. `options` are those of the recipe's other kernels. */
+void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, int mw,
+                     int64_t blocks, const char *options, const tconv_device_info *device);
+
 /* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the
  * whole table, and a family's own numbers and lists, `own` longs, stand between. */
 size_t tconv_rows_table_size(const struct tconv_rows *rows, size_t own);

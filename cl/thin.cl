@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thin family: few channels, so that moving data costs as much as adding. Output-stationary and exact
+ * in work along y and z, for processors. Depthwise layers are its extreme.
+ *
+ * A work-item copies the input rows that its output rows need into local memory, surrounded by zeros; then
+ * nothing along x is an exception any more. Residues along x (o = u*S + t: residue t, place u) are summed at
+ * the same time, so that one input vector serves them all, and are interleaved in registers.
+ *
+ *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_ROWS rows of one z,
+ *                 THIN_TILES tiles along x
+ *     tile        NX*VW places, all residues, MW channels
+ *
+ * Along y and z the table lists which taps reach an output row from inside the data. A zero of the padding
+ * must not meet a weight that is infinite or NaN: blocks with such weights go through careful_output.
+ * taps.clh has the packed filter, thin_table.h the table.
+ *
+ *   macro    meaning                                              legal values
+ *   VW       lanes of a vector                                    1, 2, 4, 8, 16
+ *   NX       vectors of a tile                                    1 to 4
+ *   MW       output channels of a block                           1 to 16
+ *   MERGED   stride along x, the number of residues               1, 2, 3, 4
+ *   KX, DX   taps and dilation along x                            at least 1
+ *   RX       pad_begin along x modulo MERGED                      0 to MERGED-1
+ *   LOW      the least of all taps' distances before shifting     any
+ *
+ * Registers: MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MERGED) || !defined(KX) ||            \
+    !defined(DX) || !defined(RX) || !defined(LOW)
+#error "VW, NX, MW, MERGED, KX, DX, RX and LOW must be set"
+#endif
+#define TILE (NX * VW)
+/* As in gather.cl. */
+#define RESIDUE(k) (((k)*DX % MERGED - RX + MERGED) % MERGED)
+#define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / MERGED - (LOW))
+
+/* Copies an input row to local memory: `row` elements from input `first` on, zeros where there is none. */
+static void copy_row(__global const elem_t *from, const int first, const int input_x,
+                     __local acc_t *to, const int row)
+{
+    const int begin = clamp(-first, 0, row), end = clamp(input_x - first, begin, row);
+    int i = 0;
+    for (; i < begin; i++) to[i] = 0;
+    for (; i + VW <= end; i += VW) STORE(LOAD(from + first + i), to + i);
+    for (; i < end; i++) to[i] = (acc_t)from[first + i];
+    for (; i < row; i++) to[i] = 0;
+}
+
+/* Adds the taps along x of one row of the filter. */
+static void add_row(vec_t sum[MW][NX][RESIDUES], __local const acc_t *x,
+                    __global const elem_t *weights, const int in_channels, const int row)
+{
+    for (int ci = 0; ci < in_channels; ci++, x += row) {
+        __global const elem_t *w = weights + ci * MW;
+#pragma unroll
+        for (int k = 0; k < KX; k++) {
+            vec_t in[NX];
+#pragma unroll
+            for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
+#pragma unroll
+            for (int m = 0; m < MW; m++)
+#pragma unroll
+                for (int v = 0; v < NX; v++)
+                    sum[m][v][RESIDUE(k)] = MULTIPLY_ADD(
+                        in[v], (vec_t)((acc_t)w[k * in_channels * MW + m]), sum[m][v][RESIDUE(k)]);
+        }
+    }
+}
+
+/* Stores the residues of VW places; `left` outputs from the first one on belong to the row. */
+static void store_residues(__global elem_t *y, const vec_t sum[RESIDUES], const acc_t bias,
+                           const int left)
+{
+    vec_t one[RESIDUES], result[RESIDUES];
+#pragma unroll
+    for (int t = 0; t < RESIDUES; t++) one[t] = sum[t] + (vec_t)(bias);
+    interleave(one, result);
+    if (left >= VW * RESIDUES) {
+#pragma unroll
+        for (int t = 0; t < RESIDUES; t++) STORE(result[t], y + t * VW);
+        return;
+    }
+    acc_t lanes[VW * RESIDUES];
+#pragma unroll
+    for (int t = 0; t < RESIDUES; t++) STORE(result[t], lanes + t * VW);
+    for (int i = 0; i < left; i++) y[i] = lanes[i];
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_thin(__global const elem_t *restrict data, const ulong data_offset,
+           __global const elem_t *restrict filter, const ulong filter_offset,
+           __global const uint *restrict flags, const ulong flags_offset,
+           BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+           __global const long *restrict table, __local acc_t *restrict packed)
+{
+    const int batches = (int)table[ROWS_BATCHES], groups = (int)table[ROWS_GROUPS];
+    const int blocks = (int)table[ROWS_BLOCKS], planes = batches * groups * blocks;
+    const int in_channels = (int)table[ROWS_IN_CHANNELS];
+    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int output_x = (int)table[ROWS_OUTPUT_X], output_y = (int)table[ROWS_OUTPUT_Y];
+    const int input_x = (int)table[ROWS_INPUT_X], row = (int)table[THIN_ROW];
+    const int step_y = (int)table[ROWS_INPUT_STEP_Y], step_z = (int)table[ROWS_INPUT_STEP_Z];
+    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
+
+    /* Which tiles, rows and planes. */
+    const int item_tiles = (int)table[THIN_TILES], item_rows = (int)table[THIN_ROWS];
+    const int parts_x = ((int)table[ROWS_TILES] + item_tiles - 1) / item_tiles;
+    const int parts_y = (output_y + item_rows - 1) / item_rows;
+    int rest = (int)get_group_id(0);
+    const int first_tile = rest % parts_x * item_tiles;
+    const int last_tile = min(first_tile + item_tiles, (int)table[ROWS_TILES]);
+    rest /= parts_x;
+    const int first_y = rest % parts_y * item_rows, last_y = min(first_y + item_rows, output_y);
+    rest /= parts_y;
+    const int z = rest % (int)table[ROWS_OUTPUT_Z];
+    rest /= (int)table[ROWS_OUTPUT_Z];
+    const int first_plane = rest * (int)table[THIN_PLANES];
+    const int last_plane = min(first_plane + (int)table[THIN_PLANES], planes);
+
+    /* Which input rows the output rows read. */
+    __global const long *reach_z = table + table[ROWS_REACH_Z_AT] + z * REACH_LONGS;
+    __global const long *reach = table + table[ROWS_REACH_Y_AT];
+    int low = (int)table[ROWS_INPUT_Y], high = -1;
+    for (int y = first_y; y < last_y; y++) {
+        const int taps = (int)reach[y * REACH_LONGS + REACH_TAPS];
+        const int input = (int)reach[y * REACH_LONGS + REACH_INPUT];
+        if (taps > 0) low = min(low, input - (taps - 1) * step_y);
+        if (taps > 0) high = max(high, input);
+    }
+    const int rows = high - low + 1, taps_z = (int)reach_z[REACH_TAPS];
+    const int first_input = first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
+    const int own_row = (last_tile - first_tile) * TILE + row - item_tiles * TILE;
+
+    int packed_image = -1;
+    for (int plane = first_plane; plane < last_plane; plane++) {
+        const int block = plane % blocks, image = plane / blocks;
+        const int g = image % groups, n = image / groups, all_blocks = g * blocks + block;
+        const int channels = min(MW, out_channels - block * MW);
+        const long co = (long)g * out_channels + block * MW;
+        __global const elem_t *from = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+        __global const elem_t *weights = weights_of(filter + filter_offset, table, all_blocks);
+        __global elem_t *to = output + output_offset + n * table[ROWS_OUTPUT_BATCH_STEP] +
+                              co * channel_step + z * table[ROWS_OUTPUT_Z_STEP];
+
+        if (flags[flags_offset + (ulong)all_blocks] != 0) {
+            const int last = min(last_tile * TILE * MERGED, output_x);
+            for (int m = 0; m < channels; m++)
+                for (int y = first_y; y < last_y; y++)
+                    for (int x = first_tile * TILE * MERGED; x < last; x++)
+                        to[m * channel_step + y * table[ROWS_OUTPUT_Y_STEP] + x] =
+                            careful_output(from, weights, table, z, y, x, m) +
+                            BIAS_OF(bias_offset + co + m);
+            continue;
+        }
+        if (image != packed_image)
+            for (int jz = 0; jz < taps_z; jz++)
+                for (int y = low; y <= high; y++)
+                    for (int ci = 0; ci < in_channels; ci++)
+                        copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
+                                     (reach_z[REACH_INPUT] - jz * step_z) *
+                                         table[ROWS_DATA_Z_STEP] +
+                                     y * table[ROWS_DATA_Y_STEP],
+                                 first_input, input_x,
+                                 packed + ((long)(jz * rows + y - low) * in_channels + ci) * row,
+                                 own_row);
+        packed_image = image;
+
+        for (int y = first_y; y < last_y; y++) {
+            __global const long *reach_y = reach + y * REACH_LONGS;
+            const int taps_y = (int)reach_y[REACH_TAPS];
+            const int newest = (int)reach_y[REACH_INPUT] - low;
+            __global elem_t *line = to + y * table[ROWS_OUTPUT_Y_STEP];
+            for (int tile = first_tile; tile < last_tile; tile++) {
+                vec_t sum[MW][NX][RESIDUES];
+#pragma unroll
+                for (int m = 0; m < MW; m++)
+#pragma unroll
+                    for (int v = 0; v < NX; v++)
+#pragma unroll
+                        for (int t = 0; t < RESIDUES; t++) sum[m][v][t] = (vec_t)(0);
+                for (int jz = 0; jz < taps_z; jz++)
+                    for (int jy = 0; jy < taps_y; jy++) {
+                        const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+                        const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
+                        add_row(sum,
+                                packed +
+                                    (long)(jz * rows + newest - jy * step_y) * in_channels * row +
+                                    (tile - first_tile) * TILE,
+                                weights + (kz * table[ROWS_KERNEL_Y] + ky) * KX * in_channels * MW,
+                                in_channels, row);
+                    }
+                const int x = tile * TILE * MERGED;
+#pragma unroll
+                for (int m = 0; m < MW; m++)
+#pragma unroll
+                    for (int v = 0; v < NX; v++)
+                        if (m < channels)
+                            store_residues(line + m * channel_step + x + v * VW * MERGED, sum[m][v],
+                                           BIAS_OF(bias_offset + co + m),
+                                           output_x - (x + v * VW * MERGED));
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thin family's own part of its table; rows_table.h has the part before. Read by the host (C) and by
+ * the kernels (OpenCL C). */
+
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
+#include "rows_table.h"
+#endif
+
+enum {
+    THIN_PLANES = ROWS_LONGS, /* of a work-item: batch items, groups and blocks */
+    THIN_ROWS,                /* output rows of a work-item */
+    THIN_TILES,               /* tiles along x of a work-item */
+    THIN_ROW,                 /* elements of an input row in local memory */
+    THIN_LONGS
+};

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thin family: parameters, cost and recipe of cl/thin.cl. */
+#include "family/families.h"
+
+#include "base/checked.h"
+#include "family/rows.h"
+#include "thin_table.h"
+
+enum {
+    MERGED_STRIDE = 4,
+    MERGED_KERNEL = 16,
+    MOST_CHANNELS = 16, /* MW */
+    MOST_VECTORS = 4,   /* NX */
+    LOCAL_BUDGET = 256 << 10,
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct thin {
+    struct tconv_rows rows;
+    int vw, nx, mw;
+    int64_t blocks, tiles; /* of a row */
+    int64_t item_planes, item_rows, item_tiles;
+    int64_t input_rows, row; /* in local memory */
+    int64_t items;
+    uint64_t local_bytes;
+};
+
+static int sums_limit(const tconv_device_info *device)
+{
+    return device->vector_width >= 16 ? 26
+                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
+}
+
+/* Cycles of adding one input channel's taps along x to a tile: two additions and two loads a cycle, chains of
+ * additions that take 4 cycles each, and what the loop itself takes. */
+static double channel_cycles(const struct thin *g)
+{
+    const double k = (double)g->rows.x.kernel, distances = (double)(g->rows.high - g->rows.low + 1);
+    const double adds = k * g->mw * g->nx / 2;
+    const double loads = (k * g->mw + (distances < k ? distances : k) * g->nx) / 2;
+    const double chain = 4 * k / (double)g->rows.x.stride;
+    const double most = adds > loads ? adds : loads;
+    return (most > chain ? most : chain) + 1;
+}
+
+/* MW may depend on channels, kernel and stride, not on extents: filters are shared. */
+static int choose_channels(const struct thin *g, const tconv_device_info *device)
+{
+    const int64_t channels = g->rows.layer.out_channels;
+    struct thin one = *g;
+    int best = 1;
+    double least = 0;
+    for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
+        for (one.nx = 1; one.nx <= MOST_VECTORS &&
+                         (one.mw * one.nx == 1 ||
+                          one.nx * one.mw * (int)g->rows.x.stride <= sums_limit(device));
+             one.nx++) {
+            const double cost = (double)tconv_ceil_div(channels, one.mw) * channel_cycles(&one) /
+                                one.nx;
+            if (least == 0 || cost < least) {
+                least = cost;
+                best = one.mw;
+            }
+        }
+    return best;
+}
+
+/* Input rows that `rows` neighbouring output rows read at most, of one z. */
+static int64_t input_rows(const struct thin *g, int64_t rows)
+{
+    const struct tconv_axis *y = &g->rows.y;
+    const int64_t span = tconv_ceil_div((y->kernel - 1) * y->dilation + rows, y->stride) + 1;
+    return tconv_min(span, y->input);
+}
+
+/* Taps along z that reach one output. */
+static int64_t most_taps_z(const struct thin *g)
+{
+    return tconv_ceil_div(g->rows.z.kernel, tconv_tap_step(&g->rows.z));
+}
+
+/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
+static double cost_of(const struct thin *g, const tconv_device_info *device)
+{
+    const struct tconv_rows *r = &g->rows;
+    const struct tconv_layer *layer = &r->layer;
+    const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
+    const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
+    const double in = (double)layer->in_channels, tiles = (double)g->tiles;
+    const double pairs = tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y); /* rows of taps */
+    const double adds = planes * tiles * pairs * (in * channel_cycles(g) + 8);
+    const double stores = planes * tiles * (double)r->output_rows *
+                          (15 + 1.5 * g->mw * g->nx * (double)r->x.stride);
+    const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
+                                  tconv_ceil_div(r->y.output, g->item_rows));
+    const double taps_z = (double)most_taps_z(g);
+    const double copies =
+        planes / (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) * bands *
+        taps_z * (double)g->input_rows * in * (25 + (double)g->row / g->vw * 2);
+    const double per_plane = planes * bands * 40;
+    const double units = device->compute_units, items = (double)g->items;
+    const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
+    return ((adds + stores + copies + per_plane) * rounds + items * 150) * speed;
+}
+
+/* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
+static bool divide(struct thin *g, const tconv_device_info *device, double *least)
+{
+    const struct tconv_rows *r = &g->rows;
+    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
+                                                              : LOCAL_BUDGET;
+    const int64_t planes = r->layer.batch * r->layer.groups * g->blocks;
+    const int64_t taps_z = most_taps_z(g);
+    struct thin best = *g;
+    bool found = false;
+    for (g->item_tiles = g->tiles;; g->item_tiles = tconv_ceil_div(g->item_tiles, 2)) {
+        for (g->item_rows = r->y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
+            g->row = g->item_tiles * g->vw * g->nx + r->high - r->low;
+            g->input_rows = input_rows(g, g->item_rows);
+            const double bytes = 4.0 * (double)taps_z * (double)g->input_rows *
+                                 (double)r->layer.in_channels * (double)g->row;
+            for (g->item_planes = 1;
+                 bytes <= budget && g->item_planes <= planes && g->item_planes <= 64;
+                 g->item_planes *= 2) {
+                g->local_bytes = (uint64_t)bytes;
+                g->items = tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
+                           tconv_ceil_div(r->y.output, g->item_rows) *
+                           tconv_ceil_div(planes, g->item_planes);
+                const double cost = cost_of(g, device);
+                if (g->items < INT32_MAX && (!found || cost < *least)) {
+                    found = true;
+                    *least = cost;
+                    best = *g;
+                }
+            }
+            if (g->item_rows == 1) break;
+        }
+        if (g->item_tiles == 1) break;
+    }
+    *g = best;
+    return found;
+}
+
+static bool choose(struct thin *g, const tconv_device_info *device, double *least)
+{
+    const int widest = device->vector_width > 16  ? 16
+                       : device->vector_width > 1 ? (int)device->vector_width
+                                                  : 4;
+    struct thin best = *g;
+    bool found = false;
+    for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
+        for (int nx = 1; nx == 1 || (nx <= MOST_VECTORS &&
+                                     nx * g->mw * (int)g->rows.x.stride <= sums_limit(device));
+             nx++) {
+            struct thin one = *g;
+            double cost = 0;
+            one.vw = vw;
+            one.nx = nx;
+            one.tiles = tconv_ceil_div(g->rows.places, (int64_t)vw * nx);
+            if (divide(&one, device, &cost) && (!found || cost < *least)) {
+                found = true;
+                *least = cost;
+                best = one;
+            }
+        }
+    *g = best;
+    return found;
+}
+
+static bool prepare(const struct tconv_request *request, struct thin *g, double *cost,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_device_info *device = request->device;
+    *g = (struct thin){0};
+    if (layer->type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
+    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
+    const struct tconv_axis *x = &g->rows.x;
+    if (x->stride > MERGED_STRIDE || x->kernel > MERGED_KERNEL)
+        return tconv_refuse(
+            reason, "stride %lld and kernel %lld along the last axis; it takes up to %d and %d",
+            (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
+    g->mw = choose_channels(g, device);
+    g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    if (!choose(g, device, cost))
+        return tconv_refuse(reason, "local memory is too small for its input rows");
+    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
+        *cost *= 20; /* made for processors */
+    return true;
+}
+
+static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+{
+    struct thin g;
+    return prepare(request, &g, cost, reason);
+}
+
+static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    struct thin g;
+    double cost;
+    struct tconv_reason reason;
+    const size_t own = THIN_LONGS - ROWS_LONGS;
+    if (!prepare(request, &g, &cost, &reason) ||
+        !tconv_recipe_table(recipe, tconv_rows_table_size(&g.rows, own)) ||
+        !tconv_rows_write_table(&g.rows, g.blocks, g.tiles, own, recipe->table))
+        return false;
+    int64_t *t = recipe->table;
+    t[THIN_PLANES] = g.item_planes;
+    t[THIN_ROWS] = g.item_rows;
+    t[THIN_TILES] = g.item_tiles;
+    t[THIN_ROW] = g.row;
+
+    const struct tconv_axis *x = &g.rows.x;
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_thin");
+    tconv_launch_option(run, "VW", g.vw);
+    tconv_launch_option(run, "NX", g.nx);
+    tconv_launch_option(run, "MW", g.mw);
+    tconv_launch_option(run, "MERGED", x->stride);
+    tconv_launch_option(run, "KX", x->kernel);
+    tconv_launch_option(run, "DX", x->dilation);
+    tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
+    tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
+    tconv_launch_items(run, 0, g.items, 1, request->device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
+                                         TCONV_ARG_LOCAL},
+                      7);
+    run->local_bytes = (size_t)g.local_bytes;
+    tconv_rows_pack(recipe, &g.rows, g.mw, g.blocks, run->options, request->device);
+    return true;
+}
+
+const struct tconv_family tconv_thin = {
+    .name = "thin_vector",
+    .summary = "few channels, depthwise: input rows in local memory, all residues at once; wide "
+               "vectors: for CPUs",
+    .sources = {"common.clh", "rows_table.h", "thin_table.h", "taps.clh", "thin.cl"},
+    .accepts = accepts,
+    .write = write,
+};
