@@ -229,10 +229,11 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
     for (size_t i = 0; i < suite->count; i++)
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofs));
     const double mean = mean_fraction(results, suite->count, roofs);
-    return json_pack("{s:o, s:f, s:f, s:o, s:o, s:o}", "device", device_json(number, d),
-                     "peak_gflops", roofs->peak_gflops, "bandwidth_gbs",
-                     roofs->gbs[roofs->sizes - 1], "bandwidth_by_working_set", sizes, "layers",
-                     layers, "geomean_fraction_of_floor", real_or_null(true, mean));
+    return json_pack("{s:o, s:f, s:f, s:f, s:o, s:o, s:o}", "device", device_json(number, d),
+                     "launch_us", roofs->launch_us, "peak_gflops", roofs->peak_gflops,
+                     "bandwidth_gbs", roofs->gbs[roofs->sizes - 1], "bandwidth_by_working_set",
+                     sizes, "layers", layers, "geomean_fraction_of_floor",
+                     real_or_null(true, mean));
 }
 
 static enum exit_code bench(int number, tconv_host *host, const struct suite *suite, int runs)
@@ -246,8 +247,9 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
     enum exit_code code = roofs_measure(host, &roofs);
     progress(0, 0, "");
     if (table_wanted && code == EXIT_DONE) {
-        printf("device %d: %s (%s), peak %.1f GFLOP/s, %.1f GB/s from memory\n", number, d->name,
-               d->platform, roofs.peak_gflops, roofs.gbs[roofs.sizes - 1]);
+        printf("device %d: %s (%s), peak %.1f GFLOP/s, %.1f GB/s from memory, %.1f us a launch\n",
+               number, d->name, d->platform, roofs.peak_gflops, roofs.gbs[roofs.sizes - 1],
+               roofs.launch_us);
         print_head();
     }
     struct summary s = {0, 0, 0, ""};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak of multiply-adds and the bandwidth by working set, with the kernels of cl/roofs.cl. */
+/* The peak of multiply-adds, the bandwidth by working set and the time of a launch, with the kernels of cl/roofs.cl. */
 #include "roofs.h"
 
 #include "base/sources.h"
@@ -106,6 +106,17 @@ static bool measure_peak(tconv_host *host, cl_program program, const struct spre
     return measured;
 }
 
+static bool measure_launch(tconv_host *host, cl_program program, double *microseconds)
+{
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(program, "empty", &code);
+    if (code != CL_SUCCESS) return false;
+    const double seconds = shortest(tconv_host_queue(host), kernel, 1, 1, 0.05);
+    clReleaseKernel(kernel);
+    *microseconds = 1e6 * seconds;
+    return seconds > 0;
+}
+
 static bool measure_bandwidth(tconv_host *host, cl_program program, const struct spread *spread,
                               struct roofs *roofs)
 {
@@ -158,6 +169,7 @@ enum exit_code roofs_measure(tconv_host *host, struct roofs *roofs)
         return failed_work("the kernels that measure the device's ceilings do not build (%d)",
                            code);
     const bool measured = measure_peak(host, program, &spread, &roofs->peak_gflops) &&
+                          measure_launch(host, program, &roofs->launch_us) &&
                           measure_bandwidth(host, program, &spread, roofs);
     clReleaseProgram(program);
     return measured
@@ -175,6 +187,7 @@ enum exit_code roofs_measure_again(tconv_host *host, struct roofs *roofs)
                "percentages above are too high",
                roofs->peak_gflops, later.peak_gflops);
     if (later.peak_gflops > roofs->peak_gflops) roofs->peak_gflops = later.peak_gflops;
+    if (later.launch_us < roofs->launch_us) roofs->launch_us = later.launch_us;
     for (int i = 0; i < roofs->sizes && i < later.sizes; i++)
         if (later.gbs[i] > roofs->gbs[i]) roofs->gbs[i] = later.gbs[i];
     return EXIT_DONE;
