@@ -332,8 +332,9 @@ static void store(__global elem_t *output, __global const long *table, const str
                   const int tx)
 {
     const bool rows = MERGED > 0 && table[ROWS_OUTPUT_X_STEP] == 1;
+    const bool regular = MERGED == 0 || rows;
     const int end = (p->x + VW - 1) * (int)table[ROWS_STRIDE_X] + tx + RESIDUES;
-    if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && (rows || MERGED == 0)) {
+    if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && regular) {
         if (output_exists(table, p, tz, ty, tx))
             store_whole(output + output_at(table, p, tz, ty, tx), table, sum, channels);
     } else
