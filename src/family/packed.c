@@ -220,10 +220,10 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
             while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
                 g->chunk = (g->chunk + 1) / 2;
             const double bytes = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
-            if (bytes > budget) continue;
-            g->local_bytes = (uint64_t)bytes;
             g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
                        tconv_ceil_div(g->blocks, g->item_blocks);
+            if (bytes > budget || g->items > INT32_MAX) continue;
+            g->local_bytes = (uint64_t)bytes;
             const double cost = cost_of(g, device) * (g->chunked ? 1.03 : 1);
             if (!found || cost < *least) {
                 found = true;
