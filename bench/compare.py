@@ -282,7 +282,7 @@ def draw(entries, path):
     above.legend()
     below.bar(at, [100 * e['floor_ms'] / e['ms'] for e in timed], color='#457b9d', label='tconv-cl')
     below.plot(at, [100 * e['floor_ms'] / e['plain']['ms'] for e in timed], 'o', color='#e76f51', markersize=4, label='best plain peer')
-    below.set(ylabel='% of the roofline', ylim=(0, 105), title='Share of the least possible time: multiply-adds at the peak, or bytes at the bandwidth')
+    below.set(ylabel='% of the roofline', ylim=(0, 105), title='Share of the least time: multiply-adds at the peak, or bytes at the bandwidth')
     below.set_xticks(at, [e['id'] for e in timed], rotation=90)
     below.legend()
     figure.savefig(path)

@@ -92,7 +92,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
     static const int channels[] = {1, 2, 3, 4, 6, 8, 12, 16};
     static const int widths[] = {64, 32, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
     const struct tconv_axis *x = &g->rows.x;
-    const int sums = vector ? (device->vector_width >= 16 ? 26 : 12) : 16, nx = vector ? 2 : 1;
+    const int sums = vector ? tconv_rows_sums(device) : 16, nx = vector ? 2 : 1;
     const int64_t room = capacity(vector, device), reach = widest_reach(x);
     struct col2im best = *g;
     double least = 0;
@@ -130,10 +130,7 @@ static void choose_vectors(struct col2im *g, bool vector, const tconv_device_inf
 {
     const struct tconv_rows *r = &g->rows;
     const int64_t reach = r->high - r->low;
-    g->vw = !vector                     ? 1
-            : device->vector_width > 16 ? 16
-            : device->vector_width > 1  ? (int)device->vector_width
-                                        : 4;
+    g->vw = vector ? tconv_rows_widest(device) : 1;
     while (g->vw > r->x.input) g->vw /= 2;
     g->nx = vector && 2 * g->vw <= r->x.input &&
                     (r->x.input % (2 * g->vw) == 0 || r->x.input >= 6 * g->vw)

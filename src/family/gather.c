@@ -26,8 +26,7 @@ struct gather {
 static int sums_limit(bool vector, int vw, const tconv_device_info *device)
 {
     if (!vector) return 64 / vw; /* a GPU work-item: 64 of its 255 or 128 registers */
-    return device->vector_width >= 16 ? 26
-                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
+    return tconv_rows_sums(device);
 }
 
 /* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
@@ -93,10 +92,7 @@ static double cost_of(const struct gather *g, bool vector, const tconv_device_in
 /* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW and NX. */
 static double choose(struct gather *g, bool vector, const tconv_device_info *device)
 {
-    const int widest = !vector                     ? 4
-                       : device->vector_width > 16 ? 16
-                       : device->vector_width > 1  ? (int)device->vector_width
-                                                   : 4;
+    const int widest = vector ? tconv_rows_widest(device) : 4;
     const int residues = g->merged ? (int)g->rows.x.stride : 1, most_vectors = vector ? 2 : 1;
     const int64_t channels = g->rows.layer.out_channels;
     double least = 0;

@@ -56,12 +56,6 @@ static int64_t count_of(const struct distances *d)
     return d->high - d->low + 1;
 }
 
-static int sums_limit(const tconv_device_info *device)
-{
-    return device->vector_width >= 16 ? 26
-                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
-}
-
 /* Cycles of the innermost loop over those that its additions need at best: it also loads, chains additions that take 4
  * cycles each, and issues 6 operations a cycle. Two additions and two loads a cycle, as processors with wide vectors do. */
 static double inefficiency(int nx, int mw)
@@ -79,7 +73,7 @@ static double inefficiency(int nx, int mw)
 static int choose_channels(const struct packed *g, const tconv_device_info *device)
 {
     const int64_t channels = g->rows.layer.out_channels;
-    const int limit = sums_limit(device);
+    const int limit = tconv_rows_sums(device);
     const double work = (double)(g->rows.layer.in_channels * g->taps) /
                         (double)g->classes; /* of an output */
     int best = 1;
@@ -238,16 +232,14 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
 /* Picks rows or flat, and the vectors. */
 static bool choose(struct packed *g, const tconv_device_info *device, double *least)
 {
-    const int widest = device->vector_width > 16  ? 16
-                       : device->vector_width > 1 ? (int)device->vector_width
-                                                  : 4;
+    const int widest = tconv_rows_widest(device);
     const int merged = g->merged;
     struct packed best = *g;
     bool found = false;
     for (int flat = 0; flat <= (g->rows.layer.batch > 1 ? 2 : 1); flat++)
         for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
-            for (int nx = 1; nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= sums_limit(device));
-                 nx++) {
+            for (int nx = 1;
+                 nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= tconv_rows_sums(device)); nx++) {
                 struct packed one = *g;
                 double cost = 0;
                 one.flat = flat;

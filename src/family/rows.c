@@ -92,6 +92,18 @@ double tconv_rows_pairs(const struct tconv_axis *axis)
     return fit ? (double)pairs : 0;
 }
 
+int tconv_rows_widest(const tconv_device_info *device)
+{
+    if (device->vector_width <= 1) return 4;
+    return device->vector_width < 16 ? (int)device->vector_width : 16;
+}
+
+int tconv_rows_sums(const tconv_device_info *device)
+{
+    return device->vector_width >= 16 ? 26
+                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
+}
+
 static void write_reach(const struct tconv_axis *axis, const struct tconv_class *classes,
                         int64_t *list)
 {

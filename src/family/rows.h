@@ -33,6 +33,11 @@ void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, 
  * whose taps are clipped. */
 double tconv_rows_pairs(const struct tconv_axis *axis);
 
+/* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of sums
+ * stay in registers. */
+int tconv_rows_widest(const tconv_device_info *device);
+int tconv_rows_sums(const tconv_device_info *device);
+
 /* Names the packed layout: the family's own text, groups, channels and the kernel along z, y and x. */
 void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
                        const struct tconv_rows *rows);

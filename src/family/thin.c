@@ -25,12 +25,6 @@ struct thin {
     uint64_t local_bytes;
 };
 
-static int sums_limit(const tconv_device_info *device)
-{
-    return device->vector_width >= 16 ? 26
-                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
-}
-
 /* Cycles of adding one input channel's taps along x to a tile: two additions and two loads a cycle, chains of
  * additions that take 4 cycles each, and what the loop itself takes. */
 static double channel_cycles(const struct thin *g)
@@ -53,7 +47,7 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
     for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
         for (one.nx = 1; one.nx <= MOST_VECTORS &&
                          (one.mw * one.nx == 1 ||
-                          one.nx * one.mw * (int)g->rows.x.stride <= sums_limit(device));
+                          one.nx * one.mw * (int)g->rows.x.stride <= tconv_rows_sums(device));
              one.nx++) {
             const double cost = (double)tconv_ceil_div(channels, one.mw) * channel_cycles(&one) /
                                 one.nx;
@@ -143,14 +137,12 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
 
 static bool choose(struct thin *g, const tconv_device_info *device, double *least)
 {
-    const int widest = device->vector_width > 16  ? 16
-                       : device->vector_width > 1 ? (int)device->vector_width
-                                                  : 4;
+    const int widest = tconv_rows_widest(device);
     struct thin best = *g;
     bool found = false;
     for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
         for (int nx = 1; nx == 1 || (nx <= MOST_VECTORS &&
-                                     nx * g->mw * (int)g->rows.x.stride <= sums_limit(device));
+                                     nx * g->mw * (int)g->rows.x.stride <= tconv_rows_sums(device));
              nx++) {
             struct thin one = *g;
             double cost = 0;
