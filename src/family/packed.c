@@ -33,6 +33,7 @@ struct packed {
     int flat;
     bool chunked;
     int64_t places_z, places_y, places_x;
+    double row_pairs; /* of outputs and taps along z and y; counted once for all choices */
     struct distances z, y, x;
     int64_t slots, row, chunk;
     int64_t taps, classes;
@@ -41,14 +42,10 @@ struct packed {
     uint64_t local_bytes;
 };
 
-static int64_t tap_distance(const struct tconv_axis *axis, int64_t k)
-{
-    return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
-}
-
 static struct distances distances_of(const struct tconv_axis *axis)
 {
-    return (struct distances){tap_distance(axis, axis->kernel - 1), tap_distance(axis, 0)};
+    return (struct distances){tconv_rows_distance(axis, axis->kernel - 1),
+                              tconv_rows_distance(axis, 0)};
 }
 
 static int64_t count_of(const struct distances *d)
@@ -167,9 +164,8 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double full_rows = (double)(g->places_z * g->places_y) *
                              (double)(r->z.kernel * r->y.kernel);
     const double row = (double)g->places_x * (g->flat == 2 ? (double)r->layer.batch : 1);
-    const double exact = g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw)
-                             ? 1
-                             : tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) / full_rows;
+    const double exact =
+        g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
     const double adds = places * channels * in * (double)g->taps * exact *
                         inefficiency(g->nx, g->mw) * lanes;
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
@@ -294,6 +290,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     g->classes = g->rows.z.stride * g->rows.y.stride * g->rows.x.stride;
     if (g->classes > MOST_CLASSES)
         return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+    g->row_pairs = tconv_rows_pairs(&g->rows.z) * tconv_rows_pairs(&g->rows.y);
     g->z = distances_of(&g->rows.z);
     g->y = distances_of(&g->rows.y);
     g->x = distances_of(&g->rows.x);
@@ -318,9 +315,9 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
 /* A tap's place in the packed filter, and where its inputs lie in local memory. */
 static void write_entry(const struct packed *g, const int64_t *k, int64_t *entry)
 {
-    const int64_t z = tap_distance(&g->rows.z, k[0]) - g->z.low,
-                  y = tap_distance(&g->rows.y, k[1]) - g->y.low;
-    const int64_t x = tap_distance(&g->rows.x, k[2]) - g->x.low;
+    const int64_t z = tconv_rows_distance(&g->rows.z, k[0]) - g->z.low,
+                  y = tconv_rows_distance(&g->rows.y, k[1]) - g->y.low;
+    const int64_t x = tconv_rows_distance(&g->rows.x, k[2]) - g->x.low;
     const int64_t slot = g->flat ? (z * count_of(&g->y) + y) * count_of(&g->x) + x
                                  : z * count_of(&g->y) + y;
     entry[ENTRY_TAP] = (k[0] * g->rows.y.kernel + k[1]) * g->rows.x.kernel + k[2];

@@ -76,12 +76,17 @@ bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
     return true;
 }
 
+int64_t tconv_rows_distance(const struct tconv_axis *axis, int64_t k)
+{
+    return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
+}
+
 void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, int64_t *input)
 {
     const struct tconv_axis *x = &rows->x;
     const int64_t place = k * x->dilation - x->pad; /* of the output that input 0 reaches */
     *residue = tconv_mod(place, x->stride);
-    *input = -tconv_floor_div(place, x->stride);
+    *input = tconv_rows_distance(x, k);
 }
 
 double tconv_rows_pairs(const struct tconv_axis *axis)

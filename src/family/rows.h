@@ -25,6 +25,9 @@ bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
 bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 
+/* The distance from a place to the input that tap k reads for it. The later the tap, the less. */
+int64_t tconv_rows_distance(const struct tconv_axis *axis, int64_t k);
+
 /* For tap k along x: the residue of the outputs that it reaches, and the input that it reads for
  * their place 0. */
 void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, int64_t *input);
