@@ -42,6 +42,7 @@
  *   MERGED    residues along x that are stored together; 0: one by one  0, 1, 2, 3, 4
  *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
+ *   STREAM    see common.clh                                            0, 1
  *
  * Registers: MW * NX vectors of sums; those of the residues merged with them wait on the stack. Local memory: a kernel argument; tiles *
  * slots * chunk * row elements, with CHUNKED also all sums of the work-item. */
@@ -291,7 +292,8 @@ static void store_whole(__global elem_t *y, __global const long *table, vec_t su
             for (int i = 0; i < VW; i++) y[m * channel_step + i * step] = lane[i];
 #else
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++) STORE(sum[m][t], y + m * channel_step + t * VW);
+            for (int t = 0; t < RESIDUES; t++)
+                STORE_OUTPUT(sum[m][t], y + m * channel_step + t * VW);
 #endif
         }
 }

@@ -22,6 +22,7 @@
  *   KX, DX   taps and dilation along x                            at least 1
  *   RX       pad_begin along x modulo MERGED                      0 to MERGED-1
  *   LOW      the least of all taps' distances before shifting     any
+ *   STREAM   see common.clh                                       0, 1
  *
  * Registers: MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MERGED) || !defined(KX) ||            \
@@ -76,7 +77,7 @@ static void store_residues(__global elem_t *y, const vec_t sum[RESIDUES], const 
     interleave(one, result);
     if (left >= VW * RESIDUES) {
 #pragma unroll
-        for (int t = 0; t < RESIDUES; t++) STORE(result[t], y + t * VW);
+        for (int t = 0; t < RESIDUES; t++) STORE_OUTPUT(result[t], y + t * VW);
         return;
     }
     acc_t lanes[VW * RESIDUES];

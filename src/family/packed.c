@@ -411,6 +411,7 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
     tconv_launch_option(launch, "MERGED", g->merged);
     tconv_launch_option(launch, "FLAT", g->flat);
     tconv_launch_option(launch, "CHUNKED", g->chunked);
+    tconv_launch_option(launch, "STREAM", tconv_rows_streams(&g->rows));
 }
 
 static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)

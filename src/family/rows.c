@@ -109,6 +109,15 @@ int tconv_rows_sums(const tconv_device_info *device)
                                       : 12; /* AVX-512 has 32 vector registers, most others 16 */
 }
 
+bool tconv_rows_streams(const struct tconv_rows *rows)
+{
+    enum { CACHED_OUTPUT = 16 << 20 }; /* bytes */
+    const struct tconv_layer *layer = &rows->layer;
+    return (double)layer->batch * (double)layer->output_batch_step *
+               (double)tconv_type_size(layer->type) >
+           CACHED_OUTPUT;
+}
+
 static void write_reach(const struct tconv_axis *axis, const struct tconv_class *classes,
                         int64_t *list)
 {

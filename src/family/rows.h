@@ -41,6 +41,9 @@ double tconv_rows_pairs(const struct tconv_axis *axis);
 int tconv_rows_widest(const tconv_device_info *device);
 int tconv_rows_sums(const tconv_device_info *device);
 
+/* Whether the output is so large that it would not stay in a processor's caches. */
+bool tconv_rows_streams(const struct tconv_rows *rows);
+
 /* Names the packed layout: the family's own text, groups, channels and the kernel along z, y and x. */
 void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
                        const struct tconv_rows *rows);

@@ -214,6 +214,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "DX", x->dilation);
     tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
     tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
+    tconv_launch_option(run, "STREAM", tconv_rows_streams(&g.rows));
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
