@@ -29,12 +29,6 @@ enum {
 enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };
 
 enum {
-    KIND_TAPS, /* how many taps reach the outputs of this residue */
-    KIND_LIST, /* where they begin in the list */
-    KIND_LONGS
-};
-
-enum {
     ENTRY_TAP, /* which one: its place in the packed filter */
     ENTRY_SLOT,
     ENTRY_OFFSET, /* of the tile's inputs for this tap in local memory */

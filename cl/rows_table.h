@@ -79,6 +79,13 @@ enum {
     CLASS_LONGS
 };
 
+/* For families that list the taps of each residue (tz, ty, tx) of the outputs. */
+enum {
+    KIND_TAPS, /* how many taps reach the outputs of this residue */
+    KIND_LIST, /* where they begin in the list */
+    KIND_LONGS
+};
+
 /* Elements in front of the weights of a filter in the order of taps: a word of flags for each group and
  * block, padded to whole cache lines. */
 #define TAPS_HEADER(all_blocks) (((all_blocks) + 15) / 16 * 16)

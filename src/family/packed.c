@@ -313,14 +313,15 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
 }
 
 /* A tap's place in the packed filter, and where its inputs lie in local memory. */
-static void write_entry(const struct packed *g, const int64_t *k, int64_t *entry)
+static void write_entry(const void *packed, const int64_t k[3], int64_t *entry)
 {
+    const struct packed *g = packed;
     const int64_t z = tconv_rows_distance(&g->rows.z, k[0]) - g->z.low,
                   y = tconv_rows_distance(&g->rows.y, k[1]) - g->y.low;
     const int64_t x = tconv_rows_distance(&g->rows.x, k[2]) - g->x.low;
     const int64_t slot = g->flat ? (z * count_of(&g->y) + y) * count_of(&g->x) + x
                                  : z * count_of(&g->y) + y;
-    entry[ENTRY_TAP] = (k[0] * g->rows.y.kernel + k[1]) * g->rows.x.kernel + k[2];
+    entry[ENTRY_TAP] = tconv_rows_tap_index(&g->rows, k);
     entry[ENTRY_SLOT] = slot;
     entry[ENTRY_OFFSET] = slot * g->chunk * g->nx * g->row + (g->flat ? 0 : x);
 }
@@ -335,46 +336,6 @@ static void write_slots(const struct packed *g, int64_t *slot)
                 slot[SLOT_Y] = y;
                 slot[SLOT_X] = x;
             }
-}
-
-/* `list` receives the taps sorted by class, `kinds` which of them belong to each residue. */
-static bool write_classes(const struct packed *g, int64_t *kinds, int64_t *list)
-{
-    const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
-    struct tconv_class *classes[3] = {NULL, NULL, NULL};
-    bool memory = true;
-    for (int a = 0; a < 3; a++) {
-        classes[a] = malloc((size_t)axes[a]->stride * sizeof *classes[a]);
-        memory = memory && classes[a] != NULL;
-        if (classes[a] != NULL) tconv_classes(axes[a], classes[a]);
-    }
-    int64_t start = 0;
-    for (int64_t cz = 0; memory && cz < axes[0]->stride; cz++)
-        for (int64_t cy = 0; cy < axes[1]->stride; cy++)
-            for (int64_t cx = 0; cx < axes[2]->stride; cx++) {
-                const int64_t c[] = {cz, cy, cx};
-                int64_t t[3], taps = 1;
-                for (int a = 0; a < 3; a++) {
-                    t[a] = tconv_mod(c[a] - axes[a]->pad,
-                                     axes[a]->stride); /* the residue that this class reaches */
-                    taps *= classes[a][c[a]].taps;
-                }
-                int64_t *kind = kinds + ((t[0] * axes[1]->stride + t[1]) * axes[2]->stride + t[2]) *
-                                            KIND_LONGS;
-                kind[KIND_TAPS] = taps;
-                kind[KIND_LIST] = start;
-                for (int64_t j = 0; j < taps; j++, start++) {
-                    int64_t rest = j, k[3];
-                    for (int a = 2; a >= 0; a--) {
-                        const struct tconv_class *class = &classes[a][c[a]];
-                        k[a] = class->first + rest % class->taps * tconv_tap_step(axes[a]);
-                        rest /= class->taps;
-                    }
-                    write_entry(g, k, list + start * ENTRY_LONGS);
-                }
-            }
-    for (int a = 0; a < 3; a++) free(classes[a]);
-    return memory;
 }
 
 static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
@@ -399,7 +360,8 @@ static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
     t[PACKED_CLASSES_AT] = (int64_t)classes_at;
     t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
     write_slots(g, t + slots_at);
-    return write_classes(g, t + classes_at, t + list_at);
+    return tconv_rows_write_residues(&g->rows, write_entry, g, ENTRY_LONGS, t + classes_at,
+                                     t + list_at);
 }
 
 /* All kernels of a recipe are built with the same options, so that they share a program. */

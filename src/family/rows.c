@@ -276,3 +276,48 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
         (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
         4);
 }
+
+int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3])
+{
+    return (k[0] * rows->y.kernel + k[1]) * rows->x.kernel + k[2];
+}
+
+bool tconv_rows_write_residues(const struct tconv_rows *rows, tconv_write_entry *entry,
+                               const void *self, int entry_longs, int64_t *kinds, int64_t *list)
+{
+    const struct tconv_axis *const axes[] = {&rows->z, &rows->y, &rows->x};
+    struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    bool memory = true;
+    for (int a = 0; a < 3; a++) {
+        classes[a] = malloc((size_t)axes[a]->stride * sizeof *classes[a]);
+        memory = memory && classes[a] != NULL;
+        if (classes[a] != NULL) tconv_classes(axes[a], classes[a]);
+    }
+    int64_t start = 0;
+    for (int64_t cz = 0; memory && cz < axes[0]->stride; cz++)
+        for (int64_t cy = 0; cy < axes[1]->stride; cy++)
+            for (int64_t cx = 0; cx < axes[2]->stride; cx++) {
+                const int64_t c[] = {cz, cy, cx};
+                int64_t t[3], taps = 1;
+                for (int a = 0; a < 3; a++) {
+                    t[a] = tconv_mod(c[a] - axes[a]->pad,
+                                     axes[a]->stride); /* the residue that this class reaches */
+                    taps *= classes[a][c[a]].taps;
+                }
+                int64_t *kind = kinds + ((t[0] * axes[1]->stride + t[1]) * axes[2]->stride + t[2]) *
+                                            KIND_LONGS;
+                kind[KIND_TAPS] = taps;
+                kind[KIND_LIST] = start;
+                for (int64_t j = 0; j < taps; j++, start++) {
+                    int64_t rest = j, k[3];
+                    for (int a = 2; a >= 0; a--) {
+                        const struct tconv_class *class = &classes[a][c[a]];
+                        k[a] = class->first + rest % class->taps * tconv_tap_step(axes[a]);
+                        rest /= class->taps;
+                    }
+                    entry(self, k, list + start * entry_longs);
+                }
+            }
+    for (int a = 0; a < 3; a++) free(classes[a]);
+    return memory;
+}

@@ -58,6 +58,16 @@ void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, int mw,
                      int64_t blocks, const char *options, const tconv_device_info *device);
 
+/* A tap's place in a filter packed in the order of its taps; k along z, y, x. */
+int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3]);
+
+/* Writes for each residue (tz, ty, tx) of the outputs which taps reach it: `kinds` receives KIND_LONGS numbers
+ * for each residue, `list` receives all taps, `entry_longs` numbers each, written by `entry`. False only where
+ * host memory is missing. */
+typedef void tconv_write_entry(const void *self, const int64_t k[3], int64_t *entry);
+bool tconv_rows_write_residues(const struct tconv_rows *rows, tconv_write_entry *entry,
+                               const void *self, int entry_longs, int64_t *kinds, int64_t *list);
+
 /* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the
  * whole table, and a family's own numbers and lists, `own` longs, stand between. */
 size_t tconv_rows_table_size(const struct tconv_rows *rows, size_t own);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The channels family's own part of its table; rows_table.h has the part before. Read by the host (C) and by
+ * the kernels (OpenCL C). */
+
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
+#include "rows_table.h"
+#endif
+
+enum {
+    CHANNELS_PLACES_Z = ROWS_NUMBERS, /* outputs of one residue along each axis */
+    CHANNELS_PLACES_Y,
+    CHANNELS_PLACES_X,
+    CHANNELS_BOX_Z, /* places of a work-item along each axis */
+    CHANNELS_BOX_Y,
+    CHANNELS_BOX_X,
+    CHANNELS_LOW_Z, /* place u reads inputs u + low to u + low + span at most */
+    CHANNELS_LOW_Y,
+    CHANNELS_LOW_X,
+    CHANNELS_SPAN_Z,
+    CHANNELS_SPAN_Y,
+    CHANNELS_SPAN_X,
+    CHANNELS_ITEM_BLOCKS, /* of a work-item */
+    CHANNELS_CLASSES_AT,  /* for each residue (tz, ty, tx) of the outputs a class */
+    CHANNELS_TAP_LIST_AT, /* the classes' taps */
+    CHANNELS_LONGS
+};
+
+/* A tap of a class: its place in the packed filter, and where it reads: its distance less CHANNELS_LOW. */
+enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };

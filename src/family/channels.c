@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The channels family: parameters, cost and recipe of cl/channels.cl. */
+#include "family/families.h"
+
+#include "base/checked.h"
+#include "channels_table.h"
+#include "family/rows.h"
+
+enum {
+    SEGMENT = 64,     /* as in cl/channels.cl */
+    MOST_VECTORS = 4, /* of a block */
+    MOST_CLASSES = 1 << 12,
+    MOST_TAPS = 1 << 16,
+    LOCAL_BUDGET = 640 << 10, /* bytes: what a second-level cache holds besides the weights */
+};
+
+/* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order z, y, x. */
+struct channels {
+    struct tconv_rows rows;
+    const struct tconv_axis *axis[3];
+    int vw, mw, px;
+    bool batched;
+    int64_t places[3], low[3], span[3], box[3], parts[3];
+    double pairs[3]; /* of outputs and taps along each axis */
+    int64_t taps, classes, blocks, item_blocks;
+    int64_t images; /* groups of them */
+    int64_t items;
+    uint64_t local_bytes;
+};
+
+/* MW may depend on channels only, not on extents: filters are shared. The fewest lanes in vain, then two vectors. */
+static void choose_lanes(struct channels *g, const tconv_device_info *device)
+{
+    const int64_t channels = g->rows.layer.out_channels;
+    g->vw = tconv_rows_widest(device);
+    while (g->vw > 4 && g->vw / 2 >= channels) g->vw /= 2;
+    int64_t least = INT64_MAX;
+    static const int order[] = {2, 3, 1, 4};
+    for (int i = 0; i < MOST_VECTORS; i++) {
+        const int64_t lanes = tconv_ceil_div(channels, order[i] * g->vw) * order[i] * g->vw;
+        if (lanes < least) {
+            least = lanes;
+            g->mw = order[i] * g->vw;
+        }
+    }
+}
+
+/* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains of additions that
+ * take 4 cycles each, 6 operations a cycle. */
+static double channel_cycles(const struct channels *g)
+{
+    const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / 2,
+                 loads = (vectors + g->px) / 2, issue = (vectors * g->px + vectors + 5) / 6;
+    double most = adds > loads ? adds : loads;
+    if (most < 4) most = 4;
+    return (most > issue ? most : issue) * 1.05;
+}
+
+static double bytes_of(const struct channels *g)
+{
+    const int64_t segments = tconv_ceil_div(g->rows.layer.in_channels, SEGMENT);
+    const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
+                                   : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
+    return 4.0 * SEGMENT * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
+           (double)(g->box[0] + g->span[0]);
+}
+
+/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
+static double cost_of(const struct channels *g, const tconv_device_info *device)
+{
+    const struct tconv_layer *layer = &g->rows.layer;
+    const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
+    const double in = (double)layer->in_channels, groups = (double)layer->groups;
+    const double tiles_x = (double)g->parts[2] * (double)tconv_ceil_div(g->box[2], g->px);
+    /* Visits of a tap to PX places, of one block. */
+    const double visits = g->pairs[0] * g->pairs[1] *
+                          (g->batched
+                               ? g->pairs[2] * (double)g->images
+                               : (double)g->axis[2]->kernel * tiles_x * (double)layer->batch);
+    const double segments = (double)tconv_ceil_div(layer->in_channels, SEGMENT);
+    const double adds = groups * (double)g->blocks * visits *
+                        (in * channel_cycles(g) + 12 * segments + 20);
+    const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
+                           (double)g->axis[2]->output;
+    const double stores = layer->output_channel_step == 1
+                              ? outputs * (double)g->blocks * (4.0 * g->mw / g->vw + 6)
+                              : outputs * (double)layer->out_channels * 2.5;
+    double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
+    for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
+    const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    const double copies = copied * passes * in *
+                          (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5);
+    /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
+    const double weights = 4 * groups * (double)g->blocks * g->mw * in * (double)g->taps;
+    const double boxes = (double)g->items / groups / passes;
+    const double resident = 4.0 * g->mw * in * (double)g->taps / (double)g->classes;
+    const double rows = resident > 300e3
+                            ? (double)(g->box[0] * g->box[1]) * (g->batched ? (double)g->box[2] : 1)
+                            : 1;
+    const double streamed = weights * boxes * rows / 8;
+    const double waits = streamed > 0.3 * adds ? streamed - 0.3 * adds : 0;
+    const double units = device->compute_units, items = (double)g->items;
+    const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
+    const double busiest = rounds * passes * (double)g->item_blocks / (double)g->blocks;
+    return ((adds + stores + copies + waits) * busiest + items * 200) * speed;
+}
+
+/* Tries all divisions of the places and blocks for one PX. */
+static void divide(struct channels *g, const tconv_device_info *device, bool *found, double *least,
+                   struct channels *best)
+{
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
+                                                              : LOCAL_BUDGET;
+    g->images = g->batched ? tconv_ceil_div(g->rows.layer.batch, g->px) : g->rows.layer.batch;
+    for (g->box[0] = g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
+        for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
+            for (g->box[2] = g->places[2];; g->box[2] = tconv_ceil_div(g->box[2], 2)) {
+                if (!g->batched && g->box[2] < g->places[2])
+                    g->box[2] = tconv_ceil_div(g->box[2], g->px) * g->px;
+                const double bytes = bytes_of(g);
+                for (size_t p = 0; bytes <= budget && p < sizeof parts / sizeof *parts; p++) {
+                    if (parts[p] > g->blocks) break;
+                    g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+                    double items = (double)g->rows.layer.groups * (double)g->images *
+                                   (double)tconv_ceil_div(g->blocks, g->item_blocks);
+                    for (int a = 0; a < 3; a++) {
+                        g->parts[a] = tconv_ceil_div(g->places[a], g->box[a]);
+                        items *= (double)g->parts[a];
+                    }
+                    if (items > INT32_MAX) continue;
+                    g->items = (int64_t)items;
+                    g->local_bytes = (uint64_t)bytes;
+                    const double cost = cost_of(g, device);
+                    if (!*found || cost < *least) {
+                        *found = true;
+                        *least = cost;
+                        *best = *g;
+                    }
+                }
+                if (g->box[2] <= (g->batched ? 1 : g->px)) break;
+            }
+            if (g->box[1] == 1) break;
+        }
+        if (g->box[0] == 1) break;
+    }
+}
+
+static bool prepare(const struct tconv_request *request, struct channels *g, double *cost,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_device_info *device = request->device;
+    *g = (struct channels){.taps = 1, .classes = 1};
+    if (layer->type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
+    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    g->axis[0] = &g->rows.z;
+    g->axis[1] = &g->rows.y;
+    g->axis[2] = &g->rows.x;
+    double places = (double)layer->batch;
+    for (int a = 0; a < 3; a++) {
+        const struct tconv_axis *axis = g->axis[a];
+        g->taps *= axis->kernel;
+        if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+        g->classes *= axis->stride;
+        if (g->classes > MOST_CLASSES)
+            return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+        g->places[a] = tconv_ceil_div(axis->output, axis->stride);
+        g->low[a] = tconv_rows_distance(axis, axis->kernel - 1);
+        g->span[a] = tconv_rows_distance(axis, 0) - g->low[a];
+        g->pairs[a] = tconv_rows_pairs(axis);
+        places *= (double)g->places[a];
+    }
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    choose_lanes(g, device);
+    g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    struct channels one = *g;
+    bool found = false;
+    const int limit = tconv_rows_sums(device) * g->vw / g->mw;
+    for (int batched = 0; batched <= (layer->batch > 1); batched++)
+        for (one.px = 1; one.px <= (limit > 1 ? limit : 1); one.px++) {
+            one.batched = batched != 0;
+            if (one.px > 1 && one.px > (batched ? layer->batch : g->places[2])) break;
+            divide(&one, device, &found, cost, g);
+        }
+    if (!found) return tconv_refuse(reason, "local memory is too small for its inputs");
+    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
+        *cost *= 20; /* made for processors */
+    return true;
+}
+
+static void write_read(const void *channels, const int64_t k[3], int64_t *read)
+{
+    const struct channels *g = channels;
+    read[READ_TAP] = tconv_rows_tap_index(&g->rows, k);
+    read[READ_Z] = tconv_rows_distance(&g->rows.z, k[0]) - g->low[0];
+    read[READ_Y] = tconv_rows_distance(&g->rows.y, k[1]) - g->low[1];
+    read[READ_X] = tconv_rows_distance(&g->rows.x, k[2]) - g->low[2];
+}
+
+static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
+{
+    const size_t classes_at = CHANNELS_LONGS,
+                 list_at = classes_at + (size_t)g->classes * KIND_LONGS;
+    if (!tconv_recipe_table(recipe, list_at + (size_t)g->taps * READ_LONGS)) return false;
+    int64_t *t = recipe->table;
+    tconv_rows_write_numbers(&g->rows, g->blocks, 0, t);
+    for (int a = 0; a < 3; a++) {
+        t[CHANNELS_PLACES_Z + a] = g->places[a];
+        t[CHANNELS_BOX_Z + a] = g->box[a];
+        t[CHANNELS_LOW_Z + a] = g->low[a];
+        t[CHANNELS_SPAN_Z + a] = g->span[a];
+    }
+    t[CHANNELS_ITEM_BLOCKS] = g->item_blocks;
+    t[CHANNELS_CLASSES_AT] = (int64_t)classes_at;
+    t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
+    return tconv_rows_write_residues(&g->rows, write_read, g, READ_LONGS, t + classes_at,
+                                     t + list_at);
+}
+
+static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+{
+    struct channels g;
+    return prepare(request, &g, cost, reason);
+}
+
+static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    struct channels g;
+    double cost;
+    struct tconv_reason reason;
+    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_channels");
+    tconv_launch_option(run, "VW", g.vw);
+    tconv_launch_option(run, "MW", g.mw);
+    tconv_launch_option(run, "PX", g.px);
+    tconv_launch_option(run, "BATCHED", g.batched);
+    tconv_launch_option(run, "STREAM", tconv_rows_streams(&g.rows));
+    tconv_rows_pack(recipe, &g.rows, g.mw, g.blocks, run->options, request->device);
+    tconv_launch_items(run, 0, g.items, 1, request->device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
+                                         TCONV_ARG_LOCAL},
+                      7);
+    run->local_bytes = (size_t)g.local_bytes;
+    return true;
+}
+
+const struct tconv_family tconv_channels = {
+    .name = "channels_vector",
+    .summary =
+        "lanes are output channels: channels-last tensors, small images with many channels; wide "
+        "vectors: for CPUs",
+    .sources = {"common.clh", "rows_table.h", "channels_table.h", "taps.clh", "channels.cl"},
+    .accepts = accepts,
+    .write = write,
+};
