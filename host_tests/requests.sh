@@ -78,6 +78,9 @@ expect 2 "does not exist" bench --algorithm winograd
 expect 2 "no layer of the suite" bench --ids B07,B99
 expect 2 "--layer needs --model" bench --layer up
 expect 2 "the layers of a suite have their own" bench --ids B05 --strides 3
+expect 2 "the layers of a suite have their own" bench --ids B05 --data-format NXC --groups 3
+expect 2 "NCX and NXC" bench --ids B05 --data-format NHWC
+expect 2 "have their own" bench --model "$vectors/ir/plain_f32.xml" --data-format NXC
 expect 2 "a layer needs --data-shape" bench --strides 3
 expect 2 "a layer needs --data-shape" check --strides 3
 expect 2 "cannot be given together" check --data-shape 1,2,3 --filter-shape 2,2,2 --ids B05
@@ -120,6 +123,7 @@ expect 2 "is no transposed convolution" $run --model "$vectors/ir/plain_f32.xml"
 expect 1 "is no model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07
+expect 1 "no OpenCL device was found" bench --ids S8 --data-format NXC
 expect 1 "no OpenCL device was found" check
 expect 1 "no OpenCL device was found" devices
 

@@ -51,18 +51,44 @@ static enum exit_code layers_of_model(struct suite *suite)
     return EXIT_DONE;
 }
 
-static enum exit_code layers_of_suite(struct suite *suite)
+/* A layer of NCX data as the same one of NXC data: the oneAPI form; the filter stays as it is. */
+static void put_channels_last(tconv_problem *p)
+{
+    if (p->operation == TCONV_GROUP_CONV_BACKPROP) {
+        p->groups = p->filter.dim[0];
+        p->filter.dim[1] *= p->groups;
+        p->filter.rank--;
+        memmove(p->filter.dim, p->filter.dim + 1, (size_t)p->filter.rank * sizeof *p->filter.dim);
+    }
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p->filter_format = TCONV_OIX;
+    p->data_format = TCONV_NXC;
+    const int axes = p->data.rank - 2;
+    const int64_t channels = p->data.dim[1];
+    memmove(p->data.dim + 1, p->data.dim + 2, (size_t)axes * sizeof *p->data.dim);
+    p->data.dim[axes + 1] = channels;
+}
+
+/* The layers that `read` gives, as --ids, --type and --data-format say. */
+static enum exit_code layers_of_suite(struct suite *suite, const char *why,
+                                      enum exit_code (*read)(struct suite *suite))
 {
     tconv_problem names = TCONV_PROBLEM_INIT;
-    enum exit_code code =
-        refuse_attributes("the layers of a suite have their own attributes", true);
+    enum exit_code code = refuse_attributes(why, true);
     if (code == EXIT_DONE && !read_names(&names)) code = EXIT_REQUEST_WRONG;
-    if (code == EXIT_DONE) code = suite_read(options.suite, suite);
+    if (code == EXIT_DONE) code = read(suite);
     if (code == EXIT_DONE && options.ids != NULL) code = suite_select(suite, options.ids);
-    for (size_t i = 0; i < suite->count && options.type != NULL; i++)
-        suite->entries[i].problem.data_type = suite->entries[i].problem.filter_type =
-            names.data_type;
+    for (size_t i = 0; i < suite->count; i++) {
+        tconv_problem *p = &suite->entries[i].problem;
+        if (options.type != NULL) p->data_type = p->filter_type = names.data_type;
+        if (names.data_format == TCONV_NXC) put_channels_last(p);
+    }
     return code;
+}
+
+static enum exit_code chosen_suite(struct suite *suite)
+{
+    return suite_read(options.suite, suite);
 }
 
 static enum exit_code one_layer(struct suite *suite)
@@ -96,8 +122,8 @@ enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(st
                              options.suite != NULL ? "--suite" : "--ids");
     if (options.model != NULL) return layers_of_model(suite);
     if (by_shape) return one_layer(suite);
-    if (by_suite) return layers_of_suite(suite);
-    const enum exit_code code =
-        refuse_attributes("a layer needs --data-shape and --filter-shape, too", true);
-    return code != EXIT_DONE ? code : otherwise(suite);
+    if (by_suite)
+        return layers_of_suite(suite, "the layers of a suite have their own attributes",
+                               chosen_suite);
+    return layers_of_suite(suite, "a layer needs --data-shape and --filter-shape, too", otherwise);
 }

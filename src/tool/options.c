@@ -42,7 +42,8 @@ const struct poptOption attribute_table[] = {
     {"groups", 0, POPT_ARG_STRING, &options.groups, 0,
      "groups of the oneAPI form, default 1; this and the next two select that form", "G"},
     {"data-format", 0, POPT_ARG_STRING, &options.data_format, 0,
-     "NCX or NXC; default NXC in the oneAPI form, else NCX", "FORMAT"},
+     "NCX or NXC, also for every layer of a suite; default NXC in the oneAPI form, else NCX",
+     "FORMAT"},
     {"filter-format", 0, POPT_ARG_STRING, &options.filter_format, 0,
      "OIX or XIO; default XIO in the oneAPI form", "FORMAT"},
     {"rules", 0, POPT_ARG_STRING, &options.rules, 0,
@@ -154,7 +155,7 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
     return code;
 }
 
-enum exit_code refuse_attributes(const char *why, bool shapes_too)
+enum exit_code refuse_attributes(const char *why, bool of_suite)
 {
     const struct {
         const char *name, *value;
@@ -166,12 +167,12 @@ enum exit_code refuse_attributes(const char *why, bool shapes_too)
         {"--auto-pad", options.auto_pad},
         {"--output-padding", options.output_padding},
         {"--groups", options.groups},
-        {"--data-format", options.data_format},
+        {"--data-format", of_suite ? NULL : options.data_format},
         {"--filter-format", options.filter_format},
         {"--filter-shape", options.filter_shape},
-        {"--data-shape", shapes_too ? options.data_shape : NULL},
-        {"--output-shape", shapes_too ? options.output_shape : NULL},
-        {"--rules", shapes_too ? options.rules : NULL},
+        {"--data-shape", of_suite ? options.data_shape : NULL},
+        {"--output-shape", of_suite ? options.output_shape : NULL},
+        {"--rules", of_suite ? options.rules : NULL},
     };
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].value != NULL) return wrong_request("%s is given, but %s", given[i].name, why);

@@ -66,9 +66,9 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
                             const char **argv, bool *leave);
 void free_options(void);
 
-/* A wrong request where attributes of a layer are given, though the layer comes from elsewhere; `shapes_too`: also --data-shape,
- * --output-shape and --rules. */
-enum exit_code refuse_attributes(const char *why, bool shapes_too);
+/* A wrong request where attributes of a layer are given, though the layer comes from elsewhere: from a model, which leaves --data-shape,
+ * --output-shape and --rules open, or from a suite, which leaves --data-format open. */
+enum exit_code refuse_attributes(const char *why, bool of_suite);
 
 /* "2,2" into numbers; false after a message. */
 bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
