@@ -17,6 +17,12 @@
  *                 that reach all PX places from outside are left out.
  *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, and none is added in vain.
  *
+ *   PHASES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all residues of one place
+ *                 being treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
+ *                 taps.
+ *   DEPTHWISE = 1 for groups of one channel: lanes are groups, and have their own inputs instead of a common one. The
+ *                 table then describes a single group with as many output channels as there are groups.
+ *
  * A zero of the padding must not meet a weight that is infinite or NaN: see careful_output. taps.clh has the packed
  * filter, channels_table.h the table.
  *
@@ -24,19 +30,24 @@
  *   VW        lanes of a vector                       1, 2, 4, 8, 16
  *   MW        output channels of a block              multiples of VW
  *   PX        places at a time                        at least 1
+ *   SEGMENT   channels of a place side by side; a     1 to 64
+ *             constant, so that places lie at
+ *             constant distances
  *   BATCHED   see above                               0, 1
+ *   PHASES    see above                               0, 1
+ *   DEPTHWISE see above; SEGMENT is MW then           0, 1
  *   STREAM    see common.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
-#if !defined(VW) || !defined(MW) || !defined(PX) || !defined(BATCHED)
-#error "VW, MW, PX and BATCHED must be set"
+#if !defined(VW) || !defined(MW) || !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) ||      \
+    !defined(PHASES) || !defined(DEPTHWISE)
+#error "VW, MW, PX, SEGMENT, BATCHED, PHASES and DEPTHWISE must be set"
 #endif
 #define CV (MW / VW)
 
 enum {
-    SEGMENT = 64, /* channels; a constant, so that places lie at constant distances */
-    AHEAD =
-        2048 /* elements: weights, which stream past, are asked for 8 KiB before they are needed */
+    MOST_READS = 256, /* taps of a residue */
+    AHEAD = 2048      /* elements: weights, which stream past, are asked for that early */
 };
 
 /* A work-item's part of the outputs. */
@@ -50,7 +61,7 @@ struct steps {
     int z, y, x, segment;
 };
 
-/* Copies all input channels of one place, or zeros. */
+/* Copies `in_channels` input channels of one place, or zeros. */
 static void copy_channels(__global const elem_t *from, const long channel_step, const bool inside,
                           __local acc_t *to, const int segment_step, const int in_channels)
 {
@@ -64,15 +75,17 @@ static void copy_channels(__global const elem_t *from, const long channel_step, 
             for (; i < count; i++) to[i] = (acc_t)from[first + i];
         } else
             for (; i < count; i++) to[i] = (acc_t)from[(first + i) * channel_step];
+#if DEPTHWISE
+        for (; i < SEGMENT; i++) to[i] = 0; /* lanes past the last group */
+#endif
     }
 }
 
-/* Copies the inputs that a box reads; `data` is the group's first channel. */
+/* Copies the inputs that a box reads; `data` is the first of `in_channels` channels. */
 static void copy_inputs(__global const elem_t *data, __global const long *table,
                         __local acc_t *local_memory, const struct box *box,
-                        const struct steps *steps)
+                        const struct steps *steps, const int in_channels)
 {
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
     const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
     const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
@@ -126,69 +139,107 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
 #pragma unroll
         for (int v = 0; v < PX; v++)
 #pragma unroll
-            for (int c = 0; c < CV; c++)
-                sum[c][v] = MULTIPLY_ADD((vec_t)(x[v * SEGMENT]), weight[c], sum[c][v]);
+            for (int c = 0; c < CV; c++) {
+#if DEPTHWISE
+                const vec_t in = LOAD(x + v * SEGMENT + c * VW);
+#else
+                const vec_t in = (vec_t)(x[v * SEGMENT]);
+#endif
+                sum[c][v] = MULTIPLY_ADD(in, weight[c], sum[c][v]);
+            }
     }
 }
 
-/* Stores the block's channels of one output. */
-static void store_channels(__global elem_t *y, const vec_t value[CV], const long channel_step,
-                           const int channels)
+/* Stores a block's lanes from `first` to `last` - 1 of one place. */
+static void store_lanes(__global elem_t *y, const vec_t value[CV], const long lane_step,
+                        const int first, const int last)
 {
 #pragma unroll
     for (int c = 0; c < CV; c++) {
-        const int left = channels - c * VW;
-        if (channel_step == 1 && left >= VW)
+        const bool whole = first <= c * VW && last >= (c + 1) * VW;
+        if (whole && lane_step == 1)
             STORE_OUTPUT(value[c], y + c * VW);
         else {
             acc_t lane[VW];
             STORE(value[c], lane);
-            if (left >= VW) {
+            if (whole) {
 #pragma unroll
-                for (int i = 0; i < VW; i++) y[(c * VW + i) * channel_step] = lane[i];
-            } else
-                for (int i = 0; i < left; i++) y[(c * VW + i) * channel_step] = lane[i];
+                for (int i = 0; i < VW; i++) y[(c * VW + i) * lane_step] = lane[i];
+            } else {
+                int i = max(first - c * VW, 0);
+                const int end = min(last - c * VW, VW);
+                for (; lane_step == 1 && i + 4 <= end; i += 4)
+                    vstore4(vload4(0, lane + i), 0, y + c * VW + i);
+                for (; i < end; i++) y[(c * VW + i) * lane_step] = lane[i];
+            }
         }
     }
 }
 
-/* Computes PX places of one residue (tz, ty, tx) and block. The first place is the `x`th of row (z, y) of the box;
- * `output` is the box's first image and the block's first channel, `data` as for careful_output. */
-static void compute(__global const elem_t *data, __global const elem_t *weights, const bool careful,
-                    const vec_t bias[CV], __global elem_t *output, __global const long *table,
-                    __local const acc_t *local_memory, const struct box *box,
-                    const struct steps *steps, const int channels, const int z, const int y,
-                    const int x, const int tz, const int ty, const int tx)
+/* Which lanes of a block are outputs. */
+struct span {
+    int first, last;
+};
+
+static struct span lanes_of(__global const long *table, const int place, const int phase,
+                            const int lanes)
 {
-    const int oz = (box->z + z) * (int)table[ROWS_STRIDE_Z] + tz;
-    const int oy = (box->y + y) * (int)table[ROWS_STRIDE_Y] + ty;
-    const int ox = (box->x + x) * (int)table[ROWS_STRIDE_X] + tx;
-    if (oz >= table[ROWS_OUTPUT_Z] || oy >= table[ROWS_OUTPUT_Y] || ox >= table[ROWS_OUTPUT_X])
-        return;
-    const int stride_x = (int)table[ROWS_STRIDE_X];
-    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
-    __global elem_t *to = output + oz * table[ROWS_OUTPUT_Z_STEP] + oy * table[ROWS_OUTPUT_Y_STEP] +
-                          ox * table[ROWS_OUTPUT_X_STEP];
-#if BATCHED
-    const int places = box->count_n;
-    const long place_step = table[ROWS_OUTPUT_BATCH_STEP];
+#if PHASES
+    const long first = place * table[CHANNELS_STRIDE] + phase - table[CHANNELS_CROP];
+    return (struct span){(int)clamp(-first, 0L, (long)lanes),
+                         (int)clamp(table[CHANNELS_OUTPUT] - first, 0L, (long)lanes)};
 #else
-    const int places = min(min((int)PX, box->count_x - x),
-                           ((int)table[ROWS_OUTPUT_X] - ox + stride_x - 1) / stride_x);
-    const long place_step = stride_x * table[ROWS_OUTPUT_X_STEP];
+    return (struct span){0, lanes};
 #endif
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
-    __global const long *kind = table + table[CHANNELS_CLASSES_AT] +
-                                ((tz * table[ROWS_STRIDE_Y] + ty) * table[ROWS_STRIDE_X] + tx) *
-                                    KIND_LONGS;
+}
+
+/* The taps that reach a row of one residue from inside the data along z and y. */
+struct reads {
+    int count;
+    int tap[MOST_READS];  /* its place in the packed filter */
+    int from[MOST_READS]; /* where it reads for the row's first place in local memory */
+    int x[MOST_READS];    /* and along x in the data */
+};
+
+/* One row of places of one residue (tz, ty, tx): what is the same for all of its tiles. */
+struct row {
+    int z, y, x;                /* of its first output */
+    int places;                 /* BATCHED: images */
+    long place_step, lane_step; /* in the output */
+    int phase, lanes;           /* of the block */
+};
+
+static void find_reads(__global const long *table, const struct box *box, const struct steps *steps,
+                       const int z, const int y, const int kind_number, struct reads *reads)
+{
+    __global const long *kind = table + table[CHANNELS_CLASSES_AT] + kind_number * KIND_LONGS;
     __global const long *read = table + table[CHANNELS_TAP_LIST_AT] + kind[KIND_LIST] * READ_LONGS;
     const int low_z = box->z + z + (int)table[CHANNELS_LOW_Z];
     const int low_y = box->y + y + (int)table[CHANNELS_LOW_Y];
-    const int low_x = box->x + x + (int)table[CHANNELS_LOW_X];
-    const int input_z = (int)table[ROWS_INPUT_Z], input_y = (int)table[ROWS_INPUT_Y];
-    const int input_x = (int)table[ROWS_INPUT_X];
+    const int low_x = box->x + (int)table[CHANNELS_LOW_X];
+    reads->count = 0;
+    for (int tap = (int)kind[KIND_TAPS]; tap > 0; tap--, read += READ_LONGS) {
+        const int iz = (int)read[READ_Z], iy = (int)read[READ_Y], ix = (int)read[READ_X];
+        if (low_z + iz < 0 || low_z + iz >= table[ROWS_INPUT_Z] || low_y + iy < 0 ||
+            low_y + iy >= table[ROWS_INPUT_Y])
+            continue;
+        reads->tap[reads->count] = (int)read[READ_TAP];
+        reads->from[reads->count] = (z + iz) * steps->z + (y + iy) * steps->y + ix * steps->x;
+        reads->x[reads->count++] = low_x + ix;
+    }
+}
+
+/* Computes PX places from the `x`th of a row on; `output` is the first place's, `data` as for careful_output, of the
+ * block's first lane. */
+static void compute(__global const elem_t *data, __global const elem_t *weights, const bool careful,
+                    const vec_t bias[CV], __global elem_t *output, __global const long *table,
+                    __local const acc_t *local_memory, const struct reads *reads,
+                    const struct row *row, const struct steps *steps, const int x)
+{
+    const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
+    const int places = BATCHED ? row->places : min((int)PX, row->places - x);
     const int width = BATCHED ? 1 : places;
-    __local const acc_t *own = local_memory + z * steps->z + y * steps->y + x * steps->x;
+    const int ox = row->x + x * (int)table[ROWS_STRIDE_X];
 
     vec_t sum[CV][PX];
 #pragma unroll
@@ -196,27 +247,32 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
 #pragma unroll
         for (int v = 0; v < PX; v++) sum[c][v] = (vec_t)(0);
     bool padded = false;
-    for (int tap = (int)kind[KIND_TAPS]; tap > 0; tap--, read += READ_LONGS) {
-        const int iz = (int)read[READ_Z], iy = (int)read[READ_Y], ix = (int)read[READ_X];
-        if (low_z + iz < 0 || low_z + iz >= input_z || low_y + iy < 0 || low_y + iy >= input_y ||
-            low_x + ix + width <= 0 || low_x + ix >= input_x)
-            continue;
-        padded = padded || low_x + ix < 0 || low_x + ix + width > input_x;
-        __local const acc_t *from = own + iz * steps->z + iy * steps->y + ix * steps->x;
-        __global const elem_t *w = weights + read[READ_TAP] * in_channels * MW;
+    for (int j = 0; j < reads->count; j++) {
+        const int input = reads->x[j] + x;
+        if (input + width <= 0 || input >= input_x) continue;
+        padded = padded || input < 0 || input + width > input_x;
+        __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
+        __global const elem_t *w = weights + (long)reads->tap[j] * in_channels * MW;
+#if DEPTHWISE
+        add_segment(sum, from, w, 1);
+#else
         for (int ci = 0; ci < in_channels; ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
             add_segment(sum, from, w, min((int)SEGMENT, in_channels - ci));
+#endif
     }
     if (careful && padded) { /* never with BATCHED */
-        for (int v = 0; v < places; v++)
-            for (int m = 0; m < channels; m++) {
-                const int lane = m % VW;
-                acc_t own_bias[VW];
-                STORE(bias[m / VW], own_bias);
-                to[v * place_step + m * channel_step] =
-                    careful_output(data, weights, table, oz, oy, ox + v * stride_x, m) +
-                    own_bias[lane];
-            }
+        acc_t lane[CV][VW];
+#pragma unroll
+        for (int c = 0; c < CV; c++) STORE(bias[c], lane[c]);
+        for (int v = 0; v < places; v++) {
+            const int o = ox + v * (int)table[ROWS_STRIDE_X];
+            const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
+            for (int m = own_lanes.first; m < own_lanes.last; m++)
+                output[v * row->place_step + m * row->lane_step] =
+                    careful_output(data + (DEPTHWISE ? m * table[ROWS_DATA_CHANNEL_STEP] : 0),
+                                   weights, table, row->z, row->y, o, m) +
+                    lane[m / VW][m % VW];
+        }
         return;
     }
 #pragma unroll
@@ -225,7 +281,46 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
             vec_t value[CV];
 #pragma unroll
             for (int c = 0; c < CV; c++) value[c] = sum[c][v] + bias[c];
-            store_channels(to + v * place_step, value, channel_step, channels);
+            const struct span own_lanes = lanes_of(
+                table, BATCHED ? ox : ox + v * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
+            store_lanes(output + v * row->place_step, value, row->lane_step, own_lanes.first,
+                        own_lanes.last);
+        }
+}
+
+/* Computes all rows of a box for one residue (tz, ty, tx) and block; `output` is the box's first image and the
+ * block's first lane. */
+static void compute_rows(__global const elem_t *data, __global const elem_t *weights,
+                         const bool careful, const vec_t bias[CV], __global elem_t *output,
+                         __global const long *table, __local const acc_t *local_memory,
+                         const struct box *box, const struct steps *steps, const int phase,
+                         const int lanes, const int tz, const int ty, const int tx)
+{
+    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
+    const int stride_x = (int)table[ROWS_STRIDE_X];
+    const int kind = (tz * stride_y + ty) * stride_x + tx;
+    struct row row;
+    row.phase = phase;
+    row.lanes = lanes;
+    row.lane_step = table[CHANNELS_LANE_STEP];
+    row.x = box->x * stride_x + tx;
+    const int left = (int)table[ROWS_OUTPUT_X] - row.x; /* outputs */
+    const int places_x = min(box->count_x, (left + stride_x - 1) / stride_x);
+    row.places = BATCHED ? box->count_n : places_x;
+    row.place_step = BATCHED ? table[ROWS_OUTPUT_BATCH_STEP] : stride_x * table[ROWS_OUTPUT_X_STEP];
+    for (int z = 0; z < box->count_z; z++)
+        for (int y = 0; y < box->count_y; y++) {
+            row.z = (box->z + z) * stride_z + tz;
+            row.y = (box->y + y) * stride_y + ty;
+            if (row.z >= table[ROWS_OUTPUT_Z] || row.y >= table[ROWS_OUTPUT_Y]) continue;
+            struct reads reads;
+            find_reads(table, box, steps, z, y, kind, &reads);
+            for (int x = 0; x < places_x; x += BATCHED ? 1 : PX)
+                compute(data, weights, careful, bias,
+                        output + row.z * table[ROWS_OUTPUT_Z_STEP] +
+                            row.y * table[ROWS_OUTPUT_Y_STEP] +
+                            (row.x + x * stride_x) * table[ROWS_OUTPUT_X_STEP],
+                        table, local_memory, &reads, &row, steps, x);
         }
 }
 
@@ -266,7 +361,14 @@ tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
 
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int segments = (in_channels + SEGMENT - 1) / SEGMENT;
+#if DEPTHWISE
+    const int copied = min(item_blocks * MW, out_channels - first_block * MW);
+    const long first_copied = first_block * MW;
+#else
+    const int copied = in_channels;
+    const long first_copied = (long)g * in_channels;
+#endif
+    const int segments = (copied + SEGMENT - 1) / SEGMENT;
     struct steps steps;
 #if BATCHED
     steps.segment = PX * SEGMENT;
@@ -280,34 +382,41 @@ tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
     steps.z = (box_y + (int)table[CHANNELS_SPAN_Y]) * steps.y;
 
     __global const elem_t *own_data = data + data_offset +
-                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
-    copy_inputs(own_data, table, local_memory, &box, &steps);
+                                      first_copied * table[ROWS_DATA_CHANNEL_STEP];
+    copy_inputs(own_data, table, local_memory, &box, &steps, copied);
 
-    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
-    const int stride_x = (int)table[ROWS_STRIDE_X];
     for (int block = first_block; block < last_block; block++) {
-        const int all_blocks = g * blocks + block, channels = min(MW, out_channels - block * MW);
+        const int all_blocks = g * blocks + block, own_block = DEPTHWISE ? block - first_block : 0;
+#if PHASES
+        const int phase_blocks = (int)table[CHANNELS_PHASE_BLOCKS];
+        const int phase = block % phase_blocks * MW;
+        const int lanes = min(MW, (int)table[CHANNELS_STRIDE] - phase);
+        const long co = (long)g * out_channels + block / phase_blocks;
+#else
+        const int phase = 0, lanes = min(MW, out_channels - block * MW);
         const long co = (long)g * out_channels + block * MW;
+#endif
         __global const elem_t *weights = weights_of(filter + filter_offset, table, all_blocks);
-        __global elem_t *to = output + output_offset + box.n * table[ROWS_OUTPUT_BATCH_STEP] +
-                              co * table[ROWS_OUTPUT_CHANNEL_STEP];
+        __global elem_t *to =
+            output + output_offset + box.n * table[ROWS_OUTPUT_BATCH_STEP] +
+            co * table[ROWS_OUTPUT_CHANNEL_STEP] +
+            (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
         vec_t bias_of_block[CV];
 #pragma unroll
         for (int c = 0; c < CV; c++) {
             acc_t lane[VW];
             for (int i = 0; i < VW; i++)
-                lane[i] = c * VW + i < channels ? BIAS_OF(bias_offset + co + c * VW + i) : (acc_t)0;
+                lane[i] = c * VW + i < lanes ? BIAS_OF(bias_offset + co + (PHASES ? 0 : c * VW + i))
+                                             : (acc_t)0;
             bias_of_block[c] = LOAD(lane);
         }
-        for (int tz = 0; tz < stride_z; tz++)
-            for (int ty = 0; ty < stride_y; ty++)
-                for (int tx = 0; tx < stride_x; tx++)
-                    for (int z = 0; z < box.count_z; z++)
-                        for (int y = 0; y < box.count_y; y++)
-                            for (int x = 0; x < box.count_x; x += BATCHED ? 1 : PX)
-                                compute(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
-                                        flags[flags_offset + (ulong)all_blocks] != 0, bias_of_block,
-                                        to, table, local_memory, &box, &steps, channels, z, y, x,
-                                        tz, ty, tx);
+        for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
+            for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++)
+                for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
+                    compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP] +
+                                     own_block * MW * table[ROWS_DATA_CHANNEL_STEP],
+                                 weights, flags[flags_offset + (ulong)all_blocks] != 0,
+                                 bias_of_block, to, table, local_memory + own_block * steps.segment,
+                                 &box, &steps, phase, lanes, tz, ty, tx);
     }
 }

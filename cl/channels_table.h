@@ -20,8 +20,15 @@ enum {
     CHANNELS_SPAN_Y,
     CHANNELS_SPAN_X,
     CHANNELS_ITEM_BLOCKS, /* of a work-item */
-    CHANNELS_CLASSES_AT,  /* for each residue (tz, ty, tx) of the outputs a class */
-    CHANNELS_TAP_LIST_AT, /* the classes' taps */
+    CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
+    /* PHASES: the axis x is that of the outputs' quotients, its only residue 0. Of the real one: */
+    CHANNELS_STRIDE,
+    CHANNELS_KERNEL,
+    CHANNELS_CROP, /* output = place * stride + phase - crop */
+    CHANNELS_OUTPUT,
+    CHANNELS_PHASE_BLOCKS, /* of an output channel */
+    CHANNELS_CLASSES_AT,   /* for each residue (tz, ty, tx) of the outputs a class */
+    CHANNELS_TAP_LIST_AT,  /* the classes' taps */
     CHANNELS_LONGS
 };
 

@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels family: parameters, cost and recipe of cl/channels.cl. */
+/* The channels family and its variants for large strides and for depthwise layers: parameters, cost and recipe of
+ * cl/channels.cl. */
 #include "family/families.h"
 
 #include "base/checked.h"
 #include "channels_table.h"
 #include "family/rows.h"
 
+#include <stdio.h>
+
 enum {
-    SEGMENT = 64,     /* as in cl/channels.cl */
+    MOST_SEGMENT = 64,
+    LEAST_PHASES = 4,
     MOST_VECTORS = 4, /* of a block */
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
+    CACHE_LINE = 16,          /* elements */
+    MOST_READS = 256,         /* taps of a residue, as in cl/channels.cl */
     LOCAL_BUDGET = 640 << 10, /* bytes: what a second-level cache holds besides the weights */
 };
+
+/* What the lanes of a vector are. */
+enum lanes { LANES_CHANNELS, LANES_PHASES, LANES_GROUPS };
 
 /* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order z, y, x. */
 struct channels {
     struct tconv_rows rows;
     const struct tconv_axis *axis[3];
-    int vw, mw, px;
+    int vw, mw, px, segment;
     bool batched;
+    enum lanes lanes;
+    struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
     int64_t places[3], low[3], span[3], box[3], parts[3];
     double pairs[3]; /* of outputs and taps along each axis */
     int64_t taps, classes, blocks, item_blocks;
@@ -28,10 +39,32 @@ struct channels {
     uint64_t local_bytes;
 };
 
-/* MW may depend on channels only, not on extents: filters are shared. The fewest lanes in vain, then two vectors. */
+/* Sees the phases of each place along x as channels: what remains of the axis are the quotients of the outputs. */
+static void fold_phases(struct channels *g)
+{
+    struct tconv_axis *x = &g->rows.x;
+    g->x = *x;
+    x->kernel = tconv_ceil_div(x->kernel, x->stride);
+    x->output = tconv_ceil_div(x->output + tconv_mod(x->pad, x->stride), x->stride);
+    x->pad = tconv_floor_div(x->pad, g->x.stride);
+    x->stride = 1;
+    x->output_step *= g->x.stride;
+}
+
+/* Sees depthwise groups as output channels of one group, all of them reading inputs of their own. */
+static void fold_groups(struct channels *g)
+{
+    struct tconv_layer *layer = &g->rows.layer;
+    layer->out_channels = layer->groups;
+    layer->groups = 1;
+    layer->filter_out_step = layer->filter_group_step;
+}
+
+/* MW may depend on channels and stride only, not on extents: filters are shared. The fewest lanes in vain, then two
+ * vectors. */
 static void choose_lanes(struct channels *g, const tconv_device_info *device)
 {
-    const int64_t channels = g->rows.layer.out_channels;
+    const int64_t channels = g->lanes == LANES_PHASES ? g->x.stride : g->rows.layer.out_channels;
     g->vw = tconv_rows_widest(device);
     while (g->vw > 4 && g->vw / 2 >= channels) g->vw /= 2;
     int64_t least = INT64_MAX;
@@ -50,7 +83,8 @@ static void choose_lanes(struct channels *g, const tconv_device_info *device)
 static double channel_cycles(const struct channels *g)
 {
     const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / 2,
-                 loads = (vectors + g->px) / 2, issue = (vectors * g->px + vectors + 5) / 6;
+                 loads = (vectors + (g->lanes == LANES_GROUPS ? vectors : 1) * g->px) / 2,
+                 issue = (vectors * g->px + vectors + 5) / 6;
     double most = adds > loads ? adds : loads;
     if (most < 4) most = 4;
     return (most > issue ? most : issue) * 1.05;
@@ -58,11 +92,19 @@ static double channel_cycles(const struct channels *g)
 
 static double bytes_of(const struct channels *g)
 {
-    const int64_t segments = tconv_ceil_div(g->rows.layer.in_channels, SEGMENT);
+    const int64_t segments = g->lanes == LANES_GROUPS
+                                 ? g->item_blocks
+                                 : tconv_ceil_div(g->rows.layer.in_channels, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
-    return 4.0 * SEGMENT * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
+    return 4.0 * g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
            (double)(g->box[0] + g->span[0]);
+}
+
+/* Elements between the outputs of neighbouring lanes. */
+static int64_t lane_step_of(const struct channels *g)
+{
+    return g->lanes == LANES_PHASES ? g->x.output_step : g->rows.layer.output_channel_step;
 }
 
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
@@ -77,19 +119,23 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                           (g->batched
                                ? g->pairs[2] * (double)g->images
                                : (double)g->axis[2]->kernel * tiles_x * (double)layer->batch);
-    const double segments = (double)tconv_ceil_div(layer->in_channels, SEGMENT);
+    const double segments = (double)tconv_ceil_div(layer->in_channels, g->segment);
     const double adds = groups * (double)g->blocks * visits *
                         (in * channel_cycles(g) + 12 * segments + 20);
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
                            (double)g->axis[2]->output;
-    const double stores = layer->output_channel_step == 1
+    const int64_t lane_step = lane_step_of(g);
+    const double stores = lane_step == 1
                               ? outputs * (double)g->blocks * (4.0 * g->mw / g->vw + 6)
-                              : outputs * (double)layer->out_channels * 2.5;
+                              : outputs * (double)layer->out_channels *
+                                    (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) * 2.5;
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    const double copies = copied * passes * in *
-                          (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5);
+    if (g->lanes == LANES_GROUPS) copied *= (double)(g->item_blocks * g->mw);
+    const double copies =
+        (copied * passes * in * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5)) +
+        copied / (g->lanes == LANES_GROUPS ? (double)(g->item_blocks * g->mw) : 1) * passes * 10;
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     const double weights = 4 * groups * (double)g->blocks * g->mw * in * (double)g->taps;
     const double boxes = (double)g->items / groups / passes;
@@ -118,10 +164,11 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
             for (g->box[2] = g->places[2];; g->box[2] = tconv_ceil_div(g->box[2], 2)) {
                 if (!g->batched && g->box[2] < g->places[2])
                     g->box[2] = tconv_ceil_div(g->box[2], g->px) * g->px;
-                const double bytes = bytes_of(g);
-                for (size_t p = 0; bytes <= budget && p < sizeof parts / sizeof *parts; p++) {
+                for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
                     if (parts[p] > g->blocks) break;
                     g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+                    const double bytes = bytes_of(g);
+                    if (bytes > budget) continue;
                     double items = (double)g->rows.layer.groups * (double)g->images *
                                    (double)tconv_ceil_div(g->blocks, g->item_blocks);
                     for (int a = 0; a < 3; a++) {
@@ -146,18 +193,38 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
     }
 }
 
-static bool prepare(const struct tconv_request *request, struct channels *g, double *cost,
-                    struct tconv_reason *reason)
+static bool prepare(const struct tconv_request *request, enum lanes lanes, struct channels *g,
+                    double *cost, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
-    *g = (struct channels){.taps = 1, .classes = 1};
+    *g = (struct channels){.taps = 1, .classes = 1, .segment = 1, .lanes = lanes};
     if (layer->type != TCONV_F32)
         return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
     if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    if (lanes == LANES_GROUPS &&
+        (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1))
+        return tconv_refuse(reason,
+                            "%lld groups of %lld to %lld channels; it takes several groups of one",
+                            (long long)layer->groups, (long long)layer->in_channels,
+                            (long long)layer->out_channels);
+    if (lanes == LANES_GROUPS) fold_groups(g);
+    if (lanes == LANES_PHASES && (g->rows.x.dilation != 1 || g->rows.x.stride < LEAST_PHASES))
+        return tconv_refuse(
+            reason,
+            "stride %lld and dilation %lld along the last axis; it takes strides from %d on, "
+            "without dilation",
+            (long long)g->rows.x.stride, (long long)g->rows.x.dilation, LEAST_PHASES);
+    if (lanes == LANES_PHASES) fold_phases(g);
+    while (g->segment < MOST_SEGMENT && g->segment < layer->in_channels) g->segment *= 2;
     g->axis[0] = &g->rows.z;
     g->axis[1] = &g->rows.y;
     g->axis[2] = &g->rows.x;
+    int64_t reads = 1;
+    for (int a = 0; a < 3; a++)
+        reads *= tconv_ceil_div(g->axis[a]->kernel, tconv_tap_step(g->axis[a]));
+    if (reads > MOST_READS)
+        return tconv_refuse(reason, "more than %d taps reach one output", MOST_READS);
     double places = (double)layer->batch;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = g->axis[a];
@@ -175,7 +242,12 @@ static bool prepare(const struct tconv_request *request, struct channels *g, dou
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     choose_lanes(g, device);
-    g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    if (lanes == LANES_GROUPS) g->segment = g->mw;
+    const struct tconv_layer *own = &g->rows.layer;
+    g->blocks = lanes == LANES_PHASES ? own->out_channels * tconv_ceil_div(g->x.stride, g->mw)
+                                      : tconv_ceil_div(own->out_channels, g->mw);
+    if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
+        return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
     struct channels one = *g;
     bool found = false;
     const int limit = tconv_rows_sums(device) * g->vw / g->mw;
@@ -214,31 +286,44 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
         t[CHANNELS_SPAN_Z + a] = g->span[a];
     }
     t[CHANNELS_ITEM_BLOCKS] = g->item_blocks;
+    t[CHANNELS_LANE_STEP] = lane_step_of(g);
+    if (g->lanes == LANES_PHASES) {
+        t[CHANNELS_STRIDE] = g->x.stride;
+        t[CHANNELS_KERNEL] = g->x.kernel;
+        t[CHANNELS_CROP] = tconv_mod(g->x.pad, g->x.stride);
+        t[CHANNELS_OUTPUT] = g->x.output;
+        t[CHANNELS_PHASE_BLOCKS] = tconv_ceil_div(g->x.stride, g->mw);
+    }
     t[CHANNELS_CLASSES_AT] = (int64_t)classes_at;
     t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
     return tconv_rows_write_residues(&g->rows, write_read, g, READ_LONGS, t + classes_at,
                                      t + list_at);
 }
 
-static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
-{
-    struct channels g;
-    return prepare(request, &g, cost, reason);
-}
-
-static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
+                         struct tconv_recipe *recipe)
 {
     struct channels g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, lanes, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_channels");
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
+    tconv_launch_option(run, "SEGMENT", g.segment);
     tconv_launch_option(run, "BATCHED", g.batched);
-    tconv_launch_option(run, "STREAM", tconv_rows_streams(&g.rows));
-    tconv_rows_pack(recipe, &g.rows, g.mw, g.blocks, run->options, request->device);
+    tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
+    tconv_launch_option(run, "DEPTHWISE", lanes == LANES_GROUPS);
+    /* Only whole cache lines can be stored past the caches. */
+    tconv_launch_option(run, "STREAM",
+                        lane_step_of(&g) == 1 && g.rows.x.output_step % CACHE_LINE == 0 &&
+                            tconv_rows_streams(&g.rows));
+    char kind[60] = "taps";
+    if (lanes == LANES_PHASES)
+        snprintf(kind, sizeof kind, "phases%lldof%lld-", (long long)g.x.stride,
+                 (long long)g.x.kernel);
+    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request->device);
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
@@ -249,12 +334,66 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     return true;
 }
 
+static bool accepts_channels(const struct tconv_request *request, double *cost,
+                             struct tconv_reason *reason)
+{
+    struct channels g;
+    return prepare(request, LANES_CHANNELS, &g, cost, reason);
+}
+
+static bool write_channels(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    return write_recipe(request, LANES_CHANNELS, recipe);
+}
+
+static bool accepts_phases(const struct tconv_request *request, double *cost,
+                           struct tconv_reason *reason)
+{
+    struct channels g;
+    return prepare(request, LANES_PHASES, &g, cost, reason);
+}
+
+static bool write_phases(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    return write_recipe(request, LANES_PHASES, recipe);
+}
+
+static bool accepts_groups(const struct tconv_request *request, double *cost,
+                           struct tconv_reason *reason)
+{
+    struct channels g;
+    return prepare(request, LANES_GROUPS, &g, cost, reason);
+}
+
+static bool write_groups(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    return write_recipe(request, LANES_GROUPS, recipe);
+}
+
 const struct tconv_family tconv_channels = {
     .name = "channels_vector",
     .summary =
         "lanes are output channels: channels-last tensors, small images with many channels; wide "
         "vectors: for CPUs",
     .sources = {"common.clh", "rows_table.h", "channels_table.h", "taps.clh", "channels.cl"},
-    .accepts = accepts,
-    .write = write,
+    .accepts = accepts_channels,
+    .write = write_channels,
+};
+
+const struct tconv_family tconv_phases = {
+    .name = "phases_vector",
+    .summary = "lanes are the residues of one place: large strides along the last axis; wide "
+               "vectors: for CPUs",
+    .sources = {"common.clh", "rows_table.h", "channels_table.h", "taps.clh", "channels.cl"},
+    .accepts = accepts_phases,
+    .write = write_phases,
+};
+
+const struct tconv_family tconv_depthwise = {
+    .name = "depthwise_vector",
+    .summary =
+        "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
+    .sources = {"common.clh", "rows_table.h", "channels_table.h", "taps.clh", "channels.cl"},
+    .accepts = accepts_groups,
+    .write = write_groups,
 };

@@ -10,6 +10,8 @@
 extern const struct tconv_family tconv_packed;
 extern const struct tconv_family tconv_thin;
 extern const struct tconv_family tconv_channels;
+extern const struct tconv_family tconv_phases;
+extern const struct tconv_family tconv_depthwise;
 extern const struct tconv_family tconv_gather_vector;
 extern const struct tconv_family tconv_gather_group;
 extern const struct tconv_family tconv_col2im_vector;

@@ -78,9 +78,10 @@ static double cost_of(const struct gather *g, bool vector, const tconv_device_in
     const double outputs = (double)layer->batch * (double)layer->groups *
                            (double)layer->out_channels * (double)g->rows.output_rows *
                            (double)g->rows.x.output;
-    const double strided = g->merged && g->rows.x.stride != 3
-                               ? 2
-                               : 16; /* storing one by one costs as much as 16 lanes' adds */
+    /* Storing one by one costs as much as 16 lanes' adds, and more where each output is in a page of its own. */
+    const double strided = g->merged && g->rows.x.stride != 3 ? 2
+                           : g->rows.x.stride < 64            ? 16
+                                                              : 120;
     /* A work-item finds out what it does, and each of its rows of taps begins and ends: as long as 3000 additions. */
     const double items = (double)layer->batch * (double)layer->groups *
                          (double)(g->blocks * g->tiles) * (double)g->rows.output_rows;

@@ -390,7 +390,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
-    tconv_rows_pack(recipe, &g.rows, g.mw, g.blocks, run->options, request->device);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request->device);
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,

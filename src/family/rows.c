@@ -248,14 +248,14 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
     tconv_recipe_layout(recipe, family, &rows->layer, kernel, 3);
 }
 
-void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, int mw,
-                     int64_t blocks, const char *options, const tconv_device_info *device)
+void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
+                     int mw, int64_t blocks, const char *options, const tconv_device_info *device)
 {
     const struct tconv_layer *layer = &rows->layer;
     const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
     const int64_t all_blocks = layer->groups * blocks;
-    char name[32];
-    snprintf(name, sizeof name, "taps%d", mw);
+    char name[80];
+    snprintf(name, sizeof name, "%s%d", kind, mw);
     tconv_rows_layout(recipe, name, rows);
     recipe->filter_bytes =
         (uint64_t)(TAPS_HEADER(all_blocks) + all_blocks * mw * taps * layer->in_channels) *

@@ -54,9 +54,10 @@ void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int
                               int64_t *table);
 
 /* Names the layout of a filter packed in the order of its taps, for blocks of `mw` output channels, and
- * writes the launches that pack it: cl/taps.clh. `options` are those of the recipe's other kernels. */
-void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, int mw,
-                     int64_t blocks, const char *options, const tconv_device_info *device);
+ * writes the launches that pack it: cl/taps.clh. `options` are those of the recipe's other kernels; `kind` is
+ * "taps" where the lanes of a block are output channels. */
+void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
+                     int mw, int64_t blocks, const char *options, const tconv_device_info *device);
 
 /* A tap's place in a filter packed in the order of its taps; k along z, y, x. */
 int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3]);

@@ -222,7 +222,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
                                          TCONV_ARG_LOCAL},
                       7);
     run->local_bytes = (size_t)g.local_bytes;
-    tconv_rows_pack(recipe, &g.rows, g.mw, g.blocks, run->options, request->device);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request->device);
     return true;
 }
 
