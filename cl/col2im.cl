@@ -175,7 +175,7 @@ static void col2im_tile(__global const elem_t *restrict data,
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
+KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void
 tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
              __global const elem_t *restrict filter, const ulong filter_offset,
              BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
@@ -196,9 +196,9 @@ tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
 }
 
 /* A work-item packs the MW weights of one (group, block, kz, ky, strip, ci) after the other. */
-__kernel void tconv_col2im_pack(__global const elem_t *restrict weights, const ulong weights_offset,
-                                __global elem_t *restrict filter, const ulong filter_offset,
-                                __global const long *restrict table)
+KERNEL void tconv_col2im_pack(__global const elem_t *restrict weights, const ulong weights_offset,
+                              __global elem_t *restrict filter, const ulong filter_offset,
+                              __global const long *restrict table)
 {
     const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS],
                strips = table[COL2IM_STRIPS];

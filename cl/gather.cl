@@ -80,11 +80,10 @@ static acc_t careful_output(__global const elem_t *data, __global const elem_t *
             __global const elem_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) *
                                                      table[ROWS_KERNEL_X] * in_channels * MW;
             for (long k = 0; k < table[ROWS_KERNEL_X]; k++) {
-                const long distance = o + table[ROWS_PAD_X] - k * table[ROWS_DILATION_X];
-                const long i = distance / table[ROWS_STRIDE_X];
-                if (distance < 0 || i * table[ROWS_STRIDE_X] != distance ||
-                    i >= table[ROWS_INPUT_X])
-                    continue;
+                /* 32 bits suffice, and dividing 64 takes many registers on a GPU. */
+                const int distance = (int)(o + table[ROWS_PAD_X] - k * table[ROWS_DILATION_X]);
+                const int stride = (int)table[ROWS_STRIDE_X], i = distance / stride;
+                if (distance < 0 || i * stride != distance || i >= table[ROWS_INPUT_X]) continue;
                 __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
                 for (long ci = 0; ci < in_channels; ci++)
                     sum = MULTIPLY_ADD((acc_t)x[ci * table[ROWS_DATA_CHANNEL_STEP] + i],
@@ -219,47 +218,50 @@ static void gather_tile(__global const elem_t *restrict data, __global const ele
 #pragma unroll
                 for (int v = 0; v < NX; v++) sum[m][t][v] = (vec_t)(0);
 
-        if (sees_data)
-            for (int jz = 0; jz < taps_z; jz++)
-                for (int jy = 0; jy < taps_y; jy++) {
-                    const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
-                    const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
-                    __global const elem_t *w = weights +
-                                               (kz * table[ROWS_KERNEL_Y] + ky) * row_weights;
-                    __global const elem_t *x = from - jz * table[ROWS_INPUT_STEP_Z] * z_step -
-                                               jy * table[ROWS_INPUT_STEP_Y] * y_step;
+        /* One loop over the rows of taps: some compilers copy all sums for each loop around. */
+        const int rows = sees_data ? taps_z * taps_y : 0;
+        for (int j = 0, jz = 0, jy = 0; j < rows; j++) {
+            const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+            const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
+            __global const elem_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) * row_weights;
+            __global const elem_t *x = from - jz * table[ROWS_INPUT_STEP_Z] * z_step -
+                                       jy * table[ROWS_INPUT_STEP_Y] * y_step;
+            if (++jy == taps_y) {
+                jy = 0;
+                jz++;
+            }
 #if MERGED
-                    for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += KX * MW) {
+            for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += KX * MW) {
 #pragma unroll
-                        for (int k = 0; k < KX; k++) {
-                            vec_t in[NX];
+                for (int k = 0; k < KX; k++) {
+                    vec_t in[NX];
 #pragma unroll
-                            for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
+                    for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
 #pragma unroll
-                            for (int m = 0; m < MW; m++)
+                    for (int m = 0; m < MW; m++)
 #pragma unroll
-                                for (int v = 0; v < NX; v++)
-                                    sum[m][RESIDUE(k)][v] = MULTIPLY_ADD(
-                                        in[v], (vec_t)(w[k * MW + m]), sum[m][RESIDUE(k)][v]);
-                        }
-                    }
-#else
-                    const int input_step = (int)table[ROWS_INPUT_STEP_X];
-                    x += class[CLASS_DISTANCE];
-                    w += class[CLASS_START] * in_channels * MW;
-                    for (int ci = 0; ci < in_channels; ci++, x += channel_step)
-                        for (int j = 0; j < taps; j++, w += MW) {
-                            vec_t in[NX];
-#pragma unroll
-                            for (int v = 0; v < NX; v++) in[v] = LOAD(x - j * input_step + v * VW);
-#pragma unroll
-                            for (int m = 0; m < MW; m++)
-#pragma unroll
-                                for (int v = 0; v < NX; v++)
-                                    sum[m][0][v] = MULTIPLY_ADD(in[v], (vec_t)(w[m]), sum[m][0][v]);
-                        }
-#endif
+                        for (int v = 0; v < NX; v++)
+                            sum[m][RESIDUE(k)][v] =
+                                MULTIPLY_ADD(in[v], (vec_t)(w[k * MW + m]), sum[m][RESIDUE(k)][v]);
                 }
+            }
+#else
+            const int input_step = (int)table[ROWS_INPUT_STEP_X];
+            x += class[CLASS_DISTANCE];
+            w += class[CLASS_START] * in_channels * MW;
+            for (int ci = 0; ci < in_channels; ci++, x += channel_step)
+                for (int t = 0; t < taps; t++, w += MW) {
+                    vec_t in[NX];
+#pragma unroll
+                    for (int v = 0; v < NX; v++) in[v] = LOAD(x - t * input_step + v * VW);
+#pragma unroll
+                    for (int m = 0; m < MW; m++)
+#pragma unroll
+                        for (int v = 0; v < NX; v++)
+                            sum[m][0][v] = MULTIPLY_ADD(in[v], (vec_t)(w[m]), sum[m][0][v]);
+                }
+#endif
+        }
 
 #pragma unroll
         for (int m = 0; m < MW; m++)
@@ -275,7 +277,7 @@ static void gather_tile(__global const elem_t *restrict data, __global const ele
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(WGX, WGY, 1))) void
+KERNEL __attribute__((reqd_work_group_size(WGX, WGY, 1))) void
 tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
              __global const elem_t *restrict stage, const ulong stage_offset,
              __global const elem_t *restrict filter, const ulong filter_offset,
@@ -283,21 +285,24 @@ tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
              BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
              __global const long *restrict table)
 {
-    const int images = (int)(table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_BLOCKS]);
-    const int tile = (int)get_global_id(0);
-    if (tile >= table[ROWS_TILES]) return;
-    for (int image = (int)get_global_id(2); image < images; image += (int)get_global_size(2))
-        for (int row = (int)get_global_id(1); row < table[ROWS_OUTPUT_ROWS];
-             row += (int)get_global_size(1))
-            gather_tile(data + data_offset, stage + stage_offset, filter + filter_offset,
-                        flags + flags_offset, BIAS_POINTER output + output_offset, table, tile, row,
-                        image);
+    /* Groups count along tiles first, then rows, then images. A group has one image and, with
+     * WGY = 1, one row, so that compilers keep weights once for all its work-items. Grid loops would
+     * keep what does not depend on them in registers all the time. */
+    const int groups_x = ((int)table[ROWS_TILES] + WGX - 1) / WGX,
+              groups_y = ((int)table[ROWS_OUTPUT_ROWS] + WGY - 1) / WGY;
+    const int group = (int)get_group_id(0);
+    const int tile = group % groups_x * WGX + (int)get_local_id(0);
+    const int row = group / groups_x % groups_y * WGY + (WGY > 1 ? (int)get_local_id(1) : 0);
+    if (tile >= table[ROWS_TILES] || row >= table[ROWS_OUTPUT_ROWS]) return;
+    gather_tile(data + data_offset, stage + stage_offset, filter + filter_offset,
+                flags + flags_offset, BIAS_POINTER output + output_offset, table, tile, row,
+                group / groups_x / groups_y);
 }
 
 /* A work-item copies the inputs of one staged tile of one input row after the other. */
-__kernel void tconv_gather_stage(__global const elem_t *restrict data, const ulong data_offset,
-                                 __global elem_t *restrict stage, const ulong stage_offset,
-                                 __global const long *restrict table)
+KERNEL void tconv_gather_stage(__global const elem_t *restrict data, const ulong data_offset,
+                               __global elem_t *restrict stage, const ulong stage_offset,
+                               __global const long *restrict table)
 {
     const long slot = (long)get_global_id(0),
                all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
@@ -329,18 +334,18 @@ __kernel void tconv_gather_stage(__global const elem_t *restrict data, const ulo
 }
 
 /* Before packing: no block is known to have weights that are not finite. One work-item a word. */
-__kernel void tconv_gather_clear(__global uint *restrict flags, const ulong flags_offset,
-                                 __global const long *restrict table)
+KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_offset,
+                               __global const long *restrict table)
 {
     if (get_global_id(0) < (ulong)(table[ROWS_GROUPS] * table[ROWS_BLOCKS]))
         flags[flags_offset + get_global_id(0)] = 0;
 }
 
 /* A work-item packs the MW weights of one (group, block, kz, ky, tap along x, ci) after the other. */
-__kernel void tconv_gather_pack(__global const elem_t *restrict weights, const ulong weights_offset,
-                                __global elem_t *restrict filter, const ulong filter_offset,
-                                __global uint *restrict flags, const ulong flags_offset,
-                                __global const long *restrict table)
+KERNEL void tconv_gather_pack(__global const elem_t *restrict weights, const ulong weights_offset,
+                              __global elem_t *restrict filter, const ulong filter_offset,
+                              __global uint *restrict flags, const ulong flags_offset,
+                              __global const long *restrict table)
 {
     const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
     if (ci >= in_channels) return;

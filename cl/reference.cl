@@ -15,10 +15,10 @@
 #error "AXES must be set"
 #endif
 
-__kernel void tconv_reference(__global const elem_t *restrict data, const ulong data_offset,
-                              __global const elem_t *restrict filter, const ulong filter_offset,
-                              BIAS_PARAMETER __global elem_t *restrict output,
-                              const ulong output_offset, __global const long *restrict table)
+KERNEL void tconv_reference(__global const elem_t *restrict data, const ulong data_offset,
+                            __global const elem_t *restrict filter, const ulong filter_offset,
+                            BIAS_PARAMETER __global elem_t *restrict output,
+                            const ulong output_offset, __global const long *restrict table)
 {
     const long index = (long)get_global_id(0);
     if (index >= table[REF_OUTPUTS]) return;
@@ -94,9 +94,9 @@ __kernel void tconv_reference(__global const elem_t *restrict data, const ulong 
 }
 
 /* One work-item copies one filter element from where its format has it. */
-__kernel void tconv_reference_pack(__global const elem_t *restrict weights,
-                                   const ulong weights_offset, __global elem_t *restrict filter,
-                                   const ulong filter_offset, __global const long *restrict table)
+KERNEL void tconv_reference_pack(__global const elem_t *restrict weights,
+                                 const ulong weights_offset, __global elem_t *restrict filter,
+                                 const ulong filter_offset, __global const long *restrict table)
 {
     const long index = (long)get_global_id(0);
     if (index >= table[REF_WEIGHTS]) return;

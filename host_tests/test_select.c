@@ -187,6 +187,29 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     assert_int_equal(recipes[0].filter_bytes, recipes[1].filter_bytes);
 }
 
+/* A device that would take wide sub-groups by itself is told to take its narrowest. */
+static void narrow_subgroups_are_asked_for(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(64, 128, 32, 4, 2);
+    const struct tconv_layer layer = layer_of(&p);
+    for (uint32_t least = 0; least <= 16; least += 8) {
+        tconv_device_info gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 64 << 10);
+        gpu.subgroup_least = least;
+        const struct tconv_request request = {&layer, &gpu, true, 0};
+        struct tconv_recipe recipe = {0};
+        assert_true(tconv_gather_group.write(&request, &recipe));
+        const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];
+        char options[300];
+        tconv_launch_all_options(run, &request, options, sizeof options);
+        assert_true((strstr(options, " -DSUBGROUP=16 ") != NULL) == (least == 16));
+        assert_non_null(strstr(options, " -DBIAS=1 "));
+        const long sums = option_of(run, "MW") * option_of(run, "VW") * option_of(run, "SX");
+        assert_true(sums <= (least == 0 ? 64 : 32));
+        tconv_recipe_clear(&recipe);
+    }
+}
+
 /* Extents must not decide what is compiled: a program for each width would stall an application at each new one. */
 static void programs_do_not_depend_on_extents(void **state)
 {
@@ -261,6 +284,7 @@ int main(void)
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(a_limit_of_workspace_is_kept),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
+        cmocka_unit_test(narrow_subgroups_are_asked_for),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),
     };

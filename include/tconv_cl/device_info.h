@@ -36,6 +36,8 @@ typedef struct tconv_device_info {
     bool double_arithmetic;   /* cl_khr_fp64 or the f64 of OpenCL 1.2 */
     bool subgroups;           /* cl_khr_subgroups or OpenCL 2.1 sub-groups */
     bool integer_dot_product; /* cl_khr_integer_dot_product */
+    uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
+                                 (cl_intel_required_subgroup_size); 0: it may not */
 } tconv_device_info;
 
 #endif

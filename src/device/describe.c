@@ -52,6 +52,18 @@ static uint64_t read_number(cl_device_id device, cl_device_info what, size_t siz
     return size == sizeof value.narrow ? value.narrow : value.wide;
 }
 
+/* CL_DEVICE_SUB_GROUP_SIZES_INTEL, which OpenCL's own headers do not name. */
+static uint32_t read_subgroup_least(cl_device_id device)
+{
+    size_t sizes[16], least = 0, size = 0;
+    if (!has_extension(device, "cl_intel_required_subgroup_size") ||
+        clGetDeviceInfo(device, 0x4108, sizeof sizes, sizes, &size) != CL_SUCCESS)
+        return 0;
+    for (size_t i = 0; i < size / sizeof *sizes; i++)
+        if (least == 0 || sizes[i] < least) least = sizes[i];
+    return (uint32_t)least;
+}
+
 static tconv_device_kind kind_of(cl_device_type type)
 {
     if ((type & CL_DEVICE_TYPE_GPU) != 0) return TCONV_DEVICE_GPU;
@@ -108,6 +120,7 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     clGetDeviceInfo(device, 0x105C, sizeof most_subgroups, &most_subgroups, NULL);
     d.subgroups = has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
     d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
+    d.subgroup_least = read_subgroup_least(device);
 
     /* A device that does not answer still runs one work-item at a time. */
     if (d.compute_units == 0) d.compute_units = 1;

@@ -28,7 +28,7 @@ enum tconv_arg {
 
 struct tconv_launch {
     const char *kernel; /* name in the family's sources */
-    char options[200];  /* the -D that it is built with, besides element type, fma and bias */
+    char options[200]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
     int arg_count;
@@ -99,6 +99,10 @@ struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *
 struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *kernel);
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
+
+/* Everything that the launch's program is built with. */
+void tconv_launch_all_options(const struct tconv_launch *launch,
+                              const struct tconv_request *request, char *text, size_t size);
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 
 /* `count` work-items along a dimension, in groups of `group` or fewer where the device allows fewer.

@@ -22,11 +22,13 @@ struct gather {
     double stage_elements;
 };
 
-/* Registers that may hold sums, in vectors of `vw` lanes. */
-static int sums_limit(bool vector, int vw, const tconv_device_info *device)
+/* Registers that may hold sums, in vectors of `vw` lanes. A GPU's work-item has 128 or 255; on Intel's
+ * (the only ones that can be asked for a sub-group's size) there are 128, and the compiler copies all
+ * sums for each loop that work-items leave one by one, of which there is one more without merging. */
+static int sums_limit(bool vector, bool merged, int vw, const tconv_device_info *device)
 {
-    if (!vector) return 64 / vw; /* a GPU work-item: 64 of its 255 or 128 registers */
-    return tconv_rows_sums(device);
+    if (vector) return tconv_rows_sums(device);
+    return (device->subgroup_least == 0 ? 64 : merged ? 32 : 24) / vw;
 }
 
 /* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
@@ -100,7 +102,7 @@ static double choose(struct gather *g, bool vector, const tconv_device_info *dev
     int best_mw = 1;
     for (int mw = 1;
          mw <= 16 && mw <= channels &&
-         (mw == 1 || mw * residues * most_vectors <= sums_limit(vector, widest, device));
+         (mw == 1 || mw * residues * most_vectors <= sums_limit(vector, g->merged, widest, device));
          mw++) {
         const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
                             inefficiency(vector, widest, most_vectors, mw, device);
@@ -140,6 +142,14 @@ static void choose_group(struct gather *g, bool vector, const tconv_device_info 
         g->group_y *= 2;
 }
 
+/* Groups: for each image, block of channels, `group_y` rows and `group_x` tiles. */
+static double work_groups(const struct gather *g)
+{
+    return (double)(g->rows.layer.batch * g->rows.layer.groups * g->blocks) *
+           (double)tconv_ceil_div(g->rows.output_rows, g->group_y) *
+           (double)tconv_ceil_div(g->tiles, g->group_x);
+}
+
 /* Everything about the recipe but the recipe itself. */
 static bool prepare(const struct tconv_request *request, bool vector, struct gather *g,
                     double *cost, struct tconv_reason *reason)
@@ -152,6 +162,8 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
     g->merged = g->rows.x.stride <= MERGED_STRIDE && g->rows.x.kernel <= MERGED_KERNEL;
     *cost = choose(g, vector, request->device);
     choose_group(g, vector, request->device);
+    if (work_groups(g) * g->group_x > INT32_MAX)
+        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->type);
     uint64_t limit = request->device->allocation_limit;
@@ -280,9 +292,11 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     }
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_gather");
     write_options(run, &g);
-    tconv_launch_items(run, 0, g.tiles, (size_t)g.group_x, request->device);
-    tconv_launch_items(run, 1, g.rows.output_rows, (size_t)g.group_y, request->device);
-    tconv_launch_items(run, 2, layer->batch * all_blocks, 1, request->device);
+    /* All groups along one dimension, which has no limit as low as the others'. */
+    run->local[0] = (size_t)g.group_x;
+    run->local[1] = (size_t)g.group_y;
+    run->global[0] = (size_t)work_groups(&g) * (size_t)g.group_x;
+    run->global[1] = (size_t)g.group_y;
     tconv_launch_args(
         run,
         (enum tconv_arg[]){

@@ -64,6 +64,19 @@ void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t 
     (void)length;
 }
 
+void tconv_launch_all_options(const struct tconv_launch *launch,
+                              const struct tconv_request *request, char *text, size_t size)
+{
+    /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless told,
+     * even if sums then go to memory; with 8 it finds the right number itself. */
+    const uint32_t lanes = request->device->subgroup_least;
+    char subgroup[30] = "";
+    if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)
+        snprintf(subgroup, sizeof subgroup, " -DSUBGROUP=%" PRIu32, lanes);
+    snprintf(text, size, "-cl-std=CL1.2 -DTYPE_F32 -DUSE_FMA=%d -DBIAS=%d%s%s",
+             request->device->fma, request->bias, subgroup, launch->options);
+}
+
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count)
 {
     assert(count <= TCONV_MAX_ARGS);

@@ -22,18 +22,12 @@ const char *tconv_algorithm_summary(const char *name)
     return family == NULL ? NULL : family->summary;
 }
 
-static const char *type_macro(tconv_type type)
-{
-    return type == TCONV_F32 ? "-DTYPE_F32" : NULL;
-}
-
 /* One kernel of the recipe. */
 static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel *kernel, tconv_error *error)
 {
     char options[300];
-    snprintf(options, sizeof options, "-cl-std=CL1.2 %s -DUSE_FMA=%d -DBIAS=%d%s",
-             type_macro(plan->layer.type), plan->info.fma, plan->request.bias, launch->options);
+    tconv_launch_all_options(launch, &plan->request, options, sizeof options);
     cl_program program;
     tconv_status status = tconv_device_program(plan->device, plan->family->sources,
                                                TCONV_MAX_SOURCES, options, &program, error);
@@ -221,7 +215,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
     if ((status = check_arguments(device, options, out, error)) != TCONV_OK ||
         (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK)
         return status;
-    if (type_macro(problem->data_type) == NULL)
+    if (problem->data_type != TCONV_F32)
         return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
                           "element type %s is not supported yet: this version computes f32",
                           tconv_type_name(problem->data_type));
