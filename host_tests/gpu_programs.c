@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists the programs that a suite of layers would have built on GPUs, without any GPU: families write
+ * their recipes for described devices. scripts/offline_gate.py compiles what is listed.
+ *
+ *   usage: gpu_programs [SUITE.csv]     without a file: the built-in suite
+ *
+ * Prints a line for each device and program, with tabs between: device, family, options, source files
+ * (commas between), ids of the layers for which selection takes it (commas between; none: it is built
+ * only where the family is asked for by name). */
+#include "family/families.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What drivers say of current cards. A name's first word is the vendor's, as the script wants it. */
+static const struct {
+    const char *name;
+    tconv_device_info info;
+} devices[] = {
+    {"AMD",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 104,
+      .vector_width = 1,
+      .work_group_limit = 256,
+      .work_item_limit = {1024, 1024, 1024},
+      .local_memory = 64 << 10,
+      .global_memory = UINT64_C(16) << 30,
+      .allocation_limit = UINT64_C(12) << 30,
+      .dedicated_local = true,
+      .fma = true}},
+    {"Intel",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 512,
+      .vector_width = 1,
+      .work_group_limit = 512,
+      .work_item_limit = {512, 512, 512},
+      .local_memory = 64 << 10,
+      .global_memory = UINT64_C(16) << 30,
+      .allocation_limit = UINT64_C(4) << 30,
+      .dedicated_local = true,
+      .fma = true,
+      .subgroup_least = 8}},
+    {"Intel Max",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 512,
+      .vector_width = 1,
+      .work_group_limit = 1024,
+      .work_item_limit = {1024, 1024, 1024},
+      .local_memory = 128 << 10,
+      .global_memory = UINT64_C(48) << 30,
+      .allocation_limit = UINT64_C(46) << 30,
+      .dedicated_local = true,
+      .fma = true,
+      .subgroup_least = 16}},
+    {"NVIDIA",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 108,
+      .vector_width = 1,
+      .work_group_limit = 1024,
+      .work_item_limit = {1024, 1024, 64},
+      .local_memory = 48 << 10,
+      .global_memory = UINT64_C(40) << 30,
+      .allocation_limit = UINT64_C(10) << 30,
+      .dedicated_local = true,
+      .fma = true}},
+};
+
+/* One program, and who takes it. */
+struct program {
+    struct program *next;
+    const struct tconv_family *family;
+    char *options;
+    char layers[2000]; /* ids with commas between */
+};
+
+static struct program *find_or_add(struct program **list, const struct tconv_family *family,
+                                   const char *text)
+{
+    for (; *list != NULL; list = &(*list)->next)
+        if ((*list)->family == family && strcmp((*list)->options, text) == 0) return *list;
+    struct program *program = calloc(1, sizeof *program);
+    if (program == NULL) return NULL;
+    program->family = family;
+    program->options = strdup(text);
+    return *list = program;
+}
+
+/* Built even where selection takes none of them; the other families are for processors. */
+static bool for_gpus(const struct tconv_family *family)
+{
+    return strstr(family->name, "_group") != NULL || strcmp(family->name, "reference") == 0;
+}
+
+/* Adds the programs of one layer: of the family that selection takes, and of those for GPUs. */
+static bool add_layer(struct program **list, const tconv_device_info *device,
+                      const struct entry *entry)
+{
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    if (entry->error != NULL || tconv_resolve(&entry->problem, &geometry, &error) != TCONV_OK) {
+        fprintf(stderr, "%s: %s\n", entry->id, entry->error != NULL ? entry->error : error.message);
+        return false;
+    }
+    struct tconv_layer layer;
+    tconv_layer_init(&layer, &entry->problem, &geometry);
+    const struct tconv_request request = {&layer, device, true, 0};
+    struct tconv_reason reason;
+    const struct tconv_family *taken = tconv_family_choose(&request, NULL, 0, &reason);
+    for (int f = 0; tconv_family_at(f) != NULL; f++) {
+        const struct tconv_family *family = tconv_family_at(f);
+        double cost;
+        if ((family != taken && !for_gpus(family)) || !family->accepts(&request, &cost, &reason))
+            continue;
+        struct tconv_recipe recipe = {0};
+        if (!family->write(&request, &recipe)) return false;
+        for (int i = 0; i < recipe.pack_count + recipe.run_count; i++) {
+            const struct tconv_launch *launch =
+                i < recipe.pack_count ? &recipe.pack[i] : &recipe.run[i - recipe.pack_count];
+            char text[300];
+            tconv_launch_all_options(launch, &request, text, sizeof text);
+            struct program *program = find_or_add(list, family, text);
+            if (program == NULL) return false;
+            const size_t used = strlen(program->layers);
+            if (family == taken && i == 0)
+                snprintf(program->layers + used, sizeof program->layers - used, "%s%s",
+                         used == 0 ? "" : ",", entry->id);
+        }
+        tconv_recipe_clear(&recipe);
+    }
+    return true;
+}
+
+static void print_and_free(const char *device, struct program *list)
+{
+    for (struct program *next; list != NULL; list = next) {
+        printf("%s\t%s\t%s\t", device, list->family->name, list->options);
+        for (int s = 0; s < TCONV_MAX_SOURCES && list->family->sources[s] != NULL; s++)
+            printf("%s%s", s == 0 ? "" : ",", list->family->sources[s]);
+        printf("\t%s\n", list->layers);
+        next = list->next;
+        free(list->options);
+        free(list);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct suite suite;
+    if (suite_read(argc > 1 ? argv[1] : NULL, &suite) != EXIT_DONE) return 1;
+    bool done = true;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices && done; d++) {
+        struct program *list = NULL;
+        for (size_t i = 0; i < suite.count && done; i++)
+            done = add_layer(&list, &devices[d].info, &suite.entries[i]);
+        print_and_free(devices[d].name, list);
+    }
+    suite_free(&suite);
+    return done ? 0 : 1;
+}

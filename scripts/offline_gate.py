@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles every program that the suite would build on GPUs, without a GPU, and fails where one spills registers or uses scratch memory.
+
+What is compiled: the lines of build/host_tests/gpu_programs, with a bias, which takes more registers. With what: clang and libclc for AMD;
+clang, libclc and ptxas for NVIDIA; ocloc for Intel. A vendor whose compilers are not there is skipped, unless --require names it.
+
+The table has, for each program, the worst of a vendor's targets: registers of a work-item (Intel: lanes that work-items are compiled
+to), bytes of local memory, and how many multiply-adds there are for 100 instructions of the hottest loop. That is the innermost loop with
+most multiply-adds; an instruction that does two of them (v_pk_fma, v_dual_fmac) counts as two and there can be more than 100.
+"""
+import argparse
+import collections
+import concurrent.futures
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+VENDORS = ["AMD", "Intel", "NVIDIA"]
+TARGETS = {  # of each device that gpu_programs describes
+    "AMD": ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"],
+    "Intel": ["dg2", "skl"],
+    "Intel Max": ["pvc"],
+    "NVIDIA": ["sm_80", "sm_90"],
+}
+LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
+
+Program = collections.namedtuple("Program", "device vendor family options sources layers")
+# Of one kernel on one target; spilled: a sentence, or None; share: multiply-adds for 100 instructions, or None.
+Kernel = collections.namedtuple("Kernel", "name registers local spilled share")
+
+
+class Failed(Exception):
+    pass
+
+
+def run(command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False, **more)
+    if done.returncode != 0:
+        raise Failed("%s\n%s" % (" ".join(command), "\n".join(done.stdout.splitlines()[:20])))
+    return done.stdout
+
+
+# ---- the hottest loop -----------------------------------------------------------------------------------------------------------
+
+
+def hottest_share(lines, label, branch, multiply_adds):
+    """`lines` are instructions and labels. label(line) names a label or is None; branch(line) names the label that an instruction may go
+    to, or is None; multiply_adds(line) counts."""
+    at, places, instructions = {}, [], []
+    for line in lines:
+        name = label(line)
+        if name is not None:
+            at[name] = len(instructions)
+        else:
+            instructions.append(line)
+    for end, line in enumerate(instructions):
+        target = branch(line)
+        if target in at and at[target] <= end:
+            places.append((at[target], end + 1))
+    best = (0, 0)
+    for begin, end in places:
+        if any(begin <= b and e <= end and (b, e) != (begin, end) for b, e in places):
+            continue  # not innermost
+        count = sum(multiply_adds(line) for line in instructions[begin:end])
+        best = max(best, (count, 100 * count / (end - begin)))
+    return best[1] if best[0] > 0 else None
+
+
+def first_group(pattern, line):
+    found = re.match(pattern, line)
+    return found.group(1) if found else None
+
+
+# ---- the vendors' compilers -----------------------------------------------------------------------------------------------------
+
+
+def clang(tools, vendor, target, source, options, output):
+    triple = {"AMD": "amdgcn-amd-amdhsa", "NVIDIA": "nvptx64-nvidia-cuda"}[vendor]
+    chip = {"AMD": ["-mcpu=" + target, "-nogpulib"], "NVIDIA": ["-march=" + target]}[vendor]
+    library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", os.path.join(tools.libclc, LIBCLC[vendor])]
+    # -w: libclc's own triple is another one, which clang warns of for every program.
+    run([tools.clang, "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", triple, *chip, *library, *options,
+         "-S", "-o", output, source])
+
+
+def compile_amd(tools, target, source, options, folder):
+    output = os.path.join(folder, target + ".s")
+    clang(tools, "AMD", target, source, options, output)
+    with open(output, encoding="utf-8") as file:
+        text = file.read()
+    code, metadata = text.split("amdhsa.kernels:")
+
+    def multiply_adds(line):
+        packed = 2 * len(re.findall(r"\bv_pk_fma_f32", line))
+        return packed + len(re.findall(r"\bv_(?:dual_)?fma(?:c|mk|ak|amk|aak)?_f32", line))
+
+    bodies = {}
+    for name, body in re.findall(r"\n(\w+):\s+; @\w+\n(.*?)\n\.Lfunc_end", code, re.S):
+        lines = [line.split(";")[0].strip() for line in body.split("\n")]
+        lines = [line for line in lines if line and (not line.startswith(".") or line.startswith(".LBB"))]
+        bodies[name] = hottest_share(lines, lambda line: first_group(r"(\.LBB\w+):", line),
+                                     lambda line: first_group(r"s_c?branch\w* (\.LBB\w+)", line), multiply_adds)
+    kernels = []
+    for block in re.split(r"\n  - ", metadata)[1:]:
+        if "vgpr_count" not in block:
+            continue  # the format's version
+        value = dict(re.findall(r"^ *\.(\w+): +(\S+)$", block, re.M))
+        spills, scratch = int(value["vgpr_spill_count"]), int(value["private_segment_fixed_size"])
+        spilled = "%d registers spilled, %d bytes of scratch" % (spills, scratch) if spills or scratch else None
+        kernels.append(Kernel(value["symbol"][:-3], int(value["vgpr_count"]), int(value["group_segment_fixed_size"]), spilled,
+                              bodies[value["symbol"][:-3]]))
+    return kernels
+
+
+def compile_nvidia(tools, target, source, options, folder):
+    ptx, cubin = os.path.join(folder, target + ".ptx"), os.path.join(folder, target + ".cubin")
+    clang(tools, "NVIDIA", target, source, options, ptx)
+    log = run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx])
+    shares = {}
+    if tools.nvdisasm:
+        for name, body in re.findall(r"\n\.text\.(\w+):\n(.*?)(?=\n\.text\.|\Z)", run([tools.nvdisasm, "-c", cubin]), re.S):
+            lines = [re.sub(r"/\*.*?\*/", "", line).strip() for line in body.split("\n")]
+            lines = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
+            shares[name] = hottest_share(lines, lambda line: first_group(r"(\.L\w+):", line),
+                                         lambda line: first_group(r".*\bBRA\b.*`\((\.L\w+)\)", line),
+                                         lambda line: (2 if "FFMA2" in line else 1) if "FFMA" in line else 0)
+    kernels = []
+    for block in log.split("Compiling entry function '")[1:]:
+        name = block[: block.index("'")]
+        numbers = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups()
+        local = re.search(r"(\d+) bytes smem", block)
+        spilled = "%s bytes of stack, %s stored and %s loaded for spills" % numbers if any(int(n) for n in numbers) else None
+        kernels.append(Kernel(name, int(re.search(r"Used (\d+) registers", block).group(1)), int(local.group(1)) if local else 0, spilled,
+                              shares.get(name)))
+    return kernels
+
+
+def compile_intel(tools, target, source, options, folder):
+    dump = os.path.join(folder, target)
+    os.makedirs(dump)
+    # The "zebin" format says in plain text what a kernel takes; IGC's own dump has the instructions.
+    run([tools.ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options),
+         "-internal_options", "-cl-intel-allow-zebin", "-out_dir", dump],
+        env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump))
+    with open(glob.glob(os.path.join(dump, "*.bin"))[0], "rb") as file:
+        binary = file.read()
+    info = binary[binary.rindex(b"version:         '"):].decode("latin1")
+    kernels = []
+    for block in info.split("\nkernels_misc_info")[0].split("\n  - name: ")[1:]:
+        name = block.split("\n")[0].strip()
+        lanes = int(re.search(r"simd_size: +(\d+)", block).group(1))
+        local = re.search(r"slm_size: +(\d+)", block)
+        memory = re.findall(r"usage: +(\w+)\n +size: +(\d+)", block.split("per_thread_memory_buffers:")[-1])
+        memory = ["%s %s bytes" % (size, usage) for usage, size in memory if "per_thread_memory" in block]
+        kernels.append(Kernel(name, lanes, int(local.group(1)) if local else 0, ", ".join(memory) or None, share_intel(dump, name)))
+    return kernels
+
+
+def share_intel(dump, name):
+    """The last of IGC's attempts at a kernel is the one that it took."""
+    texts = []
+    for path in glob.glob(os.path.join(dump, "*.asm")):
+        with open(path, encoding="latin1") as file:
+            text = file.read()
+        if re.search(r"^//\.kernel %s$" % name, text, re.M):
+            texts.append((os.path.getmtime(path), text))
+    lines = [line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))]
+    return hottest_share([line for line in lines if line], lambda line: first_group(r"(\w+):$", line),
+                         lambda line: first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
+                         lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f", line) else 0)
+
+
+COMPILE = {"AMD": compile_amd, "Intel": compile_intel, "NVIDIA": compile_nvidia}
+
+
+def find_tools(arguments):
+    """Every tool's path, or None: from PATH, from pip's packages of this Python, or where CUDA puts it."""
+    site = os.path.join(sysconfig.get_path("purelib"), "nvidia", "*", "bin")
+
+    def find(name):
+        found = shutil.which(name) or next(iter(glob.glob(os.path.join(site, name))), None)
+        return found or shutil.which(name, path="/usr/local/cuda/bin")
+
+    return argparse.Namespace(clang=shutil.which(arguments.clang), libclc=arguments.libclc, ocloc=find("ocloc"), ptxas=find("ptxas"),
+                              nvdisasm=find("nvdisasm"))
+
+
+def missing_tools(tools, vendor):
+    if vendor == "Intel":
+        return [] if tools.ocloc else ["ocloc"]
+    missing = [] if tools.clang else ["clang"]
+    if not os.path.exists(os.path.join(tools.libclc, LIBCLC[vendor])):
+        missing.append("libclc")
+    return missing + (["ptxas"] if vendor == "NVIDIA" and not tools.ptxas else [])
+
+
+# ---- programs and jobs ----------------------------------------------------------------------------------------------------------
+
+
+def read_programs(lister, suite):
+    programs = []
+    for line in run([lister, *suite]).splitlines():
+        device, family, options, sources, layers = line.split("\t")
+        programs.append(Program(device, device.split()[0], family, tuple(options.split()), tuple(sources.split(",")), layers))
+    return programs
+
+
+def write_source(program, folder):
+    path = os.path.join(folder, program.sources[-1])
+    if not os.path.exists(path):
+        with open(path, "w", encoding="utf-8") as out:
+            for name in program.sources:
+                with open(os.path.join(ROOT, "cl", name), encoding="utf-8") as file:
+                    out.write('#line 1 "%s"\n%s' % (name, file.read()))
+    return path
+
+
+def compile_all(tools, programs, vendors, jobs):
+    """A list of (program, target, kernels or an error's text)."""
+    with tempfile.TemporaryDirectory() as top, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+
+        def one(program, target):
+            with tempfile.TemporaryDirectory(dir=top) as folder:
+                try:
+                    return COMPILE[program.vendor](tools, target, write[program], program.options, folder)
+                except Failed as error:
+                    return str(error)
+
+        programs = [program for program in programs if program.vendor in vendors]
+        write = {program: write_source(program, top) for program in programs}
+        waiting = [(program, target, pool.submit(one, program, target)) for program in programs for target in TARGETS[program.device]]
+        return [(program, target, future.result()) for program, target, future in waiting]
+
+
+# ---- results --------------------------------------------------------------------------------------------------------------------
+
+
+def failures(results):
+    for program, target, kernels in results:
+        what = "%s for %s %s with %s" % (program.family, program.device, target, " ".join(program.options))
+        if isinstance(kernels, str):
+            yield "%s does not compile: %s" % (what, kernels)
+        else:
+            for kernel in kernels:
+                if kernel.spilled:
+                    yield "%s: %s: %s" % (what, kernel.name, kernel.spilled)
+
+
+def row_key(program, kernel):
+    """Programs that differ in numbers of no consequence share a row, and so do those kernels of a family that pack and stage."""
+    if not is_main(kernel):
+        return (program.family, 1, kernel.name)
+    unnamed = "-(cl-std|D(TYPE|USE|BIAS|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|MERGED=1$|DX=1$|NX=1$))"
+    options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]
+    return (program.family, 0, ", ".join(options))
+
+
+def is_main(kernel):
+    return re.fullmatch("tconv_[a-z0-9]+", kernel.name) is not None
+
+
+def table(results, vendors):
+    rows = collections.defaultdict(lambda: {"layers": set(), "kernels": collections.defaultdict(list)})
+    for program, _, kernels in results:
+        for kernel in kernels if not isinstance(kernels, str) else []:
+            row = rows[row_key(program, kernel)]
+            row["kernels"][program.vendor].append(kernel)
+            row["layers"].update(program.layers.split(",") if program.layers and is_main(kernel) else [])
+    heads = ["family", "program", "layers", "local bytes"]
+    for vendor in vendors:
+        heads += [vendor + (" lanes" if vendor == "Intel" else " registers"), "FMA %"]
+    lines = [heads]
+    for key in sorted(rows):
+        row = rows[key]
+        every = [kernel for kernels in row["kernels"].values() for kernel in kernels]
+        line = [key[0], key[2], str(len(row["layers"]) or ""), str(max(kernel.local for kernel in every) or "")]
+        for vendor in vendors:
+            kernels = row["kernels"][vendor]
+            shares = [kernel.share for kernel in kernels if kernel.share is not None and is_main(kernel)]
+            worst = min if vendor == "Intel" else max
+            line += [str(worst(kernel.registers for kernel in kernels)) if kernels else "", "%.0f" % min(shares) if shares else ""]
+        lines.append(line)
+    return lines
+
+
+def print_table(lines):
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+
+
+def write_markdown(path, lines):
+    with open(path, "w", encoding="utf-8") as out:
+        for i, line in enumerate(lines):
+            out.write("| %s |\n" % " | ".join(line))
+            if i == 0:
+                out.write("|%s\n" % ("---|" * len(line)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--programs", default=os.path.join(ROOT, "build/host_tests/gpu_programs"), help="the program that lists programs")
+    parser.add_argument("--suite", metavar="FILE", help="layers in the form of bench/suite.csv; without it the built-in suite")
+    parser.add_argument("--require", default="", metavar="VENDORS", help="fail where compilers of these are missing: amd,intel,nvidia")
+    parser.add_argument("--only", default="", metavar="VENDORS", help="leave the others out")
+    parser.add_argument("--clang", default="clang-19", help="for AMD and NVIDIA")
+    parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--markdown", metavar="FILE", help="write the table there as well")
+    arguments = parser.parse_args()
+
+    tools = find_tools(arguments)
+    named = {vendor.lower(): vendor for vendor in VENDORS}
+    required = [named[name] for name in arguments.require.lower().split(",") if name]
+    only = [named[name] for name in arguments.only.lower().split(",") if name] or VENDORS
+    vendors, absent = [], []
+    for vendor in only:
+        missing = missing_tools(tools, vendor)
+        if not missing:
+            vendors.append(vendor)
+            continue
+        targets = [target for device in TARGETS if device.split()[0] == vendor for target in TARGETS[device]]
+        print("skipped: %s (%s), for lack of %s" % (vendor, ", ".join(targets), " and ".join(missing)))
+        absent += [vendor] if vendor in required else []
+
+    results = compile_all(tools, read_programs(arguments.programs, [arguments.suite] if arguments.suite else []), vendors, arguments.jobs)
+    lines = table(results, vendors)
+    print_table(lines)
+    if arguments.markdown:
+        write_markdown(arguments.markdown, lines)
+    wrong = list(failures(results))
+    for failure in wrong:
+        print("FAILED: " + failure)
+    for vendor in absent:
+        print("FAILED: %s was required" % vendor)
+    print("%d programs compiled for %s: %d failures" % (len(results), ", ".join(vendors) or "nothing", len(wrong) + len(absent)))
+    return 1 if wrong or absent or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
