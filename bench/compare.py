@@ -3,31 +3,41 @@
 """Times tconv-cl side by side with other systems on this machine's CPU, in f32.
 
     python3 -m venv peers && peers/bin/pip install -r bench/peers.txt
-    peers/bin/python bench/compare.py --tool build/tconv-cl --json compare.json --table compare.md --picture compare.svg
-    peers/bin/python bench/compare.py --tool build/tconv-cl --ids B07,B32
+    peers/bin/python bench/compare.py --table compare.md --ratios ratios.svg --roofline roofline.svg
+    peers/bin/python bench/compare.py --ids B07,B32 --json few.json
 
 Every layer is timed by all in turn, several rounds, so that a busy moment of the machine hits everybody. Weights are constant and outputs
-bound for all peers; times are from the application's view. A peer's result is compared with an f64 computation, ours is by
-`tconv-cl bench`; a wrong one is marked and does not count. A peer is "plain" where it reads and writes NC[D]HW, as tconv-cl does; else its
-data are given, and stay, channels last. A peer that is not installed, or refuses a layer, is left out.
+bound for all peers; times are from the application's view. Every result is compared with an f64 computation, ours by `tconv-cl bench`; a
+wrong one is told and does not count. A variant whose name begins with "plain" reads and writes NC[D]HW; the others are given their data,
+and leave them, channels last or in a format that the peer chose. A peer that is not installed, or refuses a layer, is left out.
+
+The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes table and pictures from
+it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what tconv-cl runs on.
 """
 import argparse
+import contextlib
 import csv
-import importlib.util
+import ctypes
+import importlib.metadata
 import json
 import math
 import multiprocessing
 import os
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
 
+import compare_report
+from compare_peers import LISTS, PEERS, aligned, output_shape
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WRONG = 1e-4  # largest |y - reference| / max |reference| that f32 rounding explains
-LISTS = ('input', 'kernel', 'strides', 'dilations', 'pads_begin', 'pads_end', 'output_padding')
 
 
 def read_suite(path):
@@ -51,9 +61,9 @@ def lifted(layer):
 def tensors(layer):
     """Data and filter (in, out of one group, kernel), small enough that no product dominates."""
     rng = np.random.default_rng(1)
-    x = rng.uniform(-1, 1, (layer['batch'], layer['in_channels'], *layer['input'])).astype(np.float32)
-    w = rng.uniform(-1, 1, (layer['in_channels'], layer['out_channels'] // layer['groups'], *layer['kernel'])).astype(np.float32)
-    return x, w
+    shapes = ((layer['batch'], layer['in_channels'], *layer['input']),
+              (layer['in_channels'], layer['out_channels'] // layer['groups'], *layer['kernel']))
+    return [aligned(shape, rng.random(shape, np.float32) * 2 - 1) for shape in shapes]
 
 
 def reference(layer, x, w):
@@ -68,266 +78,247 @@ def reference(layer, x, w):
         where = tuple(slice(k * d, k * d + (i - 1) * s + 1, s) for k, (i, _, s, d, *_) in zip(at, axes))
         y[(slice(None), slice(None), *where)] += (taps[..., t].swapaxes(1, 2) @ columns).reshape(co, n, *layer['input'])
     crop = tuple(slice(pb, pb + o) for pb, o in zip(layer['pads_begin'], layer['output']))
-    return y[(slice(None), slice(None), *crop)].swapaxes(0, 1)
-
-
-def to_last(a):
-    return np.ascontiguousarray(np.moveaxis(a, 1, -1))
-
-
-# Peers. Each yields (variant, plain, run, result): `run` is what is timed, `result` gives its last output as NC[D]HW.
-
-def openvino(layer, x, w, threads):
-    import openvino as ov
-    from openvino import opset13 as op
-    rank = x.ndim
-    for plain in (True, False):
-        given = x if plain else to_last(x)
-        data = node = op.parameter(list(given.shape), np.float32)
-        if not plain:
-            node = op.transpose(node, [0, rank - 1, *range(1, rank - 1)])
-        attributes = {name: layer[name] for name in ('strides', 'pads_begin', 'pads_end', 'dilations', 'output_padding')}
-        if layer['groups'] == 1:
-            node = op.convolution_backprop_data(node, op.constant(w), auto_pad='explicit', **attributes)
-        else:
-            grouped = w.reshape(layer['groups'], -1, *w.shape[1:])
-            node = op.group_convolution_backprop_data(node, op.constant(grouped), auto_pad='explicit', **attributes)
-        if not plain:
-            node = op.transpose(node, [0, *range(2, rank), 1])
-        compiled = ov.Core().compile_model(ov.Model([node], [data]), 'CPU', {
-            'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_PRECISION_HINT': 'f32', 'INFERENCE_NUM_THREADS': threads})
-        y = np.full(list(compiled.output().shape), np.nan, np.float32)
-        request = compiled.create_infer_request()
-        request.set_input_tensor(ov.Tensor(given, shared_memory=True))
-        request.set_output_tensor(ov.Tensor(y, shared_memory=True))
-        yield ('plain' if plain else 'channels last', plain, lambda r=request, a=given: r.infer(share_outputs=True),
-               lambda y=y, plain=plain: y if plain else np.moveaxis(y, -1, 1))
-
-
-def onnxruntime(layer, x, w, threads):
-    import onnx
-    import onnxruntime as ort
-    helper, real = onnx.helper, onnx.TensorProto.FLOAT
-    node = helper.make_node('ConvTranspose', ['x', 'w'], ['y'], strides=layer['strides'], pads=layer['pads_begin'] + layer['pads_end'],
-                            dilations=layer['dilations'], group=layer['groups'], output_padding=layer['output_padding'])
-    shape = (layer['batch'], layer['out_channels'], *layer['output'])
-    graph = helper.make_graph([node], 'layer', [helper.make_tensor_value_info('x', real, x.shape)],
-                              [helper.make_tensor_value_info('y', real, shape)], [onnx.numpy_helper.from_array(w, 'w')])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 13)])
-    model.ir_version = 8
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider'])
-    y = ort.OrtValue.ortvalue_from_numpy(np.full(shape, np.nan, np.float32))
-    binding = session.io_binding()
-    binding.bind_ortvalue_input('x', ort.OrtValue.ortvalue_from_numpy(x))
-    binding.bind_ortvalue_output('y', y)
-    yield 'plain', True, lambda: session.run_with_iobinding(binding), y.numpy
-
-
-def pytorch(layer, x, w, threads):
-    import torch
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(False)
-    rank = len(layer['input'])
-    if rank > 3 or layer['pads_begin'] != layer['pads_end']:
-        raise ValueError('it knows up to three axes and equal pads at both ends')
-    convolve = getattr(torch.nn.functional, f'conv_transpose{rank}d')
-    last = {}
-
-    def run(data, weight):
-        last['y'] = convolve(data, weight, None, layer['strides'], layer['pads_begin'], layer['output_padding'], layer['groups'],
-                             layer['dilations'])
-
-    data, weight = torch.from_numpy(x), torch.from_numpy(w)
-    yield 'plain', True, lambda: run(data, weight), lambda: last['y'].numpy()
-    if rank > 1:
-        order = {'memory_format': torch.channels_last if rank == 2 else torch.channels_last_3d}
-        data_last, weight_last = data.contiguous(**order), weight.contiguous(**order)
-        yield 'channels last', False, lambda: run(data_last, weight_last), lambda: last['y'].contiguous().numpy()
-
-
-PEERS = {'openvino': openvino, 'onnxruntime': onnxruntime, 'pytorch': pytorch}
-MODULES = {'openvino': 'openvino', 'onnxruntime': 'onnxruntime', 'pytorch': 'torch'}
+    return y[(slice(None), slice(None), *crop)].swapaxes(0, 1).astype(np.float32)
 
 
 def milliseconds(run, seconds):
-    """The median of as many runs as fit."""
+    """The median of as many runs as fit, behind one that does not count."""
+    start = time.perf_counter()
     run()
+    fewest = 5 if time.perf_counter() - start < 0.2 else 2
     times, begin = [], time.perf_counter()
-    while len(times) < 5 or (time.perf_counter() - begin < seconds and len(times) < 200):
+    while len(times) < fewest or (time.perf_counter() - begin < seconds and len(times) < 200):
         start = time.perf_counter()
         run()
         times.append((time.perf_counter() - start) * 1e3)
     return statistics.median(times)
 
 
-def peer_process(name, pipe, threads, seconds):
-    """A process of its own for each peer: thread pools and crashes stay apart. Answers 'prepare' and 'time'."""
-    os.dup2(2, 1)
-    variants = []
-    for command, layer in iter(pipe.recv, None):
-        if command == 'time':
-            pipe.send([milliseconds(run, seconds) for _, _, run, _ in variants])
-            continue
-        x, w = tensors(layer)
-        variants, answer = [], []
-        try:
-            forms = {'': layer, ' as 2-D': lifted(layer)} if x.ndim == 3 else {'': layer}
-            for suffix, form in forms.items():
-                xf, wf = (a.reshape(*a.shape[:2], *form[at]) for a, at in ((x, 'input'), (w, 'kernel')))
-                for title, *rest in PEERS[name](form, xf, wf, threads):
-                    rest[1]()
-                    variants.append((title + suffix, *rest))
-            wanted = reference(layer, x, w) if variants else None
-            for title, plain, _, result in variants:
+def prepare(name, layer, wanted, threads):
+    """All variants of a peer for one layer: the (run, result) of those that are right, and what is known of each."""
+    x, w = tensors(layer)
+    ready, answer = [], []
+    for suffix, form in {'': layer, ' as 2-D': lifted(layer)}.items() if x.ndim == 3 else [('', layer)]:
+        xf, wf = (a.reshape(*a.shape[:2], *form[at]) for a, at in ((x, 'input'), (w, 'kernel')))
+        for variant in PEERS[name].variants:
+            about = {'peer': name, 'variant': variant + suffix, 'plain': variant.startswith('plain')}
+            answer.append(about)
+            try:
+                run, result = PEERS[name].compute(variant, form, xf, wf, threads)
+                run()
                 error = float(np.abs(result().reshape(wanted.shape) - wanted).max() / max(np.abs(wanted).max(), 1e-30))
-                answer.append({'peer': name, 'variant': title, 'plain': plain, 'wrong': not error < WRONG})
-        except Exception as refusal:  # whatever the peer says, the layer goes on without it
-            variants, answer = [], [{'peer': name, 'refused': str(refusal).strip().split('\n')[0][:200]}]
-        pipe.send(answer)
+                if error < WRONG:
+                    ready.append((run, result))
+                else:
+                    about['wrong'] = f'{error:.2g}'
+            except Exception as refusal:  # whatever the peer says, the layer goes on without it
+                about['refused'] = (str(refusal).strip() or type(refusal).__name__).split('\n')[0][:200]
+    return ready, answer
 
 
-def ours(tool, layer, device):
-    """One run of the tool: its median time, verified by itself."""
-    done = subprocess.run([tool, 'bench', '--ids', layer['id'], '--device', str(device), '--quiet', '--json', '-'],
-                          capture_output=True, text=True, check=False)
-    report = json.loads(done.stdout) if done.stdout else {'layers': [{'error': done.stderr}]}
-    return report, report['layers'][0]
+def peer_process(name, pipe, threads, seconds):
+    """Answers 'prepare' with what is known of each variant, and 'time' with the time of each that is right."""
+    os.dup2(2, 1)
+    os.environ['OMP_NUM_THREADS'] = str(threads)  # oneDNN has no other way; it reads this when it is loaded
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Freed memory is kept and used again, as the allocators do that such systems are served with; else large outputs that a peer
+    # allocates in each call cost page faults.
+    mallopt = getattr(ctypes.CDLL(None), 'mallopt', lambda *_: 0)
+    mallopt(-4, 0)  # M_MMAP_MAX
+    mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+    ready = []
+    with contextlib.suppress(EOFError):  # that is how it ends
+        while True:
+            command, *about = pipe.recv()
+            if command == 'time':
+                pipe.send([milliseconds(run, seconds) for run, _ in ready])
+            else:
+                layer, file = about
+                ready = []  # the memory of the layer before
+                ready, answer = prepare(name, layer, np.load(file, mmap_mode='r'), threads)
+                pipe.send(answer)
 
 
-def ask(pipe, *request):
-    """A worker's answer; None where it died."""
+class Lost(Exception):
+    """A peer that gives no answer."""
+
+
+class Worker:
+    """A process of its own for each peer: thread pools and crashes stay apart. It begins again after a crash or a time limit."""
+
+    def __init__(self, name, arguments):
+        self.name, self.arguments, self.process, self.pipe = name, arguments, None, None
+
+    def ask(self, *request):
+        if self.process is None:
+            context = multiprocessing.get_context('spawn')
+            self.pipe, other = context.Pipe()
+            self.process = context.Process(target=peer_process, daemon=True,
+                                           args=(self.name, other, self.arguments.threads, self.arguments.seconds))
+            self.process.start()
+            other.close()
+        try:
+            self.pipe.send(request)
+            if self.pipe.poll(self.arguments.timeout):
+                return self.pipe.recv()
+            reason = f'no answer within {self.arguments.timeout:g} s'
+        except (EOFError, OSError):
+            reason = 'it crashed'
+        self.process.kill()
+        self.process.join()
+        self.process = None
+        raise Lost(reason)
+
+
+def ours(arguments, layer, data_format):
+    """One run of the tool: its report, or an error."""
+    command = [arguments.tool, 'bench', '--suite', arguments.suite, '--ids', layer['id'], '--data-format', data_format,
+               '--quiet', '--json', '-']
+    if arguments.device is not None:
+        command += ['--device', str(arguments.device)]
     try:
-        pipe.send(request)
-        return pipe.recv()
-    except (EOFError, BrokenPipeError):
-        return None
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=arguments.timeout)
+    except subprocess.TimeoutExpired:
+        return {'layers': [{'error': f'no answer within {arguments.timeout:g} s'}]}
+    return json.loads(done.stdout) if done.stdout else {'layers': [{'error': done.stderr.strip()}]}
 
 
-def compare(layer, workers, arguments):
-    variants = []
-    for name in list(workers):
-        answer = ask(workers[name], 'prepare', layer)
-        if answer is None:
-            print(f'{name} crashed on {layer["id"]} and is left out from here on', file=sys.stderr)
-            del workers[name]
-            continue
-        variants += [dict(v, times=[]) for v in answer]
-    times, floors, report, result = [], [], None, None
+def raise_roofs(run, report):
+    """Keeps the highest ceilings and the shortest launch of all reports."""
+    if run.setdefault('device', report['device']) != report['device']:
+        sys.exit('compare.py: the layers of the JSON file were timed on another device')
+    roofs = run.setdefault('roofs', {name: report[name] for name in ('peak_gflops', 'launch_us', 'bandwidth_by_working_set')})
+    roofs['peak_gflops'] = max(roofs['peak_gflops'], report['peak_gflops'])
+    roofs['launch_us'] = min(roofs['launch_us'], report['launch_us'])
+    for known, size in zip(roofs['bandwidth_by_working_set'], report['bandwidth_by_working_set']):
+        known['gbs'] = max(known['gbs'], size['gbs'])
+
+
+def seconds_of_others(workers):
+    """CPU seconds that went to other processes, or to other guests of the machine, so far."""
+    if not os.path.exists('/proc/stat'):
+        return 0
+    with open('/proc/stat') as file:
+        user, nice, system, _, _, irq, soft, steal = map(int, file.readline().split()[1:9])
+    ticks = user + nice + system + irq + soft + steal
+    for worker in workers:
+        if worker.process:
+            with open(f'/proc/{worker.process.pid}/stat') as file:
+                ticks -= sum(map(int, file.read().rpartition(')')[2].split()[11:13]))
+    return ticks / os.sysconf('SC_CLK_TCK') - sum(os.times()[:4])
+
+
+def compare(run, layer, workers, arguments):
+    """All rounds of a layer."""
+    entry = {'id': layer['id'], 'layer': layer['layer'], 'ours': {f: {'times': []} for f in ('NCX', 'NXC')}, 'peers': []}
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, 'reference.npy')
+        np.save(file, reference(layer, *tensors(layer)))
+        for worker in workers:
+            try:
+                entry['peers'] += worker.ask('prepare', layer, file)
+            except Lost as loss:
+                entry['peers'].append({'peer': worker.name, 'variant': '', 'plain': True, 'refused': str(loss)})
+    start, others = time.monotonic(), seconds_of_others(workers)
     for _ in range(arguments.rounds):
-        report, result = ours(arguments.tool, layer, arguments.device)
-        if result.get('error'):
-            break
-        times.append(result['ms_median'])
-        floors.append(result['floor_ms'])
-        for name in workers:
-            own = [v for v in variants if v['peer'] == name and 'refused' not in v]
-            for variant, value in zip(own, ask(workers[name], 'time', None) or []):
-                variant['times'].append(value)
-    entry = {'id': layer['id'], 'layer': layer['layer'], 'error': result.get('error'), 'peers': variants}
-    if not times:
-        return entry
-    entry.update(ms=statistics.median(times), floor_ms=min(floors), algorithm=result['algorithm'],
-                 launch_us=report['launch_us'], gflops=result['gflops'], peak_gflops=report['peak_gflops'])
-    for variant in variants:
-        if variant['times']:
-            variant['ms'] = statistics.median(variant.pop('times'))
-    for key, counts in (('plain', lambda v: v['plain']), ('any', lambda v: True)):
-        right = [v for v in variants if v.get('ms') and not v['wrong'] and counts(v)]
-        if right:
-            best = min(right, key=lambda v: v['ms'])
-            # Where the best peer takes less than 0.1 ms, ours counts without the device's empty launch.
-            net = entry['ms'] - (entry['launch_us'] / 1e3 if best['ms'] < 0.1 else 0)
-            entry[key] = {'peer': best['peer'], 'variant': best['variant'], 'ms': best['ms'], 'ratio': best['ms'] / net}
+        for data_format, own in entry['ours'].items():
+            report = ours(arguments, layer, data_format)
+            result = report['layers'][0]
+            if 'device' in report:
+                raise_roofs(run, report)
+            if result['error']:
+                own['error'] = result['error']
+                continue
+            own['times'].append(result['ms_median'])
+            own['algorithm'] = result['algorithm']
+            entry['gflop'] = result['gflops'] * result['ms_median'] / 1e3
+            entry['bytes'] = result['gbs'] * result['ms_median'] * 1e6
+        for worker in workers:
+            right = [v for v in entry['peers'] if v['peer'] == worker.name and 'refused' not in v and 'wrong' not in v]
+            try:
+                for variant, value in zip(right, worker.ask('time') if right else []):
+                    variant.setdefault('times', []).append(value)
+            except Lost as loss:
+                for variant in right:
+                    variant['refused'] = str(loss)
+    others = seconds_of_others(workers) - others
+    entry['others'] = round(max(0, others) / (time.monotonic() - start) / os.cpu_count(), 3)
+    for one in (*entry['ours'].values(), *entry['peers']):
+        if one.get('times') and not one.get('error') and 'refused' not in one:
+            one['ms'] = statistics.median(one['times'])
     return entry
 
 
-def mean(values):
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float('nan')
+def write_json(run, path):
+    """The whole file or none of it."""
+    text = json.dumps(run, indent=1)
+    with open(path + '.part', 'w') as file:
+        file.write(text)
+    os.replace(path + '.part', path)
 
 
-def write_table(entries, file):
-    print('| id | layer | algorithm | ms | % floor | best plain peer | ms | ratio | best peer in any layout | ms | ratio |', file=file)
-    print('|---' * 11 + '|', file=file)
-    for e in entries:
-        if e['error']:
-            print(f'| {e["id"]} | {e["layer"]} | {e["error"]} |' + ' |' * 8, file=file)
-            continue
-        cells = [e['id'], e['layer'], e['algorithm'], f'{e["ms"]:.4g}', f'{100 * e["floor_ms"] / e["ms"]:.0f}']
-        for key in ('plain', 'any'):
-            best = e.get(key)
-            name = '-' if not best else best['peer'] + ('' if best['variant'] == 'plain' else ', ' + best['variant'])
-            cells += [name, f'{best["ms"]:.4g}', f'{best["ratio"]:.2f}'] if best else ['-', '', '']
-        print('| ' + ' | '.join(cells) + ' |', file=file)
-    timed = [e for e in entries if not e['error']]
-    print(f'\n{len(timed)} of {len(entries)} layers timed. Geometric means: floor/time {mean(e["floor_ms"] / e["ms"] for e in timed):.3f}, '
-          f'best plain peer/ours {mean(e["plain"]["ratio"] for e in timed if "plain" in e):.3f}, '
-          f'best peer in any layout/ours {mean(e["any"]["ratio"] for e in timed if "any" in e):.3f}.', file=file)
-
-
-def draw(entries, path):
-    import matplotlib
-    matplotlib.use('agg')  # no screen; files of any kind
-    from matplotlib import pyplot
-    timed = [e for e in entries if 'plain' in e]
-    figure, (above, below) = pyplot.subplots(2, 1, figsize=(16, 10), layout='constrained')
-    at = range(len(timed))
-    above.bar(at, [e['plain']['ratio'] for e in timed], color=['#2a9d8f' if e['plain']['ratio'] >= 1 else '#e76f51' for e in timed])
-    above.plot(at, [e['any']['ratio'] for e in timed], 'k_', markersize=9, label='best peer in any layout')
-    above.axhline(1, color='black', linewidth=0.8)
-    above.set(yscale='log', ylabel='time of the best plain peer / ours', title='How much faster than the best peer')
-    above.set_xticks(at, [e['id'] for e in timed], rotation=90)
-    above.legend()
-    below.bar(at, [100 * e['floor_ms'] / e['ms'] for e in timed], color='#457b9d', label='tconv-cl')
-    below.plot(at, [100 * e['floor_ms'] / e['plain']['ms'] for e in timed], 'o', color='#e76f51', markersize=4, label='best plain peer')
-    below.set(ylabel='% of the roofline', ylim=(0, 105), title='Share of the least time: multiply-adds at the peak, or bytes at the bandwidth')
-    below.set_xticks(at, [e['id'] for e in timed], rotation=90)
-    below.legend()
-    figure.savefig(path)
+def begin(arguments):
+    """The run so far: nothing, or with --resume what the JSON file has, if it was made in the same way."""
+    versions = {}
+    for name in arguments.peers.split(','):
+        try:
+            versions[name] = importlib.metadata.version(PEERS[name].package)
+        except importlib.metadata.PackageNotFoundError:
+            print(f'{name} is not installed and is left out: pip install -r {os.path.join(HERE, "peers.txt")}', file=sys.stderr)
+    run = {'how': {'peers': versions, 'threads': arguments.threads, 'rounds': arguments.rounds, 'seconds': arguments.seconds}, 'layers': []}
+    if not arguments.resume or not os.path.exists(arguments.json):
+        return run
+    with open(arguments.json) as file:
+        old = json.load(file)
+    if old['how'] != run['how']:
+        sys.exit(f'compare.py: {arguments.json} cannot be resumed: it was made with {old["how"]}, now it would be {run["how"]}')
+    return old
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--tool', default='build/tconv-cl', help='the program to time')
+    parser.add_argument('--tool', default='build/tconv-cl', help='the program to time; default: %(default)s')
+    parser.add_argument('--device', type=int, help='number of its device, as `tconv-cl devices` lists them; default: its own choice')
     parser.add_argument('--suite', default=os.path.join(HERE, 'suite.csv'), help='layers; default: %(default)s')
     parser.add_argument('--ids', help='only these, separated by commas')
-    parser.add_argument('--device', type=int, default=0, help='the number of ours, as `tconv-cl devices` lists them')
     parser.add_argument('--peers', default=','.join(PEERS), help='default: %(default)s')
     parser.add_argument('--threads', type=int, default=os.cpu_count(), help='of every peer; default: %(default)s')
     parser.add_argument('--rounds', type=int, default=3, help='interleaved rounds of each layer; default: %(default)s')
-    parser.add_argument('--seconds', type=float, default=0.3, help='for each variant and round; default: %(default)s')
-    parser.add_argument('--json', help='write everything there')
-    parser.add_argument('--table', help='write the table there; default: stdout')
-    parser.add_argument('--picture', help='draw ratios and shares of the roofline, .svg')
+    parser.add_argument('--seconds', type=float, default=0.3, help='for each variant of a peer and round; default: %(default)s')
+    parser.add_argument('--timeout', type=float, default=600, help='seconds after which an answer is given up; default: %(default)s')
+    parser.add_argument('--json', default='compare.json', help='all results; default: %(default)s')
+    parser.add_argument('--resume', action='store_true', help='go on with what the JSON file has')
+    parser.add_argument('--noisy', type=float, metavar='SHARE',
+                        help='with --resume: time layers again while which others took more than this share of the CPU, for example 0.05')
+    compare_report.add_options(parser)
     arguments = parser.parse_args()
-    layers = [l for l in read_suite(arguments.suite) if not arguments.ids or l['id'] in arguments.ids.split(',')]
-    context, workers = multiprocessing.get_context('spawn'), {}
     for name in arguments.peers.split(','):
-        if importlib.util.find_spec(MODULES[name]) is None:
-            print(f'{name} is not installed and is left out: pip install -r {os.path.join(HERE, "peers.txt")}', file=sys.stderr)
-            continue
-        workers[name], other = context.Pipe()
-        context.Process(target=peer_process, args=(name, other, arguments.threads, arguments.seconds), daemon=True).start()
-        other.close()
-    entries = []
-    for number, layer in enumerate(layers):
-        print(f'{number + 1}/{len(layers)} {layer["id"]} {layer["layer"]}', file=sys.stderr)
-        if 4 * layer['batch'] * layer['out_channels'] * math.prod(layer['output']) > 4e9:
-            entries.append({'id': layer['id'], 'layer': layer['layer'], 'error': 'left out: an output beyond 4 GB', 'peers': []})
-            continue
-        entries.append(compare(layer, workers, arguments))
-    if arguments.json:
-        with open(arguments.json, 'w') as file:
-            json.dump(entries, file, indent=1)
-    if arguments.table:
-        with open(arguments.table, 'w') as file:
-            write_table(entries, file)
-    else:
-        write_table(entries, sys.stdout)
-    if arguments.picture:
-        draw(entries, arguments.picture)
+        if name not in PEERS:
+            parser.error(f'--peers names "{name}": {", ".join(PEERS)} are possible')
+    if not shutil.which(arguments.tool):
+        parser.error(f'--tool {arguments.tool} is no program')
+    run = begin(arguments)
+    workers = [Worker(name, arguments) for name in run['how']['peers']]
+    suite = list(read_suite(arguments.suite))
+    order = [layer['id'] for layer in suite]
+    for wanted in arguments.ids.split(',') if arguments.ids else []:
+        if wanted not in order:
+            parser.error(f'--ids names "{wanted}", which no layer of the suite is called')
+    done = [e['id'] for e in run['layers'] if arguments.noisy is None or e.get('others', 0) <= arguments.noisy]
+    layers = [l for l in suite if l['id'] not in done and (not arguments.ids or l['id'] in arguments.ids.split(','))]
+    start = time.monotonic()
+    try:
+        for number, layer in enumerate(layers, 1):
+            if 4 * math.prod(output_shape(layer)) > 4e9:
+                entry = {'id': layer['id'], 'layer': layer['layer'], 'error': 'left out: an output beyond 4 GB', 'ours': {}, 'peers': []}
+            else:
+                entry = compare(run, layer, workers, arguments)
+            run['layers'] = sorted([e for e in run['layers'] if e['id'] != layer['id']] + [entry], key=lambda e: order.index(e['id']))
+            write_json(run, arguments.json)
+            print(f'{number}/{len(layers)}, {time.monotonic() - start:.0f} s: {compare_report.sentence(entry)}', file=sys.stderr)
+    except KeyboardInterrupt:
+        sys.exit(f'\ncompare.py: interrupted; {len(run["layers"])} layers are in {arguments.json}, and --resume goes on')
+    compare_report.write(run, arguments)
 
 
 if __name__ == '__main__':

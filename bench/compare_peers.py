@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The systems that compare.py compares with: how each computes one layer of the suite.
+
+Each function is given one of its variants, the layer, data (N, C, ...), filter (in, out of one group, kernel...) and a number of threads. It
+returns (run, result): `run` is what is timed, `result` gives its last output as NC[D]HW. Both keep alive what the other needs. An exception
+is a refusal.
+"""
+import ctypes
+import functools
+import importlib.metadata
+import math
+import tempfile
+from typing import Callable, NamedTuple
+
+import numpy as np
+
+LISTS = ('input', 'kernel', 'strides', 'dilations', 'pads_begin', 'pads_end', 'output_padding')
+
+
+def output_shape(layer):
+    return layer['batch'], layer['out_channels'], *layer['output']
+
+
+def aligned(shape, value=np.nan):
+    """A new f32 array that begins at a cache line, as every system's own memory does."""
+    count = math.prod(shape)
+    room = np.empty(count + 16, np.float32)
+    begin = -room.ctypes.data % 64 // 4
+    array = room[begin:begin + count].reshape(shape)
+    array[...] = value
+    return array
+
+
+def to_last(a):
+    return aligned((a.shape[0], *a.shape[2:], a.shape[1]), np.moveaxis(a, 1, -1))
+
+
+def to_first(a):
+    return np.moveaxis(a, -1, 1)
+
+
+def openvino(variant, layer, x, w, threads):
+    import openvino as ov
+    from openvino import opset13 as op
+    plain, rank = variant == 'plain', x.ndim
+    given = x if plain else to_last(x)
+    data = node = op.parameter(list(given.shape), np.float32)
+    if not plain:
+        node = op.transpose(node, [0, rank - 1, *range(1, rank - 1)])
+    attributes = {name: layer[name] for name in ('strides', 'pads_begin', 'pads_end', 'dilations', 'output_padding')}
+    if layer['groups'] == 1:
+        node = op.convolution_backprop_data(node, op.constant(w), auto_pad='explicit', **attributes)
+    else:
+        grouped = w.reshape(layer['groups'], -1, *w.shape[1:])
+        node = op.group_convolution_backprop_data(node, op.constant(grouped), auto_pad='explicit', **attributes)
+    if not plain:
+        node = op.transpose(node, [0, *range(2, rank), 1])
+    compiled = ov.Core().compile_model(ov.Model([node], [data]), 'CPU', {
+        'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_PRECISION_HINT': 'f32', 'INFERENCE_NUM_THREADS': threads})
+    y = aligned(tuple(compiled.output().shape))
+    request = compiled.create_infer_request()
+    request.set_input_tensor(ov.Tensor(given, shared_memory=True))
+    request.set_output_tensor(ov.Tensor(y, shared_memory=True))
+    return lambda given=given: request.infer(share_outputs=True), lambda: y if plain else to_first(y)
+
+
+def onnxruntime(_, layer, x, w, threads):
+    import onnx
+    import onnxruntime as ort
+    helper, real = onnx.helper, onnx.TensorProto.FLOAT
+    node = helper.make_node('ConvTranspose', ['x', 'w'], ['y'], strides=layer['strides'], pads=layer['pads_begin'] + layer['pads_end'],
+                            dilations=layer['dilations'], group=layer['groups'], output_padding=layer['output_padding'])
+    shape = output_shape(layer)
+    graph = helper.make_graph([node], 'layer', [helper.make_tensor_value_info('x', real, x.shape)],
+                              [helper.make_tensor_value_info('y', real, shape)], [onnx.numpy_helper.from_array(w, 'w')])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 13)])
+    model.ir_version = 8
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider'])
+    values = [ort.OrtValue.ortvalue_from_numpy(a) for a in (x, aligned(shape))]
+    binding = session.io_binding()
+    binding.bind_ortvalue_input('x', values[0])
+    binding.bind_ortvalue_output('y', values[1])
+    return lambda: session.run_with_iobinding(binding), lambda: values[1].numpy()
+
+
+def pytorch(variant, layer, x, w, threads):
+    import torch
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    rank = len(layer['input'])
+    if rank > 3:
+        raise ValueError('it knows up to three axes')
+    # Its pads are the same at both ends: the smallest such form that covers the output, then a view of the wanted part.
+    padding, extra, crop = [], [], [slice(None), slice(None)]
+    for _, _, s, d, begin, end, op, o in zip(*(layer[name] for name in (*LISTS, 'output'))):
+        pad = max(0, min(begin, end - op + max(s, d) - 1))
+        padding.append(pad)
+        extra.append(max(0, pad - (end - op)))
+        crop.append(slice(begin - pad, begin - pad + o))
+    data, weight = torch.from_numpy(x), torch.from_numpy(w)
+    if variant == 'channels last':
+        if rank == 1:
+            raise ValueError('its channels last are of two or three axes')
+        order = {'memory_format': torch.channels_last if rank == 2 else torch.channels_last_3d}
+        data, weight = data.contiguous(**order), weight.contiguous(**order)
+    convolve = getattr(torch.nn.functional, f'conv_transpose{rank}d')
+    last = {}
+
+    def run():
+        torch.backends.mkldnn.enabled = variant != 'plain, without oneDNN'
+        last['y'] = convolve(data, weight, None, layer['strides'], padding, extra, layer['groups'], layer['dilations'])[tuple(crop)]
+
+    return run, lambda: last['y'].contiguous().numpy()
+
+
+class OneDnn:
+    """The few calls of oneDNN's C API that are needed here. The numbers are its enumerators."""
+    SRC, DST, WEIGHTS = 1, 17, 33
+    MEMORY_OF = {SRC: 129, WEIGHTS: 131, DST: 133}  # what to ask a primitive's description for
+
+    class Argument(ctypes.Structure):
+        _fields_ = [('index', ctypes.c_int), ('memory', ctypes.c_void_p)]
+
+    def __init__(self):
+        wheel = importlib.metadata.files(PEERS['onednn'].package)
+        self.library = ctypes.CDLL(str(next(file.locate() for file in wheel if file.name == 'libdnnl.so.3')))
+        self.library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
+        self.library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        self.engine = self.make('engine_create', 1, ctypes.c_size_t(0))  # a CPU
+        self.stream = self.make('stream_create', self.engine, 1)  # in order
+
+    def make(self, name, *arguments):
+        handle = ctypes.c_void_p()
+        status = getattr(self.library, 'dnnl_' + name)(ctypes.byref(handle), *arguments)
+        if status != 0:
+            raise ValueError('it is not implemented' if status == 3 else f'dnnl_{name} returns {status}')
+        return handle
+
+    @staticmethod
+    def numbers(values):
+        return (ctypes.c_int64 * 12)(*values)
+
+    def describe(self, array):
+        return self.make('memory_desc_create_with_strides', array.ndim, self.numbers(array.shape), 3, self.numbers(s // 4 for s in array.strides))
+
+    def any_format(self, array):
+        return self.make('memory_desc_create_with_tag', array.ndim, self.numbers(array.shape), 3, 1)
+
+    def memory(self, description, array=None):
+        """Memory in `array`, or in a new one. Arrays stay with the handle: oneDNN does not own them."""
+        if array is None:
+            array = aligned((self.library.dnnl_memory_desc_get_size(description) // 4,), 0)
+        memory = self.make('memory_create', description, self.engine, ctypes.c_void_p(array.ctypes.data))
+        memory.array, memory.description = array, description
+        return memory
+
+    def step(self, description, memories):
+        """A function that executes the described primitive with {argument: memory}."""
+        primitive = self.make('primitive_create', description)
+        arguments = (self.Argument * len(memories))(*((index, memory.value) for index, memory in memories.items()))
+        execute, stream, count = self.library.dnnl_primitive_execute, self.stream, len(memories)
+
+        def run(keep=memories):
+            if execute(primitive, stream, count, arguments) != 0:
+                raise ValueError('dnnl_primitive_execute fails')
+        return run
+
+    def reorder(self, source, target):
+        description = self.make('reorder_primitive_desc_create', source.description, self.engine, target.description, self.engine, None)
+        return self.step(description, {self.SRC: source, self.DST: target})
+
+
+@functools.cache
+def onednn_library():
+    return OneDnn()
+
+
+def onednn(variant, layer, x, w, _):
+    if x.ndim > 5:
+        raise ValueError('it knows up to three axes')
+    dnn = onednn_library()
+    y = aligned(output_shape(layer))
+    if variant == 'channels last':
+        x, y = to_first(to_last(x)), to_first(to_last(y))
+    weights = w.reshape(layer['groups'], -1, *w.shape[1:]).swapaxes(1, 2)  # group, out, in, kernel
+    if layer['groups'] == 1:
+        weights = weights[0]
+    own_format = variant in ('own format', 'plain, reordered')
+    describe = dnn.any_format if own_format else dnn.describe
+    ends = [end - op for end, op in zip(layer['pads_end'], layer['output_padding'])]  # the output's extents say the rest
+    description = dnn.make(
+        'deconvolution_forward_primitive_desc_create', dnn.engine, 96, 10, describe(x), dnn.any_format(weights), None, describe(y),
+        dnn.numbers(layer['strides']), dnn.numbers(d - 1 for d in layer['dilations']), dnn.numbers(layer['pads_begin']), dnn.numbers(ends), None)
+    own = {a: dnn.memory(ctypes.c_void_p(dnn.library.dnnl_primitive_desc_query_md(description, q, 0))) for a, q in dnn.MEMORY_OF.items()}
+    user_x, user_y = dnn.memory(dnn.describe(x), x), dnn.memory(dnn.describe(y), y)
+    dnn.reorder(dnn.memory(dnn.describe(weights), weights), own[dnn.WEIGHTS])()
+    if not own_format:
+        own[dnn.SRC], own[dnn.DST] = user_x, user_y
+    steps = [dnn.step(description, own)]
+    if own_format:
+        into, out_of = dnn.reorder(user_x, own[dnn.SRC]), dnn.reorder(own[dnn.DST], user_y)
+        into()
+        if variant == 'plain, reordered':
+            steps = [into, *steps, out_of]
+    wait = dnn.library.dnnl_stream_wait
+
+    def run():
+        for step in steps:
+            step()
+        wait(dnn.stream)
+
+    def result():
+        if variant == 'own format':
+            out_of()
+            wait(dnn.stream)
+        return y
+
+    return run, result
+
+
+def ncnn(_, layer, x, w, threads):
+    """One call for each item of the batch: it has no batches."""
+    import ncnn as library
+    rank, groups = len(layer['input']), layer['groups']
+    if rank > 3:
+        raise ValueError('it knows up to three axes')
+    parameters = {0: layer['out_channels'], 6: w.size, 7: groups}
+    # Its numbers for an axis' kernel, stride, dilation, pads and output padding; the last axis first.
+    keys = ((1, 3, 2, 4, 15, 18), (11, 13, 12, 14, 16, 19), (21, 23, 22, 24, 17, 20))
+    names = ('kernel', 'strides', 'dilations', 'pads_begin', 'pads_end', 'output_padding')
+    for numbers, values in zip(keys, reversed(list(zip(*(layer[name] for name in names))))):
+        parameters.update(zip(numbers, values))
+    kind = ('DeconvolutionDepthWise' if groups > 1 else 'Deconvolution') + ('1D', '', '3D')[rank - 1]
+    net = library.Net()
+    net.opt.num_threads = threads
+    for option in ('use_fp16_packed', 'use_fp16_storage', 'use_fp16_arithmetic', 'use_bf16_storage'):
+        setattr(net.opt, option, False)
+    text = f'7767517\n2 2\nInput x 0 1 x\n{kind} d 1 1 x y {" ".join(f"{k}={v}" for k, v in sorted(parameters.items()))}\n'
+    by_output = w.reshape(groups, -1, *w.shape[1:]).swapaxes(1, 2)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(bytes(4) + by_output.tobytes())
+        file.flush()
+        if net.load_param_mem(text) or net.load_model(file.name):
+            raise ValueError('it does not load the layer')
+    items = [library.Mat(item).clone() for item in x]
+    last = {}
+
+    def run():
+        for n, item in enumerate(items):
+            extractor = net.create_extractor()
+            extractor.input('x', item)
+            code, last[n] = extractor.extract('y')
+            if code != 0:
+                raise ValueError(f'it returns {code}')
+
+    return run, lambda: np.stack([np.array(y) for y in last.values()]).reshape(output_shape(layer))
+
+
+class Peer(NamedTuple):
+    package: str  # on PyPI
+    compute: Callable
+    variants: tuple  # those that begin with "plain" read and write NC[D]HW
+
+
+PEERS = {
+    'openvino': Peer('openvino', openvino, ('plain', 'channels last')),
+    'onnxruntime': Peer('onnxruntime', onnxruntime, ('plain',)),
+    'pytorch': Peer('torch', pytorch, ('plain', 'plain, without oneDNN', 'channels last')),
+    'onednn': Peer('onednn-cpu-gomp', onednn, ('plain', 'plain, reordered', 'channels last', 'own format')),
+    'ncnn': Peer('ncnn', ncnn, ('plain',)),
+}
