@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import csv
 import ctypes
+import gc
 import importlib.metadata
 import json
 import math
@@ -34,7 +35,7 @@ import time
 import numpy as np
 
 import compare_report
-from compare_peers import LISTS, PEERS, aligned, output_shape
+from compare_peers import LAST, LISTS, PEERS, aligned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WRONG = 1e-4  # largest |y - reference| / max |reference| that f32 rounding explains
@@ -50,6 +51,10 @@ def read_suite(path):
             axes = zip(*(row[name] for name in LISTS))
             row['output'] = [(i - 1) * s - pb - pe + d * (k - 1) + 1 + op for i, k, s, d, pb, pe, op in axes]
             yield row
+
+
+def output_shape(layer):
+    return layer['batch'], layer['out_channels'], *layer['output']
 
 
 def lifted(layer):
@@ -85,7 +90,7 @@ def milliseconds(run, seconds):
     """The median of as many runs as fit, behind one that does not count."""
     start = time.perf_counter()
     run()
-    fewest = 5 if time.perf_counter() - start < 0.2 else 2
+    fewest = 5 if time.perf_counter() - start < 0.1 else 2
     times, begin = [], time.perf_counter()
     while len(times) < fewest or (time.perf_counter() - begin < seconds and len(times) < 200):
         start = time.perf_counter()
@@ -94,19 +99,26 @@ def milliseconds(run, seconds):
     return statistics.median(times)
 
 
+def largest_difference(a, b):
+    return float(np.max([np.abs(one - other).max() for one, other in zip(a, b)]))  # item by item: the whole may be large
+
+
 def prepare(name, layer, wanted, threads):
     """All variants of a peer for one layer: the (run, result) of those that are right, and what is known of each."""
     x, w = tensors(layer)
+    y = aligned(output_shape(layer))
+    largest = max(largest_difference(wanted, np.zeros(len(wanted))), 1e-30)
     ready, answer = [], []
     for suffix, form in {'': layer, ' as 2-D': lifted(layer)}.items() if x.ndim == 3 else [('', layer)]:
-        xf, wf = (a.reshape(*a.shape[:2], *form[at]) for a, at in ((x, 'input'), (w, 'kernel')))
+        tensors_of_form = [a.reshape(*a.shape[:2], *form[at]) for a, at in ((x, 'input'), (w, 'kernel'), (y, 'output'))]
         for variant in PEERS[name].variants:
             about = {'peer': name, 'variant': variant + suffix, 'plain': variant.startswith('plain')}
             answer.append(about)
             try:
-                run, result = PEERS[name].compute(variant, form, xf, wf, threads)
+                y[...] = np.nan
+                run, result = PEERS[name].compute(variant, form, *tensors_of_form, threads)
                 run()
-                error = float(np.abs(result().reshape(wanted.shape) - wanted).max() / max(np.abs(wanted).max(), 1e-30))
+                error = largest_difference(result().reshape(wanted.shape), wanted) / largest
                 if error < WRONG:
                     ready.append((run, result))
                 else:
@@ -123,20 +135,26 @@ def peer_process(name, pipe, threads, seconds):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Freed memory is kept and used again, as the allocators do that such systems are served with; else large outputs that a peer
     # allocates in each call cost page faults.
-    mallopt = getattr(ctypes.CDLL(None), 'mallopt', lambda *_: 0)
-    mallopt(-4, 0)  # M_MMAP_MAX
-    mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, 'mallopt'):
+        libc.mallopt(-4, 0)  # M_MMAP_MAX
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
     ready = []
     with contextlib.suppress(EOFError):  # that is how it ends
         while True:
             command, *about = pipe.recv()
             if command == 'time':
-                pipe.send([milliseconds(run, seconds) for run, _ in ready])
+                answer = [milliseconds(run, seconds) for run, _ in ready]
             else:
                 layer, file = about
-                ready = []  # the memory of the layer before
+                ready = []  # the layer before
                 ready, answer = prepare(name, layer, np.load(file, mmap_mode='r'), threads)
-                pipe.send(answer)
+            # What others need in their turn is given back.
+            LAST.clear()
+            gc.collect()
+            if hasattr(libc, 'malloc_trim'):
+                libc.malloc_trim(0)
+            pipe.send(answer)
 
 
 class Lost(Exception):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The systems that compare.py compares with: how each computes one layer of the suite.
 
-Each function is given one of its variants, the layer, data (N, C, ...), filter (in, out of one group, kernel...) and a number of threads. It
-returns (run, result): `run` is what is timed, `result` gives its last output as NC[D]HW. Both keep alive what the other needs. An exception
-is a refusal.
+Each function is given one of its variants, the layer, data (N, C, ...), filter (in, out of one group, kernel...), an array for the output
+and a number of threads. It returns (run, result): `run` is what is timed, `result` gives the output of the last run of any variant as
+NC[D]HW. Both keep alive what the other needs. An exception is a refusal.
 """
 import ctypes
 import functools
@@ -15,10 +15,6 @@ from typing import Callable, NamedTuple
 import numpy as np
 
 LISTS = ('input', 'kernel', 'strides', 'dilations', 'pads_begin', 'pads_end', 'output_padding')
-
-
-def output_shape(layer):
-    return layer['batch'], layer['out_channels'], *layer['output']
 
 
 def aligned(shape, value=np.nan):
@@ -39,7 +35,7 @@ def to_first(a):
     return np.moveaxis(a, -1, 1)
 
 
-def openvino(variant, layer, x, w, threads):
+def openvino(variant, layer, x, w, y, threads):
     import openvino as ov
     from openvino import opset13 as op
     plain, rank = variant == 'plain', x.ndim
@@ -57,35 +53,37 @@ def openvino(variant, layer, x, w, threads):
         node = op.transpose(node, [0, *range(2, rank), 1])
     compiled = ov.Core().compile_model(ov.Model([node], [data]), 'CPU', {
         'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_PRECISION_HINT': 'f32', 'INFERENCE_NUM_THREADS': threads})
-    y = aligned(tuple(compiled.output().shape))
+    y = y.reshape(tuple(compiled.output().shape))
     request = compiled.create_infer_request()
     request.set_input_tensor(ov.Tensor(given, shared_memory=True))
     request.set_output_tensor(ov.Tensor(y, shared_memory=True))
     return lambda given=given: request.infer(share_outputs=True), lambda: y if plain else to_first(y)
 
 
-def onnxruntime(_, layer, x, w, threads):
+def onnxruntime(_, layer, x, w, y, threads):
     import onnx
     import onnxruntime as ort
     helper, real = onnx.helper, onnx.TensorProto.FLOAT
     node = helper.make_node('ConvTranspose', ['x', 'w'], ['y'], strides=layer['strides'], pads=layer['pads_begin'] + layer['pads_end'],
                             dilations=layer['dilations'], group=layer['groups'], output_padding=layer['output_padding'])
-    shape = output_shape(layer)
     graph = helper.make_graph([node], 'layer', [helper.make_tensor_value_info('x', real, x.shape)],
-                              [helper.make_tensor_value_info('y', real, shape)], [onnx.numpy_helper.from_array(w, 'w')])
+                              [helper.make_tensor_value_info('y', real, y.shape)], [onnx.numpy_helper.from_array(w, 'w')])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 13)])
     model.ir_version = 8
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = ort.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider'])
-    values = [ort.OrtValue.ortvalue_from_numpy(a) for a in (x, aligned(shape))]
+    values = [ort.OrtValue.ortvalue_from_numpy(a) for a in (x, y)]
     binding = session.io_binding()
     binding.bind_ortvalue_input('x', values[0])
     binding.bind_ortvalue_output('y', values[1])
-    return lambda: session.run_with_iobinding(binding), lambda: values[1].numpy()
+    return lambda keep=values: session.run_with_iobinding(binding), lambda: y
 
 
-def pytorch(variant, layer, x, w, threads):
+LAST = []  # the output of a peer that makes it itself; one at a time
+
+
+def pytorch(variant, layer, x, w, _, threads):
     import torch
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
@@ -106,13 +104,13 @@ def pytorch(variant, layer, x, w, threads):
         order = {'memory_format': torch.channels_last if rank == 2 else torch.channels_last_3d}
         data, weight = data.contiguous(**order), weight.contiguous(**order)
     convolve = getattr(torch.nn.functional, f'conv_transpose{rank}d')
-    last = {}
 
     def run():
         torch.backends.mkldnn.enabled = variant != 'plain, without oneDNN'
-        last['y'] = convolve(data, weight, None, layer['strides'], padding, extra, layer['groups'], layer['dilations'])[tuple(crop)]
+        LAST.clear()
+        LAST.append(convolve(data, weight, None, layer['strides'], padding, extra, layer['groups'], layer['dilations'])[tuple(crop)])
 
-    return run, lambda: last['y'].contiguous().numpy()
+    return run, lambda: LAST[0].numpy()
 
 
 class OneDnn:
@@ -177,13 +175,12 @@ def onednn_library():
     return OneDnn()
 
 
-def onednn(variant, layer, x, w, _):
+def onednn(variant, layer, x, w, y, _):
     if x.ndim > 5:
         raise ValueError('it knows up to three axes')
     dnn = onednn_library()
-    y = aligned(output_shape(layer))
     if variant == 'channels last':
-        x, y = to_first(to_last(x)), to_first(to_last(y))
+        x, y = to_first(to_last(x)), to_first(y.reshape(y.shape[0], *y.shape[2:], y.shape[1]))
     weights = w.reshape(layer['groups'], -1, *w.shape[1:]).swapaxes(1, 2)  # group, out, in, kernel
     if layer['groups'] == 1:
         weights = weights[0]
@@ -220,7 +217,7 @@ def onednn(variant, layer, x, w, _):
     return run, result
 
 
-def ncnn(_, layer, x, w, threads):
+def ncnn(_, layer, x, w, y, threads):
     """One call for each item of the batch: it has no batches."""
     import ncnn as library
     rank, groups = len(layer['input']), layer['groups']
@@ -245,17 +242,18 @@ def ncnn(_, layer, x, w, threads):
         if net.load_param_mem(text) or net.load_model(file.name):
             raise ValueError('it does not load the layer')
     items = [library.Mat(item).clone() for item in x]
-    last = {}
 
     def run():
-        for n, item in enumerate(items):
+        LAST.clear()
+        for item in items:
             extractor = net.create_extractor()
             extractor.input('x', item)
-            code, last[n] = extractor.extract('y')
+            code, output = extractor.extract('y')
             if code != 0:
                 raise ValueError(f'it returns {code}')
+            LAST.append(output)
 
-    return run, lambda: np.stack([np.array(y) for y in last.values()]).reshape(output_shape(layer))
+    return run, lambda: np.stack(LAST).reshape(y.shape)
 
 
 class Peer(NamedTuple):

@@ -176,7 +176,7 @@ def draw_ratios(run, path):
     pyplot = plot()
     bars = [(e['id'], ratio(run, e, True), ratio(run, e, False)) for e in run['layers']]
     bars = sorted((b for b in bars if b[1] and b[2]), key=lambda b: b[1])
-    figure, axes = pyplot.subplots(figsize=(max(5, 0.17 * len(bars) + 1), 5), layout='constrained')
+    figure, axes = pyplot.subplots(figsize=(max(8, 0.17 * len(bars) + 1), 5), layout='constrained')
     for shift, column, color, label in ((-0.2, 1, BLUE, 'best peer with data as NC[D]HW, as ours'),
                                         (0.2, 2, ORANGE, 'best peer in any layout, against our better one')):
         values = [b[column] for b in bars]
@@ -189,7 +189,7 @@ def draw_ratios(run, path):
     axes.grid(axis='y', linewidth=0.3)
     axes.set_axisbelow(True)
     axes.set_xticks(range(len(bars)), [b[0] for b in bars], rotation=90, fontsize=7)
-    axes.legend(loc='upper left', frameon=False)
+    figure.legend(loc='outside lower center', frameon=False)
     save(figure, path)
 
 
