@@ -107,6 +107,14 @@ static int64_t lane_step_of(const struct channels *g)
     return g->lanes == LANES_PHASES ? g->x.output_step : g->rows.layer.output_channel_step;
 }
 
+/* Cycles of storing one lane where they are not neighbours: the further apart, the fewer of their cache lines are
+ * still there when the next place is stored. Next to each other in a row it is less. */
+static double scattered_cycles(const struct channels *g)
+{
+    const double cycles = 2 + (double)lane_step_of(g) / 20, most = g->batched ? 100 : 30;
+    return cycles < most ? cycles : most;
+}
+
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
 static double cost_of(const struct channels *g, const tconv_device_info *device)
 {
@@ -128,7 +136,8 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double stores = lane_step == 1
                               ? outputs * (double)g->blocks * (4.0 * g->mw / g->vw + 6)
                               : outputs * (double)layer->out_channels *
-                                    (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) * 2.5;
+                                    (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
+                                    scattered_cycles(g);
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
@@ -137,10 +146,13 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
         (copied * passes * in * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5)) +
         copied / (g->lanes == LANES_GROUPS ? (double)(g->item_blocks * g->mw) : 1) * passes * 10;
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
-    const double weights = 4 * groups * (double)g->blocks * g->mw * in * (double)g->taps;
+    double live = 1; /* taps that reach any output from inside the data */
+    for (int a = 0; a < 3; a++)
+        live *= g->pairs[a] < (double)g->axis[a]->kernel ? g->pairs[a] : (double)g->axis[a]->kernel;
+    const double weights = 4 * groups * (double)g->blocks * g->mw * in * live;
     const double boxes = (double)g->items / groups / passes;
     const double resident = 4.0 * g->mw * in * (double)g->taps / (double)g->classes;
-    const double rows = resident > 300e3
+    const double rows = resident > 600e3
                             ? (double)(g->box[0] * g->box[1]) * (g->batched ? (double)g->box[2] : 1)
                             : 1;
     const double streamed = weights * boxes * rows / 8;
