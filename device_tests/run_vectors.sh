@@ -83,6 +83,12 @@ for key in device peak_gflops bandwidth_gbs layers id layer type algorithm ms_mi
     max_error error_bound first_call_ms workspace_bytes error geomean_fraction_of_floor; do
     grep -q "\"$key\"" "$work/b.json" || { echo "FAILED: no $key in the JSON of bench"; failures=$((failures + 1)); }
 done
+"$tool" bench $device --ids B18,S5 --runs 2 --no-ceilings --json "$work/b.json" >"$work/out" && ! grep -q 'peak\|floor/time' "$work/out" &&
+    [ "$(awk '$1 == "B18" || $1 == "S5" { print $(NF - 1) }' "$work/out" | tr -d '\n')" = -- ] || { echo "FAILED: bench --no-ceilings"; failures=$((failures + 1)); }
+for key in peak_gflops bandwidth_gbs launch_us floor_ms fraction_of_floor geomean_fraction_of_floor; do
+    grep -q "\"$key\": null" "$work/b.json" || { echo "FAILED: $key is known without ceilings"; failures=$((failures + 1)); }
+done
+grep -q '"bandwidth_by_working_set": \[\]' "$work/b.json" || { echo "FAILED: bandwidths without ceilings"; failures=$((failures + 1)); }
 "$tool" bench $device --model "$vectors/ir/plain_f32.xml" --runs 1 >"$work/out" || { echo "FAILED: bench --model"; failures=$((failures + 1)); }
 
 echo "$done runs, $failures failures"

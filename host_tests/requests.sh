@@ -123,6 +123,7 @@ expect 2 "is no transposed convolution" $run --model "$vectors/ir/plain_f32.xml"
 expect 1 "is no model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07
+expect 1 "no OpenCL device was found" --no-ceilings bench --ids B07
 expect 1 "no OpenCL device was found" bench --ids S8 --data-format NXC
 expect 1 "no OpenCL device was found" check
 expect 1 "no OpenCL device was found" devices

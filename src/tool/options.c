@@ -87,6 +87,8 @@ const struct poptOption file_table[] = {
 const struct poptOption bench_table[] = {
     {"runs", 0, POPT_ARG_STRING, &options.runs, 0,
      "timed runs of each layer; default: as many as fit into half a second, 5 to 100", "N"},
+    {"no-ceilings", 0, POPT_ARG_NONE, &options.no_ceilings, 0,
+     "do not measure what the device can do at most: seconds less, and no % floor", NULL},
     {"why", 0, POPT_ARG_NONE, &options.why, 0,
      "say what the cost model thought of each kernel family", NULL},
     POPT_TABLEEND,

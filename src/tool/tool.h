@@ -48,7 +48,7 @@ struct options {
     char *data, *filter, *bias, *output, *model, *layer;
     /* several layers */
     char *suite, *ids, *runs;
-    int why, with_bias;
+    int no_ceilings, why, with_bias;
 };
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
