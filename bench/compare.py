@@ -39,6 +39,8 @@ from compare_peers import LAST, LISTS, PEERS, aligned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WRONG = 1e-4  # largest |y - reference| / max |reference| that f32 rounding explains
+CEILINGS_EVERY = 4  # layers; they take four seconds, and the highest of all count
+SLOW = 3  # times the time of the best peer: not timed in further rounds
 
 
 def read_suite(path):
@@ -90,7 +92,8 @@ def milliseconds(run, seconds):
     """The median of as many runs as fit, behind one that does not count."""
     start = time.perf_counter()
     run()
-    fewest = 5 if time.perf_counter() - start < 0.1 else 2
+    first = time.perf_counter() - start
+    fewest = 5 if first < 0.1 else 2 if first < 1 else 1
     times, begin = [], time.perf_counter()
     while len(times) < fewest or (time.perf_counter() - begin < seconds and len(times) < 200):
         start = time.perf_counter()
@@ -129,7 +132,7 @@ def prepare(name, layer, wanted, threads):
 
 
 def peer_process(name, pipe, threads, seconds):
-    """Answers 'prepare' with what is known of each variant, and 'time' with the time of each that is right."""
+    """Answers 'prepare' with what is known of each variant, and 'time' with the times of those that are right and named by number."""
     os.dup2(2, 1)
     os.environ['OMP_NUM_THREADS'] = str(threads)  # oneDNN has no other way; it reads this when it is loaded
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -144,7 +147,7 @@ def peer_process(name, pipe, threads, seconds):
         while True:
             command, *about = pipe.recv()
             if command == 'time':
-                answer = [milliseconds(run, seconds) for run, _ in ready]
+                answer = [milliseconds(ready[number][0], seconds) for number in about[0]]
             else:
                 layer, file = about
                 ready = []  # the layer before
@@ -155,6 +158,12 @@ def peer_process(name, pipe, threads, seconds):
             if hasattr(libc, 'malloc_trim'):
                 libc.malloc_trim(0)
             pipe.send(answer)
+
+
+def promising(variant, entry):
+    """Whether to time it again: not where it was far from the best peer, of those that read and write NC[D]HW if it does, else of all."""
+    rivals = [v['times'][0] for v in entry['peers'] if 'times' in v and 'refused' not in v and v['plain'] >= variant['plain']]
+    return 'times' not in variant or variant['times'][0] < SLOW * min(rivals)
 
 
 class Lost(Exception):
@@ -188,10 +197,12 @@ class Worker:
         raise Lost(reason)
 
 
-def ours(arguments, layer, data_format):
+def ours(arguments, layer, data_format, ceilings):
     """One run of the tool: its report, or an error."""
     command = [arguments.tool, 'bench', '--suite', arguments.suite, '--ids', layer['id'], '--data-format', data_format,
                '--quiet', '--json', '-']
+    if not ceilings:
+        command.append('--no-ceilings')
     if arguments.device is not None:
         command += ['--device', str(arguments.device)]
     try:
@@ -202,9 +213,11 @@ def ours(arguments, layer, data_format):
 
 
 def raise_roofs(run, report):
-    """Keeps the highest ceilings and the shortest launch of all reports."""
+    """Keeps the highest ceilings and the shortest launch of all reports that have them."""
     if run.setdefault('device', report['device']) != report['device']:
         sys.exit('compare.py: the layers of the JSON file were timed on another device')
+    if report['peak_gflops'] is None:
+        return
     roofs = run.setdefault('roofs', {name: report[name] for name in ('peak_gflops', 'launch_us', 'bandwidth_by_working_set')})
     roofs['peak_gflops'] = max(roofs['peak_gflops'], report['peak_gflops'])
     roofs['launch_us'] = min(roofs['launch_us'], report['launch_us'])
@@ -226,7 +239,7 @@ def seconds_of_others(workers):
     return ticks / os.sysconf('SC_CLK_TCK') - sum(os.times()[:4])
 
 
-def compare(run, layer, workers, arguments):
+def compare(run, layer, workers, arguments, ceilings):
     """All rounds of a layer."""
     entry = {'id': layer['id'], 'layer': layer['layer'], 'ours': {f: {'times': []} for f in ('NCX', 'NXC')}, 'peers': []}
     with tempfile.TemporaryDirectory() as folder:
@@ -238,9 +251,10 @@ def compare(run, layer, workers, arguments):
             except Lost as loss:
                 entry['peers'].append({'peer': worker.name, 'variant': '', 'plain': True, 'refused': str(loss)})
     start, others = time.monotonic(), seconds_of_others(workers)
-    for _ in range(arguments.rounds):
+    for number in range(arguments.rounds):
         for data_format, own in entry['ours'].items():
-            report = ours(arguments, layer, data_format)
+            first = number == 0 and data_format == 'NCX'
+            report = ours(arguments, layer, data_format, 'roofs' not in run or (ceilings and first))
             result = report['layers'][0]
             if 'device' in report:
                 raise_roofs(run, report)
@@ -253,9 +267,10 @@ def compare(run, layer, workers, arguments):
             entry['bytes'] = result['gbs'] * result['ms_median'] * 1e6
         for worker in workers:
             right = [v for v in entry['peers'] if v['peer'] == worker.name and 'refused' not in v and 'wrong' not in v]
+            numbers = [i for i, v in enumerate(right) if promising(v, entry)]
             try:
-                for variant, value in zip(right, worker.ask('time') if right else []):
-                    variant.setdefault('times', []).append(value)
+                for i, value in zip(numbers, worker.ask('time', numbers) if numbers else []):
+                    right[i].setdefault('times', []).append(value)
             except Lost as loss:
                 for variant in right:
                     variant['refused'] = str(loss)
@@ -302,7 +317,7 @@ def main():
     parser.add_argument('--peers', default=','.join(PEERS), help='default: %(default)s')
     parser.add_argument('--threads', type=int, default=os.cpu_count(), help='of every peer; default: %(default)s')
     parser.add_argument('--rounds', type=int, default=3, help='interleaved rounds of each layer; default: %(default)s')
-    parser.add_argument('--seconds', type=float, default=0.3, help='for each variant of a peer and round; default: %(default)s')
+    parser.add_argument('--seconds', type=float, default=0.1, help='for each variant of a peer and round; default: %(default)s')
     parser.add_argument('--timeout', type=float, default=600, help='seconds after which an answer is given up; default: %(default)s')
     parser.add_argument('--json', default='compare.json', help='all results; default: %(default)s')
     parser.add_argument('--resume', action='store_true', help='go on with what the JSON file has')
@@ -330,7 +345,7 @@ def main():
             if 4 * math.prod(output_shape(layer)) > 4e9:
                 entry = {'id': layer['id'], 'layer': layer['layer'], 'error': 'left out: an output beyond 4 GB', 'ours': {}, 'peers': []}
             else:
-                entry = compare(run, layer, workers, arguments)
+                entry = compare(run, layer, workers, arguments, number % CEILINGS_EVERY == 0)
             run['layers'] = sorted([e for e in run['layers'] if e['id'] != layer['id']] + [entry], key=lambda e: order.index(e['id']))
             write_json(run, arguments.json)
             print(f'{number}/{len(layers)}, {time.monotonic() - start:.0f} s: {compare_report.sentence(entry)}', file=sys.stderr)
