@@ -260,13 +260,17 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
                                       : tconv_ceil_div(own->out_channels, g->mw);
     if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
         return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
+    /* Not all numbers: each is a program of its own. */
+    static const int places_at_a_time[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 16, 20, 24, 26};
     struct channels one = *g;
     bool found = false;
     const int limit = tconv_rows_sums(device) * g->vw / g->mw;
     for (int batched = 0; batched <= (layer->batch > 1); batched++)
-        for (one.px = 1; one.px <= (limit > 1 ? limit : 1); one.px++) {
+        for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
             one.batched = batched != 0;
-            if (one.px > 1 && one.px > (batched ? layer->batch : g->places[2])) break;
+            one.px = places_at_a_time[i];
+            if (one.px > 1 && (one.px > limit || one.px > (batched ? layer->batch : g->places[2])))
+                break;
             divide(&one, device, &found, cost, g);
         }
     if (!found) return tconv_refuse(reason, "local memory is too small for its inputs");
