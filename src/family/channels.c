@@ -141,10 +141,9 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    if (g->lanes == LANES_GROUPS) copied *= (double)(g->item_blocks * g->mw);
-    const double copies =
-        (copied * passes * in * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5)) +
-        copied / (g->lanes == LANES_GROUPS ? (double)(g->item_blocks * g->mw) : 1) * passes * 10;
+    const double elements = g->lanes == LANES_GROUPS ? (double)(g->item_blocks * g->mw) : in;
+    const double copies = copied * passes *
+                          (10 + elements * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5));
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
