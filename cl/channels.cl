@@ -275,6 +275,17 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
         }
         return;
     }
+    const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
+    const struct span last_lanes = lanes_of(
+        table, BATCHED ? ox : ox + (PX - 1) * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
+    if (places == PX && row->lane_step == 1 && first_lanes.first == 0 && last_lanes.last == MW) {
+#pragma unroll
+        for (int v = 0; v < PX; v++)
+#pragma unroll
+            for (int c = 0; c < CV; c++)
+                STORE_OUTPUT(sum[c][v] + bias[c], output + v * row->place_step + c * VW);
+        return;
+    }
 #pragma unroll
     for (int v = 0; v < PX; v++)
         if (v < places) {
