@@ -20,8 +20,9 @@
  *   PHASES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all residues of one place
  *                 being treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
  *                 taps.
- *   DEPTHWISE = 1 for groups of one channel: lanes are groups, and have their own inputs instead of a common one. The
- *                 table then describes a single group with as many output channels as there are groups.
+ *   DEPTHWISE = 1 for groups of one channel, channels last: lanes are groups, and have their own inputs, which come
+ *                 straight from the data. The table then describes a single group with as many output channels as
+ *                 there are groups.
  *
  * A zero of the padding must not meet a weight that is infinite or NaN: see careful_output. taps.clh has the packed
  * filter, channels_table.h the table.
@@ -35,7 +36,7 @@
  *             constant distances
  *   BATCHED   see above                               0, 1
  *   PHASES    see above                               0, 1
- *   DEPTHWISE see above; SEGMENT is MW then           0, 1
+ *   DEPTHWISE see above                               0, 1
  *   STREAM    see common.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
@@ -75,17 +76,15 @@ static void copy_channels(__global const elem_t *from, const long channel_step, 
             for (; i < count; i++) to[i] = (acc_t)from[first + i];
         } else
             for (; i < count; i++) to[i] = (acc_t)from[(first + i) * channel_step];
-#if DEPTHWISE
-        for (; i < SEGMENT; i++) to[i] = 0; /* lanes past the last group */
-#endif
     }
 }
 
-/* Copies the inputs that a box reads; `data` is the first of `in_channels` channels. */
+/* Copies the inputs that a box reads; `data` is the group's first channel. */
 static void copy_inputs(__global const elem_t *data, __global const long *table,
                         __local acc_t *local_memory, const struct box *box,
-                        const struct steps *steps, const int in_channels)
+                        const struct steps *steps)
 {
+    const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
     const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
     const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
@@ -139,16 +138,48 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
 #pragma unroll
         for (int v = 0; v < PX; v++)
 #pragma unroll
-            for (int c = 0; c < CV; c++) {
-#if DEPTHWISE
-                const vec_t in = LOAD(x + v * SEGMENT + c * VW);
-#else
-                const vec_t in = (vec_t)(x[v * SEGMENT]);
-#endif
-                sum[c][v] = MULTIPLY_ADD(in, weight[c], sum[c][v]);
-            }
+            for (int c = 0; c < CV; c++)
+                sum[c][v] = MULTIPLY_ADD((vec_t)(x[v * SEGMENT]), weight[c], sum[c][v]);
     }
 }
+
+#if DEPTHWISE
+/* The next lanes of one input, of which `left` are there. */
+static vec_t load_lanes(__global const elem_t *from, const int left)
+{
+    if (left >= VW) return LOAD(from);
+    acc_t lane[VW];
+    for (int i = 0; i < VW; i++) lane[i] = i < left ? (acc_t)from[i] : (acc_t)0;
+    return LOAD(lane);
+}
+
+/* Adds one tap to PX places. `data` is the first one's input, the `x`th of its row, which may be outside; what is
+ * outside is left out. */
+static void add_groups(vec_t sum[CV][PX], __global const elem_t *data, const long x_step,
+                       __global const elem_t *w, const int x, const int places, const int input_x,
+                       const int lanes)
+{
+    vec_t weight[CV];
+#pragma unroll
+    for (int c = 0; c < CV; c++) weight[c] = LOAD(w + c * VW);
+    if (lanes == MW && places == PX && x >= 0 && x + PX <= input_x) {
+#pragma unroll
+        for (int v = 0; v < PX; v++)
+#pragma unroll
+            for (int c = 0; c < CV; c++)
+                sum[c][v] = MULTIPLY_ADD(LOAD(data + v * x_step + c * VW), weight[c], sum[c][v]);
+        return;
+    }
+#pragma unroll
+    for (int v = 0; v < PX; v++)
+        if (v < places && x + v >= 0 && x + v < input_x) {
+#pragma unroll
+            for (int c = 0; c < CV; c++)
+                sum[c][v] = MULTIPLY_ADD(load_lanes(data + v * x_step + c * VW, lanes - c * VW),
+                                         weight[c], sum[c][v]);
+        }
+}
+#endif
 
 /* Stores a block's lanes from `first` to `last` - 1 of one place. */
 static void store_lanes(__global elem_t *y, const vec_t value[CV], const long lane_step,
@@ -196,8 +227,10 @@ static struct span lanes_of(__global const long *table, const int place, const i
 /* The taps that reach a row of one residue from inside the data along z and y. */
 struct reads {
     int count;
-    int tap[MOST_READS];  /* its place in the packed filter */
-    int from[MOST_READS]; /* where it reads for the row's first place in local memory */
+    int tap[MOST_READS]; /* its place in the packed filter */
+    int z[MOST_READS],
+        y[MOST_READS];    /* where it reads for the row's first place: in the data (DEPTHWISE) */
+    int from[MOST_READS]; /* or in local memory */
     int x[MOST_READS];    /* and along x in the data */
 };
 
@@ -225,6 +258,8 @@ static void find_reads(__global const long *table, const struct box *box, const 
             continue;
         reads->tap[reads->count] = (int)read[READ_TAP];
         reads->from[reads->count] = (z + iz) * steps->z + (y + iy) * steps->y + ix * steps->x;
+        reads->z[reads->count] = low_z + iz;
+        reads->y[reads->count] = low_y + iy;
         reads->x[reads->count++] = low_x + ix;
     }
 }
@@ -250,17 +285,20 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
     for (int j = 0; j < reads->count; j++) {
         const int input = reads->x[j] + x;
         if (input + width <= 0 || input >= input_x) continue;
-        padded = padded || input < 0 || input + width > input_x;
-        __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
         __global const elem_t *w = weights + (long)reads->tap[j] * in_channels * MW;
 #if DEPTHWISE
-        add_segment(sum, from, w, 1);
+        add_groups(sum,
+                   data + reads->z[j] * table[ROWS_DATA_Z_STEP] +
+                       reads->y[j] * table[ROWS_DATA_Y_STEP] + input * table[ROWS_DATA_X_STEP],
+                   table[ROWS_DATA_X_STEP], w, input, places, input_x, row->lanes);
 #else
+        padded = padded || input < 0 || input + width > input_x;
+        __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
         for (int ci = 0; ci < in_channels; ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
             add_segment(sum, from, w, min((int)SEGMENT, in_channels - ci));
 #endif
     }
-    if (careful && padded) { /* never with BATCHED */
+    if (careful && padded) { /* never with BATCHED or DEPTHWISE */
         acc_t lane[CV][VW];
 #pragma unroll
         for (int c = 0; c < CV; c++) STORE(bias[c], lane[c]);
@@ -269,8 +307,7 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
             for (int m = own_lanes.first; m < own_lanes.last; m++)
                 output[v * row->place_step + m * row->lane_step] =
-                    careful_output(data + (DEPTHWISE ? m * table[ROWS_DATA_CHANNEL_STEP] : 0),
-                                   weights, table, row->z, row->y, o, m) +
+                    careful_output(data, weights, table, row->z, row->y, o, m) +
                     lane[m / VW][m % VW];
         }
         return;
@@ -372,14 +409,7 @@ tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
 
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-#if DEPTHWISE
-    const int copied = min(item_blocks * MW, out_channels - first_block * MW);
-    const long first_copied = first_block * MW;
-#else
-    const int copied = in_channels;
-    const long first_copied = (long)g * in_channels;
-#endif
-    const int segments = (copied + SEGMENT - 1) / SEGMENT;
+    const int segments = (in_channels + SEGMENT - 1) / SEGMENT;
     struct steps steps;
 #if BATCHED
     steps.segment = PX * SEGMENT;
@@ -393,11 +423,13 @@ tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
     steps.z = (box_y + (int)table[CHANNELS_SPAN_Y]) * steps.y;
 
     __global const elem_t *own_data = data + data_offset +
-                                      first_copied * table[ROWS_DATA_CHANNEL_STEP];
-    copy_inputs(own_data, table, local_memory, &box, &steps, copied);
+                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+#if !DEPTHWISE
+    copy_inputs(own_data, table, local_memory, &box, &steps);
+#endif
 
     for (int block = first_block; block < last_block; block++) {
-        const int all_blocks = g * blocks + block, own_block = DEPTHWISE ? block - first_block : 0;
+        const int all_blocks = g * blocks + block;
 #if PHASES
         const int phase_blocks = (int)table[CHANNELS_PHASE_BLOCKS];
         const int phase = block % phase_blocks * MW;
@@ -425,9 +457,9 @@ tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
             for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++)
                 for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
                     compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP] +
-                                     own_block * MW * table[ROWS_DATA_CHANNEL_STEP],
+                                     (DEPTHWISE ? block * MW : 0),
                                  weights, flags[flags_offset + (ulong)all_blocks] != 0,
-                                 bias_of_block, to, table, local_memory + own_block * steps.segment,
-                                 &box, &steps, phase, lanes, tz, ty, tx);
+                                 bias_of_block, to, table, local_memory, &box, &steps, phase, lanes,
+                                 tz, ty, tx);
     }
 }

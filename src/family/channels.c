@@ -90,11 +90,16 @@ static double channel_cycles(const struct channels *g)
     return (most > issue ? most : issue) * 1.05;
 }
 
+/* Bytes that a work-item works with: inputs in local memory, or for depthwise layers inputs and outputs that should
+ * stay in a cache while one block of lanes follows the other. */
 static double bytes_of(const struct channels *g)
 {
-    const int64_t segments = g->lanes == LANES_GROUPS
-                                 ? g->item_blocks
-                                 : tconv_ceil_div(g->rows.layer.in_channels, g->segment);
+    if (g->lanes == LANES_GROUPS) {
+        double places = 1;
+        for (int a = 0; a < 3; a++) places *= (double)g->box[a];
+        return 4.0 * (double)(g->item_blocks * g->mw) * places * (double)(1 + g->classes);
+    }
+    const int64_t segments = tconv_ceil_div(g->rows.layer.in_channels, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
     return 4.0 * g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
@@ -141,9 +146,10 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    const double elements = g->lanes == LANES_GROUPS ? (double)(g->item_blocks * g->mw) : in;
-    const double copies = copied * passes *
-                          (10 + elements * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5));
+    const double copies = g->lanes == LANES_GROUPS
+                              ? 0
+                              : copied * passes *
+                                    (10 + in * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5));
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
@@ -188,7 +194,7 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
                     }
                     if (items > INT32_MAX) continue;
                     g->items = (int64_t)items;
-                    g->local_bytes = (uint64_t)bytes;
+                    g->local_bytes = g->lanes == LANES_GROUPS ? sizeof(float) : (uint64_t)bytes;
                     const double cost = cost_of(g, device);
                     if (!*found || cost < *least) {
                         *found = true;
@@ -219,6 +225,9 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
                             "%lld groups of %lld to %lld channels; it takes several groups of one",
                             (long long)layer->groups, (long long)layer->in_channels,
                             (long long)layer->out_channels);
+    if (lanes == LANES_GROUPS && (layer->data_channel_step != 1 || layer->output_channel_step != 1))
+        return tconv_refuse(
+            reason, "its vectors run along channels, which are not contiguous in this data format");
     if (lanes == LANES_GROUPS) fold_groups(g);
     if (lanes == LANES_PHASES && (g->rows.x.dilation != 1 || g->rows.x.stride < LEAST_PHASES))
         return tconv_refuse(
@@ -253,7 +262,6 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     choose_lanes(g, device);
-    if (lanes == LANES_GROUPS) g->segment = g->mw;
     const struct tconv_layer *own = &g->rows.layer;
     g->blocks = lanes == LANES_PHASES ? own->out_channels * tconv_ceil_div(g->x.stride, g->mw)
                                       : tconv_ceil_div(own->out_channels, g->mw);
@@ -264,7 +272,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     struct channels one = *g;
     bool found = false;
     const int limit = tconv_rows_sums(device) * g->vw / g->mw;
-    for (int batched = 0; batched <= (layer->batch > 1); batched++)
+    for (int batched = 0; batched <= (layer->batch > 1 && lanes != LANES_GROUPS); batched++)
         for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
             one.batched = batched != 0;
             one.px = places_at_a_time[i];
