@@ -121,6 +121,8 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
     t->filter = make_array(t->filter_count, contents, &seed);
     t->bias = make_array(t->bias_count, contents, &seed);
     t->output = make_array(t->output_count, contents, &seed);
+    t->math = TCONV_MATH_EXACT;
+    t->error_factor = 1;
 }
 
 void free_tensors(struct tensors *t)
@@ -202,9 +204,11 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = algorithm;
     options.bias = bias;
+    options.math = t->math;
     tconv_plan *plan = NULL;
     const tconv_status status = tconv_plan_create(device->device, problem, &options, &plan, error);
     if (status != TCONV_OK) return status;
+    t->error_factor = tconv_plan_error_factor(plan);
 
     struct guarded data, weights, biases, output, packed, workspace;
     const size_t offset = GUARD * sizeof(float);
@@ -250,8 +254,9 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
                          const char *algorithm, bool bias, const struct tensors *t)
 {
     for (size_t i = 0; i < t->output_count; i++) {
-        const struct tconv_expected expected = tconv_oracle_element(
-            problem, &t->geometry, t->data, t->filter, bias ? t->bias : NULL, (int64_t)i);
+        const struct tconv_expected expected =
+            tconv_oracle_element_of(problem, &t->geometry, t->data, t->filter,
+                                    bias ? t->bias : NULL, (int64_t)i, t->error_factor);
         const double error = tconv_oracle_error(&expected, t->output[i]);
         if (error <= 1) continue;
         char text[1000];

@@ -26,6 +26,9 @@ struct tensors {
     tconv_geometry geometry;
     size_t data_count, filter_count, bias_count, output_count;
     float *data, *filter, *bias, *output;
+    tconv_math
+        math; /* with which run_guarded makes its plan; exact, where the test says nothing else */
+    double error_factor; /* of the plan with which it was run last */
 };
 
 enum contents {

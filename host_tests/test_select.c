@@ -91,7 +91,8 @@ static void recipes_fit_their_device(void **state)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
             for (int f = 0; tconv_family_at(f) != NULL; f++) {
                 const struct tconv_layer layer = layer_of(&problems[p]);
-                const struct tconv_request request = {&layer, &devices[d], false, 0};
+                const struct tconv_request request = {&layer, &devices[d], false, 0,
+                                                      TCONV_MATH_EXACT};
                 struct tconv_reason reason = {""};
                 double cost = -1;
                 if (!tconv_family_at(f)->accepts(&request, &cost, &reason)) {
@@ -123,7 +124,8 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
     struct tconv_reason reason;
     const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
                             gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10);
-    const struct tconv_request on_cpu = {&layer, &cpu, false, 0}, on_gpu = {&layer, &gpu, false, 0};
+    const struct tconv_request on_cpu = {&layer, &cpu, false, 0, TCONV_MATH_EXACT},
+                               on_gpu = {&layer, &gpu, false, 0, TCONV_MATH_EXACT};
     assert_non_null(strstr(tconv_family_choose(&on_cpu, NULL, 0, &reason)->name, "_vector"));
     assert_non_null(strstr(tconv_family_choose(&on_gpu, "auto", 0, &reason)->name, "_group"));
 }
@@ -136,7 +138,7 @@ static void the_reference_takes_what_is_left(void **state)
     p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
     const struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
-    struct tconv_request request = {&layer, &cpu, false, 0};
+    struct tconv_request request = {&layer, &cpu, false, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
     assert_null(tconv_family_choose(&request, "gather_vector", 0, &reason));
@@ -151,7 +153,7 @@ static void a_limit_of_workspace_is_kept(void **state)
     const tconv_problem p = plane(64, 128, 30, 4, 2);
     const struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
-    struct tconv_request request = {&layer, &cpu, false, 0};
+    struct tconv_request request = {&layer, &cpu, false, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     struct tconv_recipe recipe = {0};
     double cost;
@@ -179,7 +181,7 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     struct tconv_recipe recipes[2];
     memset(recipes, 0, sizeof recipes);
     for (int i = 0; i < 2; i++) {
-        const struct tconv_request request = {&layers[i], &cpu, false, 0};
+        const struct tconv_request request = {&layers[i], &cpu, false, 0, TCONV_MATH_EXACT};
         assert_true(tconv_gather_vector.write(&request, &recipes[i]));
         tconv_recipe_clear(&recipes[i]);
     }
@@ -225,7 +227,8 @@ static void programs_do_not_depend_on_extents(void **state)
             for (int64_t x = 1; x <= 300; x++) {
                 const tconv_problem p = plane(24, 40, x, 4, 2);
                 const struct tconv_layer layer = layer_of(&p);
-                const struct tconv_request request = {&layer, &devices[d], false, 0};
+                const struct tconv_request request = {&layer, &devices[d], false, 0,
+                                                      TCONV_MATH_EXACT};
                 struct tconv_recipe recipe;
                 memset(&recipe, 0, sizeof recipe);
                 if (!tconv_family_at(f)->accepts(&request, &cost, &reason)) continue;
@@ -267,7 +270,7 @@ static void hostile_extents_are_refused_quickly(void **state)
         p.output_shape = (tconv_list){2, {8, 8}};
         p.rules = TCONV_RULES_OPENVINO;
         const struct tconv_layer layer = layer_of(&p);
-        const struct tconv_request request = {&layer, &cpu, false, 0};
+        const struct tconv_request request = {&layer, &cpu, false, 0, TCONV_MATH_EXACT};
         struct tconv_reason reason;
         const struct tconv_family *family = tconv_family_choose(&request, NULL, 0, &reason);
         assert_non_null(family);

@@ -31,11 +31,12 @@ typedef struct tconv_plan_options {
     const char *algorithm;    /* from tconv_algorithm_name; NULL or "auto": the library chooses */
     bool bias;                /* one element for each output channel is added to every output */
     uint64_t workspace_limit; /* bytes; a family that needs more is not taken. 0: no limit */
+    tconv_math math;          /* TCONV_MATH_FAST: families that round more may be taken, too */
 } tconv_plan_options;
 
 #define TCONV_PLAN_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(tconv_plan_options), NULL, false, 0                                                 \
+        sizeof(tconv_plan_options), NULL, false, 0, TCONV_MATH_EXACT                               \
     }
 
 /* A place in a buffer of the application's. `offset` is in bytes and a multiple of the element
@@ -89,6 +90,10 @@ TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 
+/* By which factor the bound of rounding errors exceeds that of the defined products added up in some
+ * order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */
+TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
+
 /* Why this family: one line for each family, with what the cost model thought of it or why it was
  * not taken. Writes at most `size` bytes with the terminating zero; returns the length that the
  * whole text has. */
@@ -96,7 +101,8 @@ TCONV_API int tconv_plan_why(const tconv_plan *plan, char *text, size_t size);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
  * algorithm, device, channels, groups, kernel, strides and dilations; batch, extents and pads may
- * differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.)
+ * differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.
+ * With TCONV_MATH_FAST the layout may follow the extents.)
  * `storage` is where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a
  * multiple of 64); NULL: the library allocates them in the plan's context.
  * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.

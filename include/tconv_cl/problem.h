@@ -84,6 +84,12 @@ typedef enum tconv_rules {
     TCONV_RULES_ONNX = 2 /* ONNX ConvTranspose */
 } tconv_rules;
 
+/* How it is computed; docs/semantics.md says how far each may be from the exact result. */
+typedef enum tconv_math {
+    TCONV_MATH_EXACT = 0, /* the defined products, added up in some order */
+    TCONV_MATH_FAST = 1   /* also products of sums, where that takes fewer: more rounding errors */
+} tconv_math;
+
 /* A tensor's shape: `rank` extents, outermost first. */
 typedef struct tconv_shape {
     int rank;
@@ -184,6 +190,7 @@ TCONV_API size_t tconv_type_size(tconv_type type);
 TCONV_API const char *tconv_type_name(tconv_type type);
 TCONV_API const char *tconv_auto_pad_name(tconv_auto_pad auto_pad);
 TCONV_API const char *tconv_rules_name(tconv_rules rules);
+TCONV_API const char *tconv_math_name(tconv_math math);
 TCONV_API const char *tconv_operation_name(tconv_operation operation);
 TCONV_API const char *tconv_data_format_name(tconv_data_format format);
 TCONV_API const char *tconv_filter_format_name(tconv_filter_format format);
@@ -193,6 +200,7 @@ TCONV_API const char *tconv_filter_format_name(tconv_filter_format format);
 TCONV_API bool tconv_type_from_name(const char *name, tconv_type *value);
 TCONV_API bool tconv_auto_pad_from_name(const char *name, tconv_auto_pad *value);
 TCONV_API bool tconv_rules_from_name(const char *name, tconv_rules *value);
+TCONV_API bool tconv_math_from_name(const char *name, tconv_math *value);
 TCONV_API bool tconv_data_format_from_name(const char *name, tconv_data_format *value);
 TCONV_API bool tconv_filter_format_from_name(const char *name, tconv_filter_format *value);
 

@@ -24,6 +24,8 @@ static const struct name auto_pad_names[] = {
 static const struct name rules_names[] = {
     {TCONV_RULES_SPEC, "spec"}, {TCONV_RULES_OPENVINO, "openvino"}, {TCONV_RULES_ONNX, "onnx"}};
 
+static const struct name math_names[] = {{TCONV_MATH_EXACT, "exact"}, {TCONV_MATH_FAST, "fast"}};
+
 static const struct name operation_names[] = {
     {TCONV_CONV_BACKPROP, "ConvolutionBackpropData"},
     {TCONV_GROUP_CONV_BACKPROP, "GroupConvolutionBackpropData"},
@@ -65,6 +67,7 @@ static const struct name *entry_of(const struct name *table, size_t count, const
 TWO_DIRECTIONS(type, tconv_type)
 TWO_DIRECTIONS(auto_pad, tconv_auto_pad)
 TWO_DIRECTIONS(rules, tconv_rules)
+TWO_DIRECTIONS(math, tconv_math)
 TWO_DIRECTIONS(data_format, tconv_data_format)
 TWO_DIRECTIONS(filter_format, tconv_filter_format)
 

@@ -39,6 +39,7 @@ struct tconv_recipe {
     char layout[200]; /* names the packed layout: a filter fits every plan with an equal text */
     uint64_t filter_bytes; /* of the packed filter */
     uint64_t workspace_bytes;
+    double error_factor; /* of the bound of rounding errors; 0: the exact families' own */
     int pack_count, run_count;
     struct tconv_launch pack[TCONV_MAX_LAUNCHES];
     struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* only the last one writes the output */
@@ -52,6 +53,7 @@ struct tconv_request {
     const tconv_device_info *device;
     bool bias;
     uint64_t workspace_limit; /* 0: none */
+    tconv_math math;
 };
 
 struct tconv_reason {

@@ -66,7 +66,7 @@ static void add_taps(const tconv_problem *problem, const tconv_geometry *g, cons
                      struct position *x, struct sums *sums)
 {
     const bool nxc = g->data_format == TCONV_NXC;
-    if (a == g->axes) {
+    if (a == g->axes || a == TCONV_MAX_AXES) {
         const int64_t group = out->channel / g->group_out_channels,
                       co = out->channel % g->group_out_channels;
         const int64_t channels = g->groups * g->group_in_channels;
@@ -120,12 +120,100 @@ struct tconv_expected tconv_oracle_element(const tconv_problem *problem, const t
     return expected;
 }
 
+/* Fast arithmetic adds up products of sums over some inputs and over some taps. For a few input channels at a time: the largest
+ * input of a neighbourhood, and the sum of the weights. */
+enum { CHANNELS_AT_ONCE = 64, REACH = 4 };
+
+struct neighbourhood {
+    int64_t first, count; /* input channels of the group */
+    double largest[CHANNELS_AT_ONCE], weights[CHANNELS_AT_ONCE];
+};
+
+/* Whether tap k of axis a belongs to an output, and then its input, which may lie outside. */
+static bool tap_input(const tconv_geometry *g, const struct position *out, int a, int64_t k,
+                      int64_t *input)
+{
+    const int64_t distance = out->at[a] + g->pad_begin[a] - k * g->dilation[a];
+    const int64_t rest = (distance % g->stride[a] + g->stride[a]) % g->stride[a];
+    *input = (distance - rest) / g->stride[a];
+    return rest == 0;
+}
+
+static void add_weights(const tconv_problem *problem, const tconv_geometry *g, const float *filter,
+                        const struct position *out, int a, int64_t *k, struct neighbourhood *n)
+{
+    if (a == g->axes || a == TCONV_MAX_AXES) {
+        const int64_t group = out->channel / g->group_out_channels,
+                      co = out->channel % g->group_out_channels;
+        for (int64_t i = 0; i < n->count; i++)
+            n->weights[i] +=
+                fabs((double)filter[filter_offset(problem, g, group, n->first + i, co, k)]);
+        return;
+    }
+    int64_t input;
+    for (k[a] = 0; k[a] < g->kernel[a]; k[a]++)
+        if (tap_input(g, out, a, k[a], &input)) add_weights(problem, g, filter, out, a + 1, k, n);
+}
+
+static void take_largest(const tconv_geometry *g, const float *data, const struct position *out,
+                         int a, struct position *x, struct neighbourhood *n)
+{
+    if (a == g->axes || a == TCONV_MAX_AXES) {
+        for (int64_t i = 0; i < n->count; i++) {
+            x->channel = out->channel / g->group_out_channels * g->group_in_channels + n->first + i;
+            const double value = fabs(
+                (double)data[tensor_offset(x, g->input, g->axes, g->groups * g->group_in_channels,
+                                           g->data_format == TCONV_NXC)]);
+            if (!(value <= n->largest[i])) n->largest[i] = value; /* a NaN is the largest */
+        }
+        return;
+    }
+    int64_t low = INT64_MAX, high = INT64_MIN, input;
+    for (int64_t k = 0; k < g->kernel[a]; k++)
+        if (tap_input(g, out, a, k, &input)) {
+            low = input < low ? input : low;
+            high = input > high ? input : high;
+        }
+    if (low > high) return;
+    const int64_t reach = g->kernel[a] > 1 ? REACH : 0;
+    low = low < reach ? 0 : low - reach;
+    high = high + reach < g->input[a] ? high + reach : g->input[a] - 1;
+    for (x->at[a] = low; x->at[a] <= high; x->at[a]++) take_largest(g, data, out, a + 1, x, n);
+}
+
+struct tconv_expected tconv_oracle_element_of(const tconv_problem *problem, const tconv_geometry *g,
+                                              const float *data, const float *filter,
+                                              const float *bias, int64_t index, double factor)
+{
+    struct tconv_expected expected = tconv_oracle_element(problem, g, data, filter, bias, index);
+    if (factor <= 1) return expected;
+    const struct position out = tensor_position(
+        index, g->output, g->axes, g->groups * g->group_out_channels, g->data_format == TCONV_NXC);
+    double magnitude = 0;
+    for (int64_t ci = 0; ci < g->group_in_channels; ci += CHANNELS_AT_ONCE) {
+        struct neighbourhood n = {.first = ci, .count = g->group_in_channels - ci};
+        struct position x = {.n = out.n};
+        int64_t k[TCONV_MAX_AXES];
+        if (n.count > CHANNELS_AT_ONCE) n.count = CHANNELS_AT_ONCE;
+        add_weights(problem, g, filter, &out, 0, k, &n);
+        take_largest(g, data, &out, 0, &x, &n);
+        for (int64_t i = 0; i < n.count; i++) magnitude += n.largest[i] * n.weights[i];
+    }
+    const double u = FLT_EPSILON / 2, terms = (double)(g->group_in_channels + 20 * g->axes);
+    expected.bound = factor * (terms * u / (1 - terms * u) * magnitude + terms * FLT_MIN);
+    if (bias != NULL) expected.bound += u * (magnitude + fabs((double)bias[out.channel]));
+    expected.special = false;
+    if (!isfinite(expected.value) || !isfinite(expected.bound)) expected.bound = INFINITY;
+    return expected;
+}
+
 double tconv_oracle_error(const struct tconv_expected *expected, float got)
 {
     if (expected->special) {
         const bool same = isnan(expected->value) ? isnan(got) : (double)got == expected->value;
         return same ? 0 : INFINITY;
     }
+    if (isinf(expected->bound)) return 0;
     const double difference = fabs((double)got - expected->value);
     if (difference == 0) return 0;
     return difference <= DBL_MAX && expected->bound > 0 ? difference / expected->bound : INFINITY;

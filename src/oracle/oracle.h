@@ -10,7 +10,8 @@
 /* What one output element should be, and how far a computation in f32 may be from it. */
 struct tconv_expected {
     double value;
-    double bound; /* largest |got - value| that rounding explains; 0 where the value is exact */
+    double
+        bound; /* largest |got - value| that rounding explains; 0 where the value is exact, infinite where anything may be */
     bool special; /* value is NaN or infinite: got must be NaN, or the same infinity */
 };
 
@@ -24,6 +25,16 @@ struct tconv_expected {
 struct tconv_expected tconv_oracle_element(const tconv_problem *problem,
                                            const tconv_geometry *geometry, const float *data,
                                            const float *filter, const float *bias, int64_t index);
+
+/* The same for a plan whose tconv_plan_error_factor is `factor`. Above 1, the bound is
+ *   factor * gamma(C + 20 axes) * sum over ci of max|x| * sum|w|,
+ * C input channels of a group; the maximum over the inputs that reach the element and 4 more on each side along axes with
+ * more than one tap, the sum over the taps that reach it from inside or outside. Nothing bounds an element of which one of
+ * these is not finite. */
+struct tconv_expected tconv_oracle_element_of(const tconv_problem *problem,
+                                              const tconv_geometry *geometry, const float *data,
+                                              const float *filter, const float *bias, int64_t index,
+                                              double factor);
 
 /* |got - expected| / bound: at most 1 where got is right. 0 for an exact match, infinite where a
  * special value is missed. */

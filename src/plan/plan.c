@@ -201,6 +201,9 @@ static tconv_status check_arguments(const tconv_device *device, const tconv_plan
     if (options->struct_size != sizeof *options)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "struct_size of options is wrong: start from TCONV_PLAN_OPTIONS_INIT");
+    if (options->math != TCONV_MATH_EXACT && options->math != TCONV_MATH_FAST)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "math is %d: exact and fast are possible",
+                          (int)options->math);
     return TCONV_OK;
 }
 
@@ -236,6 +239,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
         .device = &plan->info,
         .bias = options->bias,
         .workspace_limit = options->workspace_limit,
+        .math = options->math,
     };
     status = choose_family(plan, options->algorithm, error);
     if (status != TCONV_OK)
@@ -277,6 +281,11 @@ uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)
 uint64_t tconv_plan_filter_bytes(const tconv_plan *plan)
 {
     return plan->recipe.filter_bytes;
+}
+
+double tconv_plan_error_factor(const tconv_plan *plan)
+{
+    return plan->recipe.error_factor > 1 ? plan->recipe.error_factor : 1;
 }
 
 int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)

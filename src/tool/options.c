@@ -58,6 +58,9 @@ const struct poptOption attribute_table[] = {
 const struct poptOption algorithm_table[] = {
     {"algorithm", 'a', POPT_ARG_STRING, &options.algorithm, 0,
      "force a kernel family; `list` prints them; default auto", "NAME"},
+    {"math", 0, POPT_ARG_STRING, &options.math, 0,
+     "exact, or fast: families that take fewer multiply-adds and round more, too; default exact",
+     "exact|fast"},
     POPT_TABLEEND,
 };
 
@@ -131,6 +134,7 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
     if (context == NULL) return failed_work("the options cannot be read: no memory");
     poptSetOtherOptionHelp(context, synopsis);
     enum exit_code code = EXIT_DONE;
+    tconv_math math;
     const int result = poptGetNextOpt(context);
     if (result < -1)
         code = wrong_request("%s: %s; see %s --help",
@@ -144,6 +148,8 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
              tconv_algorithm_summary(options.algorithm) == NULL)
         code = wrong_request("--algorithm %s does not exist; --algorithm list prints the names",
                              options.algorithm);
+    else if (options.math != NULL && !tconv_math_from_name(options.math, &math))
+        code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
     else if (options.json != NULL && options.output != NULL &&
              strcmp(options.json, options.output) == 0)
         code = wrong_request(
@@ -155,6 +161,13 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
         *leave = false;
     poptFreeContext(context);
     return code;
+}
+
+tconv_math chosen_math(void)
+{
+    tconv_math math = TCONV_MATH_EXACT;
+    if (options.math != NULL) tconv_math_from_name(options.math, &math);
+    return math;
 }
 
 enum exit_code refuse_attributes(const char *why, bool of_suite)
@@ -191,7 +204,7 @@ void free_options(void)
                             &options.filter_format, &options.algorithm, &options.data,
                             &options.filter,        &options.bias,      &options.output,
                             &options.model,         &options.layer,     &options.suite,
-                            &options.ids,           &options.runs};
+                            &options.ids,           &options.runs,      &options.math};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

@@ -113,6 +113,7 @@ static void name_algorithm(tconv_host *host, const struct job *job, char *name, 
     tconv_plan_options wanted = TCONV_PLAN_OPTIONS_INIT;
     wanted.algorithm = options.algorithm;
     wanted.bias = job->bias.values != NULL;
+    wanted.math = chosen_math();
     snprintf(name, size, "?");
     if (tconv_plan_create(tconv_host_device(host), &job->problem, &wanted, &plan, NULL) != TCONV_OK)
         return;
@@ -159,6 +160,7 @@ static enum exit_code compute(struct job *job)
     if (tconv_host_create(number, &host, &error) != TCONV_OK) return failed_call(&error);
     tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
     plan.algorithm = options.algorithm;
+    plan.math = chosen_math();
     if (tconv_host_run(host, &job->problem, &plan, job->data.values, job->weights, job->bias.values,
                        job->output, &error) != TCONV_OK)
         code = failed_call(&error);

@@ -43,7 +43,7 @@ struct options {
     char *strides, *dilations, *pads_begin, *pads_end, *output_padding, *output_shape;
     char *auto_pad, *rules, *type, *groups, *data_format, *filter_format;
     /* how to compute it */
-    char *algorithm;
+    char *algorithm, *math;
     /* files */
     char *data, *filter, *bias, *output, *model, *layer;
     /* several layers */
@@ -65,6 +65,9 @@ bool option_takes_value(const char *name, size_t length, char letter);
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave);
 void free_options(void);
+
+/* What --math says. */
+tconv_math chosen_math(void);
 
 /* A wrong request where attributes of a layer are given, though the layer comes from elsewhere: from a model, which leaves --data-shape,
  * --output-shape and --rules open, or from a suite, which leaves --data-format open. */

@@ -148,6 +148,7 @@ bool trial_run(struct trial *t, const char *algorithm)
     tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
     plan.algorithm = algorithm;
     plan.bias = t->bias;
+    plan.math = chosen_math();
     const double start = now();
     if (tconv_plan_create(tconv_host_device(t->host), t->problem, &plan, &t->plan, &error) !=
         TCONV_OK)
@@ -189,8 +190,9 @@ double trial_repeat(struct trial *t)
 /* Compares one position; remembers the worst. */
 static bool compare(struct trial *t, size_t at)
 {
-    const struct tconv_expected expected = tconv_oracle_element(
-        t->problem, &t->geometry, t->data, t->filter, t->bias ? t->biases : NULL, (int64_t)at);
+    const struct tconv_expected expected = tconv_oracle_element_of(
+        t->problem, &t->geometry, t->data, t->filter, t->bias ? t->biases : NULL, (int64_t)at,
+        tconv_plan_error_factor(t->plan));
     const double error = tconv_oracle_error(&expected, t->output[at]);
     if (error > t->max_error || t->compared == 0) {
         t->max_error = error;

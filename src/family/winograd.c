@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Winograd family: parameters, cost and recipe of cl/winograd.cl. */
+#include "family/families.h"
+
+#include "base/checked.h"
+#include "family/rows.h"
+#include "winograd_table.h"
+
+#include <stdio.h>
+
+enum {
+    MOST_TAPS = 3,            /* of a residue along one axis */
+    MOST_POINTS = 6,          /* along one axis */
+    MOST_PRODUCTS = 128,      /* points of a tile */
+    MOST_STRIDE = 16,         /* along x */
+    MOST_RUN = 64,            /* outputs of a tile along x */
+    MOST_CHANNELS = 16,       /* MW */
+    MOST_VECTORS = 4,         /* NX */
+    MOST_TEAMS = 4,           /* of a work-item */
+    LOCAL_BUDGET = 960 << 10, /* bytes: what a second-level cache holds besides the weights */
+};
+
+/* One axis. */
+struct cut {
+    const struct tconv_axis *axis;
+    int64_t places, tiles;
+    int64_t shift, phase; /* of the pad: floor(pad / stride), pad mod stride */
+    int taps, m, points;
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct winograd {
+    struct tconv_rows rows;
+    struct cut z, y, x;
+    int vw, nx, mw, begins;
+    bool chunked;
+    int points; /* of a tile */
+    int64_t tiles, teams, blocks, chunk;
+    int64_t item_teams, item_blocks, items;
+    uint64_t local_bytes;
+};
+
+/* How much larger rounding errors are with so many points along an axis than without: the largest
+ * sum over p of |A[i][p]| |G[p][k]| sum |B[p][j]|. docs/semantics.md has the bound. */
+static double growth(int points)
+{
+    static const double factors[MOST_POINTS + 1] = {1, 1, 1, 3, 4, 9.8, 17};
+    return factors[points];
+}
+
+static double error_factor(const struct winograd *g)
+{
+    return growth(g->z.points) * growth(g->y.points) * growth(g->x.points);
+}
+
+/* Cycles of the innermost loop over those that its additions need at best, as in packed.c. */
+static double inefficiency(int nx, int mw)
+{
+    const double adds = mw * nx / 2.0, loads = (mw + nx + 1) / 2.0, chain = 4,
+                 issue = (mw * nx + mw + nx + 4) / 6.0;
+    const double most = loads > chain ? loads : chain;
+    const double cycles = adds > most ? adds : most;
+    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? 1.1 : 1) + 0.05;
+}
+
+static int choose_channels(int64_t channels, const tconv_device_info *device)
+{
+    const int limit = tconv_rows_sums(device);
+    int best = 1;
+    double least = 0;
+    for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
+        for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
+            const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
+                                (inefficiency(nx, mw) + 0.2 / mw);
+            if (least == 0 || cost < least) {
+                least = cost;
+                best = mw;
+            }
+        }
+    return best;
+}
+
+static void set_places(struct cut *cut, int m)
+{
+    cut->m = m;
+    cut->points = m + cut->taps - 1;
+    cut->tiles = tconv_ceil_div(cut->places, m);
+}
+
+static bool make_cut(struct cut *cut, const struct tconv_axis *axis, struct tconv_reason *reason)
+{
+    cut->axis = axis;
+    if (axis->kernel > 1 && axis->dilation > 1)
+        return tconv_refuse(reason, "an axis has dilation %d", (int)axis->dilation);
+    const int64_t taps = tconv_ceil_div(axis->kernel, axis->stride);
+    if (taps > MOST_TAPS)
+        return tconv_refuse(reason, "more than %d taps of a residue along an axis", MOST_TAPS);
+    cut->taps = (int)taps;
+    cut->places = tconv_ceil_div(axis->output, axis->stride);
+    cut->shift = tconv_floor_div(axis->pad, axis->stride);
+    cut->phase = tconv_mod(axis->pad, axis->stride);
+    set_places(cut, 1);
+    return true;
+}
+
+static int most_places(const struct cut *cut)
+{
+    return cut->taps == 1 ? 1 : MOST_POINTS + 1 - cut->taps;
+}
+
+/* Residues along z and y: each is a work-item's. */
+static int64_t outer_residues(const struct winograd *g)
+{
+    return g->rows.z.stride * g->rows.y.stride;
+}
+
+static double team_lanes(const struct winograd *g)
+{
+    return (double)(g->nx * g->vw);
+}
+
+/* Bytes of local memory for `chunk` channels: transformed inputs, and sums at all points. */
+static double local_bytes(const struct winograd *g, int64_t chunk)
+{
+    const double inputs = (double)g->begins * g->points * (double)(chunk + 1);
+    const double sums = (double)g->points * (double)g->rows.x.stride * g->mw *
+                        (double)g->item_blocks;
+    return 4.0 * (double)g->item_teams * team_lanes(g) * (inputs + sums);
+}
+
+/* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction costs half of its
+ * lanes or, where nothing else keeps the processor busy, all. */
+static double cost_of(const struct winograd *g, const tconv_device_info *device)
+{
+    const struct tconv_layer *layer = &g->rows.layer;
+    const double units = device->compute_units, groups = (double)layer->groups;
+    const double in = (double)layer->in_channels, residues_x = (double)g->rows.x.stride;
+    const double residues = residues_x * (double)outer_residues(g);
+    const double channels = (double)(g->blocks * g->mw);
+    const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
+                                                           : 1;
+    const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
+    const double adds = places * g->points * residues * channels * in * inefficiency(g->nx, g->mw);
+    /* Gathering and transforming: rows are collected, then every axis is transformed. */
+    const double rows = g->z.points * g->y.points;
+    const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
+    const double window = g->x.points + g->begins - 1;
+    const double prepare = rows * (24 + 4 * runs + 4 * window) +
+                           8.0 * g->points * g->begins *
+                               ((g->z.m > 1) + (g->y.m > 1) + (g->x.m > 1) + 1);
+    const double prepares = places * in * (double)outer_residues(g) * prepare *
+                            (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    /* Transforming sums and storing outputs. */
+    const double outputs = (double)(g->z.m * g->y.m * g->x.m) * residues_x;
+    const double finish = 8.0 * g->points * residues_x + outputs * (40 + 5 * runs);
+    const double finishes = places * (double)outer_residues(g) * channels * finish *
+                            (g->rows.x.output_step == 1 ? 1 : 4);
+    /* Weights stream past each team, from the cache that holds them; what the additions do not hide counts. */
+    const double weights = 4 * groups * channels * in * g->points * residues;
+    const double streamed = weights * (double)tconv_ceil_div(g->teams, g->item_teams);
+    const double rate = weights < 1e6 ? 0.5 : weights < 2e7 ? 2 : 6;
+    const double waits = streamed * rate > 0.3 * adds ? streamed * rate - 0.3 * adds : 0;
+    /* Each product's loop begins and ends, and with chunks sums come back from local memory. */
+    const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
+    const double loops = teams * (double)g->blocks * g->points * residues * chunks *
+                         (700 + (chunks > 1 ? 1.5 : 1) * g->mw * team_lanes(g));
+    const double items = (double)g->items,
+                 rounds = (double)tconv_ceil_div(g->items, (int64_t)units);
+    const double busiest = rounds * (double)(g->item_teams * g->item_blocks) * units /
+                           (groups * (double)outer_residues(g) * (double)(g->teams * g->blocks));
+    return (adds + prepares + finishes + waits + loops) * (busiest > 1 ? busiest : 1) +
+           3000 * items / units;
+}
+
+/* Divides teams and blocks among work-items as it costs least; false where local memory is too small for anything. */
+static bool divide(struct winograd *g, const tconv_device_info *device, double *least)
+{
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
+                                                              : LOCAL_BUDGET;
+    struct winograd best = *g;
+    bool found = false;
+    for (int64_t t = 1; t <= MOST_TEAMS && t <= g->teams; t++)
+        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+            if (p > 0 && parts[p] > g->blocks) continue;
+            g->item_teams = t;
+            g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+            g->chunk = g->rows.layer.in_channels;
+            while (g->chunk > 8 && local_bytes(g, g->chunk) > budget) g->chunk = (g->chunk + 1) / 2;
+            g->chunked = g->chunk < g->rows.layer.in_channels;
+            const double bytes = local_bytes(g, g->chunk);
+            g->items = g->rows.layer.groups * outer_residues(g) *
+                       tconv_ceil_div(g->teams, g->item_teams) *
+                       tconv_ceil_div(g->blocks, g->item_blocks);
+            if (bytes > budget || g->items > INT32_MAX) continue;
+            g->local_bytes = (uint64_t)bytes;
+            const double cost = cost_of(g, device);
+            if (!found || cost < *least) {
+                found = true;
+                *least = cost;
+                best = *g;
+            }
+        }
+    *g = best;
+    return found;
+}
+
+/* Picks the tile's places and the vectors. */
+static bool choose(struct winograd *g, const tconv_device_info *device, double *least)
+{
+    const int widest = tconv_rows_widest(device);
+    struct winograd best = *g;
+    bool found = false;
+    for (int mz = 1; mz <= most_places(&g->z); mz++)
+        for (int my = 1; my <= most_places(&g->y); my++)
+            for (int mx = 1; mx <= most_places(&g->x) && mx * g->rows.x.stride <= MOST_RUN; mx++) {
+                set_places(&g->z, mz);
+                set_places(&g->y, my);
+                set_places(&g->x, mx);
+                g->points = g->z.points * g->y.points * g->x.points;
+                if (mz * my * mx == 1 || g->points > MOST_PRODUCTS) continue;
+                g->tiles = g->rows.layer.batch * g->z.tiles * g->y.tiles * g->x.tiles;
+                for (int vw = widest; vw == widest || (vw >= 4 && 2 * vw == widest); vw /= 2)
+                    for (int nx = 1;
+                         nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= tconv_rows_sums(device));
+                         nx++) {
+                        struct winograd one = *g;
+                        double cost = 0;
+                        one.vw = vw;
+                        one.nx = nx;
+                        one.teams = tconv_ceil_div(g->tiles, vw * nx);
+                        if (divide(&one, device, &cost) && (!found || cost < *least)) {
+                            found = true;
+                            *least = cost;
+                            best = one;
+                        }
+                    }
+            }
+    *g = best;
+    return found;
+}
+
+static bool prepare(const struct tconv_request *request, struct winograd *g, double *cost,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_device_info *device = request->device;
+    *g = (struct winograd){.begins = 1};
+    if (request->math != TCONV_MATH_FAST) return tconv_refuse(reason, "it needs math=fast");
+    if (layer->type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
+    if (!tconv_rows_fold(layer, &g->rows, reason) || !make_cut(&g->z, &g->rows.z, reason) ||
+        !make_cut(&g->y, &g->rows.y, reason) || !make_cut(&g->x, &g->rows.x, reason))
+        return false;
+    if (g->z.taps == 1 && g->y.taps == 1 && g->x.taps == 1)
+        return tconv_refuse(reason, "no output takes two taps along an axis");
+    if (g->rows.x.stride > MOST_STRIDE)
+        return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
+    const double places = (double)layer->batch * (double)g->z.places * (double)g->y.places *
+                          (double)g->x.places;
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    g->begins = g->x.phase > 0 ? 2 : 1;
+    g->mw = choose_channels(g->rows.layer.out_channels, device);
+    g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
+    if (!choose(g, device, cost))
+        return tconv_refuse(reason, "local memory is too small for its inputs and sums");
+    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
+        *cost *= 20; /* made for processors */
+    return true;
+}
+
+static bool write_table(const struct winograd *g, struct tconv_recipe *recipe)
+{
+    if (!tconv_recipe_table(recipe, WINOGRAD_LONGS)) return false;
+    int64_t *t = recipe->table;
+    tconv_rows_write_numbers(&g->rows, g->blocks, g->x.tiles, t);
+    t[WINOGRAD_TILES_Z] = g->z.tiles;
+    t[WINOGRAD_TILES_Y] = g->y.tiles;
+    t[WINOGRAD_TILES_X] = g->x.tiles;
+    t[WINOGRAD_TILES] = g->tiles;
+    t[WINOGRAD_TEAMS] = g->teams;
+    t[WINOGRAD_ITEM_TEAMS] = g->item_teams;
+    t[WINOGRAD_ITEM_BLOCKS] = g->item_blocks;
+    t[WINOGRAD_CHUNK] = g->chunk;
+    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx * g->vw; /* one more: no power of two */
+    t[WINOGRAD_SHIFT_Z] = g->z.shift;
+    t[WINOGRAD_SHIFT_Y] = g->y.shift;
+    t[WINOGRAD_SHIFT_X] = g->x.shift;
+    t[WINOGRAD_PHASE_Z] = g->z.phase;
+    t[WINOGRAD_PHASE_Y] = g->y.phase;
+    t[WINOGRAD_PHASE_X] = g->x.phase;
+    return true;
+}
+
+/* All kernels of a recipe are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct winograd *g)
+{
+    tconv_launch_option(launch, "VW", g->vw);
+    tconv_launch_option(launch, "NX", g->nx);
+    tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "MZ", g->z.m);
+    tconv_launch_option(launch, "MY", g->y.m);
+    tconv_launch_option(launch, "MX", g->x.m);
+    tconv_launch_option(launch, "TZ", g->z.taps);
+    tconv_launch_option(launch, "TY", g->y.taps);
+    tconv_launch_option(launch, "TX", g->x.taps);
+    tconv_launch_option(launch, "RX", g->rows.x.stride);
+    tconv_launch_option(launch, "AX", g->begins);
+    tconv_launch_option(launch, "CHUNKED", g->chunked);
+}
+
+static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+{
+    struct winograd g;
+    return prepare(request, &g, cost, reason);
+}
+
+static void write_pack(const struct winograd *g, struct tconv_recipe *recipe,
+                       const tconv_device_info *device)
+{
+    const struct tconv_layer *layer = &g->rows.layer;
+    const int64_t products = layer->groups * outer_residues(g) * g->points * g->rows.x.stride;
+    char name[100];
+    snprintf(name, sizeof name, "winograd%d m%dx%dx%d s%dx%dx%d", g->mw, g->z.m, g->y.m, g->x.m,
+             (int)g->rows.z.stride, (int)g->rows.y.stride, (int)g->rows.x.stride);
+    tconv_rows_layout(recipe, name, &g->rows);
+    recipe->filter_bytes = (uint64_t)(products * g->blocks * layer->in_channels * g->mw) *
+                           tconv_type_size(layer->type);
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_winograd_pack");
+    write_options(pack, g);
+    tconv_launch_items(pack, 0, layer->in_channels, 32, device);
+    tconv_launch_items(pack, 1, g->blocks, 1, device);
+    tconv_launch_items(pack, 2, products, 1, device);
+    tconv_launch_args(pack,
+                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+}
+
+static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    struct winograd g;
+    double cost;
+    struct tconv_reason reason;
+    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    recipe->error_factor = error_factor(&g);
+    write_pack(&g, recipe, request->device);
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_winograd");
+    write_options(run, &g);
+    tconv_launch_items(run, 0, g.items, 1, request->device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_BIAS,
+                                         TCONV_ARG_OUTPUT, TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
+                      6);
+    run->local_bytes = (size_t)g.local_bytes;
+    return true;
+}
+
+const struct tconv_family tconv_winograd = {
+    .name = "winograd_vector",
+    .summary = "fewer multiply-adds, more rounding: only with fast arithmetic; wide vectors: for "
+               "CPUs",
+    .sources = {"common.clh", "rows_table.h", "winograd_table.h", "winograd.cl"},
+    .accepts = accepts,
+    .write = write,
+};
