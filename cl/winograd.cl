@@ -681,6 +681,10 @@ static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t
                 __global elem_t *own_output = output + m * channel_step;
 #if STORES_TILES
                 if (whole) {
+                    /* The next channel's lines have to come before they can be written. */
+                    for (int i = 0; i < VW; i += RUN < 16 ? 16 / RUN : 1)
+                        for (int j = 0; j < RUN; j += 16)
+                            PREFETCH(own_output + channel_step + strip[0].to + offset + at[i] + j);
                     store_tiles(out[r], own_output + strip[0].to + offset, at);
                     continue;
                 }

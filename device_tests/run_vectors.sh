@@ -78,6 +78,18 @@ grep -q '^tconv-cl: --output' "$work/err" || failures=$((failures + 1))
 [ $? = 2 ] && grep -q 'f16' "$work/err" || { echo "FAILED: f16 is not refused by name"; failures=$((failures + 1)); }
 "$tool" check $device --data-shape 1,2,3,3,3,3 --filter-shape 2,2,2,2,2,2 --algorithm gather_vector >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || { echo "FAILED: a family that does not accept is no error"; failures=$((failures + 1)); }
+# Fast arithmetic only on request: by name without it, no; with it, yes, and never by itself.
+fast="--data-shape 1,40,20,32 --filter-shape 40,30,4,4 --strides 2 --pads-begin 1 --pads-end 1"
+"$tool" check $device $fast --algorithm winograd_vector >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'needs math=fast' "$work/out" || { echo "FAILED: fast arithmetic without a request"; failures=$((failures + 1)); }
+"$tool" check $device $fast --algorithm winograd_vector --math fast >"$work/out" 2>"$work/err" ||
+    { echo "FAILED: check --math fast"; failures=$((failures + 1)); }
+"$tool" bench $device $fast --math fast --algorithm winograd_vector --runs 2 --json "$work/b.json" >"$work/out" 2>"$work/err" ||
+    { echo "FAILED: bench --math fast"; failures=$((failures + 1)); }
+grep -q '"error_factor": [2-9]' "$work/b.json" || grep -q '"error_factor": [1-9][0-9]' "$work/b.json" ||
+    { echo "FAILED: no error_factor of fast arithmetic"; failures=$((failures + 1)); }
+"$tool" bench $device $fast --runs 2 --why >"$work/out" 2>"$work/err" && grep -q 'winograd_vector: it needs math=fast' "$work/err" ||
+    { echo "FAILED: --why without fast arithmetic"; failures=$((failures + 1)); }
 "$tool" bench $device --ids S10,B18,S5 --runs 2 --json "$work/b.json" >"$work/out" || { echo "FAILED: bench"; failures=$((failures + 1)); }
 for key in device peak_gflops bandwidth_gbs layers id layer type algorithm ms_min ms_median runs gflops gbs floor_ms fraction_of_floor \
     max_error error_bound first_call_ms workspace_bytes error geomean_fraction_of_floor; do

@@ -62,7 +62,10 @@ static void set_up(struct setup *s, const struct device *device, const tconv_pro
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = algorithm;
     options.bias = bias;
+    if (algorithm != NULL && strcmp(algorithm, "winograd_vector") == 0)
+        options.math = TCONV_MATH_FAST;
     expect_ok(tconv_plan_create(device->device, problem, &options, &s->plan, &error), &error);
+    s->tensors.error_factor = tconv_plan_error_factor(s->plan);
     expect_ok(tconv_filter_create(s->plan, NULL, 0, &s->filter, &error), &error);
     s->data = buffer_of(device, s->tensors.data, s->tensors.data_count * sizeof(float));
     s->weights = buffer_of(device, s->tensors.filter, s->tensors.filter_count * sizeof(float));
@@ -194,11 +197,13 @@ static void one_filter_serves_several_plans(void **state)
     }
 }
 
-/* A network with a dynamic width packs once: all extents, batches and pads share the layout of one family. */
+/* A network with a dynamic width packs once: all extents, batches and pads share the layout of one family. Not so with fast
+ * arithmetic, whose tiles follow the extents; then the filter is refused. */
 static void layouts_do_not_depend_on_extents(void **state)
 {
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+        if (strcmp(tconv_algorithm_name(a), "winograd_vector") == 0) continue;
         const tconv_problem first = plane(1, 16, 24, 32, 4, 2, 1);
         struct setup s;
         set_up(&s, &devices[0], &first, tconv_algorithm_name(a), false);

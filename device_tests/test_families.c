@@ -2,7 +2,7 @@
 /* Every kernel family against the f64 oracle over generated problems: primes, odd channels, groups,
  * all ranks, all formats, kernels smaller than the stride, strides and dilations with common
  * factors, crops larger than the kernel, outputs beyond the natural extent. Small integers must
- * come out exactly; real numbers within the rounding bound. */
+ * come out exactly; real numbers within the rounding bound. Families with fast arithmetic: within their own. */
 #include "support.h"
 
 #include <setjmp.h>
@@ -23,6 +23,7 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
 {
     struct tensors t;
     make_tensors(problem, contents, seed, &t);
+    t.math = TCONV_MATH_FAST; /* without it, some families refuse; the others do not change */
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             const char *algorithm = tconv_algorithm_name(a);
@@ -395,6 +396,7 @@ static void a_large_bias_is_added_last(void **state)
         set_list(&p.strides, 2, (int64_t[]){square ? 2 : 1, 2});
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 8, &t);
+        t.math = TCONV_MATH_FAST;
         for (size_t i = 0; i < t.bias_count; i++) t.bias[i] *= 1e6F;
         for (int d = 0; d < device_count; d++)
             for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
@@ -407,6 +409,44 @@ static void a_large_bias_is_added_last(void **state)
                 compare_with_oracle(&devices[d], &p, algorithm, true, &t);
             }
         free_tensors(&t);
+    }
+}
+
+/* The tiles of fast arithmetic: every number of points along an axis and of taps, rows that end within a tile, residues that begin
+ * at different inputs, rows of more than a vector, small images that share vectors, chunks of channels, three axes. */
+static void tiles_of_every_size(void **state)
+{
+    (void)state;
+    static const struct {
+        int axes;
+        int64_t batch, in, out, x[3], k, s, pad;
+    } rows[] = {
+        {1, 1, 5, 9, {203}, 16, 8, 4},      {1, 2, 3, 4, {61}, 6, 3, 2},
+        {1, 1, 2, 3, {130}, 3, 1, 1},       {1, 1, 2, 3, {45}, 10, 5, 0},
+        {1, 3, 2, 2, {7}, 32, 16, 9},       {2, 1, 150, 40, {9, 64}, 4, 2, 1},
+        {2, 3, 7, 14, {8, 6}, 4, 2, 1},     {2, 5, 6, 5, {4, 4}, 4, 2, 1},
+        {2, 1, 4, 6, {13, 17}, 3, 1, 1},    {2, 2, 4, 6, {11, 19}, 5, 2, 2},
+        {2, 1, 3, 27, {10, 33}, 6, 3, 1},   {2, 1, 3, 5, {5, 40}, 8, 4, 2},
+        {2, 2, 300, 70, {6, 5}, 4, 2, 1},   {3, 3, 5, 9, {4, 4, 4}, 4, 2, 1},
+        {3, 1, 40, 30, {3, 5, 7}, 4, 2, 1}, {3, 2, 3, 4, {5, 6, 7}, 3, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int axes = rows[i].axes;
+        if (rows[i].in > 100 && problems(100) < 100) continue; /* too much for a simulator */
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        int64_t data[5] = {rows[i].batch, rows[i].in}, filter[5] = {rows[i].in, rows[i].out};
+        for (int a = 0; a < axes; a++) {
+            data[2 + a] = rows[i].x[a];
+            filter[2 + a] = rows[i].k;
+        }
+        set_shape(&p.data, axes + 2, data);
+        set_shape(&p.filter, axes + 2, filter);
+        const int64_t s[] = {rows[i].s, rows[i].s, rows[i].s};
+        const int64_t pad[] = {rows[i].pad, rows[i].pad, rows[i].pad};
+        set_list(&p.strides, axes, s);
+        set_list(&p.pads_begin, axes, pad);
+        set_list(&p.pads_end, axes, pad);
+        run_all(&p, REAL_NUMBERS, (unsigned)i);
     }
 }
 
@@ -455,6 +495,7 @@ int main(void)
         cmocka_unit_test(problems_with_a_reason),
         cmocka_unit_test(random_problems_of_every_rank),
         cmocka_unit_test(a_large_bias_is_added_last),
+        cmocka_unit_test(tiles_of_every_size),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_family_took_problems),
     };

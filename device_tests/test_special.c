@@ -74,6 +74,35 @@ static void special_values_reach_what_uses_them(void **state)
     }
 }
 
+/* With fast arithmetic they may also reach neighbours, but nothing farther away: an output of which 4 inputs on each side are
+ * finite, as are the weights of its residue, stays within its bound. */
+static void fast_arithmetic_keeps_special_values_near(void **state)
+{
+    (void)state;
+    tconv_problem p = plane(3, 5, 9, 40, 4, 2, 1, 1);
+    p.output_padding.count = 0;
+    int near = 0, far = 0;
+    struct tensors t;
+    make_tensors(&p, REAL_NUMBERS, 4, &t);
+    t.math = TCONV_MATH_FAST;
+    t.data[47] = NAN;
+    t.data[9 * 40 + 300] = INFINITY;
+    for (int d = 0; d < device_count; d++) {
+        tconv_error error;
+        const tconv_status status =
+            run_guarded(&devices[d], &p, "winograd_vector", true, &t, &error);
+        if (status != TCONV_OK) failed("%s", error.message);
+        compare_with_oracle(&devices[d], &p, "winograd_vector", true, &t);
+    }
+    for (size_t i = 0; i < t.output_count; i++)
+        if (isfinite(t.output[i]))
+            far++;
+        else
+            near++;
+    assert_true(near > 0 && far > near);
+    free_tensors(&t);
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -90,6 +119,7 @@ static int close_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(special_values_reach_what_uses_them)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(special_values_reach_what_uses_them),
+                                       cmocka_unit_test(fast_arithmetic_keeps_special_values_near)};
     return cmocka_run_group_tests_name("special", tests, open_all, close_all);
 }

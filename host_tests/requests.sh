@@ -75,6 +75,8 @@ expect 2 "missing argument" shape --strides
 expect 2 "is not an option" shape 1,2,3
 expect 2 "is not a command" shapes
 expect 2 "does not exist" bench --algorithm winograd
+expect 2 "exact and fast are possible" bench --math quick
+expect 2 "exact and fast are possible" check --math ""
 expect 2 "no layer of the suite" bench --ids B07,B99
 expect 2 "--layer needs --model" bench --layer up
 expect 2 "the layers of a suite have their own" bench --ids B05 --strides 3

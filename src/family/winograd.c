@@ -71,7 +71,7 @@ static int choose_channels(int64_t channels, const tconv_device_info *device)
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
             const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                                (inefficiency(nx, mw) + 0.2 / mw);
+                                (inefficiency(nx, mw) + 0.6 / mw);
             if (least == 0 || cost < least) {
                 least = cost;
                 best = mw;
@@ -163,7 +163,7 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     /* Each product's loop begins and ends, and with chunks sums come back from local memory. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double loops = teams * (double)g->blocks * g->points * residues * chunks *
-                         (700 + (chunks > 1 ? 1.5 : 1) * g->mw * team_lanes(g));
+                         (2000 + (chunks > 1 ? 4 : 2) * g->mw * team_lanes(g));
     const double items = (double)g->items,
                  rounds = (double)tconv_ceil_div(g->items, (int64_t)units);
     const double busiest = rounds * (double)(g->item_teams * g->item_blocks) * units /

@@ -164,7 +164,7 @@ static void take_largest(const tconv_geometry *g, const float *data, const struc
             const double value = fabs(
                 (double)data[tensor_offset(x, g->input, g->axes, g->groups * g->group_in_channels,
                                            g->data_format == TCONV_NXC)]);
-            if (!(value <= n->largest[i])) n->largest[i] = value; /* a NaN is the largest */
+            if (isnan(value) || value > n->largest[i]) n->largest[i] = value; /* a NaN stays */
         }
         return;
     }

@@ -30,7 +30,7 @@ struct result {
     double ms_min, ms_median;
     int runs;
     double flops, bytes; /* useful ones, and those that must move */
-    double max_error, error_bound;
+    double max_error, error_bound, error_factor;
     double first_call_ms;
     double workspace_bytes, filter_bytes;
     char error[1100];
@@ -123,6 +123,7 @@ static void measure(tconv_host *host, const struct entry *entry, int runs, struc
         r->first_call_ms = 1e3 * trial.first_call_seconds;
         r->max_error = trial.max_error;
         r->error_bound = trial.error_bound;
+        r->error_factor = tconv_plan_error_factor(trial.plan);
     }
     if (options.why && trial.plan != NULL) {
         char why[4000];
@@ -146,7 +147,7 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
     tconv_problem_text(&e->problem, problem, sizeof problem);
     return json_pack(
         "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
         planned ? json_string(r->algorithm) : json_null(), "ms_min", real_or_null(timed, r->ms_min),
@@ -156,7 +157,8 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
         real_or_null(timed, floor_ms(r, roofs)), "fraction_of_floor",
         real_or_null(timed, floor_ms(r, roofs) / r->ms_median), "max_error",
         real_or_null(planned, r->max_error), "error_bound", real_or_null(planned, r->error_bound),
-        "first_call_ms", real_or_null(planned, r->first_call_ms), "workspace_bytes",
+        "error_factor", real_or_null(planned, r->error_factor), "first_call_ms",
+        real_or_null(planned, r->first_call_ms), "workspace_bytes",
         planned ? json_integer((json_int_t)r->workspace_bytes) : json_null(), "packed_filter_bytes",
         planned ? json_integer((json_int_t)r->filter_bytes) : json_null(), "error",
         timed ? json_null() : text_json(r->error));
@@ -164,7 +166,7 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
 
 static void print_head(void)
 {
-    printf("%-4s %-36s %-14s %9s %8s %8s %7s %10s\n", "id", "layer", "algorithm", "ms", "GFLOP/s",
+    printf("%-4s %-36s %-15s %8s %8s %8s %7s %10s\n", "id", "layer", "algorithm", "ms", "GFLOP/s",
            "GB/s", "% floor", "max error");
 }
 
@@ -177,9 +179,9 @@ static void print_result(const struct entry *e, const struct result *r, const st
     printf("%-4s ", e->id);
     print_column(e->layer, 36);
     if (r->error[0] != '\0')
-        printf(" %-14s %s\n", r->algorithm[0] == '\0' ? "-" : r->algorithm, r->error);
+        printf(" %-16s %s\n", r->algorithm[0] == '\0' ? "-" : r->algorithm, r->error);
     else
-        printf(" %-14s %9.4g %8.1f %8.1f %7s %10.2g\n", r->algorithm, r->ms_median,
+        printf(" %-16s %8.4g %8.1f %8.1f %7s %10.2g\n", r->algorithm, r->ms_median,
                1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median, percent,
                r->max_error);
     fflush(stdout);

@@ -187,7 +187,7 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
         progress(0, 0, "");
         printf("%-4s ", e->id);
         print_column(e->layer, 36);
-        printf(" %-14s %-8s", algorithm, verdict);
+        printf(" %-15s %-8s", algorithm, verdict);
         if (t->error[0] != '\0')
             printf(" %s\n", t->error);
         else
