@@ -402,13 +402,13 @@ static int lay_out(__global const long *table, const int vector, const int z_beg
 static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int slab,
                              __local acc_t *to)
 {
-    vec_t by_x[AX][PZ * PY][PX];
+    vec_t by_x[AX * PZ * PY * PX]; /* flat, as all arrays that are read across their rows */
 #pragma unroll
     for (int r = 0; r < PZ * PY; r++) {
         vec_t in[COLLECTED];
         collect(rows[r], at, in);
 #pragma unroll
-        for (int a = 0; a < AX; a++) to_points(PX, in + a, 1, by_x[a][r], 1);
+        for (int a = 0; a < AX; a++) to_points(PX, in + a, 1, by_x + (a * PZ * PY + r) * PX, 1);
     }
 #pragma unroll
     for (int a = 0; a < AX; a++) {
@@ -416,7 +416,7 @@ static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int 
         for (int z = 0; z < PZ; z++)
 #pragma unroll
             for (int x = 0; x < PX; x++)
-                to_points(PY, &by_x[a][z * PY][x], PX, by_y + z * PY * PX + x, PX);
+                to_points(PY, by_x + (a * PZ + z) * PY * PX + x, PX, by_y + z * PY * PX + x, PX);
 #if PZ > 1
         for (int yx = 0; yx < PY * PX; yx++) {
             vec_t out[PZ];
@@ -664,10 +664,10 @@ static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t
         }
         whole = whole && lanes == VW;
         for (int m = 0; m < channels; m++) {
-            vec_t out[MZ * MY][RUN_POWER];
+            vec_t out[MZ * MY * RUN_POWER];
 #pragma unroll
             for (int t = 0; t < RX; t++)
-                transform_sums(sums + ((t * MW + m) * NX + v) * VW, BIAS_OF(m), &out[0][t]);
+                transform_sums(sums + ((t * MW + m) * NX + v) * VW, BIAS_OF(m), out + t);
 #if PZ > 1
             for (int r = 0; r < MZ * MY; r++) {
 #else
@@ -675,8 +675,8 @@ static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t
             for (int r = 0; r < MZ * MY; r++) {
 #endif
 #pragma unroll
-                for (int i = RUN; i < RUN_POWER; i++) out[r][i] = (vec_t)(0);
-                spread(out[r]);
+                for (int i = RUN; i < RUN_POWER; i++) out[r * RUN_POWER + i] = (vec_t)(0);
+                spread(out + r * RUN_POWER);
                 const long offset = r / MY * z_step + r % MY * y_step;
                 __global elem_t *own_output = output + m * channel_step;
 #if STORES_TILES
@@ -685,11 +685,12 @@ static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t
                     for (int i = 0; i < VW; i += RUN < 16 ? 16 / RUN : 1)
                         for (int j = 0; j < RUN; j += 16)
                             PREFETCH(own_output + channel_step + strip[0].to + offset + at[i] + j);
-                    store_tiles(out[r], own_output + strip[0].to + offset, at);
+                    store_tiles(out + r * RUN_POWER, own_output + strip[0].to + offset, at);
                     continue;
                 }
 #endif
-                store_pieces(out[r], own_output, x_step, strip, strips, r / MY, r % MY, offset);
+                store_pieces(out + r * RUN_POWER, own_output, x_step, strip, strips, r / MY, r % MY,
+                             offset);
             }
         }
     }

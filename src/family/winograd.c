@@ -152,7 +152,10 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Transforming sums and storing outputs. */
     const double outputs = (double)(g->z.m * g->y.m * g->x.m) * residues_x;
-    const double finish = 8.0 * g->points * residues_x + outputs * (40 + 5 * runs);
+    const int64_t run = g->x.m *
+                        g->rows.x.stride; /* rows of a power of two are stored from registers */
+    const double finish = 8.0 * g->points * residues_x +
+                          outputs * ((run & (run - 1)) == 0 ? 40 + 5 * runs : 150);
     const double finishes = places * (double)outer_residues(g) * channels * finish *
                             (g->rows.x.output_step == 1 ? 1 : 4);
     /* Weights stream past each team, from the cache that holds them; what the additions do not hide counts. */
@@ -163,7 +166,7 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     /* Each product's loop begins and ends, and with chunks sums come back from local memory. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double loops = teams * (double)g->blocks * g->points * residues * chunks *
-                         (2000 + (chunks > 1 ? 4 : 2) * g->mw * team_lanes(g));
+                         (2500 + (chunks > 1 ? 6 : 2) * g->mw * team_lanes(g));
     const double items = (double)g->items,
                  rounds = (double)tconv_ceil_div(g->items, (int64_t)units);
     const double busiest = rounds * (double)(g->item_teams * g->item_blocks) * units /
