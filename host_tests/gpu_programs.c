@@ -105,7 +105,7 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     }
     struct tconv_layer layer;
     tconv_layer_init(&layer, &entry->problem, &geometry);
-    const struct tconv_request request = {&layer, device, true, 0};
+    const struct tconv_request request = {&layer, device, true, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     const struct tconv_family *taken = tconv_family_choose(&request, NULL, 0, &reason);
     for (int f = 0; tconv_family_at(f) != NULL; f++) {

@@ -222,7 +222,7 @@ static void narrow_subgroups_are_asked_for(void **state)
     for (uint32_t least = 0; least <= 16; least += 8) {
         tconv_device_info gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 64 << 10);
         gpu.subgroup_least = least;
-        const struct tconv_request request = {&layer, &gpu, true, 0};
+        const struct tconv_request request = {&layer, &gpu, true, 0, TCONV_MATH_EXACT};
         struct tconv_recipe recipe = {0};
         assert_true(tconv_gather_group.write(&request, &recipe));
         const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];

@@ -166,7 +166,7 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
 
 static void print_head(void)
 {
-    printf("%-4s %-36s %-15s %8s %8s %8s %7s %10s\n", "id", "layer", "algorithm", "ms", "GFLOP/s",
+    printf("%-4s %-36s %-16s %8s %8s %8s %7s %10s\n", "id", "layer", "algorithm", "ms", "GFLOP/s",
            "GB/s", "% floor", "max error");
 }
 
