@@ -53,17 +53,6 @@ static int64_t count_of(const struct distances *d)
     return d->high - d->low + 1;
 }
 
-/* Cycles of the innermost loop over those that its additions need at best: it also loads, chains additions that take 4
- * cycles each, and issues 6 operations a cycle. Two additions and two loads a cycle, as processors with wide vectors do. */
-static double inefficiency(int nx, int mw)
-{
-    const double adds = mw * nx / 2.0, loads = (mw + nx + 1) / 2.0, chain = 4,
-                 issue = (mw * nx + mw + nx + 4) / 6.0;
-    const double most = loads > chain ? loads : chain;
-    const double cycles = adds > most ? adds : most;
-    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? 1.1 : 1) + 0.05;
-}
-
 /* MW may depend on channels, kernel and stride, not on extents: filters are shared. Data come from a
  * cache. Where taps do not overlap, an output takes so little work that many channels stored at once hold
  * up the rest. */
@@ -79,7 +68,7 @@ static int choose_channels(const struct packed *g, const tconv_device_info *devi
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
             const double cost =
                 (double)(tconv_ceil_div(channels, mw) * mw) *
-                (inefficiency(nx, mw) + 0.2 / mw +
+                (tconv_rows_inefficiency(nx, mw) + 0.2 / mw +
                  (g->taps <= g->classes ? 0.6 : 0.1) * mw / (work > 64 ? work : 64));
             if (least == 0 || cost < least) {
                 least = cost;
@@ -167,7 +156,7 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double exact =
         g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
     const double adds = places * channels * in * (double)g->taps * exact *
-                        inefficiency(g->nx, g->mw) * lanes;
+                        tconv_rows_inefficiency(g->nx, g->mw) * lanes;
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
                            (double)(r->z.output * r->y.output * r->x.output);
     const double packs = places * in * (double)g->slots * (double)g->row / g->vw * pack_cost(g) *

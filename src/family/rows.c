@@ -109,6 +109,15 @@ int tconv_rows_sums(const tconv_device_info *device)
                                       : 12; /* AVX-512 has 32 vector registers, most others 16 */
 }
 
+double tconv_rows_inefficiency(int nx, int mw)
+{
+    const double adds = mw * nx / 2.0, loads = (mw + nx + 1) / 2.0, chain = 4,
+                 issue = (mw * nx + mw + nx + 4) / 6.0;
+    const double most = loads > chain ? loads : chain;
+    const double cycles = adds > most ? adds : most;
+    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? 1.1 : 1) + 0.05;
+}
+
 bool tconv_rows_streams(const struct tconv_rows *rows)
 {
     enum { CACHED_OUTPUT = 16 << 20 }; /* bytes */

@@ -41,6 +41,11 @@ double tconv_rows_pairs(const struct tconv_axis *axis);
 int tconv_rows_widest(const tconv_device_info *device);
 int tconv_rows_sums(const tconv_device_info *device);
 
+/* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its additions
+ * need at best. It also loads, chains additions that take 4 cycles each, and issues 6 operations a cycle;
+ * two additions and two loads a cycle, as processors with wide vectors do. */
+double tconv_rows_inefficiency(int nx, int mw);
+
 /* Whether the output is so large that it would not stay in a processor's caches. */
 bool tconv_rows_streams(const struct tconv_rows *rows);
 

@@ -53,16 +53,6 @@ static double error_factor(const struct winograd *g)
     return growth(g->z.points) * growth(g->y.points) * growth(g->x.points);
 }
 
-/* Cycles of the innermost loop over those that its additions need at best, as in packed.c. */
-static double inefficiency(int nx, int mw)
-{
-    const double adds = mw * nx / 2.0, loads = (mw + nx + 1) / 2.0, chain = 4,
-                 issue = (mw * nx + mw + nx + 4) / 6.0;
-    const double most = loads > chain ? loads : chain;
-    const double cycles = adds > most ? adds : most;
-    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? 1.1 : 1) + 0.05;
-}
-
 static int choose_channels(int64_t channels, const tconv_device_info *device)
 {
     const int limit = tconv_rows_sums(device);
@@ -71,7 +61,7 @@ static int choose_channels(int64_t channels, const tconv_device_info *device)
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
             const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                                (inefficiency(nx, mw) + 0.6 / mw);
+                                (tconv_rows_inefficiency(nx, mw) + 0.6 / mw);
             if (least == 0 || cost < least) {
                 least = cost;
                 best = mw;
@@ -140,7 +130,8 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
                                                            : 1;
     const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
-    const double adds = places * g->points * residues * channels * in * inefficiency(g->nx, g->mw);
+    const double adds = places * g->points * residues * channels * in *
+                        tconv_rows_inefficiency(g->nx, g->mw);
     /* Gathering and transforming: rows are collected, then every axis is transformed. */
     const double rows = g->z.points * g->y.points;
     const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
