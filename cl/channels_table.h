@@ -23,7 +23,6 @@ enum {
     CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
     /* PHASES: the axis x is that of the outputs' quotients, its only residue 0. Of the real one: */
     CHANNELS_STRIDE,
-    CHANNELS_KERNEL,
     CHANNELS_CROP, /* output = place * stride + phase - crop */
     CHANNELS_OUTPUT,
     CHANNELS_PHASE_BLOCKS, /* of an output channel */

@@ -53,6 +53,19 @@ static void place(const tconv_problem *p, float value, bool in_filter, size_t at
     free_tensors(&t);
 }
 
+/* A depthwise layer with channels last. */
+static tconv_problem depthwise(int64_t channels, int64_t y, int64_t x, int64_t k, int64_t s,
+                               int64_t pad)
+{
+    tconv_problem p = plane(channels, 1, y, x, k, s, 1, pad);
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.data_format = TCONV_NXC;
+    p.filter_format = TCONV_OIX;
+    p.groups = channels;
+    set_shape(&p.data, 4, (int64_t[]){1, y, x, channels});
+    return p;
+}
+
 static void special_values_reach_what_uses_them(void **state)
 {
     (void)state;
@@ -60,8 +73,9 @@ static void special_values_reach_what_uses_them(void **state)
         plane(2, 3, 5, 6, 3, 2, 1, 1),  /* merged phases, borders everywhere */
         plane(2, 3, 3, 40, 4, 2, 1, 1), /* tiles with and without a border */
         plane(2, 2, 3, 19, 7, 5, 1, 3), /* one residue after the other */
-        plane(2, 2, 5, 9, 3, 2, 3, 2),  /* dilation */
-        plane(3, 2, 6, 18, 2, 2, 1, 0), /* kernel equals stride */
+        plane(2, 2, 3, 19, 8, 4, 1, 3), /* all residues of a place together */
+        depthwise(19, 3, 21, 3, 2, 1),  plane(2, 2, 5, 9, 3, 2, 3, 2), /* dilation */
+        plane(3, 2, 6, 18, 2, 2, 1, 0),                                /* kernel equals stride */
     };
     const float values[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {

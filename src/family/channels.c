@@ -235,6 +235,11 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
             "stride %lld and dilation %lld along the last axis; it takes strides from %d on, "
             "without dilation",
             (long long)g->rows.x.stride, (long long)g->rows.x.dilation, LEAST_PHASES);
+    /* Else some phases had fewer taps, and the zeros in their place would meet infinite or NaN data. */
+    if (lanes == LANES_PHASES && g->rows.x.kernel % g->rows.x.stride != 0)
+        return tconv_refuse(reason,
+                            "kernel %lld along the last axis is no multiple of the stride %lld",
+                            (long long)g->rows.x.kernel, (long long)g->rows.x.stride);
     if (lanes == LANES_PHASES) fold_phases(g);
     while (g->segment < MOST_SEGMENT && g->segment < layer->in_channels) g->segment *= 2;
     g->axis[0] = &g->rows.z;
@@ -312,7 +317,6 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     t[CHANNELS_LANE_STEP] = lane_step_of(g);
     if (g->lanes == LANES_PHASES) {
         t[CHANNELS_STRIDE] = g->x.stride;
-        t[CHANNELS_KERNEL] = g->x.kernel;
         t[CHANNELS_CROP] = tconv_mod(g->x.pad, g->x.stride);
         t[CHANNELS_OUTPUT] = g->x.output;
         t[CHANNELS_PHASE_BLOCKS] = tconv_ceil_div(g->x.stride, g->mw);
@@ -343,9 +347,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
                         lane_step_of(&g) == 1 && g.rows.x.output_step % CACHE_LINE == 0 &&
                             tconv_rows_streams(&g.rows));
     char kind[60] = "taps";
-    if (lanes == LANES_PHASES)
-        snprintf(kind, sizeof kind, "phases%lldof%lld-", (long long)g.x.stride,
-                 (long long)g.x.kernel);
+    if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
     tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request->device);
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
