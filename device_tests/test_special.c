@@ -73,7 +73,7 @@ static void special_values_reach_what_uses_them(void **state)
         plane(2, 3, 5, 6, 3, 2, 1, 1),  /* merged phases, borders everywhere */
         plane(2, 3, 3, 40, 4, 2, 1, 1), /* tiles with and without a border */
         plane(2, 2, 3, 19, 7, 5, 1, 3), /* one residue after the other */
-        plane(2, 2, 3, 19, 8, 4, 1, 3), /* all residues of a place together */
+        plane(2, 2, 2, 9, 8, 4, 1, 3),  /* all residues of a place together */
         depthwise(19, 3, 21, 3, 2, 1),  plane(2, 2, 5, 9, 3, 2, 3, 2), /* dilation */
         plane(3, 2, 6, 18, 2, 2, 1, 0),                                /* kernel equals stride */
     };
