@@ -168,6 +168,23 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     return ((adds + stores + copies + waits) * busiest + items * 200) * speed;
 }
 
+/* Whether a work-item has more to do than devices stand whose work-items are lanes: drivers end what runs long, and
+ * llvmpipe ends all loops of a work-item after 65535 iterations in all. */
+static bool too_long(const struct channels *g, const tconv_device_info *device)
+{
+    enum { MOST_ITERATIONS = 30000 };
+    double inputs = 1, places = 1;
+    for (int a = 0; a < 3; a++) {
+        inputs *= (double)(g->box[a] + g->span[a]);
+        places *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
+    }
+    const double in = (double)g->rows.layer.in_channels;
+    const double sums = (double)g->item_blocks * places *
+                        ((double)g->taps * (in + 4) + 2.0 * g->mw * g->px * (double)g->classes);
+    return device->vector_width <= 1 &&
+           sums + inputs * (g->batched ? g->px : 1) * in > MOST_ITERATIONS;
+}
+
 /* Tries all divisions of the places and blocks for one PX. */
 static void divide(struct channels *g, const tconv_device_info *device, bool *found, double *least,
                    struct channels *best)
@@ -185,7 +202,7 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
                     if (parts[p] > g->blocks) break;
                     g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
                     const double bytes = bytes_of(g);
-                    if (bytes > budget) continue;
+                    if (bytes > budget || too_long(g, device)) continue;
                     double items = (double)g->rows.layer.groups * (double)g->images *
                                    (double)tconv_ceil_div(g->blocks, g->item_blocks);
                     for (int a = 0; a < 3; a++) {
@@ -285,7 +302,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
                 break;
             divide(&one, device, &found, cost, g);
         }
-    if (!found) return tconv_refuse(reason, "local memory is too small for its inputs");
+    if (!found) return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
         *cost *= 20; /* made for processors */
     return true;
