@@ -107,6 +107,7 @@ static void recipes_fit_their_device(void **state)
                 assert_true(recipe.run_count >= 1 && recipe.pack_count >= 1 &&
                             recipe.filter_bytes > 0);
                 assert_true(strlen(recipe.layout) > 0);
+                assert_true(tconv_recipe_fits(&recipe));
                 for (int i = 0; i < recipe.run_count; i++)
                     check_launch(&recipe.run[i], &devices[d]);
                 for (int i = 0; i < recipe.pack_count; i++)
@@ -213,6 +214,46 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     assert_int_equal(recipes[0].filter_bytes, recipes[1].filter_bytes);
 }
 
+/* What does not fit into a recipe is told, and nothing is written past its end. */
+static void recipes_have_limits(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(3, 5, 7, 4, 2);
+    const struct tconv_layer layer = layer_of(&p);
+    const int64_t kernel[] = {4, 4};
+    enum tconv_arg args[TCONV_MAX_ARGS + 1] = {TCONV_ARG_DATA};
+    char name[300];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+
+    struct tconv_recipe launches = {0}, options = {0}, arguments = {0}, layout = {0};
+    for (int i = 0; i <= TCONV_MAX_LAUNCHES; i++) {
+        assert_true(tconv_recipe_fits(&launches));
+        assert_non_null(tconv_recipe_run(&launches, "kernel"));
+    }
+    assert_false(tconv_recipe_fits(&launches));
+    assert_int_equal(launches.run_count, TCONV_MAX_LAUNCHES);
+
+    struct tconv_launch *launch = tconv_recipe_run(&options, "kernel");
+    tconv_launch_option(launch, "VW", 16);
+    assert_true(tconv_recipe_fits(&options));
+    tconv_launch_option(launch, name, 1);
+    assert_false(tconv_recipe_fits(&options));
+    assert_true(strlen(launch->options) < sizeof launch->options);
+
+    launch = tconv_recipe_pack(&arguments, "kernel");
+    tconv_launch_args(launch, args, TCONV_MAX_ARGS);
+    assert_true(tconv_recipe_fits(&arguments));
+    tconv_launch_args(launch, args, TCONV_MAX_ARGS + 1);
+    assert_false(tconv_recipe_fits(&arguments));
+
+    tconv_recipe_layout(&layout, "family", &layer, kernel, 2);
+    assert_true(tconv_recipe_fits(&layout));
+    tconv_recipe_layout(&layout, name, &layer, kernel, 2);
+    assert_false(tconv_recipe_fits(&layout));
+    assert_true(strlen(layout.layout) < sizeof layout.layout);
+}
+
 /* A device that would take wide sub-groups by itself is told to take its narrowest. */
 static void narrow_subgroups_are_asked_for(void **state)
 {
@@ -316,6 +357,7 @@ int main(void)
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(a_limit_of_workspace_is_kept),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
+        cmocka_unit_test(recipes_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),

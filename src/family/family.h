@@ -33,6 +33,7 @@ struct tconv_launch {
     size_t local_bytes;
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
+    bool overflow; /* options or arguments did not fit */
 };
 
 struct tconv_recipe {
@@ -45,6 +46,7 @@ struct tconv_recipe {
     struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* only the last one writes the output */
     int64_t *table; /* numbers that the kernels read; from malloc, freed by tconv_recipe_clear */
     size_t table_count;
+    bool overflow; /* the layout's name or the launches did not fit */
 };
 
 /* What a family is asked. */
@@ -86,6 +88,9 @@ const struct tconv_family *tconv_family_choose(const struct tconv_request *reque
                                                struct tconv_reason *reason);
 
 void tconv_recipe_clear(struct tconv_recipe *recipe);
+
+/* False where something did not fit into the recipe: a defect of the family, and the recipe is of no use. */
+bool tconv_recipe_fits(const struct tconv_recipe *recipe);
 
 /* Writing recipes. */
 

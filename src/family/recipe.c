@@ -2,7 +2,6 @@
 /* Writing recipes: small helpers that all families share. */
 #include "family/family.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,45 +22,68 @@ void tconv_recipe_clear(struct tconv_recipe *recipe)
     recipe->table_count = 0;
 }
 
+bool tconv_recipe_fits(const struct tconv_recipe *recipe)
+{
+    bool fits = !recipe->overflow;
+    for (int i = 0; i < recipe->pack_count; i++) fits = fits && !recipe->pack[i].overflow;
+    for (int i = 0; i < recipe->run_count; i++) fits = fits && !recipe->run[i].overflow;
+    return fits;
+}
+
+/* Appends to a text of `size` bytes; false where it does not fit. */
+static bool append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+    return length >= 0 && (size_t)length < size - used;
+}
+
 void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
                          const struct tconv_layer *layer, const int64_t *kernel, int axes)
 {
-    int used = snprintf(recipe->layout, sizeof recipe->layout,
-                        "%s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", family,
-                        tconv_type_name(layer->type), layer->groups, layer->in_channels,
-                        layer->out_channels);
-    for (int a = 0; a < axes; a++) {
-        assert(used > 0 && (size_t)used < sizeof recipe->layout);
-        used += snprintf(recipe->layout + used, sizeof recipe->layout - (size_t)used, "%s%" PRId64,
-                         a == 0 ? "" : "x", kernel[a]);
-    }
+    recipe->layout[0] = '\0';
+    bool fits = append(recipe->layout, sizeof recipe->layout,
+                       "%s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", family,
+                       tconv_type_name(layer->type), layer->groups, layer->in_channels,
+                       layer->out_channels);
+    for (int a = 0; a < axes; a++)
+        fits = append(recipe->layout, sizeof recipe->layout, "%s%" PRId64, a == 0 ? "" : "x",
+                      kernel[a]) &&
+               fits;
+    recipe->overflow = recipe->overflow || !fits;
 }
 
-static struct tconv_launch *one_more(struct tconv_launch *launches, int *count, const char *kernel)
+static struct tconv_launch *one_more(struct tconv_recipe *recipe, struct tconv_launch *launches,
+                                     int *count, const char *kernel)
 {
-    assert(*count < TCONV_MAX_LAUNCHES);
-    struct tconv_launch *launch = &launches[(*count)++];
+    if (*count == TCONV_MAX_LAUNCHES)
+        recipe->overflow = true; /* the last one is written again */
+    else
+        ++*count;
+    struct tconv_launch *launch = &launches[*count - 1];
     *launch = (struct tconv_launch){.kernel = kernel, .global = {1, 1, 1}, .local = {1, 1, 1}};
     return launch;
 }
 
 struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *kernel)
 {
-    return one_more(recipe->pack, &recipe->pack_count, kernel);
+    return one_more(recipe, recipe->pack, &recipe->pack_count, kernel);
 }
 
 struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *kernel)
 {
-    return one_more(recipe->run, &recipe->run_count, kernel);
+    return one_more(recipe, recipe->run, &recipe->run_count, kernel);
 }
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value)
 {
-    const size_t used = strlen(launch->options);
-    const int length = snprintf(launch->options + used, sizeof launch->options - used,
-                                " -D%s=%" PRId64, name, value);
-    assert(length > 0 && (size_t)length < sizeof launch->options - used);
-    (void)length;
+    if (!append(launch->options, sizeof launch->options, " -D%s=%" PRId64, name, value))
+        launch->overflow = true;
 }
 
 void tconv_launch_all_options(const struct tconv_launch *launch,
@@ -79,9 +101,9 @@ void tconv_launch_all_options(const struct tconv_launch *launch,
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count)
 {
-    assert(count <= TCONV_MAX_ARGS);
-    memcpy(launch->args, args, (size_t)count * sizeof *args);
-    launch->arg_count = count;
+    if (count > TCONV_MAX_ARGS) launch->overflow = true;
+    launch->arg_count = count < TCONV_MAX_ARGS ? count : TCONV_MAX_ARGS;
+    memcpy(launch->args, args, (size_t)launch->arg_count * sizeof *args);
 }
 
 void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,

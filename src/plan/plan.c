@@ -126,6 +126,10 @@ static tconv_status try_family(tconv_plan *plan, tconv_error *error)
     if (!plan->family->write(&plan->request, &plan->recipe))
         status = tconv_fail_memory(error, plan->recipe.table_count * sizeof *plan->recipe.table,
                                    "writing the table of a plan");
+    else if (!tconv_recipe_fits(&plan->recipe))
+        status = tconv_fail(error, TCONV_ERROR_INTERNAL,
+                            "the recipe of algorithm %s exceeds a recipe's limits",
+                            plan->family->name);
     else if ((status = make_table(plan, error)) == TCONV_OK &&
              (status = make_kernels(plan, plan->recipe.pack, plan->recipe.pack_count, plan->pack,
                                     error)) == TCONV_OK)
