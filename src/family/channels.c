@@ -303,8 +303,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
             divide(&one, device, &found, cost, g);
         }
     if (!found) return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
-        *cost *= 20; /* made for processors */
+    *cost *= tconv_rows_misfit(true, device);
     return true;
 }
 
@@ -366,13 +365,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     char kind[60] = "taps";
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
     tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request->device);
-    tconv_launch_items(run, 0, g.items, 1, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
-                                         TCONV_ARG_LOCAL},
-                      7);
-    run->local_bytes = (size_t)g.local_bytes;
+    tconv_rows_run(run, g.items, g.local_bytes, request->device);
     return true;
 }
 

@@ -159,8 +159,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
         return tconv_refuse(reason, "the columns of one residue do not fit into local memory");
     choose_vectors(g, vector, device);
     *cost = cost_of(g, vector, device);
-    const bool suits = vector == (device->kind == TCONV_DEVICE_CPU && device->vector_width > 1);
-    if (!suits) *cost *= 20;
+    *cost *= tconv_rows_misfit(vector, device);
     return true;
 }
 

@@ -181,9 +181,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
         8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
-    const bool suits =
-        vector == (request->device->kind == TCONV_DEVICE_CPU && request->device->vector_width > 1);
-    if (!suits) *cost *= 20;
+    *cost *= tconv_rows_misfit(vector, request->device);
     return true;
 }
 

@@ -296,8 +296,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "local memory is too small for its inputs");
-    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
-        *cost *= 20; /* made for processors */
+    *cost *= tconv_rows_misfit(true, device);
     return true;
 }
 
@@ -380,13 +379,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request->device);
-    tconv_launch_items(run, 0, g.items, 1, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
-                                         TCONV_ARG_LOCAL},
-                      7);
-    run->local_bytes = (size_t)g.local_bytes;
+    tconv_rows_run(run, g.items, g.local_bytes, request->device);
     return true;
 }
 

@@ -97,6 +97,12 @@ double tconv_rows_pairs(const struct tconv_axis *axis)
     return fit ? (double)pairs : 0;
 }
 
+double tconv_rows_misfit(bool vector, const tconv_device_info *device)
+{
+    const bool wide = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
+    return vector == wide ? 1 : 20;
+}
+
 int tconv_rows_widest(const tconv_device_info *device)
 {
     if (device->vector_width <= 1) return 4;
@@ -284,6 +290,18 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
         pack,
         (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
         4);
+}
+
+void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
+                    const tconv_device_info *device)
+{
+    tconv_launch_items(run, 0, items, 1, device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
+                                         TCONV_ARG_LOCAL},
+                      7);
+    run->local_bytes = (size_t)local_bytes;
 }
 
 int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3])

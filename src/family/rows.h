@@ -36,6 +36,10 @@ void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, 
  * whose taps are clipped. */
 double tconv_rows_pairs(const struct tconv_axis *axis);
 
+/* What a cost is multiplied by because of a family's shape, `vector` being the one for processors with wide vectors: 1 where the
+ * device is such, else so much that it is taken only by name. */
+double tconv_rows_misfit(bool vector, const tconv_device_info *device);
+
 /* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of sums
  * stay in registers. */
 int tconv_rows_widest(const tconv_device_info *device);
@@ -63,6 +67,10 @@ void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int
  * "taps" where the lanes of a block are output channels. */
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
                      int mw, int64_t blocks, const char *options, const tconv_device_info *device);
+
+/* Arguments and work-items of a kernel that computes with such a filter, one work-item in a group, with `local_bytes` of local memory. */
+void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
+                    const tconv_device_info *device);
 
 /* A tap's place in a filter packed in the order of its taps; k along z, y, x. */
 int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3]);

@@ -177,8 +177,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "local memory is too small for its input rows");
-    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
-        *cost *= 20; /* made for processors */
+    *cost *= tconv_rows_misfit(true, device);
     return true;
 }
 
@@ -215,13 +214,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
     tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
     tconv_launch_option(run, "STREAM", tconv_rows_streams(&g.rows));
-    tconv_launch_items(run, 0, g.items, 1, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
-                                         TCONV_ARG_LOCAL},
-                      7);
-    run->local_bytes = (size_t)g.local_bytes;
+    tconv_rows_run(run, g.items, g.local_bytes, request->device);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request->device);
     return true;
 }

@@ -259,8 +259,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "local memory is too small for its inputs and sums");
-    if (device->kind != TCONV_DEVICE_CPU || device->vector_width == 1)
-        *cost *= 20; /* made for processors */
+    *cost *= tconv_rows_misfit(true, device);
     return true;
 }
 
