@@ -63,8 +63,9 @@ struct steps {
 };
 
 /* Copies `in_channels` input channels of one place, or zeros. */
-static void copy_channels(__global const elem_t *from, const long channel_step, const bool inside,
-                          __local acc_t *to, const int segment_step, const int in_channels)
+static void copy_channels(__global const data_t *from, const acc_t zero, const long channel_step,
+                          const bool inside, __local acc_t *to, const int segment_step,
+                          const int in_channels)
 {
     for (int first = 0; first < in_channels; first += SEGMENT, to += segment_step) {
         const int count = min((int)SEGMENT, in_channels - first);
@@ -72,19 +73,20 @@ static void copy_channels(__global const elem_t *from, const long channel_step, 
         if (!inside) {
             for (; i < count; i++) to[i] = 0;
         } else if (channel_step == 1) {
-            for (; i + VW <= count; i += VW) STORE(LOAD(from + first + i), to + i);
-            for (; i < count; i++) to[i] = (acc_t)from[first + i];
+            for (; i + VW <= count; i += VW) STORE(READS_DATA(from + first + i, zero), to + i);
+            for (; i < count; i++) to[i] = READ_DATA(from + first + i, zero);
         } else
-            for (; i < count; i++) to[i] = (acc_t)from[(first + i) * channel_step];
+            for (; i < count; i++) to[i] = READ_DATA(from + (first + i) * channel_step, zero);
     }
 }
 
 /* Copies the inputs that a box reads; `data` is the group's first channel. */
-static void copy_inputs(__global const elem_t *data, __global const long *table,
+static void copy_inputs(__global const data_t *data, __global const long *table,
                         __local acc_t *local_memory, const struct box *box,
                         const struct steps *steps)
 {
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
+    const acc_t zero = DATA_ZERO(table);
     const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
     const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
     const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
@@ -97,18 +99,18 @@ static void copy_inputs(__global const elem_t *data, __global const long *table,
                 if (z < 0 || z >= table[ROWS_INPUT_Z] || y < 0 || y >= table[ROWS_INPUT_Y])
                     continue;
                 const bool inside = x >= 0 && x < table[ROWS_INPUT_X];
-                __global const elem_t *from =
+                __global const data_t *from =
                     data + box->n * table[ROWS_DATA_BATCH_STEP] + z * table[ROWS_DATA_Z_STEP] +
                     y * table[ROWS_DATA_Y_STEP] + x * table[ROWS_DATA_X_STEP];
                 __local acc_t *to = local_memory + iz * steps->z + iy * steps->y + ix * steps->x;
 #if BATCHED
                 if (!inside) continue;
                 for (int v = 0; v < PX; v++)
-                    copy_channels(from + v * table[ROWS_DATA_BATCH_STEP],
+                    copy_channels(from + v * table[ROWS_DATA_BATCH_STEP], zero,
                                   table[ROWS_DATA_CHANNEL_STEP], v < box->count_n, to + v * SEGMENT,
                                   steps->segment, in_channels);
 #else
-                copy_channels(from, table[ROWS_DATA_CHANNEL_STEP], inside, to, steps->segment,
+                copy_channels(from, zero, table[ROWS_DATA_CHANNEL_STEP], inside, to, steps->segment,
                               in_channels);
 #endif
             }
@@ -118,21 +120,21 @@ static void copy_inputs(__global const elem_t *data, __global const long *table,
         for (int iy = 0; iy < rows_y; iy++)
             for (int ix = rows_x; ix < rows_x + (box->count_x + PX - 1) / PX * PX - box->count_x;
                  ix++)
-                copy_channels(data, 1, false,
+                copy_channels(data, zero, 1, false,
                               local_memory + iz * steps->z + iy * steps->y + ix * steps->x,
                               steps->segment, in_channels);
 #endif
 }
 
 /* Adds `count` input channels, at most SEGMENT, of one tap to PX places. */
-static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global const elem_t *w,
+static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
                         const int count)
 {
     for (int ci = 0; ci < count; ci++, x++, w += MW) {
         vec_t weight[CV];
 #pragma unroll
         for (int c = 0; c < CV; c++) {
-            weight[c] = LOAD(w + c * VW);
+            weight[c] = READS_WEIGHT(w + c * VW);
             PREFETCH(w + AHEAD + c * VW);
         }
 #pragma unroll
@@ -145,29 +147,30 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
 
 #if DEPTHWISE
 /* The next lanes of one input, of which `left` are there. */
-static vec_t load_lanes(__global const elem_t *from, const int left)
+static vec_t load_lanes(__global const data_t *from, const acc_t zero, const int left)
 {
-    if (left >= VW) return LOAD(from);
+    if (left >= VW) return READS_DATA(from, zero);
     acc_t lane[VW];
-    for (int i = 0; i < VW; i++) lane[i] = i < left ? (acc_t)from[i] : (acc_t)0;
+    for (int i = 0; i < VW; i++) lane[i] = i < left ? READ_DATA(from + i, zero) : (acc_t)0;
     return LOAD(lane);
 }
 
 /* Adds one tap to PX places. `data` is the first one's input, the `x`th of its row, which may be outside; what is
  * outside is left out. */
-static void add_groups(vec_t sum[CV][PX], __global const elem_t *data, const long x_step,
-                       __global const elem_t *w, const int x, const int places, const int input_x,
-                       const int lanes)
+static void add_groups(vec_t sum[CV][PX], __global const data_t *data, const acc_t zero,
+                       const long x_step, __global const packed_t *w, const int x, const int places,
+                       const int input_x, const int lanes)
 {
     vec_t weight[CV];
 #pragma unroll
-    for (int c = 0; c < CV; c++) weight[c] = LOAD(w + c * VW);
+    for (int c = 0; c < CV; c++) weight[c] = READS_WEIGHT(w + c * VW);
     if (lanes == MW && places == PX && x >= 0 && x + PX <= input_x) {
 #pragma unroll
         for (int v = 0; v < PX; v++)
 #pragma unroll
             for (int c = 0; c < CV; c++)
-                sum[c][v] = MULTIPLY_ADD(LOAD(data + v * x_step + c * VW), weight[c], sum[c][v]);
+                sum[c][v] = MULTIPLY_ADD(READS_DATA(data + v * x_step + c * VW, zero), weight[c],
+                                         sum[c][v]);
         return;
     }
 #pragma unroll
@@ -175,33 +178,71 @@ static void add_groups(vec_t sum[CV][PX], __global const elem_t *data, const lon
         if (v < places && x + v >= 0 && x + v < input_x) {
 #pragma unroll
             for (int c = 0; c < CV; c++)
-                sum[c][v] = MULTIPLY_ADD(load_lanes(data + v * x_step + c * VW, lanes - c * VW),
-                                         weight[c], sum[c][v]);
+                sum[c][v] =
+                    MULTIPLY_ADD(load_lanes(data + v * x_step + c * VW, zero, lanes - c * VW),
+                                 weight[c], sum[c][v]);
         }
 }
 #endif
 
-/* Stores a block's lanes from `first` to `last` - 1 of one place. */
-static void store_lanes(__global elem_t *y, const vec_t value[CV], const long lane_step,
-                        const int first, const int last)
+/* What a block's lanes are finished with. */
+struct lanes {
+    result_vec_t factor[CV], bias[CV], slope[CV];
+    long channel; /* of the first lane, in all groups */
+};
+
+static void find_lanes(const struct finish *f, const long channel, const int count,
+                       struct lanes *lanes)
+{
+    lanes->channel = channel;
+#pragma unroll
+    for (int c = 0; c < CV; c++) {
+#if PHASES /* lanes are outputs of one channel */
+        lanes->factor[c] = (result_vec_t)(factor_of(f, channel));
+        lanes->bias[c] = (result_vec_t)(BIAS_OF(f, channel));
+        lanes->slope[c] = (result_vec_t)(SLOPE_OF(f, channel));
+#else
+        result_t factor[VW], bias[VW], slope[VW];
+        for (int i = 0; i < VW; i++) {
+            const long own = channel + min(c * VW + i, count - 1);
+            factor[i] = factor_of(f, own);
+            bias[i] = BIAS_OF(f, own);
+            slope[i] = SLOPE_OF(f, own);
+        }
+        lanes->factor[c] = LOAD(factor);
+        lanes->bias[c] = LOAD(bias);
+        lanes->slope[c] = LOAD(slope);
+#endif
+    }
+}
+
+/* Stores a block's lanes from `first` to `last` - 1 of one place, whose outputs begin at `at`. */
+static void store_lanes(const struct finish *f, const struct lanes *lanes, const long at,
+                        const result_vec_t value[CV], const long lane_step, const int first,
+                        const int last)
 {
 #pragma unroll
     for (int c = 0; c < CV; c++) {
         const bool whole = first <= c * VW && last >= (c + 1) * VW;
         if (whole && lane_step == 1)
-            STORE_OUTPUT(value[c], y + c * VW);
+            put_lanes(f, value[c], at + c * VW, lanes->slope[c]);
         else {
-            acc_t lane[VW];
+            const long channel = lanes->channel + (PHASES ? 0 : c * VW);
+            result_t lane[VW];
             STORE(value[c], lane);
             if (whole) {
 #pragma unroll
-                for (int i = 0; i < VW; i++) y[(c * VW + i) * lane_step] = lane[i];
+                for (int i = 0; i < VW; i++)
+                    put_one(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
             } else {
                 int i = max(first - c * VW, 0);
                 const int end = min(last - c * VW, VW);
+#if !SLOPES
                 for (; lane_step == 1 && i + 4 <= end; i += 4)
-                    vstore4(vload4(0, lane + i), 0, y + c * VW + i);
-                for (; i < end; i++) y[(c * VW + i) * lane_step] = lane[i];
+                    put_four(f, lane + i, at + c * VW + i, channel);
+#endif
+                for (; i < end; i++)
+                    put_one(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
             }
         }
     }
@@ -228,10 +269,10 @@ static struct span lanes_of(__global const long *table, const int place, const i
 struct reads {
     int count;
     int tap[MOST_READS]; /* its place in the packed filter */
-    int z[MOST_READS],
-        y[MOST_READS];    /* where it reads for the row's first place: in the data (DEPTHWISE) */
-    int from[MOST_READS]; /* or in local memory */
-    int x[MOST_READS];    /* and along x in the data */
+    long from
+        [MOST_READS]; /* where it reads for the row's first place: in local memory, or with DEPTHWISE in the
+                              row of the data */
+    int x[MOST_READS]; /* and along x in the data */
 };
 
 /* One row of places of one residue (tz, ty, tx): what is the same for all of its tiles. */
@@ -257,25 +298,31 @@ static void find_reads(__global const long *table, const struct box *box, const 
             low_y + iy >= table[ROWS_INPUT_Y])
             continue;
         reads->tap[reads->count] = (int)read[READ_TAP];
+#if DEPTHWISE
+        reads->from[reads->count] = (low_z + iz) * table[ROWS_DATA_Z_STEP] +
+                                    (low_y + iy) * table[ROWS_DATA_Y_STEP];
+#else
         reads->from[reads->count] = (z + iz) * steps->z + (y + iy) * steps->y + ix * steps->x;
-        reads->z[reads->count] = low_z + iz;
-        reads->y[reads->count] = low_y + iy;
+#endif
+
         reads->x[reads->count++] = low_x + ix;
     }
 }
 
-/* Computes PX places from the `x`th of a row on; `output` is the first place's, `data` as for careful_output, of the
+/* Computes PX places from the `x`th of a row on; their outputs begin at `at`; `data` as for careful_output, of the
  * block's first lane. */
-static void compute(__global const elem_t *data, __global const elem_t *weights, const bool careful,
-                    const vec_t bias[CV], __global elem_t *output, __global const long *table,
-                    __local const acc_t *local_memory, const struct reads *reads,
-                    const struct row *row, const struct steps *steps, const int x)
+static void compute(__global const data_t *data, __global const packed_t *weights,
+                    const bool careful, const struct finish *f, const struct lanes *lanes,
+                    const long at, __global const long *table, __local const acc_t *local_memory,
+                    const struct reads *reads, const struct row *row, const struct steps *steps,
+                    const int x)
 {
     const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
     const int places = BATCHED ? row->places : min((int)PX, row->places - x);
     const int width = BATCHED ? 1 : places;
     const int ox = row->x + x * (int)table[ROWS_STRIDE_X];
 
+    const acc_t zero = DATA_ZERO(table);
     vec_t sum[CV][PX];
 #pragma unroll
     for (int c = 0; c < CV; c++)
@@ -285,11 +332,9 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
     for (int j = 0; j < reads->count; j++) {
         const int input = reads->x[j] + x;
         if (input + width <= 0 || input >= input_x) continue;
-        __global const elem_t *w = weights + (long)reads->tap[j] * in_channels * MW;
+        __global const packed_t *w = weights + (long)reads->tap[j] * in_channels * MW;
 #if DEPTHWISE
-        add_groups(sum,
-                   data + reads->z[j] * table[ROWS_DATA_Z_STEP] +
-                       reads->y[j] * table[ROWS_DATA_Y_STEP] + input * table[ROWS_DATA_X_STEP],
+        add_groups(sum, data + reads->from[j] + input * table[ROWS_DATA_X_STEP], zero,
                    table[ROWS_DATA_X_STEP], w, input, places, input_x, row->lanes);
 #else
         padded = padded || input < 0 || input + width > input_x;
@@ -299,16 +344,17 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
 #endif
     }
     if (careful && padded) { /* never with BATCHED or DEPTHWISE */
-        acc_t lane[CV][VW];
-#pragma unroll
-        for (int c = 0; c < CV; c++) STORE(bias[c], lane[c]);
+
         for (int v = 0; v < places; v++) {
             const int o = ox + v * (int)table[ROWS_STRIDE_X];
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
-            for (int m = own_lanes.first; m < own_lanes.last; m++)
-                output[v * row->place_step + m * row->lane_step] =
-                    careful_output(data, weights, table, row->z, row->y, o, m) +
-                    lane[m / VW][m % VW];
+            for (int m = own_lanes.first; m < own_lanes.last; m++) {
+                const long channel = lanes->channel + (PHASES ? 0 : m);
+                put_one(f,
+                        affine_one(f, careful_output(data, weights, table, row->z, row->y, o, m),
+                                   channel),
+                        at + v * row->place_step + m * row->lane_step, channel);
+            }
         }
         return;
     }
@@ -320,29 +366,32 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
         for (int v = 0; v < PX; v++)
 #pragma unroll
             for (int c = 0; c < CV; c++)
-                STORE_OUTPUT(sum[c][v] + bias[c], output + v * row->place_step + c * VW);
+                put_lanes(f, affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]),
+                          at + v * row->place_step + c * VW, lanes->slope[c]);
         return;
     }
 #pragma unroll
     for (int v = 0; v < PX; v++)
         if (v < places) {
-            vec_t value[CV];
+            result_vec_t value[CV];
 #pragma unroll
-            for (int c = 0; c < CV; c++) value[c] = sum[c][v] + bias[c];
+            for (int c = 0; c < CV; c++)
+                value[c] = affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]);
             const struct span own_lanes = lanes_of(
                 table, BATCHED ? ox : ox + v * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
-            store_lanes(output + v * row->place_step, value, row->lane_step, own_lanes.first,
+            store_lanes(f, lanes, at + v * row->place_step, value, row->lane_step, own_lanes.first,
                         own_lanes.last);
         }
 }
 
-/* Computes all rows of a box for one residue (tz, ty, tx) and block; `output` is the box's first image and the
- * block's first lane. */
-static void compute_rows(__global const elem_t *data, __global const elem_t *weights,
-                         const bool careful, const vec_t bias[CV], __global elem_t *output,
-                         __global const long *table, __local const acc_t *local_memory,
-                         const struct box *box, const struct steps *steps, const int phase,
-                         const int lanes, const int tz, const int ty, const int tx)
+/* Computes all rows of a box for one residue (tz, ty, tx) and block; the outputs of the box's first image and the
+ * block's first lane begin at `at`. */
+static void compute_rows(__global const data_t *data, __global const packed_t *weights,
+                         const bool careful, const struct finish *f, const struct lanes *own_lanes,
+                         const long at, __global const long *table,
+                         __local const acc_t *local_memory, const struct box *box,
+                         const struct steps *steps, const int phase, const int lanes, const int tz,
+                         const int ty, const int tx)
 {
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X];
@@ -364,19 +413,17 @@ static void compute_rows(__global const elem_t *data, __global const elem_t *wei
             struct reads reads;
             find_reads(table, box, steps, z, y, kind, &reads);
             for (int x = 0; x < places_x; x += BATCHED ? 1 : PX)
-                compute(data, weights, careful, bias,
-                        output + row.z * table[ROWS_OUTPUT_Z_STEP] +
-                            row.y * table[ROWS_OUTPUT_Y_STEP] +
+                compute(data, weights, careful, f, own_lanes,
+                        at + row.z * table[ROWS_OUTPUT_Z_STEP] + row.y * table[ROWS_OUTPUT_Y_STEP] +
                             (row.x + x * stride_x) * table[ROWS_OUTPUT_X_STEP],
                         table, local_memory, &reads, &row, steps, x);
         }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
-               __global const elem_t *restrict filter, const ulong filter_offset,
-               __global const uint *restrict flags, const ulong flags_offset,
-               BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+tconv_channels(__global const data_t *restrict data, const ulong data_offset,
+               __global const packed_t *restrict filter, const ulong filter_offset,
+               __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
                __global const long *restrict table, __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[ROWS_BLOCKS], item_blocks = (int)table[CHANNELS_ITEM_BLOCKS];
@@ -422,7 +469,8 @@ tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
 #endif
     steps.z = (box_y + (int)table[CHANNELS_SPAN_Y]) * steps.y;
 
-    __global const elem_t *own_data = data + data_offset +
+    FINISH(finish, table)
+    __global const data_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
 #if !DEPTHWISE
     copy_inputs(own_data, table, local_memory, &box, &steps);
@@ -439,27 +487,20 @@ tconv_channels(__global const elem_t *restrict data, const ulong data_offset,
         const int phase = 0, lanes = min(MW, out_channels - block * MW);
         const long co = (long)g * out_channels + block * MW;
 #endif
-        __global const elem_t *weights = weights_of(filter + filter_offset, table, all_blocks);
-        __global elem_t *to =
-            output + output_offset + box.n * table[ROWS_OUTPUT_BATCH_STEP] +
-            co * table[ROWS_OUTPUT_CHANNEL_STEP] +
-            (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
-        vec_t bias_of_block[CV];
-#pragma unroll
-        for (int c = 0; c < CV; c++) {
-            acc_t lane[VW];
-            for (int i = 0; i < VW; i++)
-                lane[i] = c * VW + i < lanes ? BIAS_OF(bias_offset + co + (PHASES ? 0 : c * VW + i))
-                                             : (acc_t)0;
-            bias_of_block[c] = LOAD(lane);
-        }
+        __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
+        const long to = box.n * table[ROWS_OUTPUT_BATCH_STEP] +
+                        co * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                        (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
+        struct lanes own_lanes;
+        find_lanes(&finish, co, lanes, &own_lanes);
+
         for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
             for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++)
                 for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
                     compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP] +
                                      (DEPTHWISE ? block * MW : 0),
-                                 weights, flags[flags_offset + (ulong)all_blocks] != 0,
-                                 bias_of_block, to, table, local_memory, &box, &steps, phase, lanes,
+                                 weights, flags[flags_offset + (ulong)all_blocks] != 0, &finish,
+                                 &own_lanes, to, table, local_memory, &box, &steps, phase, lanes,
                                  tz, ty, tx);
     }
 }

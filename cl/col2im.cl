@@ -46,9 +46,8 @@
 
 /* One tile of one part of one output row of one block of channels of one batch item. A column's element of input i lies at
  * TILE + i - low: vectors that are moved left to stay inside the data find room. */
-static void col2im_tile(__global const elem_t *restrict data,
-                        __global const elem_t *restrict filter,
-                        BIAS_ARGUMENT __global elem_t *restrict output,
+static void col2im_tile(__global const data_t *restrict data,
+                        __global const packed_t *restrict filter, const struct finish *f,
                         __global const long *restrict table, __local acc_t *column, const int tile,
                         __global const long *part, const int row, const int image)
 {
@@ -84,11 +83,12 @@ static void col2im_tile(__global const elem_t *restrict data,
     /* 1. The columns. */
     const long channel_step = table[ROWS_DATA_CHANNEL_STEP], y_step = table[ROWS_DATA_Y_STEP],
                z_step = table[ROWS_DATA_Z_STEP];
-    __global const elem_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
+    const acc_t zero = DATA_ZERO(table);
+    __global const data_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
                                       (long)g * in_channels * channel_step +
                                       reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
     const long row_weights = table[COL2IM_STRIPS] * in_channels * MW; /* of one (kz, ky) */
-    __global const elem_t *own_weights =
+    __global const packed_t *own_weights =
         filter + (long)all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * row_weights +
         part[PART_STRIP] * in_channels * MW;
     for (int job = item; job < strips * vectors; job += WG) {
@@ -105,20 +105,20 @@ static void col2im_tile(__global const elem_t *restrict data,
             for (int jy = 0; jy < taps_y; jy++) {
                 const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
                 const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
-                __global const elem_t *w = own_weights +
-                                           (kz * table[ROWS_KERNEL_Y] + ky) * row_weights +
-                                           (long)strip * in_channels * MW;
-                __global const elem_t *x = own_data + at - jz * table[ROWS_INPUT_STEP_Z] * z_step -
+                __global const packed_t *w = own_weights +
+                                             (kz * table[ROWS_KERNEL_Y] + ky) * row_weights +
+                                             (long)strip * in_channels * MW;
+                __global const data_t *x = own_data + at - jz * table[ROWS_INPUT_STEP_Z] * z_step -
                                            jy * table[ROWS_INPUT_STEP_Y] * y_step;
                 for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += MW) {
                     vec_t in[NX];
 #pragma unroll
-                    for (int v = 0; v < NX; v++) in[v] = LOAD(x + v * VW);
+                    for (int v = 0; v < NX; v++) in[v] = READS_DATA(x + v * VW, zero);
 #pragma unroll
                     for (int m = 0; m < MW; m++)
 #pragma unroll
                         for (int v = 0; v < NX; v++)
-                            sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)(w[m]), sum[m][v]);
+                            sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][v]);
                 }
             }
 #pragma unroll
@@ -144,10 +144,10 @@ static void col2im_tile(__global const elem_t *restrict data,
     const int stride = (int)table[ROWS_STRIDE_X], input_step = (int)table[ROWS_INPUT_STEP_X];
     const int channels = min(MC, out_channels - block * MC), classes = (int)part[PART_CLASSES];
     const int row_vectors = (places + VW - 1) / VW;
-    __global elem_t *own_output = output + n * table[ROWS_OUTPUT_BATCH_STEP] +
-                                  ((long)g * out_channels + block * MC) *
-                                      table[ROWS_OUTPUT_CHANNEL_STEP] +
-                                  z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
+    const long co = (long)g * out_channels + block * MC;
+    const long own_output = n * table[ROWS_OUTPUT_BATCH_STEP] +
+                            co * table[ROWS_OUTPUT_CHANNEL_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
+                            y * table[ROWS_OUTPUT_Y_STEP];
     for (int c = 0; c < classes; c++) {
         __global const long *class = table + table[ROWS_CLASSES_AT] +
                                      (part[PART_CLASS] + c) * CLASS_LONGS;
@@ -159,29 +159,29 @@ static void col2im_tile(__global const elem_t *restrict data,
             __local const acc_t *one = column + (first_column + m) * ROW + TILE +
                                        (int)class[CLASS_DISTANCE] + u;
             for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * ROW - input_step));
-            sum += (vec_t)(BIAS_OF((long)g * out_channels + block * MC + m));
-            __global elem_t *to_row = own_output + m * table[ROWS_OUTPUT_CHANNEL_STEP];
+            const result_vec_t value = affine(f, sum, co + m);
+            const long to_row = own_output + m * table[ROWS_OUTPUT_CHANNEL_STEP];
             const int o = (first_place + u) * stride + residue;
             if (stride == 1 && u + VW <= places && o + VW <= output_x) {
-                STORE(sum, to_row + o);
+                put(f, value, to_row + o, co + m);
             } else {
-                acc_t lane[VW];
-                STORE(sum, lane);
+                result_t lane[VW];
+                STORE(value, lane);
                 for (int i = 0; i < VW; i++)
                     if (u + i < places && o + i * stride < output_x)
-                        to_row[o + i * stride] = lane[i];
+                        put_one(f, lane[i], to_row + o + i * stride, co + m);
             }
         }
     }
 }
 
 KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void
-tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
-             __global const elem_t *restrict filter, const ulong filter_offset,
-             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
+             __global const packed_t *restrict filter, const ulong filter_offset, FINISH_PARAMETERS,
              __global const long *restrict table)
 {
     __local acc_t column[COLUMNS * ROW];
+    FINISH(finish, table)
     const int images = (int)(table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_BLOCKS]);
     const int tile = (int)(get_group_id(0) % (size_t)table[ROWS_TILES]);
     __global const long *part = table + table[COL2IM_PARTS_AT] +
@@ -189,20 +189,21 @@ tconv_col2im(__global const elem_t *restrict data, const ulong data_offset,
     for (int image = (int)get_group_id(2); image < images; image += (int)get_num_groups(2))
         for (int row = (int)get_group_id(1); row < table[ROWS_OUTPUT_ROWS];
              row += (int)get_num_groups(1)) {
-            col2im_tile(data + data_offset, filter + filter_offset,
-                        BIAS_POINTER output + output_offset, table, column, tile, part, row, image);
+            col2im_tile(data + data_offset, filter + filter_offset, &finish, table, column, tile,
+                        part, row, image);
             GROUP_BARRIER; /* the columns are read until here */
         }
 }
 
 /* A work-item packs the MW weights of one (group, block, kz, ky, strip, ci) after the other. */
-KERNEL void tconv_col2im_pack(__global const elem_t *restrict weights, const ulong weights_offset,
-                              __global elem_t *restrict filter, const ulong filter_offset,
+KERNEL void tconv_col2im_pack(__global const filter_t *restrict weights, const ulong weights_offset,
+                              __global packed_t *restrict filter, const ulong filter_offset,
                               __global const long *restrict table)
 {
     const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS],
                strips = table[COL2IM_STRIPS];
     if (ci >= in_channels) return;
+    const acc_t zero = FILTER_ZERO(table);
     const long kernel_y = table[ROWS_KERNEL_Y], kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
     for (long all_blocks = (long)get_global_id(2);
          all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
@@ -211,20 +212,23 @@ KERNEL void tconv_col2im_pack(__global const elem_t *restrict weights, const ulo
              rows += (long)get_global_size(1)) {
             const long strip = rows % strips, kzy = rows / strips;
             const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
-            __global const elem_t *from =
+            __global const filter_t *from =
                 weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
                 ci * table[ROWS_SOURCE_IN_STEP] + kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
                 kzy % kernel_y * table[ROWS_SOURCE_Y_STEP];
-            __global elem_t *to =
+            __global packed_t *to =
                 filter + filter_offset +
                 (((all_blocks * kernel_zy + kzy) * strips + strip) * in_channels + ci) * MW;
             for (int m = 0; m < MW; m++) {
                 const long pair = table[table[COL2IM_COLUMNS_AT] + strip * MW + m];
                 const long co = block * MC + pair % MC;
                 const bool real = pair >= 0 && co < table[ROWS_OUT_CHANNELS];
-                to[m] = real ? from[co * table[ROWS_SOURCE_OUT_STEP] +
-                                    pair / MC * table[ROWS_SOURCE_X_STEP]]
-                             : (elem_t)0;
+                if (real)
+                    PACK(from + co * table[ROWS_SOURCE_OUT_STEP] +
+                             pair / MC * table[ROWS_SOURCE_X_STEP],
+                         to + m, zero);
+                else
+                    to[m] = 0;
             }
         }
 }

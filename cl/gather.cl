@@ -63,22 +63,23 @@
 
 /* One output element, tap by tap, from the data itself. `reach_z` and `reach_y` are its row's, `o`
  * its place in the row, `weights` and `m` its block and channel. */
-static acc_t careful_output(__global const elem_t *data, __global const elem_t *weights,
+static acc_t careful_output(__global const data_t *data, __global const packed_t *weights,
                             __global const long *table, __global const long *reach_z,
                             __global const long *reach_y, const long o, const int m)
 {
     const long in_channels = table[ROWS_IN_CHANNELS];
+    const acc_t zero = DATA_ZERO(table);
     acc_t sum = 0;
     for (long jz = 0; jz < reach_z[REACH_TAPS]; jz++)
         for (long jy = 0; jy < reach_y[REACH_TAPS]; jy++) {
-            __global const elem_t *x =
+            __global const data_t *x =
                 data +
                 (reach_z[REACH_INPUT] - jz * table[ROWS_INPUT_STEP_Z]) * table[ROWS_DATA_Z_STEP] +
                 (reach_y[REACH_INPUT] - jy * table[ROWS_INPUT_STEP_Y]) * table[ROWS_DATA_Y_STEP];
             const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
             const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
-            __global const elem_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) *
-                                                     table[ROWS_KERNEL_X] * in_channels * MW;
+            __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) *
+                                                       table[ROWS_KERNEL_X] * in_channels * MW;
             for (long k = 0; k < table[ROWS_KERNEL_X]; k++) {
                 /* 32 bits suffice, and dividing 64 takes many registers on a GPU. */
                 const int distance = (int)(o + table[ROWS_PAD_X] - k * table[ROWS_DILATION_X]);
@@ -86,11 +87,12 @@ static acc_t careful_output(__global const elem_t *data, __global const elem_t *
                 if (distance < 0 || i * stride != distance || i >= table[ROWS_INPUT_X]) continue;
                 __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
                 for (long ci = 0; ci < in_channels; ci++)
-                    sum = MULTIPLY_ADD((acc_t)x[ci * table[ROWS_DATA_CHANNEL_STEP] + i],
-                                       (acc_t)w[(tap[TAP_START] * in_channels +
-                                                 ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
-                                                    MW +
-                                                m],
+                    sum = MULTIPLY_ADD(READ_DATA(x + ci * table[ROWS_DATA_CHANNEL_STEP] + i, zero),
+                                       READ_WEIGHT(w +
+                                                   (tap[TAP_START] * in_channels +
+                                                    ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
+                                                       MW +
+                                                   m),
                                        sum);
             }
         }
@@ -98,28 +100,39 @@ static acc_t careful_output(__global const elem_t *data, __global const elem_t *
 }
 
 /* Stores a tile of one channel: residue t of place i goes to element first + t + i*step of the row,
- * where that is inside. */
-static void store_row(__global elem_t *row, vec_t sums[RESIDUES][NX], const int first,
-                      const int step, const int output_x)
+ * where that is inside. `row` is the number of the row's first output. */
+static void store_row(const struct finish *f, const long row, const long channel,
+                      vec_t sums[RESIDUES][NX], const int first, const int step, const int output_x)
 {
-    __global elem_t *y = row + first;
+    const long at = row + first;
 #if RESIDUES == 1
     if (step == 1 && first + TILE <= output_x) {
 #pragma unroll
-        for (int v = 0; v < NX; v++) STORE(sums[0][v], y + v * VW);
+        for (int v = 0; v < NX; v++) put(f, affine(f, sums[0][v], channel), at + v * VW, channel);
         return;
     }
 #elif RESIDUES == 2 && VW > 1
     if (first + 2 * TILE <= output_x) {
 #pragma unroll
-        for (int v = 0; v < NX; v++) store_pairs(sums[0][v], sums[1][v], y + 2 * v * VW);
+        for (int v = 0; v < NX; v++) {
+            vec_t pairs[2];
+            interleave_pairs(sums[0][v], sums[1][v], pairs);
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                put(f, affine(f, pairs[i], channel), at + (2 * v + i) * VW, channel);
+        }
         return;
     }
 #elif RESIDUES == 4 && VW > 1
     if (first + 4 * TILE <= output_x) {
 #pragma unroll
-        for (int v = 0; v < NX; v++)
-            store_quads(sums[0][v], sums[1][v], sums[2][v], sums[3][v], y + 4 * v * VW);
+        for (int v = 0; v < NX; v++) {
+            vec_t quads[4];
+            interleave_quads(sums[0][v], sums[1][v], sums[2][v], sums[3][v], quads);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                put(f, affine(f, quads[i], channel), at + (4 * v + i) * VW, channel);
+        }
         return;
     }
 #endif
@@ -127,19 +140,19 @@ static void store_row(__global elem_t *row, vec_t sums[RESIDUES][NX], const int 
     for (int t = 0; t < RESIDUES; t++)
 #pragma unroll
         for (int v = 0; v < NX; v++) {
-            acc_t lane[VW];
-            STORE(sums[t][v], lane);
+            result_t lane[VW];
+            STORE(affine(f, sums[t][v], channel), lane);
             for (int i = 0; i < VW; i++) {
                 const int place = t + (v * VW + i) * step;
-                if (first + place < output_x) y[place] = lane[i];
+                if (first + place < output_x) put_one(f, lane[i], at + place, channel);
             }
         }
 }
 
 /* One tile of one output row of one block of channels of one batch item. */
-static void gather_tile(__global const elem_t *restrict data, __global const elem_t *restrict stage,
-                        __global const elem_t *restrict filter, __global const uint *restrict flags,
-                        BIAS_ARGUMENT __global elem_t *restrict output,
+static void gather_tile(__global const data_t *restrict data, __global const data_t *restrict stage,
+                        __global const packed_t *restrict filter,
+                        __global const uint *restrict flags, const struct finish *finish,
                         __global const long *restrict table, const int tile, const int row,
                         const int image)
 {
@@ -156,21 +169,22 @@ static void gather_tile(__global const elem_t *restrict data, __global const ele
     __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
     const int taps_z = (int)reach_z[REACH_TAPS], taps_y = (int)reach_y[REACH_TAPS];
     const long row_weights = table[ROWS_KERNEL_X] * in_channels * MW; /* of one (kz, ky) */
-    __global const elem_t *weights = filter + table[GATHER_HEADER] +
-                                     all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] *
-                                         row_weights;
-    __global elem_t *to = output + n * table[ROWS_OUTPUT_BATCH_STEP] +
-                          ((long)g * out_channels + block * MW) * table[ROWS_OUTPUT_CHANNEL_STEP] +
-                          z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
+    __global const packed_t *weights = filter + table[GATHER_HEADER] +
+                                       all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] *
+                                           row_weights;
+    const long co = (long)g * out_channels + block * MW;
+    const long to = n * table[ROWS_OUTPUT_BATCH_STEP] + co * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                    z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
+    const acc_t zero = DATA_ZERO(table);
     const int channels = min(MW, out_channels - block * MW);
 
     /* Where the tile's inputs lie: in the data, or in the stage. */
     const bool sees_data = tile >= table[GATHER_TILE_FIRST] && tile < table[GATHER_TILE_LAST];
     const bool staged = tile < table[GATHER_DIRECT_FIRST] || tile >= table[GATHER_DIRECT_LAST];
     const long channel = (long)n * table[ROWS_GROUPS] * in_channels + (long)g * in_channels;
-    __global const elem_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
+    __global const data_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
-    __global const elem_t *from;
+    __global const data_t *from;
     long channel_step, z_step, y_step;
     if (staged) {
         const long slot = tile < table[GATHER_DIRECT_FIRST]
@@ -194,9 +208,11 @@ static void gather_tile(__global const elem_t *restrict data, __global const ele
         const int last = min((tile + 1) * TILE * step, output_x);
         for (int m = 0; m < channels; m++)
             for (int o = tile * TILE * step; o < last; o++)
-                to[m * table[ROWS_OUTPUT_CHANNEL_STEP] + o] =
-                    careful_output(own_data, weights, table, reach_z, reach_y, o, m) +
-                    BIAS_OF((long)g * out_channels + block * MW + m);
+                put_one(finish,
+                        affine_one(finish,
+                                   careful_output(own_data, weights, table, reach_z, reach_y, o, m),
+                                   co + m),
+                        to + m * table[ROWS_OUTPUT_CHANNEL_STEP] + o, co + m);
         return;
     }
 
@@ -223,8 +239,8 @@ static void gather_tile(__global const elem_t *restrict data, __global const ele
         for (int j = 0, jz = 0, jy = 0; j < rows; j++) {
             const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
             const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
-            __global const elem_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) * row_weights;
-            __global const elem_t *x = from - jz * table[ROWS_INPUT_STEP_Z] * z_step -
+            __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) * row_weights;
+            __global const data_t *x = from - jz * table[ROWS_INPUT_STEP_Z] * z_step -
                                        jy * table[ROWS_INPUT_STEP_Y] * y_step;
             if (++jy == taps_y) {
                 jy = 0;
@@ -236,13 +252,13 @@ static void gather_tile(__global const elem_t *restrict data, __global const ele
                 for (int k = 0; k < KX; k++) {
                     vec_t in[NX];
 #pragma unroll
-                    for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
+                    for (int v = 0; v < NX; v++) in[v] = READS_DATA(x + DISTANCE(k) + v * VW, zero);
 #pragma unroll
                     for (int m = 0; m < MW; m++)
 #pragma unroll
                         for (int v = 0; v < NX; v++)
-                            sum[m][RESIDUE(k)][v] =
-                                MULTIPLY_ADD(in[v], (vec_t)(w[k * MW + m]), sum[m][RESIDUE(k)][v]);
+                            sum[m][RESIDUE(k)][v] = MULTIPLY_ADD(
+                                in[v], (vec_t)(READ_WEIGHT(w + k * MW + m)), sum[m][RESIDUE(k)][v]);
                 }
             }
 #else
@@ -253,36 +269,31 @@ static void gather_tile(__global const elem_t *restrict data, __global const ele
                 for (int t = 0; t < taps; t++, w += MW) {
                     vec_t in[NX];
 #pragma unroll
-                    for (int v = 0; v < NX; v++) in[v] = LOAD(x - t * input_step + v * VW);
+                    for (int v = 0; v < NX; v++)
+                        in[v] = READS_DATA(x - t * input_step + v * VW, zero);
 #pragma unroll
                     for (int m = 0; m < MW; m++)
 #pragma unroll
                         for (int v = 0; v < NX; v++)
-                            sum[m][0][v] = MULTIPLY_ADD(in[v], (vec_t)(w[m]), sum[m][0][v]);
+                            sum[m][0][v] =
+                                MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][0][v]);
                 }
 #endif
         }
 
 #pragma unroll
         for (int m = 0; m < MW; m++)
-            if (m < channels) {
-                const acc_t b = BIAS_OF((long)g * out_channels + block * MW + m);
-                vec_t result[RESIDUES][NX];
-#pragma unroll
-                for (int t = 0; t < RESIDUES; t++)
-#pragma unroll
-                    for (int v = 0; v < NX; v++) result[t][v] = sum[m][t][v] + (vec_t)(b);
-                store_row(to + m * table[ROWS_OUTPUT_CHANNEL_STEP], result, first, step, output_x);
-            }
+            if (m < channels)
+                store_row(finish, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[m], first,
+                          step, output_x);
     }
 }
 
 KERNEL __attribute__((reqd_work_group_size(WGX, WGY, 1))) void
-tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
-             __global const elem_t *restrict stage, const ulong stage_offset,
-             __global const elem_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset,
-             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+tconv_gather(__global const data_t *restrict data, const ulong data_offset,
+             __global const data_t *restrict stage, const ulong stage_offset,
+             __global const packed_t *restrict filter, const ulong filter_offset,
+             __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
              __global const long *restrict table)
 {
     /* Groups count along tiles first, then rows, then images. A group has one image and, with
@@ -294,19 +305,21 @@ tconv_gather(__global const elem_t *restrict data, const ulong data_offset,
     const int tile = group % groups_x * WGX + (int)get_local_id(0);
     const int row = group / groups_x % groups_y * WGY + (WGY > 1 ? (int)get_local_id(1) : 0);
     if (tile >= table[ROWS_TILES] || row >= table[ROWS_OUTPUT_ROWS]) return;
+    FINISH(finish, table)
     gather_tile(data + data_offset, stage + stage_offset, filter + filter_offset,
-                flags + flags_offset, BIAS_POINTER output + output_offset, table, tile, row,
-                group / groups_x / groups_y);
+                flags + flags_offset, &finish, table, tile, row, group / groups_x / groups_y);
 }
 
 /* A work-item copies the inputs of one staged tile of one input row after the other. */
-KERNEL void tconv_gather_stage(__global const elem_t *restrict data, const ulong data_offset,
-                               __global elem_t *restrict stage, const ulong stage_offset,
+KERNEL void tconv_gather_stage(__global const data_t *restrict data, const ulong data_offset,
+                               __global data_t *restrict stage, const ulong stage_offset,
                                __global const long *restrict table)
 {
     const long slot = (long)get_global_id(0),
                all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
     if (slot >= table[GATHER_STAGED]) return;
+    const data_t zero =
+        (data_t)DATA_ZERO(table); /* what stands for the padding; its bits are 0 but for integers */
     const long left = table[GATHER_DIRECT_FIRST] - table[GATHER_TILE_FIRST];
     const long tile = slot < left ? table[GATHER_TILE_FIRST] + slot
                                   : table[GATHER_DIRECT_LAST] + slot - left;
@@ -319,17 +332,17 @@ KERNEL void tconv_gather_stage(__global const elem_t *restrict data, const ulong
          plane += (long)get_global_size(2))
         for (long row = (long)get_global_id(1); row < table[ROWS_INPUT_ROWS];
              row += (long)get_global_size(1)) {
-            __global const elem_t *x = data + data_offset +
+            __global const data_t *x = data + data_offset +
                                        plane / all_channels * table[ROWS_DATA_BATCH_STEP] +
                                        plane % all_channels * table[ROWS_DATA_CHANNEL_STEP] +
                                        row / table[ROWS_INPUT_Y] * table[ROWS_DATA_Z_STEP] +
                                        row % table[ROWS_INPUT_Y] * table[ROWS_DATA_Y_STEP] + begin;
-            __global elem_t *s =
+            __global data_t *s =
                 stage + stage_offset +
                 ((plane * table[ROWS_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) * length;
-            for (int i = 0; i < from; i++) s[i] = 0;
+            for (int i = 0; i < from; i++) s[i] = zero;
             for (int i = from; i < to; i++) s[i] = x[i];
-            for (int i = to; i < length; i++) s[i] = 0;
+            for (int i = to; i < length; i++) s[i] = zero;
         }
 }
 
@@ -342,13 +355,14 @@ KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_
 }
 
 /* A work-item packs the MW weights of one (group, block, kz, ky, tap along x, ci) after the other. */
-KERNEL void tconv_gather_pack(__global const elem_t *restrict weights, const ulong weights_offset,
-                              __global elem_t *restrict filter, const ulong filter_offset,
+KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const ulong weights_offset,
+                              __global packed_t *restrict filter, const ulong filter_offset,
                               __global uint *restrict flags, const ulong flags_offset,
                               __global const long *restrict table)
 {
     const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
     if (ci >= in_channels) return;
+    const acc_t zero = FILTER_ZERO(table);
     const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y],
                kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
     for (long all_blocks = (long)get_global_id(2);
@@ -359,22 +373,23 @@ KERNEL void tconv_gather_pack(__global const elem_t *restrict weights, const ulo
             const long k = taps % kernel_x, kzy = taps / kernel_x;
             const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
             __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
-            __global const elem_t *from =
+            __global const filter_t *from =
                 weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
                 ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
                 kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
                 kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] + k * table[ROWS_SOURCE_X_STEP];
-            __global elem_t *to =
+            __global packed_t *to =
                 filter + filter_offset + table[GATHER_HEADER] +
                 (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * in_channels +
                  ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
                     MW;
             bool finite = true;
             for (int m = 0; m < MW; m++) {
-                const bool real = block * MW + m < table[ROWS_OUT_CHANNELS];
-                const elem_t w = real ? from[m * table[ROWS_SOURCE_OUT_STEP]] : (elem_t)0;
-                finite = finite && IS_FINITE((acc_t)w);
-                to[m] = w;
+                if (block * MW + m < table[ROWS_OUT_CHANNELS]) {
+                    PACK(from + m * table[ROWS_SOURCE_OUT_STEP], to + m, zero);
+                    finite = finite && IS_FINITE(READ_WEIGHT(to + m));
+                } else
+                    to[m] = 0;
             }
             if (!finite) atomic_or(&flags[flags_offset + (ulong)all_blocks], 1u);
         }

@@ -128,10 +128,11 @@ static void advance(__global const long *table, struct places *p, const int lane
 #if FLAT
 /* Packs the inputs of a vector whose places are in several rows, at one slot; `data` is the first of
  * its `channels` channels. Returns how many lanes have one. */
-static int pack_lanes(__global const elem_t *data, __global const long *table,
+static int pack_lanes(__global const data_t *data, __global const long *table,
                       __global const long *slot, __local acc_t *to, const struct places *p,
                       const int channels)
 {
+    const acc_t zero = DATA_ZERO(table);
     int at[VW]; /* of each lane's input in the data of its channel; -1: none. Checked to fit */
     struct places place = *p; /* not an argument: some compilers hand structs on without a copy */
     bool contiguous = true;
@@ -149,25 +150,27 @@ static int pack_lanes(__global const elem_t *data, __global const long *table,
         advance(table, &place, 1);
     }
     for (int ci = 0; ci < channels; ci++, to += NX * VW) {
-        __global const elem_t *from = data + ci * table[ROWS_DATA_CHANNEL_STEP];
+        __global const data_t *from = data + ci * table[ROWS_DATA_CHANNEL_STEP];
         if (contiguous)
-            STORE(LOAD(from + at[0]), to);
+            STORE(READS_DATA(from + at[0], zero), to);
         else if (existing == VW)
-            for (int i = 0; i < VW; i++) to[i] = (acc_t)from[at[i]];
+            for (int i = 0; i < VW; i++) to[i] = READ_DATA(from + at[i], zero);
         else
-            for (int i = 0; i < VW; i++) to[i] = at[i] >= 0 ? (acc_t)from[at[i]] : (acc_t)0;
+            for (int i = 0; i < VW; i++)
+                to[i] = at[i] >= 0 ? READ_DATA(from + at[i], zero) : (acc_t)0;
     }
     return existing;
 }
 #endif
 
 /* Packs `channels` input channels of one tile; `data` is the group's first of them. */
-static void pack_tile(__global const elem_t *data, __global const long *table,
+static void pack_tile(__global const data_t *data, __global const long *table,
                       __local acc_t *packed, struct tile *tile, const int channels)
 {
     const int slots = (int)table[PACKED_SLOTS], chunk = (int)table[PACKED_CHUNK];
     const int row = (int)table[PACKED_ROW];
     const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
+    const acc_t zero = DATA_ZERO(table);
     for (int s = 0; s < slots; s++, packed += chunk * NX * row) {
         __global const long *slot = table + table[PACKED_SLOTS_AT] + s * SLOT_LONGS;
         bool inside[NX], any = false;
@@ -202,18 +205,18 @@ static void pack_tile(__global const elem_t *data, __global const long *table,
             const int begin = inside[v] ? clamp(-x, 0, row) : row;
             const int end = inside[v] ? clamp((int)table[ROWS_INPUT_X] - x, begin, row) : row;
             if (begin > 0 || end < row) tile->bordered = true;
-            __global const elem_t *from = data + p->n * table[ROWS_DATA_BATCH_STEP] +
+            __global const data_t *from = data + p->n * table[ROWS_DATA_BATCH_STEP] +
                                           (p->z + slot[SLOT_Z]) * table[ROWS_DATA_Z_STEP] +
                                           (p->y + slot[SLOT_Y]) * table[ROWS_DATA_Y_STEP] +
                                           x * x_step;
             for (int ci = 0; ci < channels; ci++, from += channel_step, to += NX * row) {
                 int i = 0;
                 if (x_step == 1 && begin == 0 && end >= VW) {
-                    STORE(LOAD(from), to);
+                    STORE(READS_DATA(from, zero), to);
                     i = VW;
                 } else
                     for (; i < begin; i++) to[i] = 0;
-                for (; i < end; i++) to[i] = (acc_t)from[i * x_step];
+                for (; i < end; i++) to[i] = READ_DATA(from + i * x_step, zero);
                 for (; i < row; i++) to[i] = 0;
             }
         }
@@ -221,9 +224,10 @@ static void pack_tile(__global const elem_t *data, __global const long *table,
 }
 
 /* Adds the taps of one residue over `channels` input channels. */
-static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed, __global const elem_t *weights,
-                     __global const long *table, __global const long *kind, const ulong live,
-                     const int first_channel, const int channels)
+static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
+                     __global const packed_t *weights, __global const long *table,
+                     __global const long *kind, const ulong live, const int first_channel,
+                     const int channels)
 {
     const int taps = (int)kind[KIND_TAPS], row = (int)table[PACKED_ROW];
     const long in_channels = table[ROWS_IN_CHANNELS];
@@ -233,7 +237,7 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed, __global co
         if ((live >> list[ENTRY_SLOT] & 1) == 0) continue;
 #endif
         __local const acc_t *x = packed + list[ENTRY_OFFSET];
-        __global const elem_t *w = weights + (list[ENTRY_TAP] * in_channels + first_channel) * MW;
+        __global const packed_t *w = weights + (list[ENTRY_TAP] * in_channels + first_channel) * MW;
         /* Ahead of the last channels are the next tap's weights. */
         const long skip =
             tap + 1 < taps
@@ -251,13 +255,12 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed, __global co
             for (int m = 0; m < MW; m++)
 #pragma unroll
                 for (int v = 0; v < NX; v++)
-                    sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)((acc_t)w[m]), sum[m][v]);
+                    sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][v]);
         }
     }
 }
 
-/* Where the output of a residue and channel begins for a place: its element in the output, without
- * the channel. */
+/* Where the output of a residue begins for a place: its number in the output, without the channel. */
 static long output_at(__global const long *table, const struct places *place, const int tz,
                       const int ty, const int tx)
 {
@@ -275,10 +278,10 @@ static bool output_exists(__global const long *table, const struct places *place
            place->x * table[ROWS_STRIDE_X] + tx < table[ROWS_OUTPUT_X];
 }
 
-/* Stores the residues of a vector's places for `channels` channels, where these places are neighbours in the
+/* Stores the residues of a vector's places for `channels` channels from `co` on, whose outputs begin at `first`, where these places are neighbours in the
  * output, or with MERGED = 0 a stride apart. */
-static void store_whole(__global elem_t *y, __global const long *table, vec_t sum[MW][RESIDUES],
-                        const int channels)
+static void store_whole(const struct finish *f, __global const long *table, const long first,
+                        vec_t sum[MW][RESIDUES], const long co, const int channels)
 {
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
 #pragma unroll
@@ -286,72 +289,78 @@ static void store_whole(__global elem_t *y, __global const long *table, vec_t su
         if (m < channels) {
 #if MERGED == 0
             const long step = table[ROWS_STRIDE_X] * table[ROWS_OUTPUT_X_STEP];
-            acc_t lane[VW];
-            STORE(sum[m][0], lane);
+            result_t lane[VW];
+            STORE(affine(f, sum[m][0], co + m), lane);
 #pragma unroll
-            for (int i = 0; i < VW; i++) y[m * channel_step + i * step] = lane[i];
+            for (int i = 0; i < VW; i++)
+                put_one(f, lane[i], first + m * channel_step + i * step, co + m);
 #else
 #pragma unroll
             for (int t = 0; t < RESIDUES; t++)
-                STORE_OUTPUT(sum[m][t], y + m * channel_step + t * VW);
+                put(f, affine(f, sum[m][t], co + m), first + m * channel_step + t * VW, co + m);
 #endif
         }
 }
 
 /* The same for any places: by fours where they are in one row of the output, else one by one. */
-static void store_pieces(__global elem_t *output, __global const long *table,
-                         const struct places *p, vec_t sum[MW][RESIDUES], const int channels,
-                         const bool rows, const int tz, const int ty, const int tx)
+static void store_pieces(const struct finish *f, __global const long *table, const long first,
+                         const struct places *p, vec_t sum[MW][RESIDUES], const long co,
+                         const int channels, const bool rows, const int tz, const int ty,
+                         const int tx)
 {
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
     const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
-    acc_t lanes[MW][VW * RESIDUES];
+    result_t lanes[MW][VW * RESIDUES];
 #pragma unroll
     for (int m = 0; m < MW; m++)
 #pragma unroll
-        for (int t = 0; t < RESIDUES; t++) STORE(sum[m][t], lanes[m] + t * VW);
+        for (int t = 0; t < RESIDUES; t++)
+            STORE(affine(f, sum[m][t], co + min(m, channels - 1)), lanes[m] + t * VW);
     struct places place = *p;
     for (int i = 0; i < p->count;) {
         const bool four = rows && i + 4 <= p->count && place.x + 4 <= table[PACKED_PLACES_X] &&
                           (place.x + 4) * RESIDUES <= output_x;
         const int left = four ? 4 * RESIDUES : min(RESIDUES, output_x - (place.x * stride_x + tx));
         const bool exists = output_exists(table, &place, tz, ty, tx);
-        __global elem_t *y = output + output_at(table, &place, tz, ty, tx);
-        for (int m = 0; exists && m < channels; m++, y += channel_step)
+        long at = first + output_at(table, &place, tz, ty, tx);
+        for (int m = 0; exists && m < channels; m++, at += channel_step)
             if (four) {
 #pragma unroll
-                for (int j = 0; j < 4 * RESIDUES; j++) y[j] = lanes[m][i * RESIDUES + j];
+                for (int j = 0; j < RESIDUES; j++)
+                    put_four(f, lanes[m] + i * RESIDUES + 4 * j, at + 4 * j, co + m);
             } else
-                for (int t = 0; t < left; t++) y[t * x_step] = lanes[m][i * RESIDUES + t];
+                for (int t = 0; t < left; t++)
+                    put_one(f, lanes[m][i * RESIDUES + t], at + t * x_step, co + m);
         i += four ? 4 : 1;
         advance(table, &place, four ? 4 : 1);
     }
 }
 
-/* The same in whichever way is right; `output` is the first channel's. */
-static void store(__global elem_t *output, __global const long *table, const struct places *p,
-                  vec_t sum[MW][RESIDUES], const int channels, const int tz, const int ty,
-                  const int tx)
+/* The same in whichever way is right; `first` is the first channel's first output. */
+static void store(const struct finish *f, __global const long *table, const long first,
+                  const struct places *p, vec_t sum[MW][RESIDUES], const long co,
+                  const int channels, const int tz, const int ty, const int tx)
 {
     const bool rows = MERGED > 0 && table[ROWS_OUTPUT_X_STEP] == 1;
     const bool regular = MERGED == 0 || rows;
     const int end = (p->x + VW - 1) * (int)table[ROWS_STRIDE_X] + tx + RESIDUES;
     if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && regular) {
         if (output_exists(table, p, tz, ty, tx))
-            store_whole(output + output_at(table, p, tz, ty, tx), table, sum, channels);
+            store_whole(f, table, first + output_at(table, p, tz, ty, tx), sum, co, channels);
     } else
-        store_pieces(output, table, p, sum, channels, rows, tz, ty, tx);
+        store_pieces(f, table, first, p, sum, co, channels, rows, tz, ty, tx);
 }
 
 /* Everything that a work-item does with one block of channels, one tile and the residues (tz, ty) of
  * all or, with MERGED = 0, one residue tx. */
-static void compute(__global const elem_t *data, __global const elem_t *weights, const uint flags,
-                    BIAS_ARGUMENT __global elem_t *output, __global const long *table,
-                    __local const acc_t *packed, __local acc_t *partial, const struct tile *tile,
+static void compute(__global const data_t *data, __global const packed_t *weights, const uint flags,
+                    const struct finish *f, __global const long *table, __local const acc_t *packed,
+                    __local acc_t *partial, const struct tile *tile, const long co,
                     const int channels, const int tz, const int ty, const int tx,
                     const int first_channel, const int chunk)
 {
     const bool last = first_channel + chunk >= table[ROWS_IN_CHANNELS];
+    const long first = co * table[ROWS_OUTPUT_CHANNEL_STEP];
     __global const long *kind = table + table[PACKED_CLASSES_AT] +
                                 ((tz * table[ROWS_STRIDE_Y] + ty) * table[ROWS_STRIDE_X] + tx) *
                                     KIND_LONGS;
@@ -361,14 +370,17 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
             for (int i = 0; i < tile->vector[v].count; i++, advance(table, &place, 1))
                 for (int t = 0; t < RESIDUES; t++)
                     for (int m = 0; m < channels; m++)
-                        if (output_exists(table, &place, tz, ty, tx + t))
-                            output[m * table[ROWS_OUTPUT_CHANNEL_STEP] +
-                                   output_at(table, &place, tz, ty, tx + t)] =
+                        if (output_exists(table, &place, tz, ty, tx + t)) {
+                            const acc_t sum =
                                 careful_output(data + place.n * table[ROWS_DATA_BATCH_STEP],
                                                weights, table, place.z * table[ROWS_STRIDE_Z] + tz,
                                                place.y * table[ROWS_STRIDE_Y] + ty,
-                                               place.x * table[ROWS_STRIDE_X] + tx + t, m) +
-                                BIAS_OF(m);
+                                               place.x * table[ROWS_STRIDE_X] + tx + t, m);
+                            put_one(f, affine_one(f, sum, co + m),
+                                    first + m * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                                        output_at(table, &place, tz, ty, tx + t),
+                                    co + m);
+                        }
         }
         return;
     }
@@ -405,21 +417,19 @@ static void compute(__global const elem_t *data, __global const elem_t *weights,
         vec_t result[MW][RESIDUES];
 #pragma unroll
         for (int m = 0; m < MW; m++) {
-            const acc_t b = m < channels ? BIAS_OF(m) : (acc_t)0;
             vec_t one[RESIDUES];
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++) one[t] = sum[t][m][v] + (vec_t)(b);
+            for (int t = 0; t < RESIDUES; t++) one[t] = sum[t][m][v];
             interleave(one, result[m]);
         }
-        store(output, table, &tile->vector[v], result, channels, tz, ty, tx);
+        store(f, table, first, &tile->vector[v], result, co, channels, tz, ty, tx);
     }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
-             __global const elem_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset,
-             BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+tconv_packed(__global const data_t *restrict data, const ulong data_offset,
+             __global const packed_t *restrict filter, const ulong filter_offset,
+             __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
              __global const long *restrict table, __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[ROWS_BLOCKS], all_tiles = (int)table[PACKED_ALL_TILES];
@@ -441,7 +451,8 @@ tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
     const long tile_elements = table[PACKED_SLOTS] * chunk * NX * table[PACKED_ROW];
-    __global const elem_t *own_data = data + data_offset +
+    FINISH(finish, table)
+    __global const data_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     __local acc_t *partial = local_memory + item_tiles * tile_elements;
     struct tile tile[MOST_TILES];
@@ -465,10 +476,8 @@ tconv_packed(__global const elem_t *restrict data, const ulong data_offset,
                         for (int tx = 0; tx < stride_x;
                              tx += RESIDUES, sums += RESIDUES * MW * NX * VW) {
                             compute(own_data, weights_of(filter + filter_offset, table, all_blocks),
-                                    flags[flags_offset + (ulong)all_blocks],
-                                    BIAS_AT(co) output + output_offset +
-                                        co * table[ROWS_OUTPUT_CHANNEL_STEP],
-                                    table, local_memory + t * tile_elements, sums, &tile[t],
+                                    flags[flags_offset + (ulong)all_blocks], &finish, table,
+                                    local_memory + t * tile_elements, sums, &tile[t], co,
                                     own_channels, tz, ty, tx, ci, channels);
                         }
                 }

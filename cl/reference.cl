@@ -2,8 +2,8 @@
 /* The reference family: one work-item computes one output element, for any rank, format and
  * attribute. Slow and plain.
  *
- *   output[n, g, co, o] = bias[g, co] + sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]
- * where o + pad = i*s + k*d
+  *   sum[n, g, co, o] = sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]   where o + pad = i*s + k*d
+
  *
  * The packed filter is the filter tensor, dense, in the order [group][in][out][taps].
  * reference_table.h has the table.
@@ -15,10 +15,9 @@
 #error "AXES must be set"
 #endif
 
-KERNEL void tconv_reference(__global const elem_t *restrict data, const ulong data_offset,
-                            __global const elem_t *restrict filter, const ulong filter_offset,
-                            BIAS_PARAMETER __global elem_t *restrict output,
-                            const ulong output_offset, __global const long *restrict table)
+KERNEL void tconv_reference(__global const data_t *restrict data, const ulong data_offset,
+                            __global const packed_t *restrict filter, const ulong filter_offset,
+                            FINISH_PARAMETERS, __global const long *restrict table)
 {
     const long index = (long)get_global_id(0);
     if (index >= table[REF_OUTPUTS]) return;
@@ -62,20 +61,22 @@ KERNEL void tconv_reference(__global const elem_t *restrict data, const ulong da
         terms *= taps[a];
     }
 
+    const acc_t zero = DATA_ZERO(table);
     acc_t sum = 0;
     for (long term = 0; term < terms; term++) {
-        __global const elem_t *x = data + data_offset + n * table[REF_DATA_BATCH_STEP] +
+        __global const data_t *x = data + data_offset + n * table[REF_DATA_BATCH_STEP] +
                                    g * in_channels * table[REF_DATA_CHANNEL_STEP];
-        __global const elem_t *w = filter + filter_offset +
-                                   (g * in_channels * out_channels + co) * table[REF_KERNEL_POINTS];
+        __global const packed_t *w = filter + filter_offset +
+                                     (g * in_channels * out_channels + co) *
+                                         table[REF_KERNEL_POINTS];
         for (int a = 0; a < AXES; a++) {
             __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
             x += (input[a] - turn[a] * axis[AXIS_INPUT_STEP]) * axis[AXIS_DATA_STEP];
             w += (tap[a] + turn[a] * axis[AXIS_TAP_STEP]) * axis[AXIS_FILTER_STEP];
         }
         for (long ci = 0; ci < in_channels; ci++)
-            sum = MULTIPLY_ADD((acc_t)x[ci * table[REF_DATA_CHANNEL_STEP]],
-                               (acc_t)w[ci * out_channels * table[REF_KERNEL_POINTS]], sum);
+            sum = MULTIPLY_ADD(READ_DATA(x + ci * table[REF_DATA_CHANNEL_STEP], zero),
+                               READ_WEIGHT(w + ci * out_channels * table[REF_KERNEL_POINTS]), sum);
         for (int a = AXES - 1; a >= 0;
              a--) { /* the next combination of taps, innermost axis first */
             if (++turn[a] < taps[a]) break;
@@ -83,25 +84,23 @@ KERNEL void tconv_reference(__global const elem_t *restrict data, const ulong da
         }
     }
 
-    __global elem_t *y = output + output_offset + n * table[REF_OUTPUT_BATCH_STEP] +
-                         (g * out_channels + co) * table[REF_OUTPUT_CHANNEL_STEP];
+    const long channel = g * out_channels + co;
+    long at = n * table[REF_OUTPUT_BATCH_STEP] + channel * table[REF_OUTPUT_CHANNEL_STEP];
     for (int a = 0; a < AXES; a++)
-        y += position[a] * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP];
-#if BIAS
-    bias += bias_offset;
-#endif
-    *y = sum + BIAS_OF(g * out_channels + co);
+        at += position[a] * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP];
+    FINISH(finish, table)
+    put_one(&finish, affine_one(&finish, sum, channel), at, channel);
 }
 
 /* One work-item copies one filter element from where its format has it. */
-KERNEL void tconv_reference_pack(__global const elem_t *restrict weights,
-                                 const ulong weights_offset, __global elem_t *restrict filter,
+KERNEL void tconv_reference_pack(__global const filter_t *restrict weights,
+                                 const ulong weights_offset, __global packed_t *restrict filter,
                                  const ulong filter_offset, __global const long *restrict table)
 {
     const long index = (long)get_global_id(0);
     if (index >= table[REF_WEIGHTS]) return;
     long rest = index;
-    __global const elem_t *w = weights + weights_offset;
+    __global const filter_t *w = weights + weights_offset;
     for (int a = AXES - 1; a >= 0; a--) {
         __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
         w += rest % axis[AXIS_KERNEL] * axis[AXIS_SOURCE_STEP];
@@ -111,5 +110,5 @@ KERNEL void tconv_reference_pack(__global const elem_t *restrict weights,
     rest /= table[REF_OUT_CHANNELS];
     w += rest % table[REF_IN_CHANNELS] * table[REF_SOURCE_IN_STEP] +
          rest / table[REF_IN_CHANNELS] * table[REF_SOURCE_GROUP_STEP];
-    filter[filter_offset + (ulong)index] = *w;
+    PACK(w, filter + filter_offset + (ulong)index, FILTER_ZERO(table));
 }

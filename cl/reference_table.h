@@ -2,10 +2,14 @@
 /* The table of the reference family, in longs; read by the host (C) and by the kernels (OpenCL C).
  */
 
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts finish_table.h in front */
+#include "finish_table.h"
+#endif
+
 /* The layer. */
 enum {
-    REF_OUTPUTS, /* elements of the output */
-    REF_WEIGHTS, /* elements of the filter */
+    REF_OUTPUTS = FINISH_LONGS, /* elements of the output */
+    REF_WEIGHTS,                /* elements of the filter */
     REF_GROUPS,
     REF_IN_CHANNELS, /* of one group */
     REF_OUT_CHANNELS,

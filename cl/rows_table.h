@@ -6,8 +6,12 @@
 #ifndef TCONV_ROWS_TABLE_H
 #define TCONV_ROWS_TABLE_H
 
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts finish_table.h in front */
+#include "finish_table.h"
+#endif
+
 enum {
-    ROWS_BATCHES,
+    ROWS_BATCHES = FINISH_LONGS,
     ROWS_GROUPS,
     ROWS_IN_CHANNELS, /* of one group */
     ROWS_OUT_CHANNELS,
@@ -86,8 +90,8 @@ enum {
     KIND_LONGS
 };
 
-/* Elements in front of the weights of a filter in the order of taps: a word of flags for each group and
- * block, padded to whole cache lines. */
-#define TAPS_HEADER(all_blocks) (((all_blocks) + 15) / 16 * 16)
+/* Elements of `size` bytes in front of the weights of a filter in the order of taps: a word of flags for each
+ * group and block, padded to whole cache lines. */
+#define TAPS_HEADER(all_blocks, size) (((all_blocks) + 15) / 16 * (64 / (long)(size)))
 
 #endif

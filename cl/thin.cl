@@ -35,23 +35,23 @@
 #define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / MERGED - (LOW))
 
 /* Copies an input row to local memory: `row` elements from input `first` on, zeros where there is none. */
-static void copy_row(__global const elem_t *from, const int first, const int input_x,
-                     __local acc_t *to, const int row)
+static void copy_row(__global const data_t *from, const acc_t zero, const int first,
+                     const int input_x, __local acc_t *to, const int row)
 {
     const int begin = clamp(-first, 0, row), end = clamp(input_x - first, begin, row);
     int i = 0;
     for (; i < begin; i++) to[i] = 0;
-    for (; i + VW <= end; i += VW) STORE(LOAD(from + first + i), to + i);
-    for (; i < end; i++) to[i] = (acc_t)from[first + i];
+    for (; i + VW <= end; i += VW) STORE(READS_DATA(from + first + i, zero), to + i);
+    for (; i < end; i++) to[i] = READ_DATA(from + first + i, zero);
     for (; i < row; i++) to[i] = 0;
 }
 
 /* Adds the taps along x of one row of the filter. */
 static void add_row(vec_t sum[MW][NX][RESIDUES], __local const acc_t *x,
-                    __global const elem_t *weights, const int in_channels, const int row)
+                    __global const packed_t *weights, const int in_channels, const int row)
 {
     for (int ci = 0; ci < in_channels; ci++, x += row) {
-        __global const elem_t *w = weights + ci * MW;
+        __global const packed_t *w = weights + ci * MW;
 #pragma unroll
         for (int k = 0; k < KX; k++) {
             vec_t in[NX];
@@ -61,36 +61,35 @@ static void add_row(vec_t sum[MW][NX][RESIDUES], __local const acc_t *x,
             for (int m = 0; m < MW; m++)
 #pragma unroll
                 for (int v = 0; v < NX; v++)
-                    sum[m][v][RESIDUE(k)] = MULTIPLY_ADD(
-                        in[v], (vec_t)((acc_t)w[k * in_channels * MW + m]), sum[m][v][RESIDUE(k)]);
+                    sum[m][v][RESIDUE(k)] =
+                        MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + k * in_channels * MW + m)),
+                                     sum[m][v][RESIDUE(k)]);
         }
     }
 }
 
 /* Stores the residues of VW places; `left` outputs from the first one on belong to the row. */
-static void store_residues(__global elem_t *y, const vec_t sum[RESIDUES], const acc_t bias,
-                           const int left)
+static void store_residues(const struct finish *f, const long at, const vec_t sum[RESIDUES],
+                           const long channel, const int left)
 {
-    vec_t one[RESIDUES], result[RESIDUES];
-#pragma unroll
-    for (int t = 0; t < RESIDUES; t++) one[t] = sum[t] + (vec_t)(bias);
-    interleave(one, result);
+    vec_t result[RESIDUES];
+    interleave(sum, result);
     if (left >= VW * RESIDUES) {
 #pragma unroll
-        for (int t = 0; t < RESIDUES; t++) STORE_OUTPUT(result[t], y + t * VW);
+        for (int t = 0; t < RESIDUES; t++)
+            put(f, affine(f, result[t], channel), at + t * VW, channel);
         return;
     }
-    acc_t lanes[VW * RESIDUES];
+    result_t lanes[VW * RESIDUES];
 #pragma unroll
-    for (int t = 0; t < RESIDUES; t++) STORE(result[t], lanes + t * VW);
-    for (int i = 0; i < left; i++) y[i] = lanes[i];
+    for (int t = 0; t < RESIDUES; t++) STORE(affine(f, result[t], channel), lanes + t * VW);
+    for (int i = 0; i < left; i++) put_one(f, lanes[i], at + i, channel);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_thin(__global const elem_t *restrict data, const ulong data_offset,
-           __global const elem_t *restrict filter, const ulong filter_offset,
-           __global const uint *restrict flags, const ulong flags_offset,
-           BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
+tconv_thin(__global const data_t *restrict data, const ulong data_offset,
+           __global const packed_t *restrict filter, const ulong filter_offset,
+           __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
            __global const long *restrict table, __local acc_t *restrict packed)
 {
     const int batches = (int)table[ROWS_BATCHES], groups = (int)table[ROWS_GROUPS];
@@ -131,26 +130,30 @@ tconv_thin(__global const elem_t *restrict data, const ulong data_offset,
     const int first_input = first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
     const int own_row = (last_tile - first_tile) * TILE + row - item_tiles * TILE;
 
+    const acc_t zero = DATA_ZERO(table);
+    FINISH(finish, table)
     int packed_image = -1;
     for (int plane = first_plane; plane < last_plane; plane++) {
         const int block = plane % blocks, image = plane / blocks;
         const int g = image % groups, n = image / groups, all_blocks = g * blocks + block;
         const int channels = min(MW, out_channels - block * MW);
         const long co = (long)g * out_channels + block * MW;
-        __global const elem_t *from = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+        __global const data_t *from = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
-        __global const elem_t *weights = weights_of(filter + filter_offset, table, all_blocks);
-        __global elem_t *to = output + output_offset + n * table[ROWS_OUTPUT_BATCH_STEP] +
-                              co * channel_step + z * table[ROWS_OUTPUT_Z_STEP];
+        __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
+        const long to = n * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
+                        z * table[ROWS_OUTPUT_Z_STEP];
 
         if (flags[flags_offset + (ulong)all_blocks] != 0) {
             const int last = min(last_tile * TILE * MERGED, output_x);
             for (int m = 0; m < channels; m++)
                 for (int y = first_y; y < last_y; y++)
                     for (int x = first_tile * TILE * MERGED; x < last; x++)
-                        to[m * channel_step + y * table[ROWS_OUTPUT_Y_STEP] + x] =
-                            careful_output(from, weights, table, z, y, x, m) +
-                            BIAS_OF(bias_offset + co + m);
+                        put_one(&finish,
+                                affine_one(&finish,
+                                           careful_output(from, weights, table, z, y, x, m),
+                                           co + m),
+                                to + m * channel_step + y * table[ROWS_OUTPUT_Y_STEP] + x, co + m);
             continue;
         }
         if (image != packed_image)
@@ -161,7 +164,7 @@ tconv_thin(__global const elem_t *restrict data, const ulong data_offset,
                                      (reach_z[REACH_INPUT] - jz * step_z) *
                                          table[ROWS_DATA_Z_STEP] +
                                      y * table[ROWS_DATA_Y_STEP],
-                                 first_input, input_x,
+                                 zero, first_input, input_x,
                                  packed + ((long)(jz * rows + y - low) * in_channels + ci) * row,
                                  own_row);
         packed_image = image;
@@ -170,7 +173,7 @@ tconv_thin(__global const elem_t *restrict data, const ulong data_offset,
             __global const long *reach_y = reach + y * REACH_LONGS;
             const int taps_y = (int)reach_y[REACH_TAPS];
             const int newest = (int)reach_y[REACH_INPUT] - low;
-            __global elem_t *line = to + y * table[ROWS_OUTPUT_Y_STEP];
+            const long line = to + y * table[ROWS_OUTPUT_Y_STEP];
             for (int tile = first_tile; tile < last_tile; tile++) {
                 vec_t sum[MW][NX][RESIDUES];
 #pragma unroll
@@ -196,9 +199,8 @@ tconv_thin(__global const elem_t *restrict data, const ulong data_offset,
 #pragma unroll
                     for (int v = 0; v < NX; v++)
                         if (m < channels)
-                            store_residues(line + m * channel_step + x + v * VW * MERGED, sum[m][v],
-                                           BIAS_OF(bias_offset + co + m),
-                                           output_x - (x + v * VW * MERGED));
+                            store_residues(&finish, line + m * channel_step + x + v * VW * MERGED,
+                                           sum[m][v], co + m, output_x - (x + v * VW * MERGED));
             }
         }
     }

@@ -201,8 +201,8 @@ static void from_points(const int points, const int places, const vec_t *r, cons
 /* ---- Packing the filter ---- */
 
 /* A work-item packs the MW weights of one (group, classes z and y, point, class x), block and ci after the other. */
-__kernel void tconv_winograd_pack(__global const elem_t *restrict weights,
-                                  const ulong weights_offset, __global elem_t *restrict filter,
+__kernel void tconv_winograd_pack(__global const filter_t *restrict weights,
+                                  const ulong weights_offset, __global packed_t *restrict filter,
                                   const ulong filter_offset, __global const long *restrict table)
 {
     const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
@@ -217,11 +217,11 @@ __kernel void tconv_winograd_pack(__global const elem_t *restrict weights,
             const long cx = p % RX, classes = p / RX / POINTS, co = b * MW;
             const long cy = classes % stride_y, cz = classes / stride_y % stride_z;
             const long g = classes / stride_y / stride_z;
-            __global const elem_t *from =
+            __global const filter_t *from =
                 weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
                 ci * table[ROWS_SOURCE_IN_STEP] + co * table[ROWS_SOURCE_OUT_STEP];
-            __global elem_t *to = filter + filter_offset +
-                                  ((p * blocks + b) * in_channels + ci) * MW;
+            __global packed_t *to = filter + filter_offset +
+                                    ((p * blocks + b) * in_channels + ci) * MW;
             acc_t sum[MW];
             for (int m = 0; m < MW; m++) sum[m] = 0;
             for (int z = 0; z < TZ; z++)
@@ -238,13 +238,15 @@ __kernel void tconv_winograd_pack(__global const elem_t *restrict weights,
                                              filter_factor(PY, TY, py, y) *
                                              filter_factor(PX, TX, px, x);
                         if (factor == 0) continue;
-                        __global const elem_t *w = from + kz * table[ROWS_SOURCE_Z_STEP] +
-                                                   ky * table[ROWS_SOURCE_Y_STEP] +
-                                                   kx * table[ROWS_SOURCE_X_STEP];
+                        __global const filter_t *w = from + kz * table[ROWS_SOURCE_Z_STEP] +
+                                                     ky * table[ROWS_SOURCE_Y_STEP] +
+                                                     kx * table[ROWS_SOURCE_X_STEP];
                         for (int m = 0; m < MW; m++)
                             if (co + m < table[ROWS_OUT_CHANNELS])
                                 sum[m] = MULTIPLY_ADD(
-                                    factor, (acc_t)w[m * table[ROWS_SOURCE_OUT_STEP]], sum[m]);
+                                    factor,
+                                    READ_FILTER(w + m * table[ROWS_SOURCE_OUT_STEP], (acc_t)0),
+                                    sum[m]);
                     }
             for (int m = 0; m < MW; m++) to[m] = sum[m];
         }
@@ -300,7 +302,7 @@ static bool next_run(__global const long *table, const int vector, struct run *r
 
 /* Copies a piece of a row. The same one of a later channel lies `ahead` elements further on: far away, so that nobody else
  * asks for it in time. */
-static void copy_in(__global const elem_t *from, const long step, acc_t *to, const int count,
+static void copy_in(__global const data_t *from, const long step, acc_t *to, const int count,
                     const long ahead)
 {
     int i = 0;
@@ -308,13 +310,13 @@ static void copy_in(__global const elem_t *from, const long step, acc_t *to, con
     if (step == 1) {
         for (; i + VW <= count; i += VW) {
             PREFETCH(from + i + VW + ahead);
-            STORE(LOAD(from + i), to + i);
+            STORE(READS_DATA(from + i, (acc_t)0), to + i);
         }
-#if VW > 4
+#if VW > 4 && PASTE(PLAIN_, DATA)
         for (; i + 4 <= count; i += 4) vstore4(vload4(0, from + i), 0, to + i);
 #endif
     }
-    for (; i < count; i++) to[i] = (acc_t)from[i * step];
+    for (; i < count; i++) to[i] = READ_DATA(from + i * step, (acc_t)0);
 }
 
 /* Inputs 0, 1, ... of VW tiles' windows, which begin at row + at[lane]: result[j] has input j of each tile. */
@@ -433,7 +435,7 @@ static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int 
 }
 
 /* Gathers and transforms `channels` input channels of one team for residue (tz, ty); `data` is the group's first of them. */
-static void prepare_team(__global const elem_t *data, __global const long *table,
+static void prepare_team(__global const data_t *data, __global const long *table,
                          __local acc_t *inputs, const int team, const int z_begin,
                          const int y_begin, const int channels)
 {
@@ -447,7 +449,7 @@ static void prepare_team(__global const elem_t *data, __global const long *table
         const int pieces = lay_out(table, team * NX + v, z_begin, y_begin, piece, at);
         for (int r = 0; r < PZ * PY; r++)
             for (int i = 0; i < ROW; i++) rows[r][i] = 0;
-        __global const elem_t *from = data;
+        __global const data_t *from = data;
         for (int ci = 0; ci < channels; ci++, from += channel_step) {
             for (int i = 0; i < pieces; i++) {
                 const struct piece *p = &piece[i];
@@ -467,7 +469,7 @@ static void prepare_team(__global const elem_t *data, __global const long *table
 /* ---- Products ---- */
 
 /* Adds `channels` input channels of one block, point and residue to the sums in local memory. */
-static void multiply(__local const acc_t *in, __global const elem_t *w, __local acc_t *sums,
+static void multiply(__local const acc_t *in, __global const packed_t *w, __local acc_t *sums,
                      const int channels, const long skip, const bool first)
 {
     vec_t sum[MW][NX];
@@ -493,7 +495,7 @@ static void multiply(__local const acc_t *in, __global const elem_t *w, __local 
         for (int m = 0; m < MW; m++)
 #pragma unroll
             for (int v = 0; v < NX; v++)
-                sum[m][v] = MULTIPLY_ADD(x[v], (vec_t)((acc_t)w[m]), sum[m][v]);
+                sum[m][v] = MULTIPLY_ADD(x[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][v]);
     }
 #pragma unroll
     for (int m = 0; m < MW; m++)
@@ -503,16 +505,17 @@ static void multiply(__local const acc_t *in, __global const elem_t *w, __local 
 
 /* ---- Outputs ---- */
 
-static void copy_out(const acc_t *from, __global elem_t *to, const long step, const int count)
+static void copy_out(const struct finish *f, const result_t *from, const long to, const long step,
+                     const int count, const long channel)
 {
     int i = 0;
     if (step == 1) {
-        for (; i + VW <= count; i += VW) STORE(LOAD(from + i), to + i);
+        for (; i + VW <= count; i += VW) put(f, LOAD(from + i), to + i, channel);
 #if VW > 4
-        for (; i + 4 <= count; i += 4) vstore4(vload4(0, from + i), 0, to + i);
+        for (; i + 4 <= count; i += 4) put_four(f, from + i, to + i, channel);
 #endif
     }
-    for (; i < count; i++) to[i * step] = from[i];
+    for (; i < count; i++) put_one(f, from[i], to + i * step, channel);
 }
 
 /* Vector j has output j of VW tiles' rows; afterwards the vectors are these rows, RUN_POWER elements each. */
@@ -532,7 +535,8 @@ static void spread(vec_t out[RUN_POWER])
 
 /* The outputs of one channel, residue along x and vector, from its sums at all points. `to`: outputs along x are
  * RX vectors apart, rows RUN_POWER. */
-static void transform_sums(__local const acc_t *sums, const acc_t bias, vec_t *to)
+static void transform_sums(const struct finish *f, __local const acc_t *sums, const long channel,
+                           vec_t *to)
 {
     vec_t by_y[PZ * MY * MX];
     for (int z = 0; z < PZ; z++) {
@@ -560,14 +564,14 @@ static void transform_sums(__local const acc_t *sums, const acc_t bias, vec_t *t
             from_points(PZ, MZ, by_y + y * MX + x, MY * MX, out, 1);
 #pragma unroll
             for (int z = 0; z < MZ; z++)
-                to[(z * MY + y) * RUN_POWER + x * RX] = out[z] + (vec_t)(bias);
+                to[(z * MY + y) * RUN_POWER + x * RX] = affine(f, out[z], channel);
         }
 }
 
 /* Stores a row of every tile, where all of them are whole; tile i's at to + at[i]. */
-#if RUN == RUN_POWER && (RUN >= VW || 2 * RUN == VW || 4 * RUN == VW) && RUN > 1
+#if PLAIN && !LATE && RUN == RUN_POWER && (RUN >= VW || 2 * RUN == VW || 4 * RUN == VW) && RUN > 1
 #define STORES_TILES 1
-static void store_tiles(const vec_t *row, __global elem_t *to, const int *at)
+static void store_tiles(const vec_t *row, __global output_t *to, const int *at)
 {
 #pragma unroll
     for (int k = 0; k < RUN; k++) {
@@ -618,9 +622,9 @@ static int lay_out_strips(__global const long *table, const int vector, const in
 }
 
 /* Stores a row of every tile, whatever of it is inside the output. */
-static void store_pieces(const vec_t *out, __global elem_t *output, const long x_step,
-                         const struct strip *strip, const int strips, const int z, const int y,
-                         const long offset)
+static void store_pieces(const struct finish *f, const vec_t *out, const long channel,
+                         const long first, const long x_step, const struct strip *strip,
+                         const int strips, const int z, const int y, const long offset)
 {
     acc_t row[VW * RUN_POWER];
 #pragma unroll
@@ -628,21 +632,21 @@ static void store_pieces(const vec_t *out, __global elem_t *output, const long x
     for (int i = 0; i < strips; i++) {
         const struct strip *p = &strip[i];
         if (z >= p->rows_z || y >= p->rows_y) continue;
-        __global elem_t *to = output + p->to + offset;
+        const long to = first + p->to + offset;
 #if RUN == RUN_POWER
-        copy_out(row + p->lane * RUN, to, x_step, min(p->left, p->count * RUN));
+        copy_out(f, row + p->lane * RUN, to, x_step, min(p->left, p->count * RUN), channel);
 #else
         for (int j = 0; j < p->count; j++)
-            copy_out(row + (p->lane + j) * RUN_POWER, to + (long)j * RUN * x_step, x_step,
-                     min(p->left - j * RUN, RUN));
+            copy_out(f, row + (p->lane + j) * RUN_POWER, to + (long)j * RUN * x_step, x_step,
+                     min(p->left - j * RUN, RUN), channel);
 #endif
     }
 }
 
 /* The outputs of one block of channels and one team. */
-static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t *output,
-                        __global const long *table, const int team, const int channels,
-                        const int tz, const int ty)
+static void finish_team(__local const acc_t *sums, const struct finish *f,
+                        __global const long *table, const int team, const long co,
+                        const int channels, const int tz, const int ty)
 {
     const long z_step = table[ROWS_OUTPUT_Z_STEP] * table[ROWS_STRIDE_Z];
     const long y_step = table[ROWS_OUTPUT_Y_STEP] * table[ROWS_STRIDE_Y];
@@ -667,7 +671,7 @@ static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t
             vec_t out[MZ * MY * RUN_POWER];
 #pragma unroll
             for (int t = 0; t < RX; t++)
-                transform_sums(sums + ((t * MW + m) * NX + v) * VW, BIAS_OF(m), out + t);
+                transform_sums(f, sums + ((t * MW + m) * NX + v) * VW, co + m, out + t);
 #if PZ > 1
             for (int r = 0; r < MZ * MY; r++) {
 #else
@@ -678,9 +682,10 @@ static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t
                 for (int i = RUN; i < RUN_POWER; i++) out[r * RUN_POWER + i] = (vec_t)(0);
                 spread(out + r * RUN_POWER);
                 const long offset = r / MY * z_step + r % MY * y_step;
-                __global elem_t *own_output = output + m * channel_step;
+                const long first = (co + m) * channel_step;
 #if STORES_TILES
                 if (whole) {
+                    __global output_t *own_output = f->output + first;
                     /* The next channel's lines have to come before they can be written. */
                     for (int i = 0; i < VW; i += RUN < 16 ? 16 / RUN : 1)
                         for (int j = 0; j < RUN; j += 16)
@@ -689,18 +694,18 @@ static void finish_team(__local const acc_t *sums, BIAS_ARGUMENT __global elem_t
                     continue;
                 }
 #endif
-                store_pieces(out + r * RUN_POWER, own_output, x_step, strip, strips, r / MY, r % MY,
-                             offset);
+                store_pieces(f, out + r * RUN_POWER, co + m, first, x_step, strip, strips, r / MY,
+                             r % MY, offset);
             }
         }
     }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_winograd(__global const elem_t *restrict data, const ulong data_offset,
-               __global const elem_t *restrict filter, const ulong filter_offset,
-               BIAS_PARAMETER __global elem_t *restrict output, const ulong output_offset,
-               __global const long *restrict table, __local acc_t *restrict local_memory)
+tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
+               __global const packed_t *restrict filter, const ulong filter_offset,
+               FINISH_PARAMETERS, __global const long *restrict table,
+               __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[ROWS_BLOCKS], all_teams = (int)table[WINOGRAD_TEAMS];
     const int item_teams = (int)table[WINOGRAD_ITEM_TEAMS];
@@ -734,11 +739,12 @@ tconv_winograd(__global const elem_t *restrict data, const ulong data_offset,
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int chunk = (int)table[WINOGRAD_CHUNK], slab = (int)table[WINOGRAD_SLAB];
     const int team_elements = AX * POINTS * slab, block_sums = POINTS * RX * MW * NX * VW;
-    __global const elem_t *own_data = data + data_offset +
+    FINISH(finish, table)
+    __global const data_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
-    __global const elem_t *own_filter = filter + filter_offset +
-                                        (long)(g * stride_z * stride_y + class) * blocks * POINTS *
-                                            RX * in_channels * MW;
+    __global const packed_t *own_filter = filter + filter_offset +
+                                          (long)(g * stride_z * stride_y + class) * blocks *
+                                              POINTS * RX * in_channels * MW;
     __local acc_t *sums = local_memory + item_teams * team_elements;
 
     for (int ci = 0; ci < in_channels; ci += chunk) {
@@ -753,7 +759,7 @@ tconv_winograd(__global const elem_t *restrict data, const ulong data_offset,
                 __local const acc_t *in = local_memory +
                                           ((AX > 1 ? begin_x : 0) * POINTS + p) * slab;
                 __local acc_t *out = sums + (p * RX + tx) * MW * NX * VW;
-                __global const elem_t *w =
+                __global const packed_t *w =
                     own_filter +
                     ((long)(p * RX + class_x) * blocks + first_block) * in_channels * MW + ci * MW;
                 for (int block = first_block; block < last_block; block++, w += in_channels * MW)
@@ -765,8 +771,7 @@ tconv_winograd(__global const elem_t *restrict data, const ulong data_offset,
     for (int block = first_block; block < last_block; block++)
         for (int t = 0; t < teams; t++, sums += block_sums) {
             const long co = (long)g * out_channels + block * MW;
-            finish_team(sums,
-                        BIAS_AT(co) output + output_offset + co * table[ROWS_OUTPUT_CHANNEL_STEP],
-                        table, first_team + t, min(MW, out_channels - block * MW), tz, ty);
+            finish_team(sums, &finish, table, first_team + t, co,
+                        min(MW, out_channels - block * MW), tz, ty);
         }
 }

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { GUARD = 96 }; /* floats before and after each tensor; a multiple of a filter's alignment */
+enum { GUARD = 384 }; /* bytes before and after each tensor; a multiple of a filter's alignment */
 
 void failed(const char *format, ...)
 {
@@ -92,14 +92,38 @@ void close_devices(struct device *devices, int count)
     free(devices);
 }
 
-static float *make_array(size_t count, enum contents contents, unsigned *seed)
+static bool is_floating(tconv_type type)
 {
-    float *array = malloc((count + 1) * sizeof *array);
+    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
+}
+
+static void *make_array(tconv_type type, size_t count, enum contents contents, unsigned *seed)
+{
+    const size_t size = tconv_type_size(type);
+    void *array = malloc((count + 1) * size);
     assert_non_null(array);
-    for (size_t i = 0; i < count; i++)
-        array[i] = contents == SMALL_INTEGERS
-                       ? (float)random_between(seed, -3, 3)
-                       : (float)random_between(seed, -1000000, 1000000) / 524288.0F;
+    for (size_t i = 0; i < count; i++) {
+        const double value = contents == SMALL_INTEGERS
+                                 ? random_between(seed, -3, 3)
+                                 : (double)random_between(seed, -1000000, 1000000) / 524288.0;
+        if (contents == SMALL_INTEGERS || is_floating(type))
+            tconv_oracle_write(type, array, (int64_t)i, value);
+        else /* any bits: the middle ones of a stream are the most random */
+            for (size_t b = 0; b < size; b++)
+                ((unsigned char *)array)[i * size + b] = (unsigned char)(next_random(seed) >> 8);
+    }
+    return array;
+}
+
+/* The same for numbers of the epilogue; factors of requantised sums bring these into the range of a byte. */
+static void *make_numbers(const struct tensors *t, tconv_type type, bool factors, unsigned *seed)
+{
+    void *array = make_array(type, t->channels, REAL_NUMBERS, seed);
+    const double terms = (double)t->geometry.macs / (double)(t->output_count + 1) + 1;
+    for (size_t i = 0; factors && t->epilogue.requantize && i < t->channels; i++)
+        tconv_oracle_write(type, array, (int64_t)i,
+                           (0.5 + 0.25 * tconv_oracle_read(type, array, (int64_t)i)) /
+                               (100 * sqrt(terms)));
     return array;
 }
 
@@ -113,76 +137,92 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
         tconv_problem_text(problem, text, sizeof text);
         failed("%s: %s", text, error.message);
     }
-    t->data_count = t->geometry.data_bytes / sizeof(float);
-    t->filter_count = t->geometry.filter_bytes / sizeof(float);
-    t->bias_count = (size_t)(t->geometry.groups * t->geometry.group_out_channels);
-    t->output_count = t->geometry.output_bytes / sizeof(float);
-    t->data = make_array(t->data_count, contents, &seed);
-    t->filter = make_array(t->filter_count, contents, &seed);
-    t->bias = make_array(t->bias_count, contents, &seed);
-    t->output = make_array(t->output_count, contents, &seed);
+    const tconv_type output = t->geometry.output_type;
+    t->channels = (size_t)(t->geometry.groups * t->geometry.group_out_channels);
+    t->data_count = t->geometry.data_bytes / tconv_type_size(problem->data_type);
+    t->filter_count = t->geometry.filter_bytes / tconv_type_size(problem->filter_type);
+    t->output_count = t->geometry.output_bytes / tconv_type_size(output);
+    t->data = make_array(problem->data_type, t->data_count, contents, &seed);
+    t->filter = make_array(problem->filter_type, t->filter_count, contents, &seed);
+    t->bias = make_array(output, t->channels, contents, &seed);
+    t->output = make_array(output, t->output_count, contents, &seed);
     t->math = TCONV_MATH_EXACT;
     t->error_factor = 1;
+    t->epilogue = (tconv_epilogue)TCONV_EPILOGUE_INIT;
+    t->scale = t->slope = t->residual = t->before = NULL;
+}
+
+void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue, unsigned seed,
+                   struct tensors *t)
+{
+    const tconv_type number = problem->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    t->epilogue = *epilogue;
+    t->scale = make_numbers(t, number, true, &seed);
+    t->slope = make_numbers(t, number, false, &seed);
+    t->residual = make_array(t->geometry.output_type, t->output_count, REAL_NUMBERS, &seed);
+    t->before = make_array(t->geometry.output_type, t->output_count, REAL_NUMBERS, &seed);
+    if (!epilogue->requantize) return;
+    free(t->bias);
+    t->bias = make_numbers(t, TCONV_F32, false, &seed);
 }
 
 void free_tensors(struct tensors *t)
 {
-    free(t->data);
-    free(t->filter);
-    free(t->bias);
-    free(t->output);
+    void *const arrays[] = {t->data,  t->filter, t->bias,     t->output,
+                            t->scale, t->slope,  t->residual, t->before};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+    t->scale = t->slope = t->residual = t->before = NULL;
 }
 
 /* A tensor in a buffer, with NaNs of a known kind in front and behind. */
 struct guarded {
     const char *name;
     cl_mem memory;
-    size_t count;
-    float *image; /* what the whole buffer held before the run */
+    size_t bytes;
+    unsigned char *image; /* what the whole buffer held before the run */
 };
 
-static float guard_value(void)
+/* Bytes of what is a NaN in every floating-point type. */
+static unsigned char guard_byte(size_t i)
 {
-    const uint32_t bits = 0x7fc0dead;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    static const unsigned char bits[] = {0xf5, 0x7f, 0xf8, 0x7f};
+    return bits[i % sizeof bits];
 }
 
-static void make_guarded(const struct device *device, const char *name, const float *contents,
-                         size_t count, struct guarded *g)
+static void make_guarded(const struct device *device, const char *name, const void *contents,
+                         size_t bytes, struct guarded *g)
 {
-    const size_t whole = count + 2 * GUARD;
+    const size_t whole = bytes + 2 * GUARD;
     g->name = name;
-    g->count = count;
-    g->image = malloc(whole * sizeof *g->image);
+    g->bytes = bytes;
+    g->image = malloc(whole);
     assert_non_null(g->image);
-    for (size_t i = 0; i < whole; i++) g->image[i] = guard_value();
-    if (contents != NULL) memcpy(g->image + GUARD, contents, count * sizeof *contents);
+    for (size_t i = 0; i < whole; i++) g->image[i] = guard_byte(i);
+    if (contents != NULL) memcpy(g->image + GUARD, contents, bytes);
     cl_int code;
-    g->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                               whole * sizeof *g->image, g->image, &code);
-    if (code != CL_SUCCESS) failed("no buffer of %zu floats for %s: %d", whole, name, code);
+    g->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, whole,
+                               g->image, &code);
+    if (code != CL_SUCCESS) failed("no buffer of %zu bytes for %s: %d", whole, name, code);
 }
 
 /* Checks the guards and, where `unchanged`, the tensor; `result` receives the tensor where it is
  * not NULL. */
 static void check_guarded(const struct device *device, const char *problem, const char *algorithm,
-                          struct guarded *g, bool unchanged, float *result)
+                          struct guarded *g, bool unchanged, void *result)
 {
-    const size_t whole = g->count + 2 * GUARD;
-    float *now = malloc(whole * sizeof *now);
+    const size_t whole = g->bytes + 2 * GUARD;
+    unsigned char *now = malloc(whole);
     assert_non_null(now);
-    const cl_int code = clEnqueueReadBuffer(device->queue, g->memory, CL_TRUE, 0,
-                                            whole * sizeof *now, now, 0, NULL, NULL);
+    const cl_int code =
+        clEnqueueReadBuffer(device->queue, g->memory, CL_TRUE, 0, whole, now, 0, NULL, NULL);
     if (code != CL_SUCCESS) failed("%s cannot be read: %d", g->name, code);
     for (size_t i = 0; i < whole; i++) {
-        const bool guard = i < GUARD || i >= GUARD + g->count;
-        if ((guard || unchanged) && memcmp(&now[i], &g->image[i], sizeof *now) != 0)
-            failed("%s wrote %s at element %lld (%g) on device %d: tconv-cl check %s", algorithm,
-                   g->name, (long long)i - GUARD, (double)now[i], device->number, problem);
+        const bool guard = i < GUARD || i >= GUARD + g->bytes;
+        if ((guard || unchanged) && now[i] != g->image[i])
+            failed("%s wrote %s at byte %lld on device %d: tconv-cl check %s", algorithm, g->name,
+                   (long long)i - GUARD, device->number, problem);
     }
-    if (result != NULL) memcpy(result, now + GUARD, g->count * sizeof *now);
+    if (result != NULL) memcpy(result, now + GUARD, g->bytes);
     free(now);
     free(g->image);
     clReleaseMemObject(g->memory);
@@ -203,48 +243,108 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
     tconv_problem_text(problem, text, sizeof text);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = algorithm;
-    options.bias = bias;
+    options.epilogue = t->epilogue;
+    options.epilogue.bias = bias;
     options.math = t->math;
     tconv_plan *plan = NULL;
     const tconv_status status = tconv_plan_create(device->device, problem, &options, &plan, error);
     if (status != TCONV_OK) return status;
     t->error_factor = tconv_plan_error_factor(plan);
 
-    struct guarded data, weights, biases, output, packed, workspace;
-    const size_t offset = GUARD * sizeof(float);
-    make_guarded(device, "data", t->data, t->data_count, &data);
-    make_guarded(device, "filter", t->filter, t->filter_count, &weights);
-    make_guarded(device, "bias", t->bias, t->bias_count, &biases);
-    make_guarded(device, "output", NULL, t->output_count, &output);
-    make_guarded(device, "packed filter", NULL,
-                 (size_t)tconv_plan_filter_bytes(plan) / sizeof(float), &packed);
-    make_guarded(device, "workspace", NULL,
-                 (size_t)tconv_plan_workspace_bytes(plan) / sizeof(float), &workspace);
+    const tconv_epilogue *e = &options.epilogue;
+    const tconv_type number = problem->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const size_t numbers = t->channels * tconv_type_size(number);
+    const size_t bias_bytes =
+        t->channels * (e->requantize ? sizeof(float) : tconv_type_size(t->geometry.output_type));
+    const size_t output_bytes = (size_t)t->geometry.output_bytes;
+    tconv_args args = TCONV_ARGS_INIT;
+    cl_mem weights = NULL, packed = NULL;
+    struct {
+        const char *name;
+        const void *contents;
+        size_t bytes;
+        bool wanted, unchanged;
+        void *result;
+        tconv_buffer *argument;
+        cl_mem *memory;
+        struct guarded guarded;
+    } tensors[] = {
+        {"data", t->data, (size_t)t->geometry.data_bytes, true, true, NULL, &args.data, NULL, {0}},
+        {"filter",
+         t->filter,
+         (size_t)t->geometry.filter_bytes,
+         true,
+         true,
+         NULL,
+         NULL,
+         &weights,
+         {0}},
+        {"bias", t->bias, bias_bytes, bias, true, NULL, &args.bias, NULL, {0}},
+        {"scale", t->scale, numbers, e->scale, true, NULL, &args.scale, NULL, {0}},
+        {"slope",
+         t->slope,
+         numbers,
+         tconv_activation_slopes(e->activation),
+         true,
+         NULL,
+         &args.slope,
+         NULL,
+         {0}},
+        {"residual", t->residual, output_bytes, e->residual, true, NULL, &args.residual, NULL, {0}},
+        {"output",
+         e->beta != 0 ? t->before : NULL,
+         output_bytes,
+         true,
+         false,
+         t->output,
+         &args.output,
+         NULL,
+         {0}},
+        {"packed filter",
+         NULL,
+         (size_t)tconv_plan_filter_bytes(plan),
+         true,
+         false,
+         NULL,
+         NULL,
+         &packed,
+         {0}},
+        {"workspace",
+         NULL,
+         (size_t)tconv_plan_workspace_bytes(plan),
+         true,
+         false,
+         NULL,
+         &args.workspace,
+         NULL,
+         {0}},
+    };
+    enum { COUNT = sizeof tensors / sizeof *tensors };
+    for (int i = 0; i < COUNT; i++) {
+        if (!tensors[i].wanted) continue;
+        make_guarded(device, tensors[i].name, tensors[i].contents, tensors[i].bytes,
+                     &tensors[i].guarded);
+        if (tensors[i].argument != NULL)
+            *tensors[i].argument = (tconv_buffer){tensors[i].guarded.memory, GUARD};
+        if (tensors[i].memory != NULL) *tensors[i].memory = tensors[i].guarded.memory;
+    }
 
     tconv_filter *filter = NULL;
-    require(tconv_filter_create(plan, packed.memory, offset, &filter, error), error,
-            "creating the filter", text, algorithm);
-    require(tconv_filter_enqueue_pack(filter, device->queue, weights.memory, offset, 0, NULL, NULL,
-                                      error),
+    require(tconv_filter_create(plan, packed, GUARD, &filter, error), error, "creating the filter",
+            text, algorithm);
+    require(tconv_filter_enqueue_pack(filter, device->queue, weights, GUARD, 0, NULL, NULL, error),
             error, "packing", text, algorithm);
-    tconv_args args = TCONV_ARGS_INIT;
     args.filter = filter;
-    args.data = (tconv_buffer){data.memory, offset};
-    if (bias) args.bias = (tconv_buffer){biases.memory, offset};
-    args.output = (tconv_buffer){output.memory, offset};
-    args.workspace = (tconv_buffer){workspace.memory, offset};
     require(tconv_plan_enqueue(plan, device->queue, &args, 0, NULL, NULL, error), error,
             "enqueueing", text, algorithm);
     const cl_int code = clFinish(device->queue);
     if (code != CL_SUCCESS)
         failed("clFinish fails with %d: tconv-cl check --algorithm %s %s", code, algorithm, text);
 
-    check_guarded(device, text, algorithm, &data, true, NULL);
-    check_guarded(device, text, algorithm, &weights, true, NULL);
-    check_guarded(device, text, algorithm, &biases, true, NULL);
-    check_guarded(device, text, algorithm, &output, false, t->output);
-    check_guarded(device, text, algorithm, &packed, false, NULL);
-    check_guarded(device, text, algorithm, &workspace, false, NULL);
+    for (int i = 0; i < COUNT; i++)
+        if (tensors[i].wanted)
+            check_guarded(device, text, algorithm, &tensors[i].guarded, tensors[i].unchanged,
+                          tensors[i].result);
     tconv_filter_release(filter);
     tconv_plan_release(plan);
     return TCONV_OK;
@@ -253,18 +353,35 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
 void compare_with_oracle(const struct device *device, const tconv_problem *problem,
                          const char *algorithm, bool bias, const struct tensors *t)
 {
-    for (size_t i = 0; i < t->output_count; i++) {
-        const struct tconv_expected expected =
-            tconv_oracle_element_of(problem, &t->geometry, t->data, t->filter,
-                                    bias ? t->bias : NULL, (int64_t)i, t->error_factor);
-        const double error = tconv_oracle_error(&expected, t->output[i]);
+    tconv_epilogue epilogue = t->epilogue;
+    epilogue.bias = bias;
+    const struct tconv_operands operands = {
+        .problem = problem,
+        .geometry = &t->geometry,
+        .epilogue = &epilogue,
+        .error_factor = t->error_factor,
+        .data = t->data,
+        .filter = t->filter,
+        .bias = t->bias,
+        .scale = t->scale,
+        .slope = t->slope,
+        .residual = t->residual,
+        .before = t->before,
+    };
+    const tconv_type type = t->geometry.output_type;
+    for (int64_t i = 0; i < (int64_t)t->output_count; i++) {
+        const struct tconv_expected expected = tconv_oracle_element(&operands, i);
+        const double error = tconv_oracle_error(&expected, type, t->output, i);
         if (error <= 1) continue;
         char text[1000];
         tconv_problem_text(problem, text, sizeof text);
-        failed(
-            "output element %zu is %.9g, expected %.9g (bound %.3g) on device %d: tconv-cl check "
-            "--algorithm %s%s %s",
-            i, (double)t->output[i], expected.value, expected.bound, device->number, algorithm,
-            bias ? " --with-bias" : "", text);
+        failed("output element %lld is %.9g, expected %.9g (bound %.3g; %.9g to %.9g) on device "
+               "%d: tconv-cl check "
+               "--algorithm %s%s %s (activation %s%s%s%s%s)",
+               (long long)i, tconv_oracle_read(type, t->output, i), expected.value, expected.bound,
+               expected.low, expected.high, device->number, algorithm, bias ? " --with-bias" : "",
+               text, tconv_activation_name(epilogue.activation), epilogue.scale ? ", scale" : "",
+               epilogue.residual ? ", residual" : "", epilogue.beta != 0 ? ", beta" : "",
+               epilogue.requantize ? ", requantize" : "");
     }
 }

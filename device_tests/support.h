@@ -24,8 +24,10 @@ void close_devices(struct device *devices, int count);
 /* Tensors of one problem on the host. */
 struct tensors {
     tconv_geometry geometry;
-    size_t data_count, filter_count, bias_count, output_count;
-    float *data, *filter, *bias, *output;
+    size_t data_count, filter_count, channels, output_count;
+    float *data, *filter, *bias, *output; /* floats where the problem's types are f32 */
+    tconv_epilogue epilogue; /* but for its bias; nothing, where the test says nothing else */
+    void *scale, *slope, *residual, *before;
     tconv_math
         math; /* with which run_guarded makes its plan; exact, where the test says nothing else */
     double error_factor; /* of the plan with which it was run last */
@@ -41,6 +43,10 @@ enum contents {
 void make_tensors(const tconv_problem *problem, enum contents contents, unsigned seed,
                   struct tensors *tensors);
 void free_tensors(struct tensors *tensors);
+
+/* Gives tensors an epilogue, with the tensors that belong to it. */
+void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue, unsigned seed,
+                   struct tensors *tensors);
 
 /* Runs one algorithm on buffers with guard zones around every tensor, a NaN-filled output and a
  * workspace of NaNs, and checks that guards and inputs are untouched. Returns TCONV_OK, or the

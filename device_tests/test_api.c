@@ -77,7 +77,7 @@ static void set_up(struct setup *s, const struct device *device, const tconv_pro
     make_tensors(problem, SMALL_INTEGERS, 17, &s->tensors);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = algorithm;
-    options.bias = bias;
+    options.epilogue.bias = bias;
     if (algorithm != NULL && strcmp(algorithm, "winograd_vector") == 0)
         options.math = TCONV_MATH_FAST;
     expect_ok(tconv_plan_create(device->device, problem, &options, &s->plan, &error), &error);
@@ -85,7 +85,7 @@ static void set_up(struct setup *s, const struct device *device, const tconv_pro
     expect_ok(tconv_filter_create(s->plan, NULL, 0, &s->filter, &error), &error);
     s->data = buffer_of(device, s->tensors.data, s->tensors.data_count * sizeof(float));
     s->weights = buffer_of(device, s->tensors.filter, s->tensors.filter_count * sizeof(float));
-    s->bias = buffer_of(device, s->tensors.bias, s->tensors.bias_count * sizeof(float));
+    s->bias = buffer_of(device, s->tensors.bias, s->tensors.channels * sizeof(float));
     s->output = buffer_of(device, NULL, s->tensors.output_count * sizeof(float));
     s->workspace = buffer_of(device, NULL, (size_t)tconv_plan_workspace_bytes(s->plan));
     s->args.filter = s->filter;
@@ -589,22 +589,30 @@ static void host_arrays_in_host_arrays_out(void **state)
         const tconv_problem p = plane(2, 5, 7, 11, 3, 2, 1);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
-        expect_ok(tconv_host_run(host, &p, NULL, t.data, t.filter, NULL, t.output, &error), &error);
+        tconv_arrays arrays = TCONV_ARRAYS_INIT;
+        arrays.data = t.data;
+        arrays.filter = t.filter;
+        arrays.output = t.output;
+        expect_ok(tconv_host_run(host, &p, NULL, &arrays, &error), &error);
         compare_with_oracle(&devices[d], &p, "auto", false, &t);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.algorithm = "reference";
-        expect_ok(tconv_host_run(host, &p, &options, t.data, t.filter, t.bias, t.output, &error),
-                  &error);
+        arrays.bias = t.bias;
+        expect_ok(tconv_host_run(host, &p, &options, &arrays, &error), &error);
         compare_with_oracle(&devices[d], &p, "reference", true, &t);
-        expect_error(tconv_host_run(host, &p, NULL, NULL, t.filter, NULL, t.output, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "data is NULL");
-        expect_error(tconv_host_run(NULL, &p, NULL, t.data, t.filter, NULL, t.output, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "host is NULL");
+        expect_error(tconv_host_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT, &error,
+                     "host is NULL");
+        expect_error(tconv_host_run(host, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                     "arrays is NULL");
+        arrays.data = NULL;
+        expect_error(tconv_host_run(host, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT, &error,
+                     "data is NULL");
         options.struct_size = 8;
-        expect_error(tconv_host_run(host, &p, &options, t.data, t.filter, NULL, t.output, &error),
-                     TCONV_ERROR_ARGUMENT, &error, "struct_size");
+        expect_error(tconv_host_run(host, &p, &options, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "struct_size");
         const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
-        expect_ok(tconv_host_run(host, &empty, NULL, NULL, NULL, NULL, NULL, &error), &error);
+        expect_ok(tconv_host_run(host, &empty, NULL, &(tconv_arrays)TCONV_ARRAYS_INIT, &error),
+                  &error);
         free_tensors(&t);
         tconv_host_release(host);
     }

@@ -403,7 +403,7 @@ static void a_large_bias_is_added_last(void **state)
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 8, &t);
         t.math = TCONV_MATH_FAST;
-        for (size_t i = 0; i < t.bias_count; i++) t.bias[i] *= 1e6F;
+        for (size_t i = 0; i < t.channels; i++) t.bias[i] *= 1e6F;
         for (int d = 0; d < device_count; d++)
             for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
                 const char *algorithm = tconv_algorithm_name(a);

@@ -48,8 +48,13 @@ static void place(const tconv_problem *p, float value, bool in_filter, size_t at
             compare_with_oracle(&devices[d], p, tconv_algorithm_name(a), false, &t);
         }
     for (size_t i = 0; i < t.output_count; i++)
-        *special +=
-            tconv_oracle_element(p, &t.geometry, t.data, t.filter, NULL, (int64_t)i).special;
+        *special += tconv_oracle_element(&(struct tconv_operands){.problem = p,
+                                                                  .geometry = &t.geometry,
+                                                                  .epilogue = &t.epilogue,
+                                                                  .data = t.data,
+                                                                  .filter = t.filter},
+                                         (int64_t)i)
+                        .special;
     free_tensors(&t);
 }
 

@@ -73,7 +73,7 @@ static void run_case(const struct table *t, int row)
 {
     const char *id = field(t, row, "id");
     tconv_problem p = TCONV_PROBLEM_INIT;
-    struct tensors tensors = {.geometry = TCONV_GEOMETRY_INIT};
+    struct tensors tensors = {.geometry = TCONV_GEOMETRY_INIT, .epilogue = TCONV_EPILOGUE_INIT};
     tconv_shape output_shape;
     size_t wanted_count, bound_count;
     float *wanted, *bound = NULL;
@@ -139,7 +139,7 @@ static void the_onnx_models(void **state)
     for (int row = 1; row < t.row_count; row++) {
         const char *id = field(&t, row, "model");
         tconv_problem p = TCONV_PROBLEM_INIT;
-        struct tensors tensors = {.geometry = TCONV_GEOMETRY_INIT};
+        struct tensors tensors = {.geometry = TCONV_GEOMETRY_INIT, .epilogue = TCONV_EPILOGUE_INIT};
         tconv_shape output_shape, bias_shape;
         size_t wanted_count, bound_count;
         float *wanted, *bound;
@@ -148,7 +148,7 @@ static void the_onnx_models(void **state)
         load("onnx", id, "output", &wanted, &output_shape, &wanted_count);
         load("onnx", id, "bound", &bound, &output_shape, &bound_count);
         const bool bias = strstr(id, "bias") != NULL;
-        if (bias) load("onnx", id, "bias", &tensors.bias, &bias_shape, &tensors.bias_count);
+        if (bias) load("onnx", id, "bias", &tensors.bias, &bias_shape, &tensors.channels);
         read_attributes(&t, row, &p);
         p.operation = TCONV_ONEAPI_CONV_BACKPROP; /* ONNX's filter is OIX, byte for byte */
         p.data_format = TCONV_NCX;
@@ -161,7 +161,6 @@ static void the_onnx_models(void **state)
         tensors.output_count = tensors.geometry.output_bytes / sizeof(float);
         assert_int_equal(tensors.output_count, wanted_count);
         tensors.output = calloc(wanted_count, sizeof(float));
-        if (!bias) tensors.bias = calloc(1, sizeof(float));
         run_everywhere(id, &p, &tensors, bias, wanted, bound);
         free(bound);
         free(wanted);

@@ -105,7 +105,9 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     }
     struct tconv_layer layer;
     tconv_layer_init(&layer, &entry->problem, &geometry);
-    const struct tconv_request request = {&layer, device, true, 0, TCONV_MATH_EXACT};
+    tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
+    epilogue.bias = true;
+    const struct tconv_request request = {&layer, device, &epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     const struct tconv_family *taken = tconv_family_choose(&request, NULL, 0, &reason);
     for (int f = 0; tconv_family_at(f) != NULL; f++) {
@@ -118,8 +120,9 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
         for (int i = 0; i < recipe.pack_count + recipe.run_count; i++) {
             const struct tconv_launch *launch =
                 i < recipe.pack_count ? &recipe.pack[i] : &recipe.run[i - recipe.pack_count];
-            char text[300];
-            tconv_launch_all_options(launch, &request, text, sizeof text);
+            char text[TCONV_MAX_OPTIONS];
+            if (!tconv_launch_all_options(launch, &request, family, text, sizeof text))
+                return false;
             struct program *program = find_or_add(list, family, text);
             if (program == NULL) return false;
             const size_t used = strlen(program->layers);

@@ -10,6 +10,10 @@
 
 #include <cmocka.h>
 
+static const tconv_epilogue no_epilogue = TCONV_EPILOGUE_INIT;
+static const tconv_epilogue bias_only = {true, false, false, 1, 0, TCONV_ACTIVATION_NONE,
+                                         0,    0,     false, 0, 0, 0};
+
 static tconv_device_info device_of(tconv_device_kind kind, uint32_t width, uint64_t group,
                                    uint64_t local)
 {
@@ -92,7 +96,7 @@ static void recipes_fit_their_device(void **state)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
             for (int f = 0; tconv_family_at(f) != NULL; f++) {
                 const struct tconv_layer layer = layer_of(&problems[p]);
-                const struct tconv_request request = {&layer, &devices[d], false, 0,
+                const struct tconv_request request = {&layer, &devices[d], &no_epilogue, 0,
                                                       TCONV_MATH_FAST};
                 struct tconv_reason reason = {""};
                 double cost = -1;
@@ -126,8 +130,8 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
     struct tconv_reason reason;
     const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
                             gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10);
-    const struct tconv_request on_cpu = {&layer, &cpu, false, 0, TCONV_MATH_EXACT},
-                               on_gpu = {&layer, &gpu, false, 0, TCONV_MATH_EXACT};
+    const struct tconv_request on_cpu = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT},
+                               on_gpu = {&layer, &gpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     assert_non_null(strstr(tconv_family_choose(&on_cpu, NULL, 0, &reason)->name, "_vector"));
     assert_non_null(strstr(tconv_family_choose(&on_gpu, "auto", 0, &reason)->name, "_group"));
 }
@@ -141,7 +145,7 @@ static void fast_arithmetic_is_only_taken_on_request(void **state)
     const struct tconv_layer layers[] = {layer_of(&large), layer_of(&small)};
     for (int i = 0; i < 2; i++)
         for (int fast = 0; fast < 2; fast++) {
-            const struct tconv_request request = {&layers[i], &cpu, false, 0,
+            const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0,
                                                   fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
             struct tconv_reason reason;
             const struct tconv_family *family = tconv_family_choose(&request, NULL, 0, &reason);
@@ -163,7 +167,7 @@ static void the_reference_takes_what_is_left(void **state)
     p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
     const struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
-    struct tconv_request request = {&layer, &cpu, false, 0, TCONV_MATH_EXACT};
+    struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
     assert_null(tconv_family_choose(&request, "gather_vector", 0, &reason));
@@ -178,7 +182,7 @@ static void a_limit_of_workspace_is_kept(void **state)
     const tconv_problem p = plane(64, 128, 30, 4, 2);
     const struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
-    struct tconv_request request = {&layer, &cpu, false, 0, TCONV_MATH_EXACT};
+    struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     struct tconv_recipe recipe = {0};
     double cost;
@@ -206,7 +210,7 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     struct tconv_recipe recipes[2];
     memset(recipes, 0, sizeof recipes);
     for (int i = 0; i < 2; i++) {
-        const struct tconv_request request = {&layers[i], &cpu, false, 0, TCONV_MATH_EXACT};
+        const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
         assert_true(tconv_gather_vector.write(&request, &recipes[i]));
         tconv_recipe_clear(&recipes[i]);
     }
@@ -263,12 +267,12 @@ static void narrow_subgroups_are_asked_for(void **state)
     for (uint32_t least = 0; least <= 16; least += 8) {
         tconv_device_info gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 64 << 10);
         gpu.subgroup_least = least;
-        const struct tconv_request request = {&layer, &gpu, true, 0, TCONV_MATH_EXACT};
+        const struct tconv_request request = {&layer, &gpu, &bias_only, 0, TCONV_MATH_EXACT};
         struct tconv_recipe recipe = {0};
         assert_true(tconv_gather_group.write(&request, &recipe));
         const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];
-        char options[300];
-        tconv_launch_all_options(run, &request, options, sizeof options);
+        char options[TCONV_MAX_OPTIONS];
+        assert_true(tconv_launch_all_options(run, &request, &tconv_gather_group, options, sizeof options));
         assert_true((strstr(options, " -DSUBGROUP=16 ") != NULL) == (least == 16));
         assert_non_null(strstr(options, " -DBIAS=1 "));
         const long sums = option_of(run, "MW") * option_of(run, "VW") * option_of(run, "SX");
@@ -292,7 +296,7 @@ static void programs_do_not_depend_on_extents(void **state)
             for (int64_t x = 1; x <= 300; x++) {
                 const tconv_problem p = plane(24, 40, x, 4, 2);
                 const struct tconv_layer layer = layer_of(&p);
-                const struct tconv_request request = {&layer, &devices[d], false, 0,
+                const struct tconv_request request = {&layer, &devices[d], &no_epilogue, 0,
                                                       TCONV_MATH_FAST};
                 struct tconv_recipe recipe;
                 memset(&recipe, 0, sizeof recipe);
@@ -336,7 +340,7 @@ static void hostile_extents_are_refused_quickly(void **state)
         p.output_shape = (tconv_list){2, {8, 8}};
         p.rules = TCONV_RULES_OPENVINO;
         const struct tconv_layer layer = layer_of(&p);
-        const struct tconv_request request = {&layer, &cpu, false, 0, TCONV_MATH_EXACT};
+        const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
         struct tconv_reason reason;
         const struct tconv_family *family = tconv_family_choose(&request, NULL, 0, &reason);
         assert_non_null(family);

@@ -57,7 +57,7 @@ int main(void)
     tconv_plan *plan;
     tconv_filter *filter;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.bias = true;
+    options.epilogue.bias = true;
     check(tconv_device_create(context, id, &device, &error), &error);
     check(tconv_plan_create(device, &problem, &options, &plan, &error), &error);
     check(tconv_filter_create(plan, NULL, 0, &filter, &error), &error);

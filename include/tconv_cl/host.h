@@ -27,14 +27,27 @@ TCONV_API cl_context tconv_host_context(const tconv_host *host);
 TCONV_API cl_command_queue tconv_host_queue(const tconv_host *host);
 TCONV_API tconv_device *tconv_host_device(const tconv_host *host);
 
-/* Computes output = operation(data, filter) (+ bias) on host arrays and returns when `output` is
- * complete. Shapes and formats are the problem's; `bias` has one element for each output channel,
- * or is NULL. `options` may be NULL; its member `bias` is not read. Returns what tconv_plan_create
- * and tconv_plan_enqueue return; on an error before the download `output` is untouched. Threads:
- * any number at once on one tconv_host. */
+/* Host arrays, in the problem's shapes and formats. Those that are NULL are not there. */
+typedef struct tconv_arrays {
+    size_t struct_size;
+    const void *data, *filter;
+    const void *bias, *scale,
+        *slope;           /* one number for each output channel; types as tconv_epilogue says */
+    const void *residual; /* like the output */
+    void *output;
+} tconv_arrays;
+
+#define TCONV_ARRAYS_INIT                                                                          \
+    {                                                                                              \
+        sizeof(tconv_arrays), NULL, NULL, NULL, NULL, NULL, NULL, NULL                             \
+    }
+
+/* Computes output = epilogue(operation(data, filter)) on host arrays and returns when `output` is
+ * complete. `options` may be NULL; whether the epilogue has bias, scale and residual follows from the
+ * arrays. Returns what tconv_plan_create and tconv_plan_enqueue return; on an error before the
+ * download `output` is untouched. Threads: any number at once on one tconv_host. */
 TCONV_API tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
-                                      const tconv_plan_options *options, const void *data,
-                                      const void *filter, const void *bias, void *output,
+                                      const tconv_plan_options *options, const tconv_arrays *arrays,
                                       tconv_error *error);
 
 #ifdef __cplusplus

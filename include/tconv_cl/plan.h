@@ -17,6 +17,7 @@
 #define TCONV_CL_PLAN_H
 
 #include "device.h"
+#include "epilogue.h"
 #include "problem.h"
 
 #ifdef __cplusplus
@@ -29,14 +30,14 @@ typedef struct tconv_filter tconv_filter; /* packed weights, as one kernel famil
 typedef struct tconv_plan_options {
     size_t struct_size;
     const char *algorithm;    /* from tconv_algorithm_name; NULL or "auto": the library chooses */
-    bool bias;                /* one element for each output channel is added to every output */
+    tconv_epilogue epilogue;  /* what becomes of the sums; start from TCONV_EPILOGUE_INIT */
     uint64_t workspace_limit; /* bytes; a family that needs more is not taken. 0: no limit */
     tconv_math math;          /* TCONV_MATH_FAST: families that round more may be taken, too */
 } tconv_plan_options;
 
 #define TCONV_PLAN_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(tconv_plan_options), NULL, false, 0, TCONV_MATH_EXACT                               \
+        sizeof(tconv_plan_options), NULL, TCONV_EPILOGUE_INIT, 0, TCONV_MATH_EXACT                 \
     }
 
 /* A place in a buffer of the application's. `offset` is in bytes and a multiple of the element
@@ -52,15 +53,20 @@ typedef struct tconv_args {
     size_t struct_size;
     const tconv_filter *filter;
     tconv_buffer data;
-    tconv_buffer bias;      /* only where the plan's option `bias` is set */
-    tconv_buffer output;    /* every element is written */
+    tconv_buffer bias; /* these four only where the plan's epilogue has them */
+    tconv_buffer scale;
+    tconv_buffer slope; /* activations prelu and snake */
+    tconv_buffer residual;
+    tconv_buffer
+        output; /* every element is written; read before only where the epilogue's beta is not 0 */
     tconv_buffer workspace; /* only where tconv_plan_workspace_bytes is not 0; its contents do not
                                matter before or after */
 } tconv_args;
 
 #define TCONV_ARGS_INIT                                                                            \
     {                                                                                              \
-        sizeof(tconv_args), NULL, {NULL, 0}, {NULL, 0}, {NULL, 0},                                 \
+        sizeof(tconv_args), NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0},           \
+            {NULL, 0},                                                                             \
         {                                                                                          \
             NULL, 0                                                                                \
         }                                                                                          \
@@ -122,8 +128,8 @@ TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_comman
 /* Gives the filter back; NULL is fine. */
 TCONV_API void tconv_filter_release(tconv_filter *filter);
 
-/* Enqueues one execution: output = operation(data, filter) (+ bias); the formula is at
- * tconv_resolve. It starts after the events of the wait list; `done`, where not NULL, receives an
+/* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas
+ * are at tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not NULL, receives an
  * event that the caller releases. On an error no event is returned, and the output is written by no
  * command or by the whole one. Works on in-order and out-of-order queues. Returns
  * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */

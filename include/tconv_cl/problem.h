@@ -21,8 +21,9 @@ enum {
         3, /* of a tensor: a group filter has three more axes than there are spatial ones */
 };
 
-/* The element types of the operators' pages. Values are fixed. */
+/* The element types of the operators' pages. Values are fixed. f16 is IEEE binary16, bf16 the upper half of an f32. */
 typedef enum tconv_type {
+    TCONV_TYPE_DEFAULT = 0, /* only for the output: as the data */
     TCONV_F32 = 1,
     TCONV_F16 = 2,
     TCONV_BF16 = 3,
@@ -109,7 +110,7 @@ typedef struct tconv_problem {
     size_t struct_size;
     tconv_operation operation;
     tconv_rules rules;
-    tconv_type data_type; /* of data and output */
+    tconv_type data_type;
     tconv_type filter_type;
     tconv_shape data;
     tconv_shape filter;
@@ -123,6 +124,7 @@ typedef struct tconv_problem {
     int64_t groups; /* only for the oneAPI form; 0 means 1 */
     tconv_data_format data_format;
     tconv_filter_format filter_format;
+    tconv_type output_type; /* default: as the data. See tconv_resolve for what is possible */
 } tconv_problem;
 
 /* Every member is given, so that -Wextra keeps quiet in C and in C++. */
@@ -130,7 +132,7 @@ typedef struct tconv_problem {
     {                                                                                              \
         sizeof(tconv_problem), TCONV_CONV_BACKPROP, TCONV_RULES_SPEC, TCONV_F32, TCONV_F32,        \
             {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}},        \
-            TCONV_EXPLICIT, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT                            \
+            TCONV_EXPLICIT, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT, TCONV_TYPE_DEFAULT        \
     }
 
 /* What a problem resolves to. Only pad_begin places data; pad_end is told for people and places
@@ -156,12 +158,13 @@ typedef struct tconv_geometry {
     uint64_t data_bytes;
     uint64_t filter_bytes;
     uint64_t output_bytes;
+    tconv_type output_type;
 } tconv_geometry;
 
 #define TCONV_GEOMETRY_INIT                                                                        \
     {                                                                                              \
         sizeof(tconv_geometry), 0, 0, 0, 0, 0, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0, {0}},        \
-            TCONV_DATA_DEFAULT, 0, 0, 0, 0                                                         \
+            TCONV_DATA_DEFAULT, 0, 0, 0, 0, TCONV_TYPE_DEFAULT                                     \
     }
 
 /* Validates `problem` and resolves its pads and output shape, once, in checked 64-bit arithmetic.
@@ -171,7 +174,16 @@ typedef struct tconv_geometry {
  *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
  *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
  *
- * and every other output is zero. Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op;
+ * and every other output is zero. epilogue.h has what may become of it before it is stored. f16 and bf16 are added up
+ * in f32 and rounded once, to nearest even; integers wrap modulo 2^bits of the output's type. Data, filter and output
+ * have the same type, or
+ *
+ *   data          filter       output
+ *   f16, bf16     as data      f32
+ *   i8, u8        i8           i32, i8, u8 (output_type must be given)
+ *   i8, u8        as data      i32
+ *
+ * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op;
  * see docs/semantics.md. Returns TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE or _TYPE. `geometry` is
  * written only on success. */
 TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,

@@ -5,6 +5,7 @@
  *   version.h   the version
  *   status.h    status codes and errors
  *   problem.h   what is computed: operators, shapes, attributes; no OpenCL
+  *   epilogue.h  what becomes of the sums: bias, scale, activation, ...; no OpenCL
  *   device.h    devices (device_info.h: what the library uses of one)
  *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
  *   host.h      upload, run, download: for applications with host arrays */
@@ -12,6 +13,8 @@
 #define TCONV_CL_TCONV_CL_H
 
 #include "device.h"
+#include "epilogue.h"
+
 #include "host.h"
 #include "plan.h"
 #include "problem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of types, formats, rules and pads, in both directions. */
+#include "tconv_cl/epilogue.h"
 #include "tconv_cl/problem.h"
 
 #include <strings.h>
@@ -25,6 +26,16 @@ static const struct name rules_names[] = {
     {TCONV_RULES_SPEC, "spec"}, {TCONV_RULES_OPENVINO, "openvino"}, {TCONV_RULES_ONNX, "onnx"}};
 
 static const struct name math_names[] = {{TCONV_MATH_EXACT, "exact"}, {TCONV_MATH_FAST, "fast"}};
+
+static const struct name activation_names[] = {
+    {TCONV_ACTIVATION_NONE, "none"},       {TCONV_ACTIVATION_RELU, "relu"},
+    {TCONV_ACTIVATION_RELU6, "relu6"},     {TCONV_ACTIVATION_LEAKY_RELU, "leaky_relu"},
+    {TCONV_ACTIVATION_PRELU, "prelu"},     {TCONV_ACTIVATION_CLAMP, "clamp"},
+    {TCONV_ACTIVATION_SIGMOID, "sigmoid"}, {TCONV_ACTIVATION_TANH, "tanh"},
+    {TCONV_ACTIVATION_GELU, "gelu"},       {TCONV_ACTIVATION_GELU_TANH, "gelu_tanh"},
+    {TCONV_ACTIVATION_SILU, "silu"},       {TCONV_ACTIVATION_ELU, "elu"},
+    {TCONV_ACTIVATION_SNAKE, "snake"},
+};
 
 static const struct name operation_names[] = {
     {TCONV_CONV_BACKPROP, "ConvolutionBackpropData"},
@@ -68,8 +79,21 @@ TWO_DIRECTIONS(type, tconv_type)
 TWO_DIRECTIONS(auto_pad, tconv_auto_pad)
 TWO_DIRECTIONS(rules, tconv_rules)
 TWO_DIRECTIONS(math, tconv_math)
+TWO_DIRECTIONS(activation, tconv_activation)
 TWO_DIRECTIONS(data_format, tconv_data_format)
 TWO_DIRECTIONS(filter_format, tconv_filter_format)
+
+int tconv_activation_numbers(tconv_activation activation)
+{
+    return activation == TCONV_ACTIVATION_CLAMP                                              ? 2
+           : activation == TCONV_ACTIVATION_LEAKY_RELU || activation == TCONV_ACTIVATION_ELU ? 1
+                                                                                             : 0;
+}
+
+bool tconv_activation_slopes(tconv_activation activation)
+{
+    return activation == TCONV_ACTIVATION_PRELU || activation == TCONV_ACTIVATION_SNAKE;
+}
 
 const char *tconv_operation_name(tconv_operation operation)
 {
@@ -91,6 +115,7 @@ size_t tconv_type_size(tconv_type type)
     case TCONV_F64:
     case TCONV_I64:
     case TCONV_U64: return 8;
+    case TCONV_TYPE_DEFAULT: break;
     }
     return 0;
 }

@@ -102,8 +102,8 @@ static double bytes_of(const struct channels *g)
     const int64_t segments = tconv_ceil_div(g->rows.layer.in_channels, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
-    return 4.0 * g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
-           (double)(g->box[0] + g->span[0]);
+    return (double)g->rows.acc_bytes * g->segment * (double)segments * (double)row *
+           (double)(g->box[1] + g->span[1]) * (double)(g->box[0] + g->span[0]);
 }
 
 /* Elements between the outputs of neighbouring lanes. */
@@ -211,7 +211,7 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
                     }
                     if (items > INT32_MAX) continue;
                     g->items = (int64_t)items;
-                    g->local_bytes = g->lanes == LANES_GROUPS ? sizeof(float) : (uint64_t)bytes;
+                    g->local_bytes = g->lanes == LANES_GROUPS ? g->rows.acc_bytes : (uint64_t)bytes;
                     const double cost = cost_of(g, device);
                     if (!*found || cost < *least) {
                         *found = true;
@@ -233,8 +233,6 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     *g = (struct channels){.taps = 1, .classes = 1, .segment = 1, .lanes = lanes};
-    if (layer->type != TCONV_F32)
-        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
     if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
     if (lanes == LANES_GROUPS &&
         (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1))
@@ -364,7 +362,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
                             tconv_rows_streams(&g.rows));
     char kind[60] = "taps";
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
-    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request->device);
+    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request, true);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     return true;
 }
@@ -410,7 +408,9 @@ const struct tconv_family tconv_channels = {
     .summary =
         "lanes are output channels: channels-last tensors, small images with many channels; wide "
         "vectors: for CPUs",
-    .sources = {"common.clh", "rows_table.h", "channels_table.h", "taps.clh", "channels.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "channels_table.h", "taps.clh", "channels.cl"},
+    .raw = true,
     .accepts = accepts_channels,
     .write = write_channels,
 };
@@ -419,7 +419,9 @@ const struct tconv_family tconv_phases = {
     .name = "phases_vector",
     .summary = "lanes are the residues of one place: large strides along the last axis; wide "
                "vectors: for CPUs",
-    .sources = {"common.clh", "rows_table.h", "channels_table.h", "taps.clh", "channels.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "channels_table.h", "taps.clh", "channels.cl"},
+    .raw = true,
     .accepts = accepts_phases,
     .write = write_phases,
 };
@@ -428,7 +430,9 @@ const struct tconv_family tconv_depthwise = {
     .name = "depthwise_vector",
     .summary =
         "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
-    .sources = {"common.clh", "rows_table.h", "channels_table.h", "taps.clh", "channels.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "channels_table.h", "taps.clh", "channels.cl"},
+    .raw = true,
     .accepts = accepts_groups,
     .write = write_groups,
 };

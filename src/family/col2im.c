@@ -24,13 +24,13 @@ struct col2im {
 };
 
 /* Elements of local memory that a work-group may take. */
-static int64_t capacity(bool vector, const tconv_device_info *device)
+static int64_t capacity(const struct col2im *g, bool vector, const tconv_device_info *device)
 {
     /* CPUs: the columns live in the first-level cache. GPUs: room for several groups on a compute
      * unit. */
     const uint64_t wanted = vector ? 32 << 10 : 16 << 10;
     return (int64_t)((wanted < device->local_memory ? wanted : device->local_memory) /
-                     sizeof(float));
+                     g->rows.acc_bytes);
 }
 
 /* What local memory holds: `width` inputs of each column, with room for a vector of the widest kind on both sides. MW, MC and the
@@ -93,7 +93,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
     static const int widths[] = {64, 32, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
     const struct tconv_axis *x = &g->rows.x;
     const int sums = vector ? tconv_rows_sums(device) : 16, nx = vector ? 2 : 1;
-    const int64_t room = capacity(vector, device), reach = widest_reach(x);
+    const int64_t room = capacity(g, vector, device), reach = widest_reach(x);
     struct col2im best = *g;
     double least = 0;
     bool found = false;
@@ -147,8 +147,6 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
 {
     const tconv_device_info *device = request->device;
     *g = (struct col2im){0};
-    if (request->layer->type != TCONV_F32)
-        return tconv_refuse(reason, "element type %s", tconv_type_name(request->layer->type));
     if (!tconv_rows_of(request->layer, &g->rows, reason)) return false;
     g->class_taps = tconv_ceil_div(g->rows.x.kernel, tconv_tap_step(&g->rows.x));
     g->group = vector ? 1 : 64;
@@ -250,7 +248,7 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
         (uint64_t)(all_blocks * kernel_rows * strips * layer->in_channels * g.mw) *
-        tconv_type_size(layer->type);
+        tconv_packed_bytes(request, false);
 
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_col2im_pack");
     write_options(pack, &g);
@@ -265,10 +263,10 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     tconv_launch_items(run, 0, g.tiles * g.parts * g.group, (size_t)g.group, request->device);
     tconv_launch_items(run, 1, g.rows.output_rows, 1, request->device);
     tconv_launch_items(run, 2, layer->batch * all_blocks, 1, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_BIAS,
-                                         TCONV_ARG_OUTPUT, TCONV_ARG_TABLE},
-                      5);
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+        8);
     return true;
 }
 
@@ -300,7 +298,8 @@ const struct tconv_family tconv_col2im_vector = {
     .name = "col2im_vector",
     .summary = "columns of a tile in local memory, then a gather overlap-add; wide vectors, one "
                "work-item a group: for CPUs",
-    .sources = {"common.clh", "rows_table.h", "col2im_table.h", "col2im.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "col2im_table.h", "col2im.cl"},
     .accepts = accepts_vector,
     .write = write_vector,
 };
@@ -309,7 +308,8 @@ const struct tconv_family tconv_col2im_group = {
     .name = "col2im_group",
     .summary = "columns of a tile in local memory, then a gather overlap-add; a work-group shares "
                "the tile: for GPUs",
-    .sources = {"common.clh", "rows_table.h", "col2im_table.h", "col2im.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "col2im_table.h", "col2im.cl"},
     .accepts = accepts_group,
     .write = write_group,
 };

@@ -7,28 +7,40 @@
 
 #include "geometry/layer.h"
 #include "tconv_cl/device_info.h"
+#include "tconv_cl/epilogue.h"
 
 enum { TCONV_GRID_LIMIT = 65535 }; /* groups along dimensions 1 and 2 */
-enum { TCONV_MAX_FAMILIES = 32, TCONV_MAX_ARGS = 8, TCONV_MAX_LAUNCHES = 2, TCONV_MAX_SOURCES = 5 };
+enum {
+    TCONV_MAX_FAMILIES = 32,
+    TCONV_MAX_ARGS = 12,
+    TCONV_MAX_LAUNCHES = 2,
+    TCONV_MAX_SOURCES = 8
+};
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
- * buffer and, as ulong, the offset in elements from which on it is to be used (TCONV_ARG_FLAGS: in
- * 32-bit words). */
+ * buffer and, as ulong, the offset from which on it is to be used, in units of tconv_arg_unit. */
 enum tconv_arg {
     TCONV_ARG_DATA,
     TCONV_ARG_WEIGHTS, /* the filter tensor as the caller has it */
     TCONV_ARG_FILTER,  /* the packed filter */
     TCONV_ARG_FLAGS,   /* the packed filter seen as words: a family may keep flags at its begin */
-    TCONV_ARG_BIAS,    /* left out where the plan has no bias */
+    TCONV_ARG_BIAS,    /* these four are left out where the epilogue has no such tensor */
+    TCONV_ARG_SCALE,
+    TCONV_ARG_SLOPE,
+    TCONV_ARG_RESIDUAL,
     TCONV_ARG_OUTPUT,
     TCONV_ARG_WORKSPACE,
     TCONV_ARG_TABLE, /* the recipe's table: one kernel argument, no offset */
     TCONV_ARG_LOCAL, /* `local_bytes` of local memory: one kernel argument, no offset */
 };
 
+/* What FINISH_PARAMETERS of cl/finish.clh stands for. */
+#define TCONV_ARGS_FINISH                                                                          \
+    TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_RESIDUAL, TCONV_ARG_OUTPUT
+
 struct tconv_launch {
     const char *kernel; /* name in the family's sources */
-    char options[200]; /* the -D that it is built with, besides those of tconv_launch_all_options */
+    char options[240]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
     int arg_count;
@@ -52,8 +64,9 @@ struct tconv_recipe {
 /* What a family is asked. */
 struct tconv_request {
     const struct tconv_layer *layer;
-    const tconv_device_info *device;
-    bool bias;
+    const tconv_device_info
+        *device; /* its vector_width in lanes of what is added up: tconv_device_for */
+    const tconv_epilogue *epilogue;
     uint64_t workspace_limit; /* 0: none */
     tconv_math math;
 };
@@ -66,6 +79,8 @@ struct tconv_family {
     const char *name;
     const char *summary;                    /* one sentence */
     const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
+    bool
+        raw; /* its packed filter has the filter's type; else the one that products are added up in */
 
     /* True where the family can do it; else `reason` says why not. `cost` becomes the expected time
      * in units of one useful multiply-add at the device's best speed, so that 1.0 * macs is
@@ -107,9 +122,12 @@ struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *k
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
 
-/* Everything that the launch's program is built with. */
-void tconv_launch_all_options(const struct tconv_launch *launch,
-                              const struct tconv_request *request, char *text, size_t size);
+/* Everything that a program of the family is built with; false where it does not fit. */
+bool tconv_launch_all_options(const struct tconv_launch *launch,
+                              const struct tconv_request *request,
+                              const struct tconv_family *family, char *text, size_t size);
+enum { TCONV_MAX_OPTIONS = 600 }; /* bytes that suffice for it */
+
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 
 /* `count` work-items along a dimension, in groups of `group` or fewer where the device allows fewer.
@@ -118,6 +136,31 @@ void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, 
  * grid's size as its step. */
 void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
                         const tconv_device_info *device);
+
+/* Element types (types.c). */
+
+/* Bytes of what the layer's products are added up in: f32, f64, or unsigned integers of 32 or 64 bits. */
+size_t tconv_acc_bytes(const struct tconv_layer *layer);
+
+/* The device as families see it for a layer: its vectors have as many lanes as the accumulator allows. */
+tconv_device_info tconv_device_for(const tconv_device_info *device,
+                                   const struct tconv_layer *layer);
+
+/* What the numbers of the epilogue are: f32, f64, or the accumulator. */
+tconv_type tconv_result_type(const struct tconv_request *request);
+
+/* Bytes of an element of a packed filter, or of any argument; the offsets of arguments count in them. */
+size_t tconv_packed_bytes(const struct tconv_request *request, bool raw);
+size_t tconv_arg_unit(const struct tconv_request *request, bool raw, enum tconv_arg arg);
+
+/* Whether the epilogue has that tensor; true for all other arguments. */
+bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);
+
+/* The element types as options for the compiler. */
+int tconv_type_options(const struct tconv_request *request, bool raw, char *text, size_t size);
+
+/* Writes the beginning of a table: cl/finish_table.h. */
+void tconv_write_finish(const struct tconv_request *request, int64_t *table);
 
 bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -156,8 +156,6 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
-    if (layer->type != TCONV_F32)
-        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
     if (!tconv_rows_of(layer, &g->rows, reason)) return false;
     g->merged = g->rows.x.stride <= MERGED_STRIDE && g->rows.x.kernel <= MERGED_KERNEL;
     *cost = choose(g, vector, request->device);
@@ -165,7 +163,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 
-    const double bytes = g->stage_elements * (double)tconv_type_size(layer->type);
+    const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
     uint64_t limit = request->device->allocation_limit;
     if (request->workspace_limit != 0 && request->workspace_limit < limit)
         limit = request->workspace_limit;
@@ -260,8 +258,8 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
         (uint64_t)(recipe->table[GATHER_HEADER] + all_blocks * g.mw * rows * layer->in_channels) *
-        tconv_type_size(layer->type);
-    recipe->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->type);
+        tconv_packed_bytes(request, false);
+    recipe->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
 
     struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_gather_clear");
     write_options(clear, &g);
@@ -297,10 +295,10 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     run->global[1] = (size_t)g.group_y;
     tconv_launch_args(
         run,
-        (enum tconv_arg[]){
-            TCONV_ARG_DATA, g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
-            TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE},
-        7);
+        (enum tconv_arg[]){TCONV_ARG_DATA,
+                           g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
+                           TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+        10);
     return true;
 }
 
@@ -332,7 +330,8 @@ const struct tconv_family tconv_gather_vector = {
     .name = "gather_vector",
     .summary = "output-stationary gather with merged phases; wide vectors, one work-item a group: "
                "for CPUs",
-    .sources = {"common.clh", "rows_table.h", "gather_table.h", "gather.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "gather_table.h", "gather.cl"},
     .accepts = accepts_vector,
     .write = write_vector,
 };
@@ -341,7 +340,8 @@ const struct tconv_family tconv_gather_group = {
     .name = "gather_group",
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
                "for GPUs",
-    .sources = {"common.clh", "rows_table.h", "gather_table.h", "gather.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "gather_table.h", "gather.cl"},
     .accepts = accepts_group,
     .write = write_group,
 };

@@ -97,7 +97,7 @@ static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, 
     const double sums = chunk < g->rows.layer.in_channels
                             ? (double)blocks * (double)g->classes * g->mw * g->vw * g->nx
                             : 0;
-    return 4.0 * (double)tiles *
+    return (double)g->rows.acc_bytes * (double)tiles *
            ((double)g->slots * (double)chunk * (double)(g->nx * g->row) + sums);
 }
 
@@ -261,8 +261,6 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     *g = (struct packed){.classes = 1, .taps = 1};
-    if (layer->type != TCONV_F32)
-        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
     if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
     const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
     for (int a = 0; a < 3; a++) {
@@ -378,7 +376,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request->device);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request, false);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     return true;
 }
@@ -387,7 +385,8 @@ const struct tconv_family tconv_packed = {
     .name = "packed_vector",
     .summary = "inputs of a tile packed into local memory, then products in registers; wide "
                "vectors: for CPUs",
-    .sources = {"common.clh", "rows_table.h", "packed_table.h", "taps.clh", "packed.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "packed_table.h", "taps.clh", "packed.cl"},
     .accepts = accepts,
     .write = write,
 };

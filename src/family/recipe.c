@@ -48,9 +48,9 @@ void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
 {
     recipe->layout[0] = '\0';
     bool fits = append(recipe->layout, sizeof recipe->layout,
-                       "%s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", family,
-                       tconv_type_name(layer->type), layer->groups, layer->in_channels,
-                       layer->out_channels);
+                       "%s %s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", family,
+                       tconv_type_name(layer->filter_type), tconv_type_name(layer->data_type),
+                       layer->groups, layer->in_channels, layer->out_channels);
     for (int a = 0; a < axes; a++)
         fits = append(recipe->layout, sizeof recipe->layout, "%s%" PRId64, a == 0 ? "" : "x",
                       kernel[a]) &&
@@ -86,17 +86,22 @@ void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t 
         launch->overflow = true;
 }
 
-void tconv_launch_all_options(const struct tconv_launch *launch,
-                              const struct tconv_request *request, char *text, size_t size)
+bool tconv_launch_all_options(const struct tconv_launch *launch,
+                              const struct tconv_request *request,
+                              const struct tconv_family *family, char *text, size_t size)
 {
     /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless told,
      * even if sums then go to memory; with 8 it finds the right number itself. */
     const uint32_t lanes = request->device->subgroup_least;
-    char subgroup[30] = "";
+    text[0] = '\0';
+    bool fits = append(text, size, "-cl-std=CL1.2 ");
+    char types[TCONV_MAX_OPTIONS];
+    fits = tconv_type_options(request, family->raw, types, sizeof types) < (int)sizeof types &&
+           fits;
+    fits = append(text, size, "%s", types) && fits;
     if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)
-        snprintf(subgroup, sizeof subgroup, " -DSUBGROUP=%" PRIu32, lanes);
-    snprintf(text, size, "-cl-std=CL1.2 -DTYPE_F32 -DUSE_FMA=%d -DBIAS=%d%s%s",
-             request->device->fma, request->bias, subgroup, launch->options);
+        fits = append(text, size, " -DSUBGROUP=%" PRIu32, lanes) && fits;
+    return append(text, size, "%s", launch->options) && fits;
 }
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count)

@@ -66,7 +66,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     for (int a = 0; a < layer->axes; a++) /* single taps do not change the order of weights */
         if (layer->axis[a].kernel > 1) kernel[axes++] = layer->axis[a].kernel;
     tconv_recipe_layout(recipe, "reference", layer, kernel, axes);
-    recipe->filter_bytes = (uint64_t)recipe->table[REF_WEIGHTS] * tconv_type_size(layer->type);
+    recipe->filter_bytes = (uint64_t)recipe->table[REF_WEIGHTS] * tconv_packed_bytes(request, true);
 
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_reference_pack");
     tconv_launch_option(pack, "AXES", layer->axes);
@@ -77,17 +77,19 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_reference");
     tconv_launch_option(run, "AXES", layer->axes);
     tconv_launch_items(run, 0, recipe->table[REF_OUTPUTS], 64, request->device);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_BIAS,
-                                         TCONV_ARG_OUTPUT, TCONV_ARG_TABLE},
-                      5);
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+        8);
     return true;
 }
 
 const struct tconv_family tconv_reference = {
     .name = "reference",
     .summary = "one work-item for each output element; slow, plain, accepts everything",
-    .sources = {"common.clh", "reference_table.h", "reference.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "reference_table.h",
+                "reference.cl"},
+    .raw = true,
     .accepts = accepts,
     .write = write,
 };

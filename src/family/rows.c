@@ -35,6 +35,7 @@ bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
         .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
     struct tconv_layer *folded = &rows->layer;
     *folded = *layer;
+    rows->acc_bytes = tconv_acc_bytes(layer);
     tconv_layer_fold(folded);
     if (folded->axes > 3)
         return tconv_refuse(reason, "it has %d spatial axes that cannot be folded into 3",
@@ -129,7 +130,7 @@ bool tconv_rows_streams(const struct tconv_rows *rows)
     enum { CACHED_OUTPUT = 16 << 20 }; /* bytes */
     const struct tconv_layer *layer = &rows->layer;
     return (double)layer->batch * (double)layer->output_batch_step *
-               (double)tconv_type_size(layer->type) >
+               (double)tconv_type_size(layer->output_type) >
            CACHED_OUTPUT;
 }
 
@@ -264,17 +265,20 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
 }
 
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
-                     int mw, int64_t blocks, const char *options, const tconv_device_info *device)
+                     int mw, int64_t blocks, const char *options,
+                     const struct tconv_request *request, bool raw)
 {
     const struct tconv_layer *layer = &rows->layer;
     const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
     const int64_t all_blocks = layer->groups * blocks;
+    const tconv_device_info *device = request->device;
+    const size_t bytes = tconv_packed_bytes(request, raw);
     char name[80];
     snprintf(name, sizeof name, "%s%d", kind, mw);
     tconv_rows_layout(recipe, name, rows);
     recipe->filter_bytes =
-        (uint64_t)(TAPS_HEADER(all_blocks) + all_blocks * mw * taps * layer->in_channels) *
-        tconv_type_size(layer->type);
+        (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * layer->in_channels) *
+        bytes;
 
     struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_taps_clear");
     snprintf(clear->options, sizeof clear->options, "%s", options);
@@ -298,9 +302,8 @@ void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_byte
     tconv_launch_items(run, 0, items, 1, device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARG_BIAS, TCONV_ARG_OUTPUT, TCONV_ARG_TABLE,
-                                         TCONV_ARG_LOCAL},
-                      7);
+                                         TCONV_ARGS_FINISH, TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
+                      10);
     run->local_bytes = (size_t)local_bytes;
 }
 

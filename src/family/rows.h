@@ -13,6 +13,7 @@ struct tconv_rows {
     struct tconv_axis z, y, x;
     int64_t output_rows, input_rows; /* z and y together */
     int64_t places;                  /* along x: outputs of one residue, ceil(output / stride) */
+    size_t acc_bytes;                /* of what is added up */
     int64_t low, high;               /* place u reads inputs u + low to u + high at most */
 };
 
@@ -66,7 +67,8 @@ void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int
  * writes the launches that pack it: cl/taps.clh. `options` are those of the recipe's other kernels; `kind` is
  * "taps" where the lanes of a block are output channels. */
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
-                     int mw, int64_t blocks, const char *options, const tconv_device_info *device);
+                     int mw, int64_t blocks, const char *options,
+                     const struct tconv_request *request, bool raw);
 
 /* Arguments and work-items of a kernel that computes with such a filter, one work-item in a group, with `local_bytes` of local memory. */
 void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,

@@ -111,7 +111,7 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
         for (g->item_rows = r->y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
             g->row = g->item_tiles * g->vw * g->nx + r->high - r->low;
             g->input_rows = input_rows(g, g->item_rows);
-            const double bytes = 4.0 * (double)taps_z * (double)g->input_rows *
+            const double bytes = (double)r->acc_bytes * (double)taps_z * (double)g->input_rows *
                                  (double)r->layer.in_channels * (double)g->row;
             for (g->item_planes = 1;
                  bytes <= budget && g->item_planes <= planes && g->item_planes <= 64;
@@ -165,8 +165,6 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     *g = (struct thin){0};
-    if (layer->type != TCONV_F32)
-        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
     if (!tconv_rows_of(layer, &g->rows, reason)) return false;
     const struct tconv_axis *x = &g->rows.x;
     if (x->stride > MERGED_STRIDE || x->kernel > MERGED_KERNEL)
@@ -215,7 +213,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
     tconv_launch_option(run, "STREAM", tconv_rows_streams(&g.rows));
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request->device);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request, false);
     return true;
 }
 
@@ -223,7 +221,8 @@ const struct tconv_family tconv_thin = {
     .name = "thin_vector",
     .summary = "few channels, depthwise: input rows in local memory, all residues at once; wide "
                "vectors: for CPUs",
-    .sources = {"common.clh", "rows_table.h", "thin_table.h", "taps.clh", "thin.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "thin_table.h", "taps.clh", "thin.cl"},
     .accepts = accepts,
     .write = write,
 };

@@ -115,7 +115,7 @@ static double local_bytes(const struct winograd *g, int64_t chunk)
     const double inputs = (double)g->begins * g->points * (double)(chunk + 1);
     const double sums = (double)g->points * (double)g->rows.x.stride * g->mw *
                         (double)g->item_blocks;
-    return 4.0 * (double)g->item_teams * team_lanes(g) * (inputs + sums);
+    return (double)g->rows.acc_bytes * (double)g->item_teams * team_lanes(g) * (inputs + sums);
 }
 
 /* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction costs half of its
@@ -241,8 +241,9 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     const tconv_device_info *device = request->device;
     *g = (struct winograd){.begins = 1};
     if (request->math != TCONV_MATH_FAST) return tconv_refuse(reason, "it needs math=fast");
-    if (layer->type != TCONV_F32)
-        return tconv_refuse(reason, "element type %s", tconv_type_name(layer->type));
+    if (layer->data_type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s; it takes f32",
+                            tconv_type_name(layer->data_type));
     if (!tconv_rows_fold(layer, &g->rows, reason) || !make_cut(&g->z, &g->rows.z, reason) ||
         !make_cut(&g->y, &g->rows.y, reason) || !make_cut(&g->x, &g->rows.x, reason))
         return false;
@@ -319,7 +320,7 @@ static void write_pack(const struct winograd *g, struct tconv_recipe *recipe,
              (int)g->rows.z.stride, (int)g->rows.y.stride, (int)g->rows.x.stride);
     tconv_rows_layout(recipe, name, &g->rows);
     recipe->filter_bytes = (uint64_t)(products * g->blocks * layer->in_channels * g->mw) *
-                           tconv_type_size(layer->type);
+                           sizeof(float);
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_winograd_pack");
     write_options(pack, g);
     tconv_launch_items(pack, 0, layer->in_channels, 32, device);
@@ -341,9 +342,9 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     write_options(run, &g);
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_BIAS,
-                                         TCONV_ARG_OUTPUT, TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
-                      6);
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH,
+                                         TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
+                      9);
     run->local_bytes = (size_t)g.local_bytes;
     return true;
 }
@@ -352,7 +353,8 @@ const struct tconv_family tconv_winograd = {
     .name = "winograd_vector",
     .summary = "fewer multiply-adds, more rounding: only with fast arithmetic; wide vectors: for "
                "CPUs",
-    .sources = {"common.clh", "rows_table.h", "winograd_table.h", "winograd.cl"},
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "winograd_table.h", "winograd.cl"},
     .accepts = accepts,
     .write = write,
 };

@@ -28,7 +28,9 @@ void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
                       const tconv_geometry *g)
 {
     *layer = (struct tconv_layer){
-        .type = problem->data_type,
+        .data_type = problem->data_type,
+        .filter_type = problem->filter_type,
+        .output_type = g->output_type,
         .batch = g->batch,
         .groups = g->groups,
         .in_channels = g->group_in_channels,

@@ -16,7 +16,7 @@ struct tconv_axis {
 };
 
 struct tconv_layer {
-    tconv_type type;
+    tconv_type data_type, filter_type, output_type;
     int64_t batch, groups, in_channels, out_channels; /* channels of one group */
     int64_t data_batch_step, data_channel_step;
     int64_t output_batch_step, output_channel_step;

@@ -9,6 +9,21 @@
 #include <inttypes.h>
 #include <string.h>
 
+static bool is_byte(tconv_type type)
+{
+    return type == TCONV_I8 || type == TCONV_U8;
+}
+
+static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
+{
+    const tconv_type own = output == TCONV_TYPE_DEFAULT ? data : output;
+    if (is_byte(data) && filter == TCONV_I8 && output != TCONV_TYPE_DEFAULT)
+        return is_byte(output) || output == TCONV_I32;
+    if (data != filter) return false;
+    return own == data || (own == TCONV_F32 && (data == TCONV_F16 || data == TCONV_BF16)) ||
+           (own == TCONV_I32 && is_byte(data));
+}
+
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
 {
     if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_ONEAPI_CONV_BACKPROP)
@@ -32,10 +47,22 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
     if (tconv_type_size(p->filter_type) == 0)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "filter_type is %d, which is no element type", (int)p->filter_type);
-    if (p->data_type != p->filter_type)
-        return tconv_fail(error, TCONV_ERROR_TYPE,
-                          "data is %s but filter is %s: they must have the same element type",
-                          tconv_type_name(p->data_type), tconv_type_name(p->filter_type));
+    if (p->output_type != TCONV_TYPE_DEFAULT && tconv_type_size(p->output_type) == 0)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "output_type is %d, which is no element type", (int)p->output_type);
+    if (!types_fit(p->data_type, p->filter_type, p->output_type))
+        return p->data_type != p->filter_type && !(is_byte(p->data_type) && is_byte(p->filter_type))
+                   ? tconv_fail(error, TCONV_ERROR_TYPE,
+                                "data is %s but filter is %s: they must have the same element type",
+                                tconv_type_name(p->data_type), tconv_type_name(p->filter_type))
+                   : tconv_fail(
+                         error, TCONV_ERROR_TYPE,
+                         "data is %s, filter %s, output %s: the output has the data's type, or f32 "
+                         "for f16 and bf16, or for i8 and u8 data with an i8 filter i32, i8 or u8",
+                         tconv_type_name(p->data_type), tconv_type_name(p->filter_type),
+                         p->output_type == TCONV_TYPE_DEFAULT ? "as the data"
+                                                              : tconv_type_name(p->output_type));
+
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
         (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format == TCONV_XIO ||
          (p->filter_format == TCONV_OIX && p->operation == TCONV_GROUP_CONV_BACKPROP)))
@@ -222,6 +249,7 @@ static tconv_status count_everything(const tconv_problem *p, tconv_geometry *g, 
                           "the output is too large: %" PRId64 " groups of %" PRId64 " channels",
                           g->groups, g->group_out_channels);
     const bool nxc = g->data_format == TCONV_NXC;
+    g->output_type = p->output_type == TCONV_TYPE_DEFAULT ? p->data_type : p->output_type;
     g->output_shape.rank = p->data.rank;
     g->output_shape.dim[0] = g->batch;
     g->output_shape.dim[nxc ? p->data.rank - 1 : 1] = channels;
@@ -230,7 +258,7 @@ static tconv_status count_everything(const tconv_problem *p, tconv_geometry *g, 
     if ((status = count_bytes("data", &p->data, p->data_type, &g->data_bytes, error)) != TCONV_OK ||
         (status = count_bytes("filter", &p->filter, p->filter_type, &g->filter_bytes, error)) !=
             TCONV_OK ||
-        (status = count_bytes("the output", &g->output_shape, p->data_type, &g->output_bytes,
+        (status = count_bytes("the output", &g->output_shape, g->output_type, &g->output_bytes,
                               error)) != TCONV_OK)
         return status;
     if (!tconv_count_macs(g, &g->macs))

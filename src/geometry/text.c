@@ -56,6 +56,10 @@ int tconv_problem_text(const tconv_problem *p, char *buffer, size_t size)
         put(&text, " --auto-pad %s", tconv_auto_pad_name(p->auto_pad));
     if (p->rules != TCONV_RULES_SPEC) put(&text, " --rules %s", tconv_rules_name(p->rules));
     if (p->data_type != TCONV_F32) put(&text, " --type %s", tconv_type_name(p->data_type));
+    if (p->filter_type != p->data_type)
+        put(&text, " --filter-type %s", tconv_type_name(p->filter_type));
+    if (p->output_type != TCONV_TYPE_DEFAULT)
+        put(&text, " --output-type %s", tconv_type_name(p->output_type));
     if (p->operation == TCONV_ONEAPI_CONV_BACKPROP) {
         put(&text, " --groups %" PRId64, p->groups == 0 ? 1 : p->groups);
         put(&text, " --data-format %s", p->data_format == TCONV_NCX ? "NCX" : "NXC");

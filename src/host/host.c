@@ -74,7 +74,8 @@ tconv_device *tconv_host_device(const tconv_host *host)
 struct run {
     tconv_plan *plan;
     tconv_filter *filter;
-    cl_mem data, weights, bias, output, workspace;
+    cl_mem weights;
+    tconv_args args;
 };
 
 /* A buffer of `bytes`, filled from `source` where that is not NULL. The copy is complete when this
@@ -96,76 +97,106 @@ static tconv_status make_buffer(const tconv_host *host, const char *what, const 
                : tconv_fail_opencl(error, code, "clEnqueueWriteBuffer", "uploading %s", what);
 }
 
-static tconv_status run_plan(tconv_host *host, struct run *run, const void *data,
-                             const void *filter, const void *bias, void *output,
-                             uint64_t bias_bytes, tconv_error *error)
+static tconv_status run_plan(tconv_host *host, struct run *run, const tconv_problem *problem,
+                             const tconv_epilogue *epilogue, const tconv_arrays *arrays,
+                             tconv_error *error)
 {
-    const tconv_geometry *geometry = tconv_plan_geometry(run->plan);
-    const uint64_t workspace = tconv_plan_workspace_bytes(run->plan);
+    const tconv_geometry *g = tconv_plan_geometry(run->plan);
+    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
+    const size_t number = problem->data_type == TCONV_F64 ? sizeof(double) : sizeof(float);
+    const size_t bias = epilogue->requantize ? sizeof(float) : tconv_type_size(g->output_type);
+    tconv_args *args = &run->args;
+    const struct {
+        const char *what;
+        const void *source;
+        uint64_t bytes;
+        cl_mem *buffer;
+        bool wanted;
+    } buffers[] = {
+        {"data", arrays->data, g->data_bytes, &args->data.memory, true},
+        {"filter", arrays->filter, g->filter_bytes, &run->weights, true},
+        {"bias", arrays->bias, channels * bias, &args->bias.memory, epilogue->bias},
+        {"scale", arrays->scale, channels * number, &args->scale.memory, epilogue->scale},
+        {"slope", arrays->slope, channels * number, &args->slope.memory, arrays->slope != NULL},
+        {"residual", arrays->residual, g->output_bytes, &args->residual.memory, epilogue->residual},
+        {"the output", epilogue->beta != 0 ? arrays->output : NULL, g->output_bytes,
+         &args->output.memory, true},
+        {"the workspace", NULL, tconv_plan_workspace_bytes(run->plan), &args->workspace.memory,
+         tconv_plan_workspace_bytes(run->plan) != 0},
+    };
     tconv_status status;
-    if ((status = make_buffer(host, "data", data, geometry->data_bytes, &run->data, error)) !=
-            TCONV_OK ||
-        (status = make_buffer(host, "filter", filter, geometry->filter_bytes, &run->weights,
-                              error)) != TCONV_OK ||
-        (bias != NULL &&
-         (status = make_buffer(host, "bias", bias, bias_bytes, &run->bias, error)) != TCONV_OK) ||
-        (status = make_buffer(host, "the output", NULL, geometry->output_bytes, &run->output,
-                              error)) != TCONV_OK ||
-        (workspace != 0 && (status = make_buffer(host, "the workspace", NULL, workspace,
-                                                 &run->workspace, error)) != TCONV_OK) ||
-        (status = tconv_filter_create(run->plan, NULL, 0, &run->filter, error)) != TCONV_OK ||
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (buffers[i].wanted &&
+            (status = make_buffer(host, buffers[i].what, buffers[i].source, buffers[i].bytes,
+                                  buffers[i].buffer, error)) != TCONV_OK)
+            return status;
+    if ((status = tconv_filter_create(run->plan, NULL, 0, &run->filter, error)) != TCONV_OK ||
         (status = tconv_filter_enqueue_pack(run->filter, host->queue, run->weights, 0, 0, NULL,
                                             NULL, error)) != TCONV_OK)
         return status;
-    tconv_args args = TCONV_ARGS_INIT;
-    args.filter = run->filter;
-    args.data.memory = run->data;
-    args.bias.memory = run->bias;
-    args.output.memory = run->output;
-    args.workspace.memory = run->workspace;
+    args->filter = run->filter;
     cl_event done;
-    if ((status = tconv_plan_enqueue(run->plan, host->queue, &args, 0, NULL, &done, error)) !=
+    if ((status = tconv_plan_enqueue(run->plan, host->queue, args, 0, NULL, &done, error)) !=
         TCONV_OK)
         return status;
-    const cl_int code = clEnqueueReadBuffer(host->queue, run->output, CL_TRUE, 0,
-                                            (size_t)geometry->output_bytes, output, 1, &done, NULL);
+    const cl_int code = clEnqueueReadBuffer(host->queue, args->output.memory, CL_TRUE, 0,
+                                            (size_t)g->output_bytes, arrays->output, 1, &done,
+                                            NULL);
     clReleaseEvent(done);
     return code == CL_SUCCESS
                ? TCONV_OK
                : tconv_fail_opencl(error, code, "clEnqueueReadBuffer", "downloading the output");
 }
 
-tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
-                            const tconv_plan_options *options, const void *data, const void *filter,
-                            const void *bias, void *output, tconv_error *error)
+static tconv_status check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
+                                 tconv_error *error)
 {
-    if (host == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
+    const bool slopes = tconv_activation_slopes(epilogue->activation);
+    const char *missing = arrays->data == NULL              ? "data"
+                          : arrays->filter == NULL          ? "filter"
+                          : arrays->output == NULL          ? "output"
+                          : slopes && arrays->slope == NULL ? "slope"
+                                                            : NULL;
+    if (missing != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "arrays.%s is NULL", missing);
+    return TCONV_OK;
+}
+
+tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
+                            const tconv_plan_options *options, const tconv_arrays *arrays,
+                            tconv_error *error)
+{
+    if (host == NULL || arrays == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          host == NULL ? "host" : "arrays");
     tconv_plan_options own = TCONV_PLAN_OPTIONS_INIT;
     if (options != NULL && options->struct_size != sizeof own)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "struct_size of options is wrong: start from TCONV_PLAN_OPTIONS_INIT");
+    if (arrays->struct_size != sizeof *arrays)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of arrays is wrong: start from TCONV_ARRAYS_INIT");
     if (options != NULL) own = *options;
-    own.bias = bias != NULL;
-    struct run run = {0};
+    own.epilogue.bias = arrays->bias != NULL;
+    own.epilogue.scale = arrays->scale != NULL;
+    own.epilogue.residual = arrays->residual != NULL;
+    struct run run = {.args = TCONV_ARGS_INIT};
     tconv_status status = tconv_plan_create(host->device, problem, &own, &run.plan, error);
     if (status != TCONV_OK) return status;
-    const tconv_geometry *geometry = tconv_plan_geometry(run.plan);
-    if (geometry->output_bytes != 0) {
-        if (data == NULL || filter == NULL || output == NULL)
-            status = tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                                data == NULL     ? "data"
-                                : filter == NULL ? "filter"
-                                                 : "output");
-        else
-            status = run_plan(host, &run, data, filter, bias, output,
-                              (uint64_t)(geometry->groups * geometry->group_out_channels) *
-                                  tconv_type_size(problem->data_type),
-                              error);
-    }
+    if (tconv_plan_geometry(run.plan)->output_bytes != 0 &&
+        (status = check_arrays(arrays, &own.epilogue, error)) == TCONV_OK)
+        status = run_plan(host, &run, problem, &own.epilogue, arrays, error);
     if (status != TCONV_OK)
         clFinish(host->queue); /* no command outlives the buffers that it uses */
     tconv_filter_release(run.filter);
-    const cl_mem buffers[] = {run.data, run.weights, run.bias, run.output, run.workspace};
+    const cl_mem buffers[] = {run.weights,
+                              run.args.data.memory,
+                              run.args.bias.memory,
+                              run.args.scale.memory,
+                              run.args.slope.memory,
+                              run.args.residual.memory,
+                              run.args.output.memory,
+                              run.args.workspace.memory};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
     tconv_plan_release(run.plan);

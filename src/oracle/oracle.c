@@ -1,11 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The definition of the operation, element by element:
- *   output[n, g, co, y] = bias[g, co] + sum of data[n, g, ci, x] * filter[g, ci, co, k] over all
- * ci, x, k with y = x*s + k*d - pb. */
+ *   sum[n, g, co, y] = sum of data[n, g, ci, x] * filter[g, ci, co, k] over all ci, x, k with y = x*s + k*d - pb
+ * and then the epilogue. */
 #include "oracle/oracle.h"
+
+#include <CL/cl_half.h>
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
+
+static bool is_floating(tconv_type type)
+{
+    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
+}
+
+static float bf16_to_float(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+static uint16_t bf16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (isnan(value)) return (uint16_t)((bits >> 16) | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* An integer element, widened with its sign. */
+static int64_t read_integer(tconv_type type, const void *tensor, int64_t i)
+{
+    switch (type) {
+    case TCONV_I8: return ((const int8_t *)tensor)[i];
+    case TCONV_U8: return ((const uint8_t *)tensor)[i];
+    case TCONV_I16: return ((const int16_t *)tensor)[i];
+    case TCONV_U16: return ((const uint16_t *)tensor)[i];
+    case TCONV_I32: return ((const int32_t *)tensor)[i];
+    case TCONV_U32: return ((const uint32_t *)tensor)[i];
+    default: return ((const int64_t *)tensor)[i]; /* also u64: its bits */
+    }
+}
+
+double tconv_oracle_read(tconv_type type, const void *tensor, int64_t i)
+{
+    switch (type) {
+    case TCONV_F32: return (double)((const float *)tensor)[i];
+    case TCONV_F64: return ((const double *)tensor)[i];
+    case TCONV_F16: return (double)cl_half_to_float(((const cl_half *)tensor)[i]);
+    case TCONV_BF16: return (double)bf16_to_float(((const uint16_t *)tensor)[i]);
+    case TCONV_U64: return (double)((const uint64_t *)tensor)[i];
+    default: return (double)read_integer(type, tensor, i);
+    }
+}
+
+static void write_integer(tconv_type type, void *tensor, int64_t i, uint64_t value)
+{
+    const size_t size = tconv_type_size(type);
+    const uint8_t u8 = (uint8_t)value;
+    const uint16_t u16 = (uint16_t)value;
+    const uint32_t u32 = (uint32_t)value;
+    const void *from = size == 1   ? (const void *)&u8
+                       : size == 2 ? &u16
+                       : size == 4 ? &u32
+                                   : (const void *)&value;
+    memcpy((char *)tensor + (size_t)i * size, from, size);
+}
+
+void tconv_oracle_write(tconv_type type, void *tensor, int64_t i, double value)
+{
+    switch (type) {
+    case TCONV_F32: ((float *)tensor)[i] = (float)value; return;
+    case TCONV_F64: ((double *)tensor)[i] = value; return;
+    case TCONV_F16: ((cl_half *)tensor)[i] = cl_half_from_double(value, CL_HALF_RTE); return;
+    case TCONV_BF16: ((uint16_t *)tensor)[i] = bf16_of((float)value); return;
+    default: write_integer(type, tensor, i, (uint64_t)(int64_t)value);
+    }
+}
+
+/* A number as it would be stored, for floating-point types. */
+static double rounded(tconv_type type, double value)
+{
+    double element;
+    tconv_oracle_write(type, &element, 0, value);
+    return tconv_oracle_read(type, &element, 0);
+}
 
 /* Offsets of tensors in their published formats. They are worked out here anew, not taken from the
  * library's layer. */
@@ -57,14 +139,40 @@ static int64_t filter_offset(const tconv_problem *problem, const tconv_geometry 
 
 struct sums {
     double value, magnitude;
+    long double wide; /* f64 */
+    uint64_t integer;
     int64_t terms;
 };
 
+static void add_product(const struct tconv_operands *o, int64_t at, int64_t from, struct sums *sums)
+{
+    const tconv_type data = o->problem->data_type, filter = o->problem->filter_type;
+    sums->terms++;
+    if (data == TCONV_F32) { /* the most common type first */
+        const double product = (double)((const float *)o->data)[at] *
+                               (double)((const float *)o->filter)[from];
+        sums->value += product;
+        sums->magnitude += fabs(product);
+    } else if (is_floating(data)) {
+        const double x = tconv_oracle_read(data, o->data, at);
+        const double w = tconv_oracle_read(filter, o->filter, from);
+        sums->value += x * w;
+        sums->magnitude += fabs(x * w);
+        sums->wide += (long double)x * (long double)w;
+    } else {
+        const uint64_t x = (uint64_t)read_integer(data, o->data, at) -
+                           (uint64_t)(int64_t)o->epilogue->data_zero_point;
+        const uint64_t w = (uint64_t)read_integer(filter, o->filter, from) -
+                           (uint64_t)(int64_t)o->epilogue->filter_zero_point;
+        sums->integer += x * w;
+    }
+}
+
 /* All taps of axis a and of those behind it; k and x hold the choice for the axes before. */
-static void add_taps(const tconv_problem *problem, const tconv_geometry *g, const float *data,
-                     const float *filter, const struct position *out, int a, int64_t *k,
+static void add_taps(const struct tconv_operands *o, const struct position *out, int a, int64_t *k,
                      struct position *x, struct sums *sums)
 {
+    const tconv_geometry *g = o->geometry;
     const bool nxc = g->data_format == TCONV_NXC;
     if (a == g->axes || a == TCONV_MAX_AXES) {
         const int64_t group = out->channel / g->group_out_channels,
@@ -75,15 +183,10 @@ static void add_taps(const tconv_problem *problem, const tconv_geometry *g, cons
         for (int ci = 0; ci < 2; ci++) {
             x->channel = group * g->group_in_channels + ci;
             at[ci] = tensor_offset(x, g->input, g->axes, channels, nxc);
-            from[ci] = filter_offset(problem, g, group, ci, co, k);
+            from[ci] = filter_offset(o->problem, g, group, ci, co, k);
         }
-        for (int64_t ci = 0; ci < g->group_in_channels; ci++) {
-            const double product = (double)data[at[0] + ci * (at[1] - at[0])] *
-                                   (double)filter[from[0] + ci * (from[1] - from[0])];
-            sums->value += product;
-            sums->magnitude += fabs(product);
-            sums->terms++;
-        }
+        for (int64_t ci = 0; ci < g->group_in_channels; ci++)
+            add_product(o, at[0] + ci * (at[1] - at[0]), from[0] + ci * (from[1] - from[0]), sums);
         return;
     }
     for (int64_t tap = 0; tap < g->kernel[a]; tap++) {
@@ -92,32 +195,8 @@ static void add_taps(const tconv_problem *problem, const tconv_geometry *g, cons
         if (distance % g->stride[a] != 0 || distance / g->stride[a] >= g->input[a]) continue;
         k[a] = tap;
         x->at[a] = distance / g->stride[a];
-        add_taps(problem, g, data, filter, out, a + 1, k, x, sums);
+        add_taps(o, out, a + 1, k, x, sums);
     }
-}
-
-struct tconv_expected tconv_oracle_element(const tconv_problem *problem, const tconv_geometry *g,
-                                           const float *data, const float *filter,
-                                           const float *bias, int64_t index)
-{
-    const struct position out = tensor_position(
-        index, g->output, g->axes, g->groups * g->group_out_channels, g->data_format == TCONV_NXC);
-    struct position x = {.n = out.n};
-    int64_t k[TCONV_MAX_AXES];
-    struct sums sums = {0, 0, 0};
-    add_taps(problem, g, data, filter, &out, 0, k, &x, &sums);
-
-    const double u = FLT_EPSILON / 2, n = (double)sums.terms + 1;
-    struct tconv_expected expected = {.value = sums.value};
-    if (sums.terms > 0)
-        expected.bound = n * u / (1 - n * u) * sums.magnitude + (double)sums.terms * FLT_MIN;
-    if (bias != NULL) {
-        expected.value += (double)bias[out.channel];
-        if (sums.terms > 0)
-            expected.bound += u * (sums.magnitude + fabs((double)bias[out.channel]));
-    }
-    expected.special = !isfinite(expected.value);
-    return expected;
 }
 
 /* Fast arithmetic adds up products of sums over some inputs and over some taps. For a few input channels at a time: the largest
@@ -181,40 +260,230 @@ static void take_largest(const tconv_geometry *g, const float *data, const struc
     for (x->at[a] = low; x->at[a] <= high; x->at[a]++) take_largest(g, data, out, a + 1, x, n);
 }
 
-struct tconv_expected tconv_oracle_element_of(const tconv_problem *problem, const tconv_geometry *g,
-                                              const float *data, const float *filter,
-                                              const float *bias, int64_t index, double factor)
+/* The bound of a sum in fast arithmetic. */
+static double fast_bound(const struct tconv_operands *o, const struct position *out)
 {
-    struct tconv_expected expected = tconv_oracle_element(problem, g, data, filter, bias, index);
-    if (factor <= 1) return expected;
-    const struct position out = tensor_position(
-        index, g->output, g->axes, g->groups * g->group_out_channels, g->data_format == TCONV_NXC);
+    const tconv_geometry *g = o->geometry;
     double magnitude = 0;
     for (int64_t ci = 0; ci < g->group_in_channels; ci += CHANNELS_AT_ONCE) {
         struct neighbourhood n = {.first = ci, .count = g->group_in_channels - ci};
-        struct position x = {.n = out.n};
+        struct position x = {.n = out->n};
         int64_t k[TCONV_MAX_AXES];
         if (n.count > CHANNELS_AT_ONCE) n.count = CHANNELS_AT_ONCE;
-        add_weights(problem, g, filter, &out, 0, k, &n);
-        take_largest(g, data, &out, 0, &x, &n);
+        add_weights(o->problem, g, o->filter, out, 0, k, &n);
+        take_largest(g, o->data, out, 0, &x, &n);
         for (int64_t i = 0; i < n.count; i++) magnitude += n.largest[i] * n.weights[i];
     }
     const double u = FLT_EPSILON / 2, terms = (double)(g->group_in_channels + 20 * g->axes);
-    expected.bound = factor * (terms * u / (1 - terms * u) * magnitude + terms * FLT_MIN);
-    if (bias != NULL) expected.bound += u * (magnitude + fabs((double)bias[out.channel]));
-    expected.special = false;
-    if (!isfinite(expected.value) || !isfinite(expected.bound)) expected.bound = INFINITY;
+    const double bound = o->error_factor *
+                         (terms * u / (1 - terms * u) * magnitude + terms * FLT_MIN);
+    return isfinite(bound) ? bound : INFINITY;
+}
+
+/* A value on its way through the epilogue, and how far a computed one may be from it. */
+struct estimate {
+    double value, bound;
+};
+
+/* alpha * sum * scale + bias + beta * before + residual */
+static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t index, double u,
+                        struct estimate *e)
+{
+    const tconv_epilogue *epilogue = o->epilogue;
+    const tconv_type output = o->geometry->output_type;
+    const tconv_type number = o->problem->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const tconv_type bias = epilogue->requantize ? TCONV_F32 : output;
+    int roundings = 0;
+    double factor = 1;
+    if (epilogue->alpha != 1) {
+        factor = number == TCONV_F32 ? (double)(float)epilogue->alpha : epilogue->alpha;
+        roundings += 2;
+    }
+    if (epilogue->scale) {
+        factor *= tconv_oracle_read(number, o->scale, channel);
+        roundings += 2;
+    }
+    if (factor != 1 || roundings > 0) {
+        e->value *= factor;
+        e->bound *= fabs(factor);
+    }
+    double magnitude = fabs(e->value) + e->bound;
+    double terms[3] = {0, 0, 0};
+    if (epilogue->bias) terms[0] = tconv_oracle_read(bias, o->bias, channel);
+    if (epilogue->beta != 0) {
+        const double beta = number == TCONV_F32 ? (double)(float)epilogue->beta : epilogue->beta;
+        terms[1] = beta * tconv_oracle_read(output, o->before, index);
+        roundings++;
+    }
+    if (epilogue->residual) terms[2] = tconv_oracle_read(output, o->residual, index);
+    for (int i = 0; i < 3; i++) {
+        e->value += terms[i];
+        if (magnitude > 0 && terms[i] != 0) roundings++;
+        magnitude += fabs(terms[i]);
+    }
+    e->bound += roundings * u * magnitude * (1 + 8 * u);
+    if (roundings > 0 && magnitude > 0) e->bound += FLT_MIN * (number == TCONV_F32);
+}
+
+/* The activation: its value, and how far it may be off: steepness times the bound of its argument, and what the functions
+ * of OpenCL may be off themselves, 16 units in the last place at most (erf), on numbers as large as `reach`. */
+static void activate(const struct tconv_operands *o, int64_t channel, double u, struct estimate *e)
+{
+    const tconv_epilogue *epilogue = o->epilogue;
+    const bool wide = o->problem->data_type == TCONV_F64;
+    const double a = wide ? epilogue->a : (double)(float)epilogue->a;
+    const double b = wide ? epilogue->b : (double)(float)epilogue->b, x = e->value;
+    const double slope = tconv_activation_slopes(epilogue->activation)
+                             ? tconv_oracle_read(wide ? TCONV_F64 : TCONV_F32, o->slope, channel)
+                             : 0;
+    double y = x, steepness = 1, reach = 0;
+    switch (epilogue->activation) {
+    case TCONV_ACTIVATION_NONE: return;
+    case TCONV_ACTIVATION_RELU: y = x < 0 ? 0 : x; break;
+    case TCONV_ACTIVATION_RELU6: y = x < 0 ? 0 : x > 6 ? 6 : x; break;
+    case TCONV_ACTIVATION_CLAMP: y = x < a ? a : x > b ? b : x; break;
+    case TCONV_ACTIVATION_LEAKY_RELU:
+        y = x < 0 ? a * x : x;
+        steepness = fmax(1, fabs(a));
+        reach = fabs(a * x) / 32;
+        break;
+    case TCONV_ACTIVATION_PRELU:
+        y = x < 0 ? slope * x : x;
+        steepness = fmax(1, fabs(slope));
+        reach = fabs(slope * x) / 32;
+        break;
+    case TCONV_ACTIVATION_SIGMOID:
+        y = 1 / (1 + exp(-x));
+        reach = y * (1 + fabs(x) / 16); /* exp of a rounded number */
+        break;
+    case TCONV_ACTIVATION_TANH:
+        y = tanh(x);
+        reach = fabs(y);
+        break;
+    case TCONV_ACTIVATION_GELU:
+        y = x / 2 * (1 + erf(x * sqrt(0.5)));
+        steepness = 1.2;
+        reach = fabs(x);
+        break;
+    case TCONV_ACTIVATION_GELU_TANH:
+        y = x / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+        steepness = 1.2;
+        reach = fabs(x);
+        break;
+    case TCONV_ACTIVATION_SILU:
+        y = x / (1 + exp(-x));
+        steepness = 1.2;
+        reach = fabs(y) * (1 + fabs(x) / 16) + FLT_MIN;
+        break;
+    case TCONV_ACTIVATION_ELU:
+        y = x < 0 ? a * expm1(x) : x;
+        steepness = fmax(1, fabs(a));
+        reach = x < 0 ? fabs(y) : 0;
+        break;
+    case TCONV_ACTIVATION_SNAKE:
+        y = slope == 0 ? x : x + sin(slope * x) * sin(slope * x) / slope;
+        steepness = 2;
+        reach = slope == 0 ? 0 : fabs(x) + 1 / fabs(slope);
+        break;
+    }
+    e->value = y;
+    e->bound = e->bound * steepness + 64 * u * reach;
+}
+
+static struct tconv_expected expect_float(const struct tconv_operands *o,
+                                          const struct position *out, int64_t index,
+                                          const struct sums *sums)
+{
+    const bool wide = o->problem->data_type == TCONV_F64;
+    const double u = (wide ? DBL_EPSILON : (double)FLT_EPSILON) / 2, n = (double)sums->terms + 1;
+    struct estimate e = {wide ? (double)sums->wide : sums->value, 0};
+    if (o->error_factor > 1)
+        e.bound = fast_bound(o, out);
+    else if (sums->terms > 0)
+        e.bound = n * u / (1 - n * u) * sums->magnitude +
+                  (double)sums->terms * (wide ? DBL_MIN : (double)FLT_MIN);
+    add_tensors(o, out->channel, index, u, &e);
+    activate(o, out->channel, u, &e);
+
+    struct tconv_expected expected = {.value = e.value, .special = !isfinite(e.value)};
+    if (expected.special && o->error_factor > 1) {
+        expected.special = false;
+        expected.bound = INFINITY;
+        return expected;
+    }
+    if (expected.special) return expected;
+    const tconv_type type = o->geometry->output_type;
+    expected.low = rounded(type, e.value - e.bound);
+    expected.high = rounded(type, e.value + e.bound);
+    expected.bound = e.bound;
+    if (type == TCONV_F16) expected.bound += fmax(fabs(e.value) * 0x1p-11, 0x1p-25);
+    if (type == TCONV_BF16) expected.bound += fabs(e.value) * 0x1p-8 + FLT_MIN;
     return expected;
 }
 
-double tconv_oracle_error(const struct tconv_expected *expected, float got)
+static struct tconv_expected expect_integer(const struct tconv_operands *o,
+                                            const struct position *out, int64_t index,
+                                            const struct sums *sums)
 {
+    const tconv_epilogue *epilogue = o->epilogue;
+    const tconv_type type = o->geometry->output_type;
+    struct tconv_expected expected = {.exact = true};
+    if (epilogue->requantize) {
+        const double u = FLT_EPSILON / 2;
+        struct estimate e = {(double)(int32_t)(uint32_t)sums->integer, 0};
+        e.bound = u * fabs(e.value);
+        add_tensors(o, out->channel, index, u, &e);
+        activate(o, out->channel, u, &e);
+        const double least = type == TCONV_I8 ? -128 : 0, most = type == TCONV_I8 ? 127 : 255;
+        expected.exact = false;
+        expected.value = e.value + epilogue->output_zero_point;
+        expected.low =
+            fmin(fmax(rint(e.value - e.bound) + epilogue->output_zero_point, least), most);
+        expected.high =
+            fmin(fmax(rint(e.value + e.bound) + epilogue->output_zero_point, least), most);
+        expected.bound = 0.5 + e.bound;
+        return expected;
+    }
+    uint64_t sum = sums->integer;
+    if (epilogue->bias) sum += (uint64_t)read_integer(type, o->bias, out->channel);
+    if (epilogue->residual) sum += (uint64_t)read_integer(type, o->residual, index);
+    write_integer(type, &expected.bits, 0, sum);
+    expected.value = tconv_oracle_read(type, &expected.bits, 0);
+    return expected;
+}
+
+struct tconv_expected tconv_oracle_element(const struct tconv_operands *o, int64_t index)
+{
+    const tconv_geometry *g = o->geometry;
+    const struct position out = tensor_position(
+        index, g->output, g->axes, g->groups * g->group_out_channels, g->data_format == TCONV_NXC);
+    struct position x = {.n = out.n};
+    int64_t k[TCONV_MAX_AXES];
+    struct sums sums = {0};
+    add_taps(o, &out, 0, k, &x, &sums);
+    return is_floating(o->problem->data_type) ? expect_float(o, &out, index, &sums)
+                                              : expect_integer(o, &out, index, &sums);
+}
+
+double tconv_oracle_error(const struct tconv_expected *expected, tconv_type type,
+                          const void *output, int64_t index)
+{
+    const double got = tconv_oracle_read(type, output, index);
+    if (expected->exact) {
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)output + (size_t)index * tconv_type_size(type),
+               tconv_type_size(type));
+        return bits == expected->bits ? 0 : INFINITY;
+    }
     if (expected->special) {
-        const bool same = isnan(expected->value) ? isnan(got) : (double)got == expected->value;
+        const bool same = isnan(expected->value) ? isnan(got) : got == expected->value;
         return same ? 0 : INFINITY;
     }
     if (isinf(expected->bound)) return 0;
-    const double difference = fabs((double)got - expected->value);
+    const double difference = fabs(got - expected->value);
     if (difference == 0) return 0;
-    return difference <= DBL_MAX && expected->bound > 0 ? difference / expected->bound : INFINITY;
+    const bool possible = got >= expected->low && got <= expected->high;
+    const double error = difference <= DBL_MAX && expected->bound > 0 ? difference / expected->bound
+                                                                      : INFINITY;
+    return possible && !(error <= 1) ? 1 : error;
 }

@@ -68,7 +68,7 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
     cl_int code = CL_SUCCESS;
     for (int i = 0; i < launch->arg_count && code == CL_SUCCESS; i++) {
         const enum tconv_arg arg = launch->args[i];
-        if (arg == TCONV_ARG_BIAS && !plan->request.bias) continue;
+        if (!tconv_arg_used(&plan->epilogue, arg)) continue;
         if (arg == TCONV_ARG_TABLE) {
             code = clSetKernelArg(kernel, index++, sizeof plan->table, &plan->table);
             continue;
@@ -78,8 +78,7 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
             continue;
         }
         const tconv_buffer *buffer = &bindings->buffer[arg];
-        const size_t unit = arg == TCONV_ARG_FLAGS ? sizeof(cl_uint)
-                                                   : tconv_type_size(plan->layer.type);
+        const size_t unit = tconv_arg_unit(&plan->request, plan->family->raw, arg);
         const cl_ulong offset = buffer->offset / unit;
         code = clSetKernelArg(kernel, index++, sizeof buffer->memory, &buffer->memory);
         if (code == CL_SUCCESS) code = clSetKernelArg(kernel, index++, sizeof offset, &offset);
@@ -159,28 +158,45 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         return tconv_enqueue_launches(plan, NULL, NULL, 0, queue, NULL, wait_count, wait, done,
                                       error);
 
-    const size_t unit = tconv_type_size(plan->layer.type);
-    const uint64_t bias_bytes = (uint64_t)(plan->layer.groups * plan->layer.out_channels) * unit;
-    if ((status = tconv_check_buffer(plan, "args.data", &args->data, plan->geometry.data_bytes,
-                                     unit, error)) != TCONV_OK ||
-        (status = tconv_check_buffer(plan, "args.output", &args->output,
-                                     plan->geometry.output_bytes, unit, error)) != TCONV_OK ||
-        (plan->request.bias &&
-         (status = tconv_check_buffer(plan, "args.bias", &args->bias, bias_bytes, unit, error)) !=
-             TCONV_OK) ||
-        (plan->recipe.workspace_bytes != 0 &&
-         (status = tconv_check_buffer(plan, "args.workspace", &args->workspace,
-                                      plan->recipe.workspace_bytes, unit, error)) != TCONV_OK))
-        return status;
-    if (!plan->request.bias && args->bias.memory != NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "args.bias is given, but the plan was made without the option bias");
+    const uint64_t channels = (uint64_t)(plan->layer.groups * plan->layer.out_channels);
+    const uint64_t outputs = plan->geometry.output_bytes;
+    const struct {
+        enum tconv_arg arg;
+        const char *name, *option;
+        const tconv_buffer *buffer;
+        uint64_t bytes; /* 0: one element for each output channel */
+    } buffers[] = {
+        {TCONV_ARG_DATA, "args.data", NULL, &args->data, plan->geometry.data_bytes},
+        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0},
+        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0},
+        {TCONV_ARG_SLOPE, "args.slope", "activation", &args->slope, 0},
+        {TCONV_ARG_RESIDUAL, "args.residual", "residual", &args->residual, outputs},
+        {TCONV_ARG_OUTPUT, "args.output", NULL, &args->output, outputs},
+    };
     struct tconv_bindings bindings = {0};
-    bindings.buffer[TCONV_ARG_DATA] = args->data;
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        const enum tconv_arg arg = buffers[i].arg;
+        const size_t unit = tconv_arg_unit(&plan->request, plan->family->raw, arg);
+        const uint64_t bytes = buffers[i].bytes != 0 ? buffers[i].bytes : channels * unit;
+        if (tconv_arg_used(&plan->epilogue, arg))
+            status =
+                tconv_check_buffer(plan, buffers[i].name, buffers[i].buffer, bytes, unit, error);
+        else if (buffers[i].buffer->memory != NULL)
+            status = tconv_fail(
+                error, TCONV_ERROR_ARGUMENT,
+                "%s is given, but the plan's epilogue was made without it: see its member %s",
+                buffers[i].name, buffers[i].option);
+        if (status != TCONV_OK) return status;
+        bindings.buffer[arg] = *buffers[i].buffer;
+    }
+    if (plan->recipe.workspace_bytes != 0 &&
+        (status = tconv_check_buffer(
+             plan, "args.workspace", &args->workspace, plan->recipe.workspace_bytes,
+             tconv_arg_unit(&plan->request, plan->family->raw, TCONV_ARG_WORKSPACE), error)) !=
+            TCONV_OK)
+        return status;
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
-    bindings.buffer[TCONV_ARG_BIAS] = args->bias;
-    bindings.buffer[TCONV_ARG_OUTPUT] = args->output;
     bindings.buffer[TCONV_ARG_WORKSPACE] = args->workspace;
     return tconv_enqueue_launches(plan, plan->recipe.run, plan->run, plan->recipe.run_count, queue,
                                   &bindings, wait_count, wait, done, error);

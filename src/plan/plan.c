@@ -26,8 +26,10 @@ const char *tconv_algorithm_summary(const char *name)
 static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel *kernel, tconv_error *error)
 {
-    char options[300];
-    tconv_launch_all_options(launch, &plan->request, options, sizeof options);
+    char options[TCONV_MAX_OPTIONS];
+    if (!tconv_launch_all_options(launch, &plan->request, plan->family, options, sizeof options))
+        return tconv_fail(error, TCONV_ERROR_INTERNAL, "the options of %s exceed %d bytes",
+                          launch->kernel, TCONV_MAX_OPTIONS);
     cl_program program;
     tconv_status status = tconv_device_program(plan->device, plan->family->sources,
                                                TCONV_MAX_SOURCES, options, &program, error);
@@ -126,7 +128,8 @@ static tconv_status try_family(tconv_plan *plan, tconv_error *error)
     if (!plan->family->write(&plan->request, &plan->recipe))
         status = tconv_fail_memory(error, plan->recipe.table_count * sizeof *plan->recipe.table,
                                    "writing the table of a plan");
-    else if (!tconv_recipe_fits(&plan->recipe))
+    else if (tconv_write_finish(&plan->request, plan->recipe.table),
+             !tconv_recipe_fits(&plan->recipe))
         status = tconv_fail(error, TCONV_ERROR_INTERNAL,
                             "the recipe of algorithm %s exceeds a recipe's limits",
                             plan->family->name);
@@ -171,7 +174,7 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         struct tconv_reason reason = {""};
-        plan->info = *tconv_device_properties(plan->device);
+        plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
         plan->family = tconv_family_choose(&plan->request, name, excluded, &reason);
         if (plan->family == NULL && excluded != 0) {
             if (error != NULL) *error = first;
@@ -211,6 +214,17 @@ static tconv_status check_arguments(const tconv_device *device, const tconv_plan
     return TCONV_OK;
 }
 
+static tconv_status check_device(const tconv_device *device, const tconv_problem *problem,
+                                 tconv_error *error)
+{
+    const tconv_device_info *info = tconv_device_properties(device);
+    if (problem->data_type != TCONV_F64 || info->double_arithmetic) return TCONV_OK;
+    return tconv_fail(
+        error, TCONV_ERROR_DEVICE,
+        "element type f64: %s has no double precision (cl_khr_fp64); choose another device or type",
+        info->name);
+}
+
 tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
                                const tconv_plan_options *options, tconv_plan **out,
                                tconv_error *error)
@@ -220,12 +234,12 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_status status;
     if ((status = check_arguments(device, options, out, error)) != TCONV_OK ||
-        (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK)
+        (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
+        (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
+            TCONV_OK ||
+        (status = check_device(device, problem, error)) != TCONV_OK)
         return status;
-    if (problem->data_type != TCONV_F32)
-        return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
-                          "element type %s is not supported yet: this version computes f32",
-                          tconv_type_name(problem->data_type));
+
     tconv_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL || pthread_mutex_init(&plan->lock, NULL) != 0) {
         free(plan);
@@ -234,6 +248,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
     atomic_init(&plan->owners, 1);
     tconv_device_retain(device);
     plan->device = device;
+    plan->epilogue = options->epilogue;
     plan->geometry = geometry;
     tconv_layer_init(&plan->layer, problem, &geometry);
     if (plan->layer.batch == 0)
@@ -241,7 +256,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
     plan->request = (struct tconv_request){
         .layer = &plan->layer,
         .device = &plan->info,
-        .bias = options->bias,
+        .epilogue = &plan->epilogue,
         .workspace_limit = options->workspace_limit,
         .math = options->math,
     };

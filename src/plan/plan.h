@@ -18,8 +18,9 @@ struct tconv_plan {
     tconv_device *device;
     tconv_geometry geometry;
     struct tconv_layer layer;
+    tconv_epilogue epilogue;
     tconv_device_info info;       /* of the device, with what its kernels turned out to need */
-    struct tconv_request request; /* points to layer and info */
+    struct tconv_request request; /* points to layer, info and epilogue */
     const struct tconv_family *family;
     struct tconv_reason passed_over[TCONV_MAX_FAMILIES]; /* why a cheaper one could not be made */
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */
@@ -55,6 +56,10 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
 tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                                 const tconv_buffer *buffer, uint64_t bytes, size_t unit,
                                 tconv_error *error);
+
+/* Checks an epilogue against the types of a resolved problem. */
+tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,
+                                  const tconv_epilogue *epilogue, tconv_error *error);
 
 /* Checks queue and wait list of an enqueueing function. */
 tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,

@@ -12,8 +12,10 @@ static const struct poptOption table[] = {
      "One problem (without any: a built-in set):", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "Or a suite:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0, "How:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
+     "with tensors of random numbers:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     POPT_AUTOHELP POPT_TABLEEND,
 };
@@ -187,7 +189,7 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
         progress(0, 0, "");
         printf("%-4s ", e->id);
         print_column(e->layer, 36);
-        printf(" %-15s %-8s", algorithm, verdict);
+        printf(" %-16s %-8s", algorithm, verdict);
         if (t->error[0] != '\0')
             printf(" %s\n", t->error);
         else

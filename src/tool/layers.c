@@ -23,6 +23,13 @@ static bool complete(struct entry *entry, const tconv_shape *data)
                           &entry->problem.output_shape);
 }
 
+/* The element types among the options, where there are such. */
+static void set_types(tconv_problem *p, const tconv_problem *names)
+{
+    if (options.type != NULL) p->data_type = p->filter_type = names->data_type;
+    if (options.filter_type != NULL) p->filter_type = names->filter_type;
+    if (options.output_type != NULL) p->output_type = names->output_type;
+}
 static enum exit_code layers_of_model(struct suite *suite)
 {
     tconv_problem names = TCONV_PROBLEM_INIT; /* only to check what is among the options */
@@ -43,8 +50,7 @@ static enum exit_code layers_of_model(struct suite *suite)
     }
     for (size_t i = 0; i < suite->count; i++) {
         struct entry *entry = &suite->entries[i];
-        if (options.type != NULL)
-            entry->problem.data_type = entry->problem.filter_type = names.data_type;
+        set_types(&entry->problem, &names);
         if (!complete(entry, options.data_shape != NULL ? &data : NULL)) return EXIT_REQUEST_WRONG;
         if (entry->error == NULL) tell_rules(entry->layer, &entry->problem);
     }
@@ -80,7 +86,7 @@ static enum exit_code layers_of_suite(struct suite *suite, const char *why,
     if (code == EXIT_DONE && options.ids != NULL) code = suite_select(suite, options.ids);
     for (size_t i = 0; i < suite->count; i++) {
         tconv_problem *p = &suite->entries[i].problem;
-        if (options.type != NULL) p->data_type = p->filter_type = names.data_type;
+        set_types(p, &names);
         if (names.data_format == TCONV_NXC) put_channels_last(p);
     }
     return code;

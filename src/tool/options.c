@@ -83,6 +83,14 @@ const struct poptOption file_table[] = {
     {"data", 0, POPT_ARG_STRING, &options.data, 0, "the data", "X.npy"},
     {"filter", 0, POPT_ARG_STRING, &options.filter, 0, "the filter", "W.npy"},
     {"bias", 0, POPT_ARG_STRING, &options.bias, 0, "one number for each output channel", "B.npy"},
+    {"scale", 0, POPT_ARG_STRING, &options.scale, 0,
+     "one factor for each output channel, f32 (f64 with f64 data)", "S.npy"},
+    {"slope", 0, POPT_ARG_STRING, &options.slope, 0,
+     "one number for each output channel for --activation prelu and snake, as --scale", "P.npy"},
+    {"residual", 0, POPT_ARG_STRING, &options.residual, 0, "added to the output; of its shape",
+     "R.npy"},
+    {"initial", 0, POPT_ARG_STRING, &options.initial, 0,
+     "what the output was before, for --beta; of its shape", "Y0.npy"},
     {"output", 0, POPT_ARG_STRING, &options.output, 0, "where the output goes", "Y.npy"},
     POPT_TABLEEND,
 };
@@ -98,15 +106,20 @@ const struct poptOption bench_table[] = {
 };
 
 const struct poptOption check_table[] = {
-    {"with-bias", 0, POPT_ARG_NONE, &options.with_bias, 0, "add a bias to every output", NULL},
+    {"with-bias", 0, POPT_ARG_NONE, &options.with_bias, 0, "with a bias for each output channel",
+     NULL},
+    {"with-scale", 0, POPT_ARG_NONE, &options.with_scale, 0,
+     "with a factor for each output channel", NULL},
+    {"with-residual", 0, POPT_ARG_NONE, &options.with_residual, 0,
+     "with a tensor that is added to the output", NULL},
     POPT_TABLEEND,
 };
 
 bool option_takes_value(const char *name, size_t length, char letter)
 {
-    static const struct poptOption *const tables[] = {common_table,    shape_table, attribute_table,
-                                                      algorithm_table, suite_table, model_table,
-                                                      file_table,      bench_table, check_table};
+    static const struct poptOption *const tables[] = {
+        common_table, shape_table, attribute_table, algorithm_table, suite_table,
+        model_table,  file_table,  bench_table,     check_table,     epilogue_table};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct poptOption *o = tables[t]; o->longName != NULL; o++) {
             const bool same = name == NULL ? o->shortName == letter && letter != '\0'
@@ -119,9 +132,9 @@ bool option_takes_value(const char *name, size_t length, char letter)
 
 static enum exit_code list_algorithms(void)
 {
-    printf("auto            the family that the cost model likes best\n");
+    printf("auto             the family that the cost model likes best\n");
     for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
-        printf("%-15s %s\n", tconv_algorithm_name(i),
+        printf("%-16s %s\n", tconv_algorithm_name(i),
                tconv_algorithm_summary(tconv_algorithm_name(i)));
     return EXIT_DONE;
 }
@@ -196,15 +209,45 @@ enum exit_code refuse_attributes(const char *why, bool of_suite)
 
 void free_options(void)
 {
-    char **const texts[] = {&options.device,        &options.json,      &options.data_shape,
-                            &options.filter_shape,  &options.strides,   &options.dilations,
-                            &options.pads_begin,    &options.pads_end,  &options.output_padding,
-                            &options.output_shape,  &options.auto_pad,  &options.rules,
-                            &options.type,          &options.groups,    &options.data_format,
-                            &options.filter_format, &options.algorithm, &options.data,
-                            &options.filter,        &options.bias,      &options.output,
-                            &options.model,         &options.layer,     &options.suite,
-                            &options.ids,           &options.runs,      &options.math};
+    char **const texts[] = {&options.device,
+                            &options.json,
+                            &options.data_shape,
+                            &options.filter_shape,
+                            &options.strides,
+                            &options.dilations,
+                            &options.pads_begin,
+                            &options.pads_end,
+                            &options.output_padding,
+                            &options.output_shape,
+                            &options.auto_pad,
+                            &options.rules,
+                            &options.type,
+                            &options.groups,
+                            &options.data_format,
+                            &options.filter_format,
+                            &options.algorithm,
+                            &options.data,
+                            &options.filter,
+                            &options.bias,
+                            &options.output,
+                            &options.model,
+                            &options.layer,
+                            &options.suite,
+                            &options.ids,
+                            &options.runs,
+                            &options.math,
+                            &options.alpha,
+                            &options.beta,
+                            &options.activation,
+                            &options.filter_type,
+                            &options.output_type,
+                            &options.data_zero_point,
+                            &options.filter_zero_point,
+                            &options.output_zero_point,
+                            &options.scale,
+                            &options.slope,
+                            &options.residual,
+                            &options.initial};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;
@@ -276,15 +319,20 @@ static bool unknown_name(const char *option, const char *text, const char *names
 
 bool read_names(tconv_problem *p)
 {
+    static const char type_names[] = "f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64";
     if (options.auto_pad != NULL && !tconv_auto_pad_from_name(options.auto_pad, &p->auto_pad))
         return unknown_name("--auto-pad", options.auto_pad,
                             "explicit, valid, same_upper and same_lower");
     if (options.rules != NULL && !tconv_rules_from_name(options.rules, &p->rules))
         return unknown_name("--rules", options.rules, "spec, openvino and onnx");
     if (options.type != NULL && !tconv_type_from_name(options.type, &p->data_type))
-        return unknown_name("--type", options.type,
-                            "f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64");
+        return unknown_name("--type", options.type, type_names);
     p->filter_type = p->data_type;
+    if (options.filter_type != NULL && !tconv_type_from_name(options.filter_type, &p->filter_type))
+        return unknown_name("--filter-type", options.filter_type, type_names);
+    if (options.output_type != NULL && !tconv_type_from_name(options.output_type, &p->output_type))
+        return unknown_name("--output-type", options.output_type, type_names);
+
     if (options.data_format != NULL &&
         !tconv_data_format_from_name(options.data_format, &p->data_format))
         return unknown_name("--data-format", options.data_format, "NCX and NXC");

@@ -15,6 +15,7 @@ static const struct poptOption table[] = {
      "A layer of a model, instead of --filter and attributes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0,
      "Attributes (shapes come from the files):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     POPT_AUTOHELP POPT_TABLEEND,
@@ -22,7 +23,8 @@ static const struct poptOption table[] = {
 
 /* Everything that a run holds. */
 struct job {
-    struct npy data, filter, bias;
+    struct npy data, filter, bias, scale, slope, residual, initial;
+    tconv_plan_options plan;
     struct suite model;
     tconv_problem problem;
     const void *weights;
@@ -69,6 +71,7 @@ static enum exit_code problem_from_model(struct job *job)
     if (options.type != NULL && named.data_type != job->data.type) return wrong_type(job);
     job->problem = entry->problem;
     job->problem.data_type = job->data.type;
+    job->problem.output_type = named.output_type;
     if (options.output_shape != NULL) job->problem.output_shape = named.output_shape;
     job->weights = entry->weights;
     tell_rules(entry->layer, &job->problem);
@@ -89,20 +92,78 @@ static enum exit_code problem_from_files(struct job *job)
     return EXIT_DONE;
 }
 
-static enum exit_code read_bias(struct job *job, const tconv_geometry *geometry)
+/* One number for each output channel. */
+static enum exit_code read_channels(const char *option, const char *path, tconv_type type,
+                                    int64_t channels, struct npy *npy)
 {
-    if (options.bias == NULL) return EXIT_DONE;
-    const enum exit_code code = npy_read("--bias", options.bias, &job->bias);
+    if (path == NULL) return EXIT_DONE;
+    const enum exit_code code = npy_read(option, path, npy);
     if (code != EXIT_DONE) return code;
-    const int64_t channels = geometry->groups * geometry->group_out_channels;
-    if (job->bias.type != job->problem.data_type)
-        return wrong_request("--bias holds %s, but the data %s", tconv_type_name(job->bias.type),
-                             tconv_type_name(job->problem.data_type));
-    if (job->bias.shape.rank != 1 || job->bias.shape.dim[0] != channels)
+    if (npy->type != type)
+        return wrong_request("%s holds %s, but %s is needed", option, tconv_type_name(npy->type),
+                             tconv_type_name(type));
+    if (npy->shape.rank != 1 || npy->shape.dim[0] != channels)
         return wrong_request(
-            "--bias has rank %d and %" PRId64 " elements at axis 0: one axis with the %" PRId64
+            "%s has rank %d and %" PRId64 " elements at axis 0: one axis with the %" PRId64
             " output channels is needed",
-            job->bias.shape.rank, job->bias.shape.rank == 0 ? 1 : job->bias.shape.dim[0], channels);
+            option, npy->shape.rank, npy->shape.rank == 0 ? 1 : npy->shape.dim[0], channels);
+    return EXIT_DONE;
+}
+
+/* A tensor like the output. */
+static enum exit_code read_like_output(const char *option, const char *path,
+                                       const tconv_geometry *g, struct npy *npy)
+{
+    if (path == NULL) return EXIT_DONE;
+    const enum exit_code code = npy_read(option, path, npy);
+    if (code != EXIT_DONE) return code;
+    if (npy->type != g->output_type)
+        return wrong_request("%s holds %s, but the output is %s", option,
+                             tconv_type_name(npy->type), tconv_type_name(g->output_type));
+    bool same = npy->shape.rank == g->output_shape.rank;
+    for (int i = 0; same && i < npy->shape.rank; i++) {
+        same = npy->shape.dim[i] == g->output_shape.dim[i];
+        if (!same)
+            return wrong_request("%s has extent %" PRId64
+                                 " at axis %d, but the output has %" PRId64,
+                                 option, npy->shape.dim[i], i, g->output_shape.dim[i]);
+    }
+    return same ? EXIT_DONE
+                : wrong_request("%s has rank %d, but the output has %d", option, npy->shape.rank,
+                                g->output_shape.rank);
+}
+
+/* The epilogue and the files that belong to it. */
+static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry *g)
+{
+    tconv_epilogue *e = &job->plan.epilogue;
+    if (!read_epilogue(e)) return EXIT_REQUEST_WRONG;
+    const tconv_type number = job->problem.data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const int64_t channels = g->groups * g->group_out_channels;
+    const bool slopes = tconv_activation_slopes(e->activation);
+    if (slopes && options.slope == NULL)
+        return wrong_request(
+            "--slope is missing: --activation %s takes one number for each output channel",
+            tconv_activation_name(e->activation));
+    if (!slopes && options.slope != NULL)
+        return wrong_request("--slope is given, but only --activation prelu and snake take it");
+    if ((e->beta != 0) != (options.initial != NULL))
+        return wrong_request(
+            "%s", e->beta != 0 ? "--initial is missing: --beta needs what the output was before"
+                               : "--initial is given, but without --beta it has no effect");
+    enum exit_code code;
+    if ((code = read_channels("--bias", options.bias, e->requantize ? TCONV_F32 : g->output_type,
+                              channels, &job->bias)) != EXIT_DONE ||
+        (code = read_channels("--scale", options.scale, number, channels, &job->scale)) !=
+            EXIT_DONE ||
+        (code = read_channels("--slope", options.slope, number, channels, &job->slope)) !=
+            EXIT_DONE ||
+        (code = read_like_output("--residual", options.residual, g, &job->residual)) != EXIT_DONE ||
+        (code = read_like_output("--initial", options.initial, g, &job->initial)) != EXIT_DONE)
+        return code;
+    e->bias = options.bias != NULL;
+    e->scale = options.scale != NULL;
+    e->residual = options.residual != NULL;
     return EXIT_DONE;
 }
 
@@ -110,12 +171,9 @@ static enum exit_code read_bias(struct job *job, const tconv_geometry *geometry)
 static void name_algorithm(tconv_host *host, const struct job *job, char *name, size_t size)
 {
     tconv_plan *plan;
-    tconv_plan_options wanted = TCONV_PLAN_OPTIONS_INIT;
-    wanted.algorithm = options.algorithm;
-    wanted.bias = job->bias.values != NULL;
-    wanted.math = chosen_math();
     snprintf(name, size, "?");
-    if (tconv_plan_create(tconv_host_device(host), &job->problem, &wanted, &plan, NULL) != TCONV_OK)
+    if (tconv_plan_create(tconv_host_device(host), &job->problem, &job->plan, &plan, NULL) !=
+        TCONV_OK)
         return;
     snprintf(name, size, "%s", tconv_plan_algorithm(plan));
     tconv_plan_release(plan);
@@ -149,7 +207,7 @@ static enum exit_code compute(struct job *job)
     if (tconv_resolve(&job->problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
     int number;
     enum exit_code code;
-    if ((code = read_bias(job, &geometry)) != EXIT_DONE ||
+    if ((code = read_epilogue_files(job, &geometry)) != EXIT_DONE ||
         (code = choose_device(&number)) != EXIT_DONE)
         return code;
     job->output = malloc(geometry.output_bytes == 0 ? 1 : (size_t)geometry.output_bytes);
@@ -158,13 +216,21 @@ static enum exit_code compute(struct job *job)
                            geometry.output_bytes);
     tconv_host *host;
     if (tconv_host_create(number, &host, &error) != TCONV_OK) return failed_call(&error);
-    tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
-    plan.algorithm = options.algorithm;
-    plan.math = chosen_math();
-    if (tconv_host_run(host, &job->problem, &plan, job->data.values, job->weights, job->bias.values,
-                       job->output, &error) != TCONV_OK)
+    if (job->initial.values != NULL)
+        memcpy(job->output, job->initial.values, (size_t)geometry.output_bytes);
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = job->data.values;
+    arrays.filter = job->weights;
+    arrays.bias = job->bias.values;
+    arrays.scale = job->scale.values;
+    arrays.slope = job->slope.values;
+    arrays.residual = job->residual.values;
+    arrays.output = job->output;
+    job->plan.algorithm = options.algorithm;
+    job->plan.math = chosen_math();
+    if (tconv_host_run(host, &job->problem, &job->plan, &arrays, &error) != TCONV_OK)
         code = failed_call(&error);
-    else if ((code = npy_write(options.output, job->problem.data_type, &geometry.output_shape,
+    else if ((code = npy_write(options.output, geometry.output_type, &geometry.output_shape,
                                job->output)) == EXIT_DONE)
         code = report(host, job, &geometry, number);
     tconv_host_release(host);
@@ -178,7 +244,7 @@ enum exit_code command_run(int argc, const char **argv)
         table, "--data X.npy (--filter W.npy [ATTRIBUTES] | --model FILE.xml) --output Y.npy", argc,
         argv, &leave);
     if (leave) return code;
-    struct job job = {.problem = TCONV_PROBLEM_INIT};
+    struct job job = {.problem = TCONV_PROBLEM_INIT, .plan = TCONV_PLAN_OPTIONS_INIT};
     if ((code = check_options()) == EXIT_DONE &&
         (code = npy_read("--data", options.data, &job.data)) == EXIT_DONE &&
         (code = options.model != NULL ? problem_from_model(&job) : problem_from_files(&job)) ==
@@ -187,6 +253,10 @@ enum exit_code command_run(int argc, const char **argv)
     npy_free(&job.data);
     npy_free(&job.filter);
     npy_free(&job.bias);
+    npy_free(&job.scale);
+    npy_free(&job.slope);
+    npy_free(&job.residual);
+    npy_free(&job.initial);
     suite_free(&job.model);
     free(job.output);
     return code;

@@ -44,18 +44,21 @@ struct options {
     char *auto_pad, *rules, *type, *groups, *data_format, *filter_format;
     /* how to compute it */
     char *algorithm, *math;
+    char *alpha, *beta, *activation, *filter_type, *output_type;
+    char *data_zero_point, *filter_zero_point, *output_zero_point;
+    int requantize;
     /* files */
-    char *data, *filter, *bias, *output, *model, *layer;
+    char *data, *filter, *bias, *scale, *slope, *residual, *initial, *output, *model, *layer;
     /* several layers */
     char *suite, *ids, *runs;
-    int no_ceilings, why, with_bias;
+    int no_ceilings, why, with_bias, with_scale, with_residual;
 };
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
 
 /* Every option stands in one of these tables; a command includes those that it takes. */
 extern const struct poptOption common_table[], shape_table[], attribute_table[], algorithm_table[],
-    suite_table[], model_table[], file_table[], bench_table[], check_table[];
+    suite_table[], model_table[], file_table[], bench_table[], check_table[], epilogue_table[];
 
 /* Whether an option is followed by a value: by its long name of `length` characters, or with NULL by its letter. */
 bool option_takes_value(const char *name, size_t length, char letter);
@@ -75,6 +78,13 @@ enum exit_code refuse_attributes(const char *why, bool of_suite);
 
 /* "2,2" into numbers; false after a message. */
 bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
+
+/* ---- epilogue.c ---- */
+
+/* The epilogue among the options, but for the tensors that it may have; false after a message. */
+bool read_epilogue(tconv_epilogue *epilogue);
+
+/* ---- options.c again ---- */
 
 /* The device number that --device names, or the default one. */
 enum exit_code choose_device(int *number);

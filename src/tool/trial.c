@@ -2,7 +2,6 @@
 /* Running and verifying one layer. */
 #include "trial.h"
 
-#include "oracle/oracle.h"
 #include "roofs.h"
 
 #include <math.h>
@@ -57,16 +56,39 @@ static bool check_fit(struct trial *t)
     return true;
 }
 
-/* Reproducible numbers in [-2, 2). */
-static float *make_array(uint64_t bytes, uint32_t seed)
+static bool is_floating(tconv_type type)
 {
-    const size_t count = (size_t)bytes / sizeof(float);
-    float *array = malloc(count == 0 ? 1 : count * sizeof *array);
+    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
+}
+
+/* Reproducible elements: numbers in [-2, 2), integers of any value. */
+static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
+{
+    const size_t count = (size_t)bytes / tconv_type_size(type);
+    void *array = malloc(count == 0 ? sizeof(double) : (size_t)bytes);
     for (size_t i = 0; array != NULL && i < count; i++) {
         seed = seed * 1664525U + 1013904223U;
-        array[i] = (float)(int32_t)seed * 0x1p-30F;
+        const double value = (double)(int32_t)seed * 0x1p-30;
+        uint64_t bits = seed * UINT64_C(0x9e3779b97f4a7c15);
+        bits ^= bits >> 32;
+        if (type == TCONV_F32)
+            ((float *)array)[i] = (float)value;
+        else if (is_floating(type))
+            tconv_oracle_write(type, array, (int64_t)i, value);
+        else
+            memcpy((char *)array + i * tconv_type_size(type), &bits, tconv_type_size(type));
     }
     return array;
+}
+
+/* Factors that bring the sums of requantised integers into the range of a byte. */
+static void make_scales(struct trial *t, float *scale, size_t count)
+{
+    const double outputs = (double)t->geometry.output_bytes /
+                           (double)tconv_type_size(t->geometry.output_type);
+    const double terms = fmax(1, (double)t->geometry.macs / outputs);
+    for (size_t i = 0; i < count; i++)
+        scale[i] = (float)((0.5 + 0.25 * fabs((double)scale[i])) / (100 * sqrt(terms)));
 }
 
 /* A buffer with the contents of an array, or empty; none for no bytes. */
@@ -86,56 +108,97 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
                    (unsigned long long)bytes, what, code);
 }
 
+/* The tensors, their types and sizes, and where they go. */
+static bool make_tensors(struct trial *t, const float *weights)
+{
+    const tconv_geometry *g = &t->geometry;
+    const tconv_problem *p = t->problem;
+    const tconv_epilogue *e = &t->epilogue;
+    const tconv_type number = p->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
+    struct tconv_operands *o = &t->operands;
+    const tconv_type bias = e->requantize ? TCONV_F32 : g->output_type;
+    const struct {
+        const char *what;
+        bool wanted;
+        tconv_type type;
+        uint64_t bytes;
+        const void **array;
+        cl_mem *buffer;
+    } tensors[] = {
+        {"data", true, p->data_type, g->data_bytes, &o->data, &t->args.data.memory},
+        {"filter", true, p->filter_type, g->filter_bytes, &o->filter, &t->weights},
+        {"bias", e->bias, bias, channels * tconv_type_size(bias), &o->bias, &t->args.bias.memory},
+        {"scale", e->scale, number, channels * tconv_type_size(number), &o->scale,
+         &t->args.scale.memory},
+        {"slope", tconv_activation_slopes(e->activation), number,
+         channels * tconv_type_size(number), &o->slope, &t->args.slope.memory},
+        {"residual", e->residual, g->output_type, g->output_bytes, &o->residual,
+         &t->args.residual.memory},
+        {"output before", e->beta != 0, g->output_type, g->output_bytes, &o->before, NULL},
+    };
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        if (!tensors[i].wanted) continue;
+        void *array = make_array(tensors[i].type, tensors[i].bytes, (uint32_t)i + 1);
+        *tensors[i].array = array;
+        if (array == NULL)
+            return give_up(t, TCONV_ERROR_HOST_MEMORY,
+                           "does not fit: no host memory for its tensors");
+        if (tensors[i].array == &o->scale && e->requantize) make_scales(t, array, (size_t)channels);
+        for (size_t w = 0; tensors[i].array == &o->filter && weights != NULL &&
+                           w < (size_t)g->filter_bytes / tconv_type_size(p->filter_type);
+             w++)
+            tconv_oracle_write(p->filter_type, array, (int64_t)w, (double)weights[w]);
+        if (tensors[i].buffer != NULL &&
+            !make_buffer(t, tensors[i].what, array, tensors[i].bytes, tensors[i].buffer))
+            return false;
+    }
+    return make_buffer(t, "output", NULL, g->output_bytes, &t->args.output.memory);
+}
+
 bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *problem,
                    const float *weights)
 {
-    *t = (struct trial){.bias = options.with_bias != 0,
-                        .host = host,
-                        .problem = problem,
-                        .geometry = TCONV_GEOMETRY_INIT,
-                        .args = TCONV_ARGS_INIT};
+    *t = (struct trial){
+        .host = host, .problem = problem, .geometry = TCONV_GEOMETRY_INIT, .args = TCONV_ARGS_INIT};
     tconv_error error;
     if (tconv_resolve(problem, &t->geometry, &error) != TCONV_OK) return give_up_call(t, &error);
-    if (problem->data_type != TCONV_F32)
-        return give_up(t, TCONV_ERROR_UNSUPPORTED,
-                       "element type %s is not supported yet: this version computes f32",
-                       tconv_type_name(problem->data_type));
+    if (!read_epilogue(&t->epilogue))
+        return give_up(t, TCONV_ERROR_ARGUMENT, "the epilogue among the options is wrong");
+    t->epilogue.bias = options.with_bias != 0;
+    t->epilogue.scale = options.with_scale != 0;
+    t->epilogue.residual = options.with_residual != 0;
+    t->operands = (struct tconv_operands){
+        .problem = problem, .geometry = &t->geometry, .epilogue = &t->epilogue};
     if (t->geometry.output_bytes == 0)
         return give_up(t, TCONV_ERROR_SHAPE,
                        "is empty: its batch is 0, and there is nothing to compute");
-    if (!check_fit(t)) return false;
-    t->data = make_array(t->geometry.data_bytes, 1);
-    t->filter = make_array(t->geometry.filter_bytes, 2);
-    const uint64_t bias_bytes = (uint64_t)(t->geometry.groups * t->geometry.group_out_channels) *
-                                sizeof(float);
-    t->biases = make_array(bias_bytes, 3);
-    if (t->data == NULL || t->filter == NULL || t->biases == NULL)
-        return give_up(t, TCONV_ERROR_HOST_MEMORY, "does not fit: no host memory for its tensors");
-    if (weights != NULL) memcpy(t->filter, weights, (size_t)t->geometry.filter_bytes);
-    return make_buffer(t, "data", t->data, t->geometry.data_bytes, &t->device_data) &&
-           make_buffer(t, "filter", t->filter, t->geometry.filter_bytes, &t->device_filter) &&
-           make_buffer(t, "bias", t->biases, bias_bytes, &t->device_bias) &&
-           make_buffer(t, "output", NULL, t->geometry.output_bytes, &t->device_output);
+    return check_fit(t) && make_tensors(t, weights);
 }
 
 static void free_plan(struct trial *t)
 {
     tconv_filter_release(t->packed);
     tconv_plan_release(t->plan);
-    if (t->workspace != NULL) clReleaseMemObject(t->workspace);
+    if (t->args.workspace.memory != NULL) clReleaseMemObject(t->args.workspace.memory);
     t->packed = NULL;
     t->plan = NULL;
-    t->workspace = NULL;
+    t->args.workspace.memory = NULL;
 }
 
-static bool fill_with_nan(struct trial *t)
+/* The output before a run: what it is added to, else NaN in every floating-point type, which no integer is likely to be. */
+static bool clear_output(struct trial *t)
 {
-    const cl_float nan_value = NAN;
-    if (t->device_output == NULL) return true;
-    const cl_int code = clEnqueueFillBuffer(tconv_host_queue(t->host), t->device_output, &nan_value,
-                                            sizeof nan_value, 0, (size_t)t->geometry.output_bytes,
-                                            0, NULL, NULL);
-    return (code == CL_SUCCESS && clFinish(tconv_host_queue(t->host)) == CL_SUCCESS) ||
+    const cl_uint nan_bits = 0x7ff87ff8;
+    const cl_command_queue queue = tconv_host_queue(t->host);
+    const size_t bytes = (size_t)t->geometry.output_bytes;
+    const size_t pattern = bytes % sizeof nan_bits == 0 ? sizeof nan_bits : 1;
+    const cl_int code = t->operands.before != NULL
+                            ? clEnqueueWriteBuffer(queue, t->args.output.memory, CL_TRUE, 0, bytes,
+                                                   t->operands.before, 0, NULL, NULL)
+                            : clEnqueueFillBuffer(queue, t->args.output.memory, &nan_bits, pattern,
+                                                  0, bytes, 0, NULL, NULL);
+    return (code == CL_SUCCESS && clFinish(queue) == CL_SUCCESS) ||
            give_up(t, TCONV_ERROR_OPENCL, "the output cannot be cleared (OpenCL code %d)", code);
 }
 
@@ -143,28 +206,25 @@ bool trial_run(struct trial *t, const char *algorithm)
 {
     free_plan(t);
     t->error[0] = '\0';
-    if (!fill_with_nan(t)) return false;
+    if (!clear_output(t)) return false;
     tconv_error error;
     tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
     plan.algorithm = algorithm;
-    plan.bias = t->bias;
+    plan.epilogue = t->epilogue;
     plan.math = chosen_math();
     const double start = now();
     if (tconv_plan_create(tconv_host_device(t->host), t->problem, &plan, &t->plan, &error) !=
         TCONV_OK)
         return give_up_call(t, &error);
-    if (!make_buffer(t, "workspace", NULL, tconv_plan_workspace_bytes(t->plan), &t->workspace))
+    if (!make_buffer(t, "workspace", NULL, tconv_plan_workspace_bytes(t->plan),
+                     &t->args.workspace.memory))
         return false;
-    t->args = (tconv_args)TCONV_ARGS_INIT;
     if (tconv_filter_create(t->plan, NULL, 0, &t->packed, &error) != TCONV_OK ||
-        tconv_filter_enqueue_pack(t->packed, tconv_host_queue(t->host), t->device_filter, 0, 0,
-                                  NULL, NULL, &error) != TCONV_OK)
+        tconv_filter_enqueue_pack(t->packed, tconv_host_queue(t->host), t->weights, 0, 0, NULL,
+                                  NULL, &error) != TCONV_OK)
         return give_up_call(t, &error);
     t->args.filter = t->packed;
-    t->args.data.memory = t->device_data;
-    if (t->bias) t->args.bias.memory = t->device_bias;
-    t->args.output.memory = t->device_output;
-    t->args.workspace.memory = t->workspace;
+    t->operands.error_factor = tconv_plan_error_factor(t->plan);
     const double seconds = trial_repeat(t);
     t->first_call_seconds = now() - start;
     return seconds >= 0;
@@ -190,10 +250,9 @@ double trial_repeat(struct trial *t)
 /* Compares one position; remembers the worst. */
 static bool compare(struct trial *t, size_t at)
 {
-    const struct tconv_expected expected = tconv_oracle_element_of(
-        t->problem, &t->geometry, t->data, t->filter, t->bias ? t->biases : NULL, (int64_t)at,
-        tconv_plan_error_factor(t->plan));
-    const double error = tconv_oracle_error(&expected, t->output[at]);
+    const struct tconv_expected expected = tconv_oracle_element(&t->operands, (int64_t)at);
+    const tconv_type type = t->geometry.output_type;
+    const double error = tconv_oracle_error(&expected, type, t->output, (int64_t)at);
     if (error > t->max_error || t->compared == 0) {
         t->max_error = error;
         t->error_bound = expected.bound;
@@ -202,20 +261,21 @@ static bool compare(struct trial *t, size_t at)
     return error <= 1 ||
            give_up(t, TCONV_ERROR_INTERNAL,
                    "wrong result: output element %zu is %.9g, but should be %.9g within %.3g", at,
-                   (double)t->output[at], expected.value, expected.bound);
+                   tconv_oracle_read(type, t->output, (int64_t)at), expected.value, expected.bound);
 }
 
 bool trial_verify(struct trial *t, size_t most)
 {
-    const size_t count = (size_t)t->geometry.output_bytes / sizeof(float);
+    const tconv_type type = t->geometry.output_type;
+    const size_t bytes = (size_t)t->geometry.output_bytes, count = bytes / tconv_type_size(type);
     t->max_error = t->error_bound = 0;
     t->compared = 0;
     if (count == 0) return true;
-    if (t->output == NULL) t->output = malloc(count * sizeof *t->output);
+    if (t->output == NULL) t->output = malloc(bytes);
     if (t->output == NULL)
         return give_up(t, TCONV_ERROR_HOST_MEMORY, "no host memory to verify its output");
-    const cl_int code = clEnqueueReadBuffer(tconv_host_queue(t->host), t->device_output, CL_TRUE, 0,
-                                            count * sizeof *t->output, t->output, 0, NULL, NULL);
+    const cl_int code = clEnqueueReadBuffer(tconv_host_queue(t->host), t->args.output.memory,
+                                            CL_TRUE, 0, bytes, t->output, 0, NULL, NULL);
     if (code != CL_SUCCESS)
         return give_up(t, TCONV_ERROR_OPENCL, "its output cannot be downloaded (OpenCL code %d)",
                        code);
@@ -229,21 +289,23 @@ bool trial_verify(struct trial *t, size_t most)
         const size_t to = (size_t)((double)count * (double)(i + 1) / (double)samples);
         right = compare(t, from + (to > from + 1 ? (seed >> 8) % (to - from) : 0));
     }
-    for (size_t i = 0; i < count && right;
+    for (size_t i = 0; is_floating(type) && i < count && right;
          i++) /* data and weights are finite: a NaN was never written, or computed wrongly */
-        if (isnan(t->output[i])) right = compare(t, i);
+        if (isnan(tconv_oracle_read(type, t->output, (int64_t)i))) right = compare(t, i);
     return right;
 }
 
 void trial_free(struct trial *t)
 {
     free_plan(t);
-    const cl_mem buffers[] = {t->device_data, t->device_filter, t->device_bias, t->device_output};
+    const cl_mem buffers[] = {t->weights,           t->args.data.memory,  t->args.bias.memory,
+                              t->args.scale.memory, t->args.slope.memory, t->args.residual.memory,
+                              t->args.output.memory};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
-    free(t->data);
-    free(t->filter);
-    free(t->biases);
-    free(t->output);
+    const void *const arrays[] = {t->operands.data,   t->operands.filter, t->operands.bias,
+                                  t->operands.scale,  t->operands.slope,  t->operands.residual,
+                                  t->operands.before, t->output};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free((void *)arrays[i]);
     *t = (struct trial){0};
 }

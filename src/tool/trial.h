@@ -4,15 +4,17 @@
 #ifndef TCONV_TOOL_TRIAL_H
 #define TCONV_TOOL_TRIAL_H
 
+#include "oracle/oracle.h"
 #include "tool.h"
 
 struct trial {
     tconv_host *host;
     const tconv_problem *problem;
     tconv_geometry geometry;
-    bool bias;
-    float *data, *filter, *biases, *output; /* host arrays; output once it was downloaded */
-    cl_mem device_data, device_filter, device_bias, device_output, workspace;
+    tconv_epilogue epilogue;
+    struct tconv_operands operands; /* host arrays */
+    void *output;                   /* once it was downloaded */
+    cl_mem weights;
     tconv_plan *plan;
     tconv_filter *packed;
     tconv_args args;
@@ -25,7 +27,7 @@ struct trial {
     tconv_status status;       /* that goes with it */
 };
 
-/* Makes tensors (`weights` may be NULL: any will do; a bias where --with-bias says so) and uploads
+/* Makes tensors (`weights` may be NULL: any will do; those of the epilogue as the options say) and uploads
  * them. False with trial->error where that fails. */
 bool trial_prepare(struct trial *trial, tconv_host *host, const tconv_problem *problem,
                    const float *weights);

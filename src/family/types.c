@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a layer's element types and epilogue mean for kernels: the options of cl/types.clh and cl/finish.clh, and
+ * the begin of every table. */
+#include "family/family.h"
+
+#include "finish_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_floating(tconv_type type)
+{
+    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
+}
+
+/* The type that products are added up in. */
+static tconv_type acc_type(const struct tconv_layer *layer)
+{
+    const bool wide = tconv_type_size(layer->data_type) == 8;
+    if (is_floating(layer->data_type)) return wide ? TCONV_F64 : TCONV_F32;
+    return wide ? TCONV_U64 : TCONV_U32;
+}
+
+size_t tconv_acc_bytes(const struct tconv_layer *layer)
+{
+    return tconv_type_size(acc_type(layer));
+}
+
+tconv_device_info tconv_device_for(const tconv_device_info *device, const struct tconv_layer *layer)
+{
+    tconv_device_info own = *device;
+    if (tconv_acc_bytes(layer) == 8 && own.vector_width > 1) own.vector_width /= 2;
+    return own;
+}
+
+tconv_type tconv_result_type(const struct tconv_request *request)
+{
+    return request->epilogue->requantize ? TCONV_F32 : acc_type(request->layer);
+}
+
+/* Whether zero points are taken away before anything is multiplied. */
+static bool has_zeros(const tconv_epilogue *epilogue)
+{
+    return epilogue->data_zero_point != 0 || epilogue->filter_zero_point != 0;
+}
+
+/* A filter with a zero point is packed as differences, which need a bit more than the filter's type has. */
+static bool is_raw(const struct tconv_request *request, bool raw)
+{
+    return raw && !has_zeros(request->epilogue);
+}
+
+static tconv_type packed_type(const struct tconv_request *request, bool raw)
+{
+    return is_raw(request, raw) ? request->layer->filter_type : acc_type(request->layer);
+}
+
+size_t tconv_packed_bytes(const struct tconv_request *request, bool raw)
+{
+    return tconv_type_size(packed_type(request, raw));
+}
+
+static tconv_type bias_type(const struct tconv_request *request)
+{
+    return request->epilogue->requantize ? TCONV_F32 : request->layer->output_type;
+}
+
+size_t tconv_arg_unit(const struct tconv_request *request, bool raw, enum tconv_arg arg)
+{
+    const struct tconv_layer *layer = request->layer;
+    switch (arg) {
+    case TCONV_ARG_DATA:
+    case TCONV_ARG_WORKSPACE: return tconv_type_size(layer->data_type);
+    case TCONV_ARG_WEIGHTS: return tconv_type_size(layer->filter_type);
+    case TCONV_ARG_FILTER: return tconv_packed_bytes(request, raw);
+    case TCONV_ARG_FLAGS: return sizeof(uint32_t);
+    case TCONV_ARG_BIAS: return tconv_type_size(bias_type(request));
+    case TCONV_ARG_SCALE:
+    case TCONV_ARG_SLOPE: return tconv_type_size(tconv_result_type(request));
+    case TCONV_ARG_RESIDUAL:
+    case TCONV_ARG_OUTPUT: return tconv_type_size(layer->output_type);
+    case TCONV_ARG_TABLE:
+    case TCONV_ARG_LOCAL: break;
+    }
+    return 1;
+}
+
+bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg)
+{
+    return arg == TCONV_ARG_BIAS       ? epilogue->bias
+           : arg == TCONV_ARG_SCALE    ? epilogue->scale
+           : arg == TCONV_ARG_SLOPE    ? tconv_activation_slopes(epilogue->activation)
+           : arg == TCONV_ARG_RESIDUAL ? epilogue->residual
+                                       : true;
+}
+
+static const char *c_name(tconv_type type)
+{
+    return type == TCONV_F32   ? "float"
+           : type == TCONV_F64 ? "double"
+           : type == TCONV_U64 ? "ulong"
+                               : "uint";
+}
+
+int tconv_type_options(const struct tconv_request *request, bool raw, char *text, size_t size)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_epilogue *e = request->epilogue;
+    const tconv_type acc = acc_type(layer);
+    return snprintf(
+        text, size,
+        "-DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s -DRESULT=%s "
+        "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
+        "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d",
+        tconv_type_name(layer->data_type), tconv_type_name(layer->filter_type),
+        tconv_type_name(packed_type(request, raw)), tconv_type_name(layer->output_type),
+        e->requantize ? "_saturated" : "", tconv_type_name(bias_type(request)), c_name(acc),
+        c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, raw),
+        request->device->fma && is_floating(acc), e->bias, e->scale, e->alpha != 1, e->beta != 0,
+        e->residual, (int)e->activation, e->requantize);
+}
+
+/* The bits of a number in the result's type. */
+static int64_t bits_of(double number, tconv_type type)
+{
+    int64_t bits = 0;
+    const float single = (float)number;
+    if (type == TCONV_F64)
+        memcpy(&bits, &number, sizeof number);
+    else {
+        int32_t own;
+        memcpy(&own, &single, sizeof own);
+        bits = own;
+    }
+    return bits;
+}
+
+void tconv_write_finish(const struct tconv_request *request, int64_t *table)
+{
+    const tconv_epilogue *e = request->epilogue;
+    const tconv_type type = tconv_result_type(request);
+    table[FINISH_ALPHA] = bits_of(e->alpha, type);
+    table[FINISH_BETA] = bits_of(e->beta, type);
+    table[FINISH_A] = bits_of(e->a, type);
+    table[FINISH_B] = bits_of(e->b, type);
+    table[FINISH_DATA_ZERO] = e->data_zero_point;
+    table[FINISH_FILTER_ZERO] = e->filter_zero_point;
+    table[FINISH_OUTPUT_ZERO] = e->output_zero_point;
+}

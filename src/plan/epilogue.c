@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which epilogues go with which element types. */
+#include "plan/plan.h"
+
+#include "base/error.h"
+
+static bool is_floating(tconv_type type)
+{
+    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
+}
+
+static bool is_byte(tconv_type type)
+{
+    return type == TCONV_I8 || type == TCONV_U8;
+}
+
+/* A zero point is a value of its tensor's type. */
+static tconv_status check_zero_point(const char *what, int32_t value, tconv_type type,
+                                     tconv_error *error)
+{
+    const int32_t least = type == TCONV_I8 ? -128 : 0, most = type == TCONV_I8 ? 127 : 255;
+    if (value == 0 || (is_byte(type) && value >= least && value <= most)) return TCONV_OK;
+    return is_byte(type)
+               ? tconv_fail(error, TCONV_ERROR_ARGUMENT, "epilogue.%s is %d: %s has %d to %d", what,
+                            (int)value, tconv_type_name(type), (int)least, (int)most)
+               : tconv_fail(
+                     error, TCONV_ERROR_ARGUMENT,
+                     "epilogue.%s is %d, but element type %s has no zero point: i8 and u8 do", what,
+                     (int)value, tconv_type_name(type));
+}
+
+static tconv_status check_integers(const tconv_epilogue *e, tconv_type type, tconv_error *error)
+{
+    const char *what = e->alpha != 1                            ? "alpha"
+                       : e->beta != 0                           ? "beta"
+                       : e->scale                               ? "scale"
+                       : e->activation != TCONV_ACTIVATION_NONE ? "activation"
+                                                                : NULL;
+    if (what == NULL) return TCONV_OK;
+    return tconv_fail(
+        error, TCONV_ERROR_UNSUPPORTED,
+        "epilogue.%s with output type %s: integers take bias and residual only, i8 and u8 "
+        "with requantize also alpha, scale and activations",
+        what, tconv_type_name(type));
+}
+
+static tconv_status check_requantize(const tconv_epilogue *e, tconv_type data, tconv_type output,
+                                     tconv_error *error)
+{
+    if (!is_byte(data) || !is_byte(output))
+        return tconv_fail(error, TCONV_ERROR_TYPE,
+                          "epilogue.requantize with data %s and output %s: both must be i8 or u8",
+                          tconv_type_name(data), tconv_type_name(output));
+    if (e->residual || e->beta != 0)
+        return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                          "epilogue.%s with requantize: quantised outputs are not added to",
+                          e->residual ? "residual" : "beta");
+    return TCONV_OK;
+}
+
+tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,
+                                  const tconv_epilogue *e, tconv_error *error)
+{
+    const tconv_type data = problem->data_type, output = geometry->output_type;
+    if ((int)e->activation < TCONV_ACTIVATION_NONE || e->activation > TCONV_ACTIVATION_SNAKE)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "epilogue.activation is %d, which is no activation", (int)e->activation);
+    tconv_status status;
+    if ((status = check_zero_point("data_zero_point", e->data_zero_point, data, error)) !=
+            TCONV_OK ||
+        (status = check_zero_point("filter_zero_point", e->filter_zero_point, problem->filter_type,
+                                   error)) != TCONV_OK ||
+        (status = check_zero_point("output_zero_point", e->output_zero_point, output, error)) !=
+            TCONV_OK)
+        return status;
+    if (e->requantize) return check_requantize(e, data, output, error);
+    if (e->output_zero_point != 0)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "epilogue.output_zero_point is %d, but requantize is not set",
+                          (int)e->output_zero_point);
+    if ((e->data_zero_point != 0 || e->filter_zero_point != 0) && output != TCONV_I32)
+        return tconv_fail(
+            error, TCONV_ERROR_ARGUMENT,
+            "epilogue has a zero point, but the output is %s without requantize: it must be "
+            "i32, or requantize must be set",
+            tconv_type_name(output));
+    return is_floating(output) ? TCONV_OK : check_integers(e, output, error);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of an epilogue. */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct poptOption epilogue_table[] = {
+    {"alpha", 0, POPT_ARG_STRING, &options.alpha, 0, "factor of the sums; default 1", "A"},
+    {"beta", 0, POPT_ARG_STRING, &options.beta, 0,
+     "factor of what the output was before (run: --initial); default 0", "B"},
+    {"activation", 0, POPT_ARG_STRING, &options.activation, 0,
+     "none, relu, relu6, leaky_relu:A, prelu, clamp:A,B, sigmoid, tanh, gelu, gelu_tanh, silu, "
+     "elu:A, snake; prelu and snake take a number for each output channel (run: --slope)",
+     "NAME"},
+    {"filter-type", 0, POPT_ARG_STRING, &options.filter_type, 0,
+     "element type of the filter where it is not that of the data: i8 with u8 data", "TYPE"},
+    {"output-type", 0, POPT_ARG_STRING, &options.output_type, 0,
+     "element type of the output where it is not that of the data: f32, i32, i8, u8", "TYPE"},
+    {"requantize", 0, POPT_ARG_NONE, &options.requantize, 0,
+     "finish i8 and u8 in f32 and round to the output's type, with saturation", NULL},
+    {"data-zero-point", 0, POPT_ARG_STRING, &options.data_zero_point, 0,
+     "what stands for 0 in i8 and u8 data, padding included; default 0", "Z"},
+    {"filter-zero-point", 0, POPT_ARG_STRING, &options.filter_zero_point, 0, "default 0", "Z"},
+    {"output-zero-point", 0, POPT_ARG_STRING, &options.output_zero_point, 0, "default 0", "Z"},
+    POPT_TABLEEND,
+};
+
+/* Numbers with commas between them, up to `most`; -1 after a message. */
+static int read_reals(const char *option, const char *text, double *numbers, int most)
+{
+    int count = 0;
+    for (const char *at = text;; at++) {
+        char *end;
+        const double number = strtod(at, &end);
+        if (end == at || (*end != ',' && *end != '\0') || count == most) {
+            wrong_request("%s is \"%s\": %s needed", option, text,
+                          most == 1 ? "a number is" : "two numbers with a comma between them are");
+            return -1;
+        }
+        numbers[count++] = number;
+        if (*end == '\0') return count;
+        at = end;
+    }
+}
+
+static bool read_activation(tconv_epilogue *e)
+{
+    if (options.activation == NULL) return true;
+    char name[40];
+    const size_t length = strcspn(options.activation, ":");
+    snprintf(name, sizeof name, "%.*s", (int)length, options.activation);
+    if (length >= sizeof name || !tconv_activation_from_name(name, &e->activation)) {
+        wrong_request("--activation is \"%s\": none, relu, relu6, leaky_relu, prelu, clamp, "
+                      "sigmoid, tanh, gelu, "
+                      "gelu_tanh, silu, elu and snake are possible",
+                      options.activation);
+        return false;
+    }
+    const int wanted = tconv_activation_numbers(e->activation);
+    const bool given = options.activation[length] == ':';
+    double numbers[2] = {0, 0};
+    int count = 0;
+    if (given && wanted > 0 &&
+        (count = read_reals("--activation", options.activation + length + 1, numbers, wanted)) < 0)
+        return false;
+    if (count != wanted || (given && wanted == 0)) {
+        wrong_request("--activation is \"%s\": %s takes %s", options.activation, name,
+                      wanted == 0   ? "no number"
+                      : wanted == 1 ? "one number, for example leaky_relu:0.1"
+                                    : "two numbers, for example clamp:-1,1");
+        return false;
+    }
+    e->a = numbers[0];
+    e->b = numbers[1];
+    return true;
+}
+
+static bool read_zero_point(const char *option, const char *text, int32_t *zero)
+{
+    if (text == NULL) return true;
+    int64_t number;
+    int count;
+    if (!read_numbers(option, text, &number, 1, &count)) return false;
+    if (number < -128 || number > 255) {
+        wrong_request("%s is %s: -128 to 127 for i8 and 0 to 255 for u8 are possible", option,
+                      text);
+        return false;
+    }
+    *zero = (int32_t)number;
+    return true;
+}
+
+bool read_epilogue(tconv_epilogue *e)
+{
+    *e = (tconv_epilogue)TCONV_EPILOGUE_INIT;
+    e->requantize = options.requantize != 0;
+    return (options.alpha == NULL || read_reals("--alpha", options.alpha, &e->alpha, 1) == 1) &&
+           (options.beta == NULL || read_reals("--beta", options.beta, &e->beta, 1) == 1) &&
+           read_activation(e) &&
+           read_zero_point("--data-zero-point", options.data_zero_point, &e->data_zero_point) &&
+           read_zero_point("--filter-zero-point", options.filter_zero_point,
+                           &e->filter_zero_point) &&
+           read_zero_point("--output-zero-point", options.output_zero_point, &e->output_zero_point);
+}
