@@ -26,6 +26,17 @@ void failed(const char *format, ...)
     abort(); /* fail_msg does not return, but does not say so */
 }
 
+bool left_out(unsigned number)
+{
+    const char *percent = getenv("TCONV_CL_TEST_PERCENT");
+    return percent != NULL && number * 2654435761u / 65536 % 100 >= (unsigned)atoi(percent);
+}
+
+bool left_out_any(void)
+{
+    return getenv("TCONV_CL_TEST_PERCENT") != NULL;
+}
+
 unsigned next_random(unsigned *state)
 {
     *state = *state * 1664525u + 1013904223u;

@@ -63,6 +63,11 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
 /* Fails the test with printf's text. */
 void failed(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/* Smoke runs on slow devices: the environment variable TCONV_CL_TEST_PERCENT says how many of the cases are run, which
+ * are told apart by a number. */
+bool left_out(unsigned number);
+bool left_out_any(void);
+
 /* A repeatable stream of numbers. */
 unsigned next_random(unsigned *state);
 int random_between(unsigned *state, int least, int most);

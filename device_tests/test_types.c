@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element types and epilogues: every family against the oracle for all types, exhaustive rounding of f16 and bf16, every
+ * activation, quantised layers. */
+#include "support.h"
+
+#include "oracle/oracle.h"
+
+#include <CL/cl_half.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct device *devices;
+static int device_count;
+
+/* How often each family took a problem: a family that takes none would pass by doing nothing. */
+static int taken[32];
+
+static tconv_problem plane(bool last, int64_t batch, int64_t in, int64_t out, int64_t groups,
+                           int64_t y, int64_t x, int64_t k, int64_t s, int64_t d, int64_t pad)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.data_format = last ? TCONV_NXC : TCONV_NCX;
+    p.filter_format = last ? TCONV_XIO : TCONV_OIX;
+    p.groups = groups;
+    if (last) {
+        set_shape(&p.data, 4, (int64_t[]){batch, y, x, in});
+        set_shape(&p.filter, 4, (int64_t[]){k, k, out / groups, in});
+    } else {
+        set_shape(&p.data, 4, (int64_t[]){batch, in, y, x});
+        set_shape(&p.filter, 4, (int64_t[]){in, out / groups, k, k});
+    }
+    set_list(&p.strides, 2, (int64_t[]){s, s});
+    set_list(&p.dilations, 2, (int64_t[]){d, d});
+    set_list(&p.pads_begin, 2, (int64_t[]){pad, pad});
+    set_list(&p.pads_end, 2, (int64_t[]){pad, pad});
+    return p;
+}
+
+/* Small problems that between them take every family through its ways of storing. */
+static tconv_problem problem_of(int which)
+{
+    switch (which % 6) {
+    case 0: return plane(false, 2, 5, 7, 1, 5, 37, 4, 2, 1, 1);   /* merged residues */
+    case 1: return plane(true, 1, 19, 19, 19, 4, 21, 3, 2, 1, 1); /* depthwise, channels last */
+    case 2: return plane(false, 1, 3, 2, 1, 3, 9, 8, 4, 1, 3);    /* residues as lanes */
+    case 3: return plane(true, 2, 6, 34, 2, 3, 6, 3, 3, 1, 0);    /* channels as lanes, groups */
+    case 4: return plane(false, 3, 2, 3, 1, 4, 5, 3, 2, 3, 2);    /* dilation, images in a vector */
+    default: return plane(false, 1, 4, 5, 1, 4, 18, 3, 5, 1, 0);  /* outputs that no tap reaches */
+    }
+}
+
+/* Runs every family that takes the problem, and compares. */
+static void run_families(const tconv_problem *p, const tconv_epilogue *epilogue,
+                         enum contents contents, unsigned seed)
+{
+    struct tensors t;
+    make_tensors(p, contents, seed, &t);
+    if (epilogue != NULL) make_epilogue(p, epilogue, seed + 1, &t);
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            if (left_out(seed * 7 + (unsigned)a) ||
+                (epilogue != NULL && (seed + (unsigned)a) % 2 == 0 && tconv_algorithm_name(a + 1) != NULL))
+                continue; /* with epilogues half of the families, in turn */
+            const char *algorithm = tconv_algorithm_name(a);
+            const bool bias = epilogue != NULL ? epilogue->bias : (seed + (unsigned)a) % 2 == 0;
+            tconv_error error;
+            const tconv_status status = run_guarded(&devices[d], p, algorithm, bias, &t, &error);
+            if (status == TCONV_ERROR_ALGORITHM && strcmp(algorithm, "reference") != 0) continue;
+            if (status == TCONV_ERROR_DEVICE && p->data_type == TCONV_F64 &&
+                !devices[d].info->double_arithmetic) {
+                assert_non_null(strstr(error.message, "f64"));
+                continue;
+            }
+            if (status != TCONV_OK)
+                failed("%s on device %d: %s", algorithm, devices[d].number, error.message);
+            taken[a]++;
+            compare_with_oracle(&devices[d], p, algorithm, bias, &t);
+        }
+    free_tensors(&t);
+}
+
+static void every_type_in_every_family(void **state)
+{
+    (void)state;
+    for (int type = TCONV_F16; type <= TCONV_U64; type++) {
+        /* The others differ from these in how they are read and stored only. */
+        const bool alone = type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64 ||
+                           type == TCONV_I8 || type == TCONV_U64;
+        for (int i = 0; i < (alone ? 3 : 1); i++) {
+            tconv_problem p = problem_of(alone ? 2 * i + type % 2 : type);
+            p.data_type = p.filter_type = (tconv_type)type;
+            run_families(&p, NULL, REAL_NUMBERS, (unsigned)(type * 3 + i));
+        }
+    }
+}
+
+static void outputs_of_other_types(void **state)
+{
+    (void)state;
+    static const tconv_type types[][3] = {{TCONV_F16, TCONV_F16, TCONV_F32},
+                                          {TCONV_BF16, TCONV_BF16, TCONV_F32},
+                                          {TCONV_U8, TCONV_I8, TCONV_I32},
+                                          {TCONV_U8, TCONV_U8, TCONV_I32},
+                                          {TCONV_I8, TCONV_I8, TCONV_U8}};
+    for (int i = 0; i < 5; i++) {
+        tconv_problem p = problem_of(i);
+        p.data_type = types[i][0];
+        p.filter_type = types[i][1];
+        p.output_type = types[i][2];
+        run_families(&p, NULL, REAL_NUMBERS, (unsigned)i);
+    }
+}
+
+/* Zero points and saturation, borders included: padding counts as the zero point. */
+static void quantised_layers(void **state)
+{
+    (void)state;
+    static const tconv_type outputs[] = {TCONV_I8, TCONV_U8, TCONV_I32,
+                                         TCONV_U8, TCONV_I8, TCONV_U8};
+    for (int i = 0; i < 6; i++) {
+        tconv_problem p = problem_of(i);
+        p.data_type = i % 2 == 0 ? TCONV_U8 : TCONV_I8;
+        p.filter_type = TCONV_I8;
+        p.output_type = outputs[i];
+        tconv_epilogue e = TCONV_EPILOGUE_INIT;
+        e.requantize = outputs[i] != TCONV_I32;
+        e.data_zero_point = i % 2 == 0 ? 131 : -7;
+        e.filter_zero_point = i % 3 == 0 ? 5 : 0;
+        e.output_zero_point = !e.requantize ? 0 : outputs[i] == TCONV_U8 ? 100 : -11;
+        e.bias = i % 3 != 1;
+        e.scale = e.requantize;
+        if (i == 3) e.activation = TCONV_ACTIVATION_RELU;
+        run_families(&p, &e, REAL_NUMBERS, (unsigned)i);
+    }
+}
+
+static void every_activation_in_every_family(void **state)
+{
+    (void)state;
+    for (int activation = TCONV_ACTIVATION_NONE; activation <= TCONV_ACTIVATION_SNAKE;
+         activation++) {
+        tconv_problem p = problem_of(activation);
+        p.data_type = p.filter_type = activation % 4 == 3 ? TCONV_F16 : TCONV_F32;
+        tconv_epilogue e = TCONV_EPILOGUE_INIT;
+        e.activation = (tconv_activation)activation;
+        e.a = activation == TCONV_ACTIVATION_CLAMP ? -0.7 : 0.3;
+        e.b = 1.9;
+        e.bias = activation % 2 == 0;
+        e.scale = activation % 3 == 0;
+        e.residual = activation % 5 < 2;
+        e.alpha = activation % 3 == 1 ? -0.6 : 1;
+        e.beta = activation % 4 == 2 ? 1.5 : 0;
+        run_families(&p, &e, REAL_NUMBERS, (unsigned)activation);
+    }
+}
+
+static void epilogues_of_f64(void **state)
+{
+    (void)state;
+    static const tconv_activation activations[] = {TCONV_ACTIVATION_GELU, TCONV_ACTIVATION_PRELU};
+    for (int i = 0; i < 2; i++) {
+        tconv_problem p = problem_of(3 * i);
+        p.data_type = p.filter_type = TCONV_F64;
+        tconv_epilogue e = TCONV_EPILOGUE_INIT;
+        e.activation = activations[i];
+        e.bias = e.scale = e.residual = true;
+        e.alpha = 0.1;
+        e.beta = -0.3;
+        run_families(&p, &e, REAL_NUMBERS, (unsigned)i);
+    }
+}
+
+/* One channel, one tap: every family must give the same bits, since nothing is added in another order. */
+static void same_bits_from_every_family(void **state)
+{
+    (void)state;
+    tconv_problem p = plane(false, 1, 1, 1, 1, 4, 33, 1, 1, 1, 0);
+    p.data_type = p.filter_type = TCONV_BF16;
+    tconv_epilogue e = TCONV_EPILOGUE_INIT;
+    e.activation = TCONV_ACTIVATION_LEAKY_RELU;
+    e.a = 0.1;
+    e.bias = e.scale = e.residual = true;
+    e.alpha = 0.3;
+    struct tensors t;
+    make_tensors(&p, REAL_NUMBERS, 5, &t);
+    make_epilogue(&p, &e, 6, &t);
+    for (int d = 0; d < device_count; d++) {
+        uint16_t first[4 * 33];
+        int families = 0;
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            tconv_error error;
+            if (run_guarded(&devices[d], &p, tconv_algorithm_name(a), true, &t, &error) != TCONV_OK)
+                continue;
+            if (families++ == 0) memcpy(first, t.output, sizeof first);
+            assert_memory_equal(first, t.output, sizeof first);
+        }
+        assert_true(families >= 5);
+    }
+    free_tensors(&t);
+}
+
+/* What a type with 16 bits holds for a number; NaN is any NaN. */
+static bool same_element(tconv_type type, uint16_t got, uint16_t wanted)
+{
+    const double a = tconv_oracle_read(type, &got, 0), b = tconv_oracle_read(type, &wanted, 0);
+    return isnan(b) ? isnan(a) : a == b; /* sums begin with 0: -0 becomes 0 */
+}
+
+/* Subnormals of bf16 are those of f32, which a device may flush to zero. */
+static bool may_be_flushed(tconv_type type, uint16_t wanted, uint16_t got)
+{
+    return type == TCONV_BF16 && (wanted & 0x7f80) == 0 && (got & 0x7fff) == 0;
+}
+
+static void all_65536(tconv_type type, const tconv_problem *p, const uint16_t *weights,
+                      const uint16_t *data, const uint16_t *wanted)
+{
+    for (int d = 0; d < device_count; d++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            if (left_out((unsigned)a + 3)) continue;
+            struct tensors t;
+            make_tensors(p, SMALL_INTEGERS, 1, &t);
+            memcpy(t.data, data, (size_t)t.geometry.data_bytes);
+            memcpy(t.filter, weights, (size_t)t.geometry.filter_bytes);
+            tconv_error error;
+            const char *algorithm = tconv_algorithm_name(a);
+            const tconv_status status = run_guarded(&devices[d], p, algorithm, false, &t, &error);
+            const uint16_t *output = (const uint16_t *)t.output;
+            for (int i = 0; status == TCONV_OK && i < 65536; i++)
+                if (!same_element(type, output[i], wanted[i]) &&
+                    !may_be_flushed(type, wanted[i], output[i]))
+                    failed("%s on device %d makes %04x of %s %04x; %04x is right", algorithm,
+                           devices[d].number, output[i], tconv_type_name(type), data[i], wanted[i]);
+            assert_true(status == TCONV_OK || status == TCONV_ERROR_ALGORITHM);
+            free_tensors(&t);
+        }
+}
+
+/* Every element through a 1x1 identity, and every element plus half of its last place: exactly between two neighbours. */
+static void rounding_is_exhaustive(void **state)
+{
+    (void)state;
+    uint16_t *data = malloc(2 * 65536 * sizeof *data), *wanted = malloc(65536 * sizeof *wanted);
+    assert_non_null(data);
+    assert_non_null(wanted);
+    for (int t = 0; t < 2; t++) {
+        const tconv_type type = t == 0 ? TCONV_F16 : TCONV_BF16;
+        uint16_t ones[2];
+        for (int i = 0; i < 2; i++) tconv_oracle_write(type, ones, i, 1);
+        for (int i = 0; i < 65536; i++) wanted[i] = data[i] = (uint16_t)i;
+        tconv_problem p = plane(false, 1, 1, 1, 1, 64, 1024, 1, 1, 1, 0);
+        p.data_type = p.filter_type = type;
+        all_65536(type, &p, ones, data, wanted);
+
+        const uint16_t exponents = type == TCONV_F16 ? 0x7c00 : 0x7f80;
+        const int digits = type == TCONV_F16 ? 11 : 8;
+        for (int i = 0; i < 65536; i++) {
+            const double x = tconv_oracle_read(type, data, i);
+            int exponent = 0;
+            frexp(x, &exponent);
+            double half = isfinite(x) && x != 0 ? ldexp(x < 0 ? -1 : 1, exponent - digits - 1) : 0;
+            /* Where half of the last place cannot be stored as an element: nothing is added. */
+            tconv_oracle_write(type, data, 65536 + i, half);
+            if (tconv_oracle_read(type, data, 65536 + i) != half || (data[i] & exponents) == 0) {
+                half = 0;
+                tconv_oracle_write(type, data, 65536 + i, 0);
+            }
+            tconv_oracle_write(type, wanted, i, x + half);
+        }
+        p = plane(false, 1, 2, 1, 1, 64, 1024, 1, 1, 1, 0);
+        p.data_type = p.filter_type = type;
+        all_65536(type, &p, ones, data, wanted);
+    }
+    free(data);
+    free(wanted);
+}
+
+/* NaN and infinity, in the data or in the filter, reach what uses them, in every floating-point type. */
+static void special_values_of_every_type(void **state)
+{
+    (void)state;
+    static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_F64};
+    const double values[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++)
+        for (int which = 0; which < 2; which++) {
+            tconv_problem p = problem_of((i + 2 * which) % 4);
+            p.data_type = p.filter_type = types[i];
+            struct tensors t;
+            make_tensors(&p, REAL_NUMBERS, 9, &t);
+            tconv_oracle_write(types[i], t.data, 4, values[(i + which) % 3]);
+            tconv_oracle_write(types[i], t.filter, 7, values[(i + which + 1) % 3]);
+            for (int d = 0; d < device_count; d++)
+                for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+                    if (left_out((unsigned)(i + a + which))) continue;
+                    tconv_error error;
+                    if (run_guarded(&devices[d], &p, tconv_algorithm_name(a), true, &t, &error) ==
+                        TCONV_OK)
+                        compare_with_oracle(&devices[d], &p, tconv_algorithm_name(a), true, &t);
+                }
+            free_tensors(&t);
+        }
+}
+
+/* Epilogues that do not go with their types are refused, with a sentence that says why. */
+static void epilogues_are_refused(void **state)
+{
+    (void)state;
+    struct {
+        tconv_type data, filter, output;
+        tconv_epilogue epilogue;
+        tconv_status status;
+        const char *word;
+    } cases[] = {
+        {TCONV_I32, TCONV_I32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_UNSUPPORTED, "alpha"},
+        {TCONV_I32, TCONV_I32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_UNSUPPORTED, "activation"},
+        {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "requantize"},
+        {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "data_zero_point"},
+        {TCONV_U8, TCONV_I8, TCONV_U8, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "0 to 255"},
+        {TCONV_I8, TCONV_I8, TCONV_I8, TCONV_EPILOGUE_INIT, TCONV_ERROR_UNSUPPORTED, "residual"},
+        {TCONV_I8, TCONV_I8, TCONV_I8, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "requantize"},
+        {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "no activation"},
+        {TCONV_F32, TCONV_F16, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "same element type"},
+        {TCONV_F32, TCONV_F32, TCONV_F16, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "output f16"},
+        {TCONV_U8, TCONV_I8, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "i32, i8 or u8"},
+    };
+    cases[0].epilogue.alpha = 2;
+    cases[1].epilogue.activation = TCONV_ACTIVATION_RELU;
+    cases[2].epilogue.requantize = true;
+    cases[3].epilogue.data_zero_point = 1;
+    cases[4].epilogue.data_zero_point = -3;
+    cases[5].epilogue.requantize = cases[5].epilogue.residual = true;
+    cases[6].epilogue.filter_zero_point = 4;
+    cases[7].epilogue.activation = (tconv_activation)99;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tconv_problem p = problem_of(0);
+        p.data_type = cases[i].data;
+        p.filter_type = cases[i].filter;
+        p.output_type = cases[i].output;
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.epilogue = cases[i].epilogue;
+        tconv_plan *plan = NULL;
+        tconv_error error = {TCONV_OK, 0, ""};
+        const tconv_status status =
+            tconv_plan_create(devices[0].device, &p, &options, &plan, &error);
+        if (status != cases[i].status || strstr(error.message, cases[i].word) == NULL)
+            failed("case %zu: %s: %s", i, tconv_status_name(status), error.message);
+        assert_null(plan);
+    }
+}
+
+static void every_family_took_part(void **state)
+{
+    (void)state;
+    for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
+        if (taken[a] == 0 && !left_out_any() &&
+            strcmp(tconv_algorithm_name(a), "winograd_vector") != 0)
+            failed("%s took no problem", tconv_algorithm_name(a));
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    device_count = open_devices(&devices);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    close_devices(devices, device_count);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_in_every_family),
+        cmocka_unit_test(outputs_of_other_types),
+        cmocka_unit_test(quantised_layers),
+        cmocka_unit_test(every_activation_in_every_family),
+        cmocka_unit_test(epilogues_of_f64),
+        cmocka_unit_test(same_bits_from_every_family),
+        cmocka_unit_test(rounding_is_exhaustive),
+        cmocka_unit_test(special_values_of_every_type),
+        cmocka_unit_test(epilogues_are_refused),
+        cmocka_unit_test(every_family_took_part),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
