@@ -74,8 +74,13 @@ done <"$work/onnx"
 d=$vectors/data/torch_line
 "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output "$work/none/y.npy" 2>"$work/err" && failures=$((failures + 1))
 grep -q '^tconv-cl: --output' "$work/err" || failures=$((failures + 1))
-"$tool" bench $device --data-shape 1,2,9 --filter-shape 2,2,3 --type f16 >"$work/out" 2>"$work/err"
-[ $? = 2 ] && grep -q 'f16' "$work/err" || { echo "FAILED: f16 is not refused by name"; failures=$((failures + 1)); }
+"$tool" bench $device --data-shape 1,2,9 --filter-shape 2,2,3 --type f16 --output-type i8 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'output i8' "$work/err" || { echo "FAILED: f16 to i8 is not refused by name"; failures=$((failures + 1)); }
+# The same in slabs, and with an epilogue.
+"$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output "$work/whole.npy" --activation gelu >/dev/null &&
+    "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output "$work/slabs.npy" --activation gelu \
+        --memory-limit 1 >"$work/out" && grep -q 'in [0-9]* slabs' "$work/out" && cmp "$work/whole.npy" "$work/slabs.npy" ||
+    { echo "FAILED: slabs are not the whole"; failures=$((failures + 1)); }
 "$tool" check $device --data-shape 1,2,3,3,3,3 --filter-shape 2,2,2,2,2,2 --algorithm gather_vector >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || { echo "FAILED: a family that does not accept is no error"; failures=$((failures + 1)); }
 # Fast arithmetic only on request: by name without it, no; with it, yes, and never by itself.

@@ -67,7 +67,8 @@ static void run_families(const tconv_problem *p, const tconv_epilogue *epilogue,
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             if (left_out(seed * 7 + (unsigned)a) ||
-                (epilogue != NULL && (seed + (unsigned)a) % 2 == 0 && tconv_algorithm_name(a + 1) != NULL))
+                (epilogue != NULL && (seed + (unsigned)a) % 2 == 0 &&
+                 tconv_algorithm_name(a + 1) != NULL))
                 continue; /* with epilogues half of the families, in turn */
             const char *algorithm = tconv_algorithm_name(a);
             const bool bias = epilogue != NULL ? epilogue->bias : (seed + (unsigned)a) % 2 == 0;

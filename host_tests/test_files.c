@@ -277,7 +277,7 @@ static void a_model_gives_attributes_weights_and_output_shape(void **state)
     assert_int_equal(e->problem.auto_pad, TCONV_SAME_LOWER);
     assert_int_equal(e->problem.output_shape.value[0], 7);
     assert_int_equal(e->problem.data.dim[2], -1);
-    assert_true(e->weights[3] == 4.0F);
+    assert_true(((const float *)e->weights)[3] == 4.0F);
     assert_ptr_equal(model_layer("m", &suite, NULL), e);
     assert_ptr_equal(model_layer("m", &suite, "up, <first>"), e);
     assert_null(model_layer("m", &suite, "down"));
@@ -374,7 +374,7 @@ static void bodies_of_loops_have_layers_of_their_own(void **state)
         EXIT_DONE);
     assert_int_equal(suite.count, 1);
     assert_null(suite.entries[0].error);
-    assert_true(suite.entries[0].weights[0] == 1.0F);
+    assert_true(((const float *)suite.entries[0].weights)[0] == 1.0F);
     suite_free(&suite);
 }
 

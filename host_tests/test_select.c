@@ -272,7 +272,8 @@ static void narrow_subgroups_are_asked_for(void **state)
         assert_true(tconv_gather_group.write(&request, &recipe));
         const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];
         char options[TCONV_MAX_OPTIONS];
-        assert_true(tconv_launch_all_options(run, &request, &tconv_gather_group, options, sizeof options));
+        assert_true(
+            tconv_launch_all_options(run, &request, &tconv_gather_group, options, sizeof options));
         assert_true((strstr(options, " -DSUBGROUP=16 ") != NULL) == (least == 16));
         assert_non_null(strstr(options, " -DBIAS=1 "));
         const long sums = option_of(run, "MW") * option_of(run, "VW") * option_of(run, "SX");

@@ -33,11 +33,14 @@ typedef struct tconv_plan_options {
     tconv_epilogue epilogue;  /* what becomes of the sums; start from TCONV_EPILOGUE_INIT */
     uint64_t workspace_limit; /* bytes; a family that needs more is not taken. 0: no limit */
     tconv_math math;          /* TCONV_MATH_FAST: families that round more may be taken, too */
+    /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the input rows that
+     * tconv_window_input tells. Data and output then are dense tensors of these rows. Both 0: all rows. */
+    int64_t output_begin, output_end;
 } tconv_plan_options;
 
 #define TCONV_PLAN_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(tconv_plan_options), NULL, TCONV_EPILOGUE_INIT, 0, TCONV_MATH_EXACT                 \
+        sizeof(tconv_plan_options), NULL, TCONV_EPILOGUE_INIT, 0, TCONV_MATH_EXACT, 0, 0           \
     }
 
 /* A place in a buffer of the application's. `offset` is in bytes and a multiple of the element
@@ -90,7 +93,7 @@ TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_probl
  * it keep it alive. */
 TCONV_API void tconv_plan_release(tconv_plan *plan);
 
-/* What the plan decided. The pointers are valid as long as the plan. */
+/* What the plan decided; with a window, the geometry is the window's. The pointers are valid as long as the plan. */
 TCONV_API const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan);
 TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);

@@ -189,6 +189,13 @@ typedef struct tconv_geometry {
 TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,
                                      tconv_error *error);
 
+/* Which input rows [*input_begin, *input_end) of the outermost spatial axis the output rows [output_begin, output_end) of that
+ * axis take; at least one row, also where none reaches them. For a window: see tconv_plan_options. Returns
+ * TCONV_ERROR_ARGUMENT where these are no output rows. */
+TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_begin,
+                                          int64_t output_end, int64_t *input_begin,
+                                          int64_t *input_end, tconv_error *error);
+
 /* The problem in one line, as options of the tool `tconv-cl`: a name for logs and tests, and the
  * way to reproduce it. Writes at most `size` bytes with the terminating zero; returns the length
  * that the whole text has, as snprintf does. */

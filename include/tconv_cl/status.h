@@ -21,6 +21,7 @@ extern "C" {
  *   20..39  the request is sound, but this version or this device cannot do it
  *   40..59  a resource is missing or exhausted
  *   60..79  an OpenCL call failed; tconv_error.opencl_code holds its code
+  *   80      the application stopped it
  *   99      a defect of this library */
 typedef enum tconv_status {
     TCONV_OK = 0,
@@ -43,6 +44,7 @@ typedef enum tconv_status {
     TCONV_ERROR_OPENCL = 60,
     TCONV_ERROR_BUILD =
         61, /* a kernel source did not build; the message holds the start of the build log */
+    TCONV_ERROR_STOPPED = 80, /* the application said so */
     TCONV_ERROR_INTERNAL = 99
 } tconv_status;
 

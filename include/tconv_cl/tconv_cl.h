@@ -8,7 +8,8 @@
   *   epilogue.h  what becomes of the sums: bias, scale, activation, ...; no OpenCL
  *   device.h    devices (device_info.h: what the library uses of one)
  *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
- *   host.h      upload, run, download: for applications with host arrays */
+ *    host.h      upload, run, download: for applications with host arrays
+ *   slabs.h     the same in slabs: tensors larger than memory, several devices */
 #ifndef TCONV_CL_TCONV_CL_H
 #define TCONV_CL_TCONV_CL_H
 
@@ -18,6 +19,8 @@
 #include "host.h"
 #include "plan.h"
 #include "problem.h"
+#include "slabs.h"
+
 #include "status.h"
 #include "version.h"
 

@@ -123,6 +123,7 @@ const char *tconv_status_name(tconv_status status)
     case TCONV_ERROR_NO_DEVICE: return "TCONV_ERROR_NO_DEVICE";
     case TCONV_ERROR_OPENCL: return "TCONV_ERROR_OPENCL";
     case TCONV_ERROR_BUILD: return "TCONV_ERROR_BUILD";
+    case TCONV_ERROR_STOPPED: return "TCONV_ERROR_STOPPED";
     case TCONV_ERROR_INTERNAL: return "TCONV_ERROR_INTERNAL";
     }
     return "an unknown status";

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { FAMILY_AXES = 3 }; /* of the fast kernel families */
+
 /* Steps of the spatial axes of a dense tensor whose spatial extents stand together, the innermost
  * having step `inner`. Returns the step past the outermost axis. */
 static int64_t dense_steps(const int64_t *extent, int axes, int64_t inner, int64_t *step)
@@ -99,6 +101,14 @@ void tconv_layer_fold(struct tconv_layer *layer)
         layer->axis[a + 1].input *=
             outer->input; /* the steps of a dense tensor's inner axis serve the merged one */
         layer->axis[a + 1].output *= outer->output;
+        remove_axis(layer, a);
+    }
+    for (int a = layer->axes - 1; a >= 0 && layer->axes > FAMILY_AXES && layer->batch == 1; a--) {
+        const struct tconv_axis axis = layer->axis[a];
+        if (!copies(&axis)) continue;
+        layer->batch = axis.input;
+        layer->data_batch_step = axis.data_step;
+        layer->output_batch_step = axis.output_step;
         remove_axis(layer, a);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host arrays: upload, run, download. Every call has buffers of its own, so that calls do not
  * disturb each other. */
-#include "tconv_cl/host.h"
+#include "host/host.h"
 
 #include "base/error.h"
 
@@ -148,8 +148,15 @@ static tconv_status run_plan(tconv_host *host, struct run *run, const tconv_prob
                : tconv_fail_opencl(error, code, "clEnqueueReadBuffer", "downloading the output");
 }
 
-static tconv_status check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
-                                 tconv_error *error)
+void tconv_host_take_arrays(const tconv_arrays *arrays, tconv_epilogue *epilogue)
+{
+    epilogue->bias = arrays->bias != NULL;
+    epilogue->scale = arrays->scale != NULL;
+    epilogue->residual = arrays->residual != NULL;
+}
+
+tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
+                                     tconv_error *error)
 {
     const bool slopes = tconv_activation_slopes(epilogue->activation);
     const char *missing = arrays->data == NULL              ? "data"
@@ -177,14 +184,12 @@ tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "struct_size of arrays is wrong: start from TCONV_ARRAYS_INIT");
     if (options != NULL) own = *options;
-    own.epilogue.bias = arrays->bias != NULL;
-    own.epilogue.scale = arrays->scale != NULL;
-    own.epilogue.residual = arrays->residual != NULL;
+    tconv_host_take_arrays(arrays, &own.epilogue);
     struct run run = {.args = TCONV_ARGS_INIT};
     tconv_status status = tconv_plan_create(host->device, problem, &own, &run.plan, error);
     if (status != TCONV_OK) return status;
     if (tconv_plan_geometry(run.plan)->output_bytes != 0 &&
-        (status = check_arrays(arrays, &own.epilogue, error)) == TCONV_OK)
+        (status = tconv_host_check_arrays(arrays, &own.epilogue, error)) == TCONV_OK)
         status = run_plan(host, &run, problem, &own.epilogue, arrays, error);
     if (status != TCONV_OK)
         clFinish(host->queue); /* no command outlives the buffers that it uses */

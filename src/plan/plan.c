@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "geometry/window.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -214,6 +215,13 @@ static tconv_status check_arguments(const tconv_device *device, const tconv_plan
     return TCONV_OK;
 }
 
+static tconv_status narrow(const tconv_plan_options *options, tconv_geometry *geometry,
+                           tconv_error *error)
+{
+    if (options->output_begin == 0 && options->output_end == 0) return TCONV_OK;
+    return tconv_geometry_narrow(geometry, options->output_begin, options->output_end, error);
+}
+
 static tconv_status check_device(const tconv_device *device, const tconv_problem *problem,
                                  tconv_error *error)
 {
@@ -235,6 +243,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *proble
     tconv_status status;
     if ((status = check_arguments(device, options, out, error)) != TCONV_OK ||
         (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
+        (status = narrow(options, &geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
             TCONV_OK ||
         (status = check_device(device, problem, error)) != TCONV_OK)

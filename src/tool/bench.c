@@ -114,7 +114,7 @@ static void measure(tconv_host *host, const struct entry *entry, int runs, struc
         return;
     }
     struct trial trial;
-    if (trial_prepare(&trial, host, &entry->problem, entry->weights) &&
+    if (trial_prepare(&trial, host, &entry->problem, entry->weights, entry->weights_type) &&
         trial_run(&trial, options.algorithm) && trial_verify(&trial, SAMPLES))
         time_runs(&trial, runs, r);
     r->flops = 2.0 * (double)trial.geometry.macs;

@@ -218,7 +218,7 @@ static void failed(struct tally *tally, const struct entry *e, const char *algor
 static void check_entry(tconv_host *host, const struct entry *entry, struct tally *tally)
 {
     struct trial trial;
-    if (!trial_prepare(&trial, host, &entry->problem, NULL)) {
+    if (!trial_prepare(&trial, host, &entry->problem, NULL, TCONV_F32)) {
         if (trial.status == TCONV_ERROR_DEVICE_MEMORY &&
             !tally->one) { /* that one of many does not fit is no failure */
             tally->refused++;

@@ -141,7 +141,7 @@ static float *widen(const cl_half *halves, size_t count)
     return values;
 }
 
-/* The filter: a constant, or a f16 constant behind a Convert to f32. */
+/* The filter: a constant of any type, or a f16 constant behind a Convert to f32. */
 static void read_filter(struct entry *entry, const struct graph *graph,
                         const struct graph_layer *layer, const struct bin *bin)
 {
@@ -169,13 +169,19 @@ static void read_filter(struct entry *entry, const struct graph *graph,
         entry->weights = widen(values, count);
         if (entry->weights == NULL) set_error(entry, "there is no memory for its filter");
         free(values);
-    } else if (type == TCONV_F32) {
+        type = TCONV_F32;
+    } else if (convert == NULL || type == TCONV_F32) {
         entry->weights = values;
     } else {
-        set_error(entry, "its filter has elements of type %s%s: this version computes f32",
-                  tconv_type_name(type), convert != NULL ? " behind a Convert" : "");
+        set_error(entry,
+                  "its filter has elements of type %s behind a Convert: f16 can be read there",
+                  tconv_type_name(type));
         free(values);
     }
+    entry->weights_type = entry->problem.filter_type = type;
+    if (entry->error == NULL && type != entry->problem.data_type)
+        set_error(entry, "its filter has elements of type %s, but its data %s",
+                  tconv_type_name(type), tconv_type_name(entry->problem.data_type));
 }
 
 /* The third input: the output's spatial shape, a constant of any integer type. */
@@ -214,6 +220,20 @@ static void read_output_shape(struct entry *entry, const struct graph *graph,
     free(values);
 }
 
+/* The element type of a layer's data, as ports spell it: FP32, FP16, BF16, FP64, I8, U64. */
+static void read_type(struct entry *entry, const char *precision)
+{
+    char name[16];
+    if (precision[0] == '\0') return;
+    const bool floating = strncmp(precision, "FP", 2) == 0;
+    snprintf(name, sizeof name, "%s%.12s", floating ? "f" : "", precision + (floating ? 2 : 0));
+    tconv_type type;
+    if (tconv_type_from_name(name, &type))
+        entry->problem.data_type = type;
+    else
+        set_error(entry, "its data has elements of type %s, which is no element type", precision);
+}
+
 static bool read_layer(struct suite *suite, const struct graph *graph,
                        const struct graph_layer *layer, const struct bin *bin)
 {
@@ -233,9 +253,7 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
         return true;
     }
     p->data = data->shape;
-    if (strcmp(data->precision, "FP32") != 0 && data->precision[0] != '\0')
-        set_error(entry, "its data has elements of type %s: this version computes f32",
-                  data->precision);
+    read_type(entry, data->precision);
     read_attributes(entry, layer);
     read_filter(entry, graph, layer, bin);
     read_output_shape(entry, graph, layer, bin);

@@ -6,10 +6,12 @@
 #include "out_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,12 +24,20 @@ static const struct {
     {"u2", TCONV_U16}, {"u4", TCONV_U32}, {"u8", TCONV_U64},
 };
 
-enum { TYPES = sizeof types / sizeof *types, MAGIC = 6, LONGEST_HEADER = 1 << 16 };
+enum {
+    TYPES = sizeof types / sizeof *types,
+    MAGIC = 6,
+    LONGEST_HEADER = 1 << 16,
+    LARGE = 64 << 20
+};
 
 void npy_free(struct npy *npy)
 {
-    free(npy->values);
-    npy->values = NULL;
+    if (npy->mapping != NULL)
+        munmap(npy->mapping, npy->mapped);
+    else
+        free(npy->values);
+    npy->values = npy->mapping = NULL;
 }
 
 /* The place behind the colon of a key of the header's dictionary. */
@@ -134,6 +144,15 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
         return failed_work("%s %s is cut off: its header promises %" PRIu64
                            " bytes of values, but %lld are there",
                            option, path, bytes, (long long)(status.st_size - here));
+    if (here >= 0 && bytes >= LARGE && S_ISREG(status.st_mode)) {
+        npy->mapped = (size_t)here + (size_t)bytes;
+        npy->mapping = mmap(NULL, npy->mapped, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+        if (npy->mapping != MAP_FAILED) {
+            npy->values = (char *)npy->mapping + here;
+            return EXIT_DONE;
+        }
+        npy->mapping = NULL;
+    }
     npy->values = malloc(bytes == 0 ? 1 : (size_t)bytes);
     if (npy->values == NULL)
         return failed_work("%s %s cannot be read: %" PRIu64 " bytes of memory are missing", option,
@@ -146,7 +165,7 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
 
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
 {
-    npy->values = NULL;
+    npy->values = npy->mapping = NULL;
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
@@ -162,8 +181,8 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     return code;
 }
 
-/* Header, padded so that the values begin at a multiple of 64, and values. */
-static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, const void *values)
+/* Header, padded so that the values begin at a multiple of 64. `count` becomes the number of values. */
+static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, size_t *count)
 {
     const char *descr = "u2"; /* bf16 */
     for (int i = 0; i < TYPES; i++)
@@ -172,12 +191,13 @@ static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, co
     int length = snprintf(header, sizeof header,
                           "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                           descr[1] == '1' ? '|' : '<', descr);
-    size_t count = 1;
+    *count = 1;
+
     for (int i = 0; i < shape->rank; i++) {
         length += snprintf(header + length, sizeof header - (size_t)length,
                            i + 1 < shape->rank ? "%" PRId64 ", " : "%" PRId64 "%s", shape->dim[i],
                            shape->rank == 1 ? "," : "");
-        count *= (size_t)shape->dim[i];
+        *count *= (size_t)shape->dim[i];
     }
     length += snprintf(header + length, sizeof header - (size_t)length, "), }");
     const int start = MAGIC + 4;
@@ -194,7 +214,13 @@ static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, co
                                    (unsigned char)(length & 255),
                                    (unsigned char)(length >> 8)};
     return fwrite(front, 1, sizeof front, file) == sizeof front &&
-           fwrite(header, 1, (size_t)length, file) == (size_t)length &&
+           fwrite(header, 1, (size_t)length, file) == (size_t)length;
+}
+
+static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, const void *values)
+{
+    size_t count;
+    return write_header(file, type, shape, &count) &&
            fwrite(values, tconv_type_size(type), count, file) == count;
 }
 
@@ -205,4 +231,53 @@ enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *s
     const enum exit_code code = out_file_begin("--output", path, &file);
     return code != EXIT_DONE ? code
                              : out_file_end(&file, write_file(file.stream, type, shape, values));
+}
+
+enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_shape *shape,
+                               struct npy_out *out)
+{
+    *out = (struct npy_out){0};
+    const enum exit_code code = out_file_begin("--output", path, &out->file);
+    if (code != EXIT_DONE) return code;
+    FILE *file = out->file.stream;
+    size_t count;
+    bool good = write_header(file, type, shape, &count) && fflush(file) == 0;
+    const off_t header = ftello(file);
+    if (good) {
+        out->mapped = (size_t)header + count * tconv_type_size(type);
+        /* Space now: a full disk must not show as a signal while the mapping is written. */
+        const int reason = posix_fallocate(fileno(file), 0, (off_t)out->mapped);
+        errno = reason;
+        good = header > 0 && reason == 0;
+    }
+    const int descriptor = good ? open(out->file.temporary, O_RDWR)
+                                : -1; /* a mapping wants to read, too */
+    if (good && descriptor >= 0)
+        out->mapping = mmap(NULL, out->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    const int reason = errno;
+    if (descriptor >= 0) close(descriptor);
+    errno = reason;
+    if (!good || descriptor < 0 || out->mapping == MAP_FAILED) {
+        out->mapping = NULL;
+        return out_file_end(&out->file, false);
+    }
+    out->values = (char *)out->mapping + header;
+    return EXIT_DONE;
+}
+
+enum exit_code npy_write_end(struct npy_out *out)
+{
+    munmap(out->mapping, out->mapped);
+    return out_file_end(&out->file, true);
+}
+
+void npy_write_discard(struct npy_out *out)
+{
+    munmap(out->mapping, out->mapped);
+    out_file_discard(&out->file);
+}
+
+void npy_drop(void *mapping, size_t mapped)
+{
+    if (mapping != NULL) madvise(mapping, mapped, MADV_DONTNEED);
 }

@@ -13,7 +13,7 @@ struct options options;
 
 const struct poptOption common_table[] = {
     {"device", 'd', POPT_ARG_STRING, &options.device, 0,
-     "number of the device, as `tconv-cl devices` lists them", "N"},
+     "number of the device, as `tconv-cl devices` lists them; run: several, as 0,1", "N"},
     {"json", 'j', POPT_ARG_STRING, &options.json, 0, "write the results as JSON; - is stdout",
      "FILE"},
     {"quiet", 'q', POPT_ARG_NONE, &options.quiet, 0, "no progress and no notices", NULL},
@@ -92,6 +92,8 @@ const struct poptOption file_table[] = {
     {"initial", 0, POPT_ARG_STRING, &options.initial, 0,
      "what the output was before, for --beta; of its shape", "Y0.npy"},
     {"output", 0, POPT_ARG_STRING, &options.output, 0, "where the output goes", "Y.npy"},
+    {"memory-limit", 0, POPT_ARG_STRING, &options.memory_limit, 0,
+     "MiB of device memory for tensors; larger ones are computed in slabs; default 256", "MIB"},
     POPT_TABLEEND,
 };
 
@@ -247,7 +249,8 @@ void free_options(void)
                             &options.scale,
                             &options.slope,
                             &options.residual,
-                            &options.initial};
+                            &options.initial,
+                            &options.memory_limit};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;
@@ -283,23 +286,36 @@ bool read_numbers(const char *option, const char *text, int64_t *numbers, int mo
     }
 }
 
-enum exit_code choose_device(int *number)
+enum exit_code choose_devices(int *numbers, int most, int *count)
 {
     tconv_error error;
+    *count = 1;
     if (options.device == NULL)
-        return tconv_device_default(number, &error) == TCONV_OK ? EXIT_DONE : failed_call(&error);
-    int64_t wanted;
+        return tconv_device_default(numbers, &error) == TCONV_OK ? EXIT_DONE : failed_call(&error);
+    int64_t wanted[MOST_DEVICES];
+    int there;
+    if (!read_numbers("--device", options.device, wanted, most, count)) return EXIT_REQUEST_WRONG;
+    if (tconv_device_count(&there, &error) != TCONV_OK) return failed_call(&error);
+    for (int i = 0; i < *count; i++) {
+        if (there > 0 && (wanted[i] < 0 || wanted[i] >= there))
+            return wrong_request("--device is %" PRId64
+                                 ", but there are devices 0 to %d; see tconv-cl devices",
+                                 wanted[i], there - 1);
+        for (int j = 0; j < i; j++)
+            if (wanted[j] == wanted[i])
+                return wrong_request("--device names %" PRId64 " twice", wanted[i]);
+        numbers[i] = (int)wanted[i];
+        cl_device_id device;
+        if (tconv_device_at(numbers[i], NULL, &device, &error) != TCONV_OK)
+            return failed_call(&error);
+    }
+    return EXIT_DONE;
+}
+
+enum exit_code choose_device(int *number)
+{
     int count;
-    if (!read_numbers("--device", options.device, &wanted, 1, &count)) return EXIT_REQUEST_WRONG;
-    cl_device_id device;
-    if (tconv_device_count(&count, &error) != TCONV_OK) return failed_call(&error);
-    if (count > 0 && (wanted < 0 || wanted >= count))
-        return wrong_request("--device is %" PRId64
-                             ", but there are devices 0 to %d; see tconv-cl devices",
-                             wanted, count - 1);
-    *number = (int)wanted;
-    return tconv_device_at(*number, NULL, &device, &error) == TCONV_OK ? EXIT_DONE
-                                                                       : failed_call(&error);
+    return choose_devices(number, 1, &count);
 }
 
 bool read_attribute(const char *option, const char *text, int axes, tconv_list *list)

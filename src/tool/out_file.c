@@ -90,6 +90,15 @@ enum exit_code out_file_end(struct out_file *file, bool good)
     return EXIT_DONE;
 }
 
+void out_file_discard(struct out_file *file)
+{
+    fclose(file->stream);
+    if (file->temporary != NULL) unlink(file->temporary);
+    in_progress = NULL;
+    free(file->path);
+    free(file->temporary);
+}
+
 enum exit_code out_file_check(const char *option, const char *path)
 {
     struct stat status;
@@ -98,10 +107,6 @@ enum exit_code out_file_check(const char *option, const char *path)
     struct out_file file;
     const enum exit_code code = out_file_begin(option, path, &file);
     if (code != EXIT_DONE) return code;
-    fclose(file.stream);
-    unlink(file.temporary);
-    in_progress = NULL;
-    free(file.path);
-    free(file.temporary);
+    out_file_discard(&file);
     return EXIT_DONE;
 }

@@ -21,6 +21,9 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
 /* Ends it: with `good` it appears under its name, keeping the permissions of the file that it replaces; else nothing is left. */
 enum exit_code out_file_end(struct out_file *file, bool good);
 
+/* Instead of out_file_end: nothing appears. */
+void out_file_discard(struct out_file *file);
+
 /* Whether a file could be begun there, before long work: leaves nothing behind. */
 enum exit_code out_file_check(const char *option, const char *path);
 

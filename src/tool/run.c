@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)file_table, 0, "Files:", NULL},
@@ -167,37 +168,165 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
     return EXIT_DONE;
 }
 
-/* The family that tconv_host_run takes: asked of a plan of the same kind, whose programs are there already. */
-static void name_algorithm(tconv_host *host, const struct job *job, char *name, size_t size)
+/* The devices of a run, and what is said of it. */
+struct devices {
+    int count, number[MOST_DEVICES];
+    tconv_host *host[MOST_DEVICES];
+    int64_t slabs;    /* 0: the tensors were computed whole */
+    tconv_slab first; /* of them */
+    struct npy *data;
+    struct npy_out *out;
+};
+
+static enum exit_code open_devices(struct devices *devices)
+{
+    enum exit_code code = choose_devices(devices->number, MOST_DEVICES, &devices->count);
+    tconv_error error;
+    for (int i = 0; i < devices->count && code == EXIT_DONE; i++)
+        if (tconv_host_create(devices->number[i], &devices->host[i], &error) != TCONV_OK)
+            code = failed_call(&error);
+    return code;
+}
+
+static void close_devices(struct devices *devices)
+{
+    for (int i = 0; i < MOST_DEVICES; i++) tconv_host_release(devices->host[i]);
+}
+
+/* The family that was taken: asked of a plan of the same kind, whose programs are there already. */
+static void name_algorithm(const struct devices *devices, const struct job *job, char *name,
+                           size_t size)
 {
     tconv_plan *plan;
+    tconv_problem problem = job->problem;
+    tconv_plan_options wanted = job->plan;
+    if (devices->slabs > 0) {
+        problem.data.dim[0] = devices->first.batch_end - devices->first.batch_begin;
+        wanted.output_begin = devices->first.output_begin;
+        wanted.output_end = devices->first.output_end;
+    }
     snprintf(name, size, "?");
-    if (tconv_plan_create(tconv_host_device(host), &job->problem, &job->plan, &plan, NULL) !=
+    if (tconv_plan_create(tconv_host_device(devices->host[0]), &problem, &wanted, &plan, NULL) !=
         TCONV_OK)
         return;
     snprintf(name, size, "%s", tconv_plan_algorithm(plan));
     tconv_plan_release(plan);
 }
 
-static enum exit_code report(tconv_host *host, const struct job *job,
-                             const tconv_geometry *geometry, int number)
+static enum exit_code report(const struct devices *devices, const struct job *job,
+                             const tconv_geometry *geometry)
 {
     char algorithm[40];
-    name_algorithm(host, job, algorithm, sizeof algorithm);
-    const tconv_device_info *device = tconv_device_properties(tconv_host_device(host));
+    name_algorithm(devices, job, algorithm, sizeof algorithm);
+    const tconv_device_info *device = tconv_device_properties(tconv_host_device(devices->host[0]));
     if (options.json != NULL) {
-        json_t *shape = json_array();
+        json_t *shape = json_array(), *numbers = json_array();
         for (int i = 0; i < geometry->output_shape.rank; i++)
             json_array_append_new(shape, json_integer(geometry->output_shape.dim[i]));
-        return write_json(json_pack(
-            "{s:o, s:o, s:s, s:i, s:o}", "output", text_json(options.output), "output_shape", shape,
-            "algorithm", algorithm, "device", number, "device_name", text_json(device->name)));
+        for (int i = 0; i < devices->count; i++)
+            json_array_append_new(numbers, json_integer(devices->number[i]));
+        return write_json(json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:I}", "output",
+                                    text_json(options.output), "output_shape", shape, "algorithm",
+                                    algorithm, "device", devices->number[0], "device_name",
+                                    text_json(device->name), "devices", numbers, "slabs",
+                                    (json_int_t)devices->slabs));
     }
     printf("%s: shape", options.output);
     for (int i = 0; i < geometry->output_shape.rank; i++)
         printf("%s%" PRId64, i == 0 ? " " : ",", geometry->output_shape.dim[i]);
-    printf(", computed by %s on device %d, %s\n", algorithm, number, device->name);
+    printf(", computed by %s", algorithm);
+    if (devices->slabs > 0) printf(" in %" PRId64 " slabs", devices->slabs);
+    for (int i = 0; i < devices->count; i++)
+        printf("%s device %d, %s", i == 0 ? " on" : " and", devices->number[i],
+               tconv_device_properties(tconv_host_device(devices->host[i]))->name);
+    printf("\n");
     return EXIT_DONE;
+}
+
+/* Whether the tensors are computed in slabs. */
+static bool in_slabs(const struct devices *devices, const tconv_geometry *g)
+{
+    enum { WHOLE = 512 << 20 }; /* bytes that are not worth dividing */
+    const uint64_t allocation =
+        tconv_device_properties(tconv_host_device(devices->host[0]))->allocation_limit;
+    return devices->count > 1 || options.memory_limit != NULL ||
+           g->data_bytes + g->output_bytes > WHOLE || g->data_bytes > allocation ||
+           g->output_bytes > allocation;
+}
+
+static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
+{
+    struct devices *devices = user;
+    if (slab->output_begin == 0 && slab->batch_begin == 0) devices->first = *slab;
+    devices->slabs = slabs;
+    progress((int)(done * 1000 / slabs), 1000, "computing");
+    npy_drop(devices->data->mapping, devices->data->mapped);
+    npy_drop(devices->out->mapping, devices->out->mapped);
+    return true;
+}
+
+static void set_arrays(const struct job *job, void *output, tconv_arrays *arrays)
+{
+    *arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
+    arrays->data = job->data.values;
+    arrays->filter = job->weights;
+    arrays->bias = job->bias.values;
+    arrays->scale = job->scale.values;
+    arrays->slope = job->slope.values;
+    arrays->residual = job->residual.values;
+    arrays->output = output;
+}
+
+static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
+                                       const tconv_geometry *geometry)
+{
+    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+    int64_t limit = 0;
+    int count;
+    if (options.memory_limit != NULL) {
+        if (!read_numbers("--memory-limit", options.memory_limit, &limit, 1, &count))
+            return EXIT_REQUEST_WRONG;
+        if (limit < 1 || limit > INT64_MAX >> 20)
+            return wrong_request("--memory-limit is %s: at least 1 MiB is needed",
+                                 options.memory_limit);
+    }
+    struct npy_out out;
+    enum exit_code code =
+        npy_write_begin(options.output, geometry->output_type, &geometry->output_shape, &out);
+    if (code != EXIT_DONE) return code;
+    slabs.memory_limit = (uint64_t)limit << 20;
+    slabs.done = slab_is_done;
+    slabs.user = devices;
+    devices->data = &job->data;
+    devices->out = &out;
+    if (job->initial.values != NULL)
+        memcpy(out.values, job->initial.values, (size_t)geometry->output_bytes);
+    tconv_arrays arrays;
+    set_arrays(job, out.values, &arrays);
+    tconv_error error;
+    const tconv_status status = tconv_slabs_run(devices->host, devices->count, &job->problem,
+                                                &job->plan, &slabs, &arrays, &error);
+    progress(0, 0, "");
+    if (status == TCONV_OK) return npy_write_end(&out);
+    npy_write_discard(&out);
+    return failed_call(&error);
+}
+
+static enum exit_code compute_whole(struct job *job, struct devices *devices,
+                                    const tconv_geometry *geometry)
+{
+    job->output = malloc(geometry->output_bytes == 0 ? 1 : (size_t)geometry->output_bytes);
+    if (job->output == NULL)
+        return failed_work("the output needs %" PRIu64 " bytes of host memory",
+                           geometry->output_bytes);
+    if (job->initial.values != NULL)
+        memcpy(job->output, job->initial.values, (size_t)geometry->output_bytes);
+    tconv_arrays arrays;
+    set_arrays(job, job->output, &arrays);
+    tconv_error error;
+    if (tconv_host_run(devices->host[0], &job->problem, &job->plan, &arrays, &error) != TCONV_OK)
+        return failed_call(&error);
+    return npy_write(options.output, geometry->output_type, &geometry->output_shape, job->output);
 }
 
 static enum exit_code compute(struct job *job)
@@ -205,35 +334,20 @@ static enum exit_code compute(struct job *job)
     tconv_error error;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     if (tconv_resolve(&job->problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
-    int number;
-    enum exit_code code;
-    if ((code = read_epilogue_files(job, &geometry)) != EXIT_DONE ||
-        (code = choose_device(&number)) != EXIT_DONE)
-        return code;
-    job->output = malloc(geometry.output_bytes == 0 ? 1 : (size_t)geometry.output_bytes);
-    if (job->output == NULL)
-        return failed_work("the output needs %" PRIu64 " bytes of host memory",
-                           geometry.output_bytes);
-    tconv_host *host;
-    if (tconv_host_create(number, &host, &error) != TCONV_OK) return failed_call(&error);
-    if (job->initial.values != NULL)
-        memcpy(job->output, job->initial.values, (size_t)geometry.output_bytes);
-    tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    arrays.data = job->data.values;
-    arrays.filter = job->weights;
-    arrays.bias = job->bias.values;
-    arrays.scale = job->scale.values;
-    arrays.slope = job->slope.values;
-    arrays.residual = job->residual.values;
-    arrays.output = job->output;
+    struct devices devices = {0};
+    enum exit_code code = read_epilogue_files(job, &geometry);
     job->plan.algorithm = options.algorithm;
     job->plan.math = chosen_math();
-    if (tconv_host_run(host, &job->problem, &job->plan, &arrays, &error) != TCONV_OK)
-        code = failed_call(&error);
-    else if ((code = npy_write(options.output, geometry.output_type, &geometry.output_shape,
-                               job->output)) == EXIT_DONE)
-        code = report(host, job, &geometry, number);
-    tconv_host_release(host);
+    if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
+        struct stat status;
+        const bool regular = stat(options.output, &status) != 0 || S_ISREG(status.st_mode);
+        if (regular && geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
+            code = compute_in_slabs(job, &devices, &geometry);
+        else
+            code = compute_whole(job, &devices, &geometry);
+        if (code == EXIT_DONE) code = report(&devices, job, &geometry);
+    }
+    close_devices(&devices);
     return code;
 }
 

@@ -11,7 +11,8 @@ struct entry {
     char *id;
     char *layer; /* its name */
     tconv_problem problem;
-    float *weights;   /* the filter's values; NULL: any will do */
+    void *weights; /* the filter's values; NULL: any will do */
+    tconv_type weights_type;
     char *error;      /* not NULL: why it cannot be run */
     bool file_failed; /* error: a file could not be read */
 };

@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <popt.h>
 
+enum { MOST_DEVICES = 16 }; /* of one run */
+
 enum exit_code { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_REQUEST_WRONG = 2 };
 
 /* ---- messages.c: one sentence on stderr, "tconv-cl: ..." ---- */
@@ -43,7 +45,7 @@ struct options {
     char *strides, *dilations, *pads_begin, *pads_end, *output_padding, *output_shape;
     char *auto_pad, *rules, *type, *groups, *data_format, *filter_format;
     /* how to compute it */
-    char *algorithm, *math;
+    char *algorithm, *math, *memory_limit;
     char *alpha, *beta, *activation, *filter_type, *output_type;
     char *data_zero_point, *filter_zero_point, *output_zero_point;
     int requantize;
@@ -88,6 +90,9 @@ bool read_epilogue(tconv_epilogue *epilogue);
 
 /* The device number that --device names, or the default one. */
 enum exit_code choose_device(int *number);
+
+/* The same for a command that takes several, with commas between them; `most` at most. */
+enum exit_code choose_devices(int *numbers, int most, int *count);
 
 /* Rules, pads, formats and type among the options; false after a message. */
 bool read_names(tconv_problem *problem);

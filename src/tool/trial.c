@@ -109,7 +109,7 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
 }
 
 /* The tensors, their types and sizes, and where they go. */
-static bool make_tensors(struct trial *t, const float *weights)
+static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
 {
     const tconv_geometry *g = &t->geometry;
     const tconv_problem *p = t->problem;
@@ -148,7 +148,8 @@ static bool make_tensors(struct trial *t, const float *weights)
         for (size_t w = 0; tensors[i].array == &o->filter && weights != NULL &&
                            w < (size_t)g->filter_bytes / tconv_type_size(p->filter_type);
              w++)
-            tconv_oracle_write(p->filter_type, array, (int64_t)w, (double)weights[w]);
+            tconv_oracle_write(p->filter_type, array, (int64_t)w,
+                               tconv_oracle_read(type, weights, (int64_t)w));
         if (tensors[i].buffer != NULL &&
             !make_buffer(t, tensors[i].what, array, tensors[i].bytes, tensors[i].buffer))
             return false;
@@ -157,7 +158,7 @@ static bool make_tensors(struct trial *t, const float *weights)
 }
 
 bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *problem,
-                   const float *weights)
+                   const void *weights, tconv_type type)
 {
     *t = (struct trial){
         .host = host, .problem = problem, .geometry = TCONV_GEOMETRY_INIT, .args = TCONV_ARGS_INIT};
@@ -173,7 +174,7 @@ bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *probl
     if (t->geometry.output_bytes == 0)
         return give_up(t, TCONV_ERROR_SHAPE,
                        "is empty: its batch is 0, and there is nothing to compute");
-    return check_fit(t) && make_tensors(t, weights);
+    return check_fit(t) && make_tensors(t, weights, type);
 }
 
 static void free_plan(struct trial *t)

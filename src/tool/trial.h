@@ -27,10 +27,10 @@ struct trial {
     tconv_status status;       /* that goes with it */
 };
 
-/* Makes tensors (`weights` may be NULL: any will do; those of the epilogue as the options say) and uploads
+/* Makes tensors (`weights`, of `type`, may be NULL: any will do; those of the epilogue as the options say) and uploads
  * them. False with trial->error where that fails. */
 bool trial_prepare(struct trial *trial, tconv_host *host, const tconv_problem *problem,
-                   const float *weights);
+                   const void *weights, tconv_type type);
 
 /* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
  * May be called again with others. */

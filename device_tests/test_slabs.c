@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows and slabs: parts of a problem give the bits of the whole, on one device and on several, however small the
+ * parts are. */
+#include "support.h"
+
+#include "oracle/oracle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct device *devices;
+static int device_count;
+
+static void expect(tconv_status status, const tconv_error *error)
+{
+    if (status != TCONV_OK) failed("%s: %s", tconv_status_name(status), error->message);
+}
+
+/* A problem of each rank and format: crops, gaps, outputs that nothing reaches. */
+static tconv_problem problem_of(int which)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    switch (which) {
+    case 0:
+        p.data_format = TCONV_NCX;
+        p.filter_format = TCONV_OIX;
+        set_shape(&p.data, 4, (int64_t[]){3, 4, 13, 9});
+        set_shape(&p.filter, 4, (int64_t[]){4, 5, 4, 4});
+        set_list(&p.strides, 2, (int64_t[]){2, 2});
+        set_list(&p.pads_begin, 2, (int64_t[]){1, 1});
+        set_list(&p.pads_end, 2, (int64_t[]){1, 1});
+        break;
+    case 1: /* nothing reaches some rows; channels last */
+        set_shape(&p.data, 4, (int64_t[]){2, 7, 5, 6});
+        set_shape(&p.filter, 4, (int64_t[]){2, 3, 7, 6});
+        set_list(&p.strides, 2, (int64_t[]){5, 2});
+        set_list(&p.output_padding, 2, (int64_t[]){4, 0});
+        break;
+    case 2: /* one axis, dilation, and outputs past the natural extent */
+        p.data_format = TCONV_NCX;
+        p.filter_format = TCONV_OIX;
+        set_shape(&p.data, 3, (int64_t[]){1, 3, 90});
+        set_shape(&p.filter, 3, (int64_t[]){3, 2, 5});
+        set_list(&p.strides, 1, (int64_t[]){3});
+        set_list(&p.dilations, 1, (int64_t[]){4});
+        set_list(&p.output_shape, 1, (int64_t[]){400});
+        break;
+    default: /* crops larger than the kernel, groups, a volume */
+        p.data_format = TCONV_NCX;
+        p.filter_format = TCONV_OIX;
+        p.groups = 2;
+        set_shape(&p.data, 5, (int64_t[]){2, 4, 9, 4, 5});
+        set_shape(&p.filter, 5, (int64_t[]){4, 3, 3, 2, 3});
+        set_list(&p.strides, 3, (int64_t[]){2, 2, 1});
+        set_list(&p.pads_begin, 3, (int64_t[]){5, 0, 1});
+        set_list(&p.pads_end, 3, (int64_t[]){4, 0, 0});
+    }
+    return p;
+}
+
+static void set_arrays(const struct tensors *t, tconv_arrays *arrays)
+{
+    *arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
+    arrays->data = t->data;
+    arrays->filter = t->filter;
+    arrays->bias = t->bias;
+    arrays->residual = t->residual;
+    arrays->output = t->output;
+}
+
+/* The bytes of rows [begin, end) of the outermost spatial axis: a dense tensor of its own. */
+static float *rows_of(const float *tensor, bool last, int64_t batch, int64_t channels,
+                      int64_t extent, size_t count, int64_t begin, int64_t end)
+{
+    const int64_t planes = last ? batch : batch * channels;
+    const size_t row = count / (size_t)(planes * extent), rows = (size_t)(end - begin);
+    float *part = malloc(((size_t)planes * rows * row + 1) * sizeof *part);
+    assert_non_null(part);
+    for (int64_t p = 0; p < planes; p++)
+        memcpy(part + (size_t)p * rows * row, tensor + (size_t)(p * extent + begin) * row,
+               rows * row * sizeof *part);
+    return part;
+}
+
+static void windows_are_parts_of_the_whole(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 4; which++) {
+        const tconv_problem p = problem_of(which);
+        struct tensors t;
+        make_tensors(&p, SMALL_INTEGERS, (unsigned)which, &t);
+        const tconv_geometry *g = &t.geometry;
+        tconv_host *host;
+        tconv_error error;
+        expect(tconv_host_create(devices[0].number, &host, &error), &error);
+        tconv_arrays arrays;
+        set_arrays(&t, &arrays);
+        expect(tconv_host_run(host, &p, NULL, &arrays, &error), &error);
+        compare_with_oracle(&devices[0], &p, "auto", true, &t);
+        const bool last = g->data_format == TCONV_NXC;
+        const int64_t step = g->output[0] / 3 + 1;
+        for (int64_t begin = 0; begin < g->output[0]; begin += step) {
+            const int64_t end = begin + step < g->output[0] ? begin + step : g->output[0];
+            int64_t from, to;
+            expect(tconv_window_input(g, begin, end, &from, &to, &error), &error);
+            assert_true(from >= 0 && to > from && to <= g->input[0]);
+            const int64_t in = g->groups * g->group_in_channels,
+                          out = g->groups * g->group_out_channels;
+            float *data = rows_of(t.data, last, g->batch, in, g->input[0], t.data_count, from, to);
+            float *wanted =
+                rows_of(t.output, last, g->batch, out, g->output[0], t.output_count, begin, end);
+            const size_t count = t.output_count / (size_t)g->output[0] * (size_t)(end - begin);
+            float *output = malloc(count * sizeof *output);
+            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+            options.output_begin = begin;
+            options.output_end = end;
+            arrays.data = data;
+            arrays.output = output;
+            expect(tconv_host_run(host, &p, &options, &arrays, &error), &error);
+            if (memcmp(output, wanted, count * sizeof *output) != 0)
+                failed("problem %d: rows %lld to %lld are not those of the whole", which,
+                       (long long)begin, (long long)end);
+            free(data);
+            free(wanted);
+            free(output);
+        }
+        int64_t from, to;
+        assert_int_equal(tconv_window_input(g, 0, g->output[0] + 1, &from, &to, &error),
+                         TCONV_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "output rows 0 to"));
+        tconv_host_release(host);
+        free_tensors(&t);
+    }
+}
+
+struct watch {
+    int64_t calls, last, total, stop_at;
+    int hosts[8];
+};
+
+static bool watch_slab(void *user, const tconv_slab *slab, int64_t done, int64_t total)
+{
+    struct watch *w = user;
+    w->calls++;
+    w->hosts[slab->host]++;
+    assert_int_equal(done, w->last + 1);
+    w->last = done;
+    w->total = total;
+    return w->calls != w->stop_at;
+}
+
+static void slabs_are_the_whole(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++)
+        for (int which = 0; which < 4; which++) {
+            const tconv_problem p = problem_of(which);
+            struct tensors t;
+            make_tensors(&p, SMALL_INTEGERS, (unsigned)which + 10, &t);
+            tconv_epilogue e = TCONV_EPILOGUE_INIT;
+            e.residual = true;
+            e.beta = which == 0 ? 2 : 0;
+            make_epilogue(&p, &e, 3, &t);
+            if (e.beta != 0) memcpy(t.output, t.before, t.output_count * sizeof *t.output);
+            tconv_host *host;
+            tconv_error error;
+            expect(tconv_host_create(devices[d].number, &host, &error), &error);
+            struct watch watch = {0};
+            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+            const int64_t item = (int64_t)(t.geometry.data_bytes + 2 * t.geometry.output_bytes);
+            slabs.memory_limit = (uint64_t)(item / t.geometry.batch * 2 / (which + 2));
+            slabs.done = watch_slab;
+            slabs.user = &watch;
+            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+            options.epilogue = e;
+            tconv_arrays arrays;
+            set_arrays(&t, &arrays);
+            expect(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error), &error);
+            compare_with_oracle(&devices[d], &p, "slabs", true, &t);
+            assert_true(watch.total > t.geometry.batch && watch.calls == watch.total);
+
+            /* Too little for a row. */
+            slabs.memory_limit = 100;
+            assert_int_equal(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error),
+                             TCONV_ERROR_DEVICE_MEMORY);
+            assert_non_null(strstr(error.message, "one row of the outermost axis"));
+            /* Stopped. */
+            slabs.memory_limit = (uint64_t)(item / t.geometry.batch * 2 / (which + 2));
+            watch = (struct watch){.stop_at = 2};
+            assert_int_equal(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error),
+                             TCONV_ERROR_STOPPED);
+            assert_true(watch.calls == 2);
+            tconv_host_release(host);
+            free_tensors(&t);
+        }
+}
+
+/* All devices together, and where there is one only, two contexts on it. */
+static void several_devices_share_the_work(void **state)
+{
+    (void)state;
+    tconv_problem p = problem_of(0);
+    p.data.dim[2] = 301;
+    struct tensors t;
+    make_tensors(&p, SMALL_INTEGERS, 21, &t);
+    const int count = device_count == 1 ? 2 : device_count < 4 ? device_count : 4;
+    tconv_host *hosts[4];
+    tconv_error error;
+    for (int i = 0; i < count; i++)
+        expect(tconv_host_create(devices[i % device_count].number, &hosts[i], &error), &error);
+    struct watch watch = {0};
+    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+    slabs.done = watch_slab;
+    slabs.user = &watch;
+    tconv_arrays arrays;
+    set_arrays(&t, &arrays);
+    expect(tconv_slabs_run(hosts, count, &p, NULL, &slabs, &arrays, &error), &error);
+    compare_with_oracle(&devices[0], &p, "slabs on several devices", true, &t);
+    assert_true(watch.calls >= 6 * count && watch.calls == watch.total);
+
+    /* An error names the device. */
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = "depthwise_vector";
+    assert_int_equal(tconv_slabs_run(hosts, count, &p, &options, &slabs, &arrays, &error),
+                     TCONV_ERROR_ALGORITHM);
+    bool named = false;
+    for (int i = 0; i < count; i++)
+        named = named ||
+                strstr(error.message, devices[i % device_count].info->name) == error.message;
+    assert_true(named);
+    /* The same host twice is refused. */
+    tconv_host *twice[] = {hosts[0], hosts[0]};
+    assert_int_equal(tconv_slabs_run(twice, 2, &p, NULL, NULL, &arrays, &error),
+                     TCONV_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "given twice"));
+    for (int i = 0; i < count; i++) tconv_host_release(hosts[i]);
+    free_tensors(&t);
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    device_count = open_devices(&devices);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    close_devices(devices, device_count);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_are_parts_of_the_whole),
+        cmocka_unit_test(slabs_are_the_whole),
+        cmocka_unit_test(several_devices_share_the_work),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}

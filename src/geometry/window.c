@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows along the outermost spatial axis. From y = x*s + k*d - pb with 0 <= k < K: the output rows [a, b) take the
+ * inputs from ceil((a + pb - d*(K-1)) / s) to floor((b - 1 + pb) / s), as far as they exist. */
+#include "geometry/window.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "geometry/count.h"
+
+#include <inttypes.h>
+
+tconv_status tconv_window_input(const tconv_geometry *g, int64_t output_begin, int64_t output_end,
+                                int64_t *input_begin, int64_t *input_end, tconv_error *error)
+{
+    if (g == NULL || input_begin == NULL || input_end == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          g == NULL             ? "geometry"
+                          : input_begin == NULL ? "input_begin"
+                                                : "input_end");
+    if (output_begin < 0 || output_end <= output_begin || output_end > g->output[0])
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "output rows %" PRId64 " to %" PRId64
+                          " are no part of the outermost spatial axis: it has extent %" PRId64,
+                          output_begin, output_end, g->output[0]);
+    const int64_t span = g->dilation[0] * (g->kernel[0] - 1), input = g->input[0];
+    int64_t first = tconv_ceil_div(output_begin + g->pad_begin[0] - span, g->stride[0]);
+    int64_t last = tconv_floor_div(output_end - 1 + g->pad_begin[0], g->stride[0]);
+    /* Rows that no input reaches get one all the same: a tensor without rows is none. */
+    first = tconv_min(tconv_max(first, 0), input - 1);
+    last = tconv_max(tconv_min(last, input - 1), first);
+    *input_begin = first;
+    *input_end = last + 1;
+    return TCONV_OK;
+}
+
+tconv_status tconv_geometry_narrow(tconv_geometry *g, int64_t begin, int64_t end,
+                                   tconv_error *error)
+{
+    int64_t first, last;
+    const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
+    if (status != TCONV_OK) return status;
+    const int rows_at = g->data_format == TCONV_NXC ? 1 : 2;
+    g->data_bytes = g->data_bytes / (uint64_t)g->input[0] * (uint64_t)(last - first);
+    g->output_bytes = g->output_bytes / (uint64_t)g->output[0] * (uint64_t)(end - begin);
+    g->pad_begin[0] += begin - first * g->stride[0];
+    g->input[0] = last - first;
+    g->output[0] = end - begin;
+    g->output_shape.dim[rows_at] = end - begin;
+    g->pad_end[0] = g->stride[0] * (g->input[0] - 1) + g->dilation[0] * (g->kernel[0] - 1) + 1 -
+                    g->pad_begin[0] - g->output[0];
+    return tconv_count_macs(g, &g->macs) ? TCONV_OK
+                                         : tconv_fail(error, TCONV_ERROR_INTERNAL,
+                                                      "the work of a window does not fit 64 bits");
+}

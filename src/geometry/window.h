@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A part of a problem as a problem of its own. */
+#ifndef TCONV_GEOMETRY_WINDOW_H
+#define TCONV_GEOMETRY_WINDOW_H
+
+#include "tconv_cl/problem.h"
+
+/* Narrows a geometry to output rows [begin, end) of the outermost spatial axis; its input rows are those of
+ * tconv_window_input. Returns what that returns. */
+tconv_status tconv_geometry_narrow(tconv_geometry *geometry, int64_t begin, int64_t end,
+                                   tconv_error *error);
+
+#endif

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slabs: a worker for each device takes the next slab, with two queues in turn, so that one slab's transfers run beside
+ * the other's kernels. */
+#include "tconv_cl/slabs.h"
+
+#include "base/error.h"
+#include "host/host.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SETS = 2,           /* slabs on their way on one device */
+    PLANS = 4,          /* kept by a worker: interior slabs share one */
+    SLABS_A_DEVICE = 6, /* at least, where there are several: so that they end together */
+};
+static const uint64_t DEFAULT_LIMIT = UINT64_C(256) << 20;
+
+/* How the work is divided: every slab has `items` batch items or `rows` output rows, the last ones fewer. */
+struct division {
+    int64_t items, rows;
+    int64_t item_parts, row_parts;
+};
+
+/* What all workers share. */
+struct job {
+    const tconv_problem *problem;
+    tconv_geometry geometry; /* of the whole problem */
+    tconv_plan_options options;
+    const tconv_slabs_options *slabs;
+    const tconv_arrays *arrays;
+    struct division division;
+    pthread_mutex_t lock; /* for what follows */
+    int64_t next, done;
+    bool stopped;
+    tconv_error error; /* the first one */
+};
+
+/* A plan for slabs of one kind, with its filter. */
+struct kind {
+    int64_t items, input, pad, output;
+    tconv_plan *plan;
+    tconv_filter *filter;
+    cl_mem workspace[SETS];
+};
+
+/* A slab on its way. */
+struct set {
+    cl_command_queue queue;
+    cl_mem data, residual, output;
+    size_t data_bytes, output_bytes;
+    cl_event read; /* of the output; NULL: there is no slab */
+    tconv_slab slab;
+};
+
+struct worker {
+    struct job *job;
+    int index;
+    tconv_host *host;
+    pthread_t thread;
+    cl_mem weights, bias, scale, slope;
+    struct set set[SETS];
+    struct kind kind[PLANS];
+    int kinds;
+};
+
+static int64_t count_of(const struct job *job)
+{
+    return job->division.item_parts * job->division.row_parts;
+}
+
+static tconv_slab slab_at(const struct job *job, int64_t number, int host)
+{
+    const struct division *d = &job->division;
+    const int64_t item = number / d->row_parts * d->items, row = number % d->row_parts * d->rows;
+    tconv_slab slab = {.host = host,
+                       .batch_begin = item,
+                       .batch_end = item + d->items,
+                       .output_begin = row,
+                       .output_end = row + d->rows};
+    if (slab.batch_end > job->geometry.batch) slab.batch_end = job->geometry.batch;
+    if (slab.output_end > job->geometry.output[0]) slab.output_end = job->geometry.output[0];
+    tconv_window_input(&job->geometry, slab.output_begin, slab.output_end, &slab.input_begin,
+                       &slab.input_end, NULL);
+    return slab;
+}
+
+/* ---- Dividing ---- */
+
+/* Bytes of data and of output for one batch item and `rows` output rows. */
+static void bytes_of(const struct job *job, int64_t rows, uint64_t *data, uint64_t *output)
+{
+    const tconv_geometry *g = &job->geometry;
+    const int64_t span = g->dilation[0] * (g->kernel[0] - 1);
+    int64_t inputs = (rows - 1 + span) / g->stride[0] + 2;
+    if (inputs > g->input[0]) inputs = g->input[0];
+    *data = g->data_bytes / (uint64_t)g->batch / (uint64_t)g->input[0] * (uint64_t)inputs;
+    *output = g->output_bytes / (uint64_t)g->batch / (uint64_t)g->output[0] * (uint64_t)rows;
+}
+
+/* Whether `items` batch items of `rows` output rows fit the limit and one buffer each. */
+static bool fits(const struct job *job, int64_t items, int64_t rows, uint64_t limit,
+                 uint64_t allocation)
+{
+    uint64_t data, output;
+    bytes_of(job, rows, &data, &output);
+    const double all = (double)items *
+                       ((double)data + (double)output * (job->options.epilogue.residual ? 2 : 1));
+    return SETS * all <= (double)limit && (double)items * (double)data <= (double)allocation &&
+           (double)items * (double)output <= (double)allocation;
+}
+
+static int64_t parts(int64_t all, int64_t one)
+{
+    return (all + one - 1) / one;
+}
+
+/* The largest slabs that fit every device, but enough of them for several devices. */
+static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_count,
+                           tconv_error *error)
+{
+    const tconv_geometry *g = &job->geometry;
+    struct division *d = &job->division;
+    const uint64_t limit = job->slabs->memory_limit != 0 ? job->slabs->memory_limit : DEFAULT_LIMIT;
+    uint64_t allocation = UINT64_MAX;
+    int smallest = 0;
+    for (int i = 0; i < host_count; i++) {
+        const uint64_t own = tconv_device_properties(tconv_host_device(hosts[i]))->allocation_limit;
+        if (own < allocation) smallest = i;
+        if (own < allocation) allocation = own;
+    }
+    const int64_t wanted = host_count > 1 ? (int64_t)host_count * SLABS_A_DEVICE : 1;
+    *d = (struct division){.items = 1, .rows = g->output[0]};
+    if (fits(job, 1, d->rows, limit, allocation) && g->batch >= wanted) {
+        while (d->items * 2 <= g->batch / wanted &&
+               fits(job, d->items * 2, d->rows, limit, allocation))
+            d->items *= 2;
+    } else {
+        const int64_t most = parts(g->output[0], parts(wanted, g->batch));
+        int64_t low = 0, high = most; /* the most rows that fit */
+        while (low < high) {
+            const int64_t middle = low + (high - low + 1) / 2;
+            if (fits(job, 1, middle, limit, allocation))
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        uint64_t data, output;
+        bytes_of(job, 1, &data, &output);
+        if (low == 0)
+            return tconv_fail(error, TCONV_ERROR_DEVICE_MEMORY,
+                              "one row of the outermost axis takes %" PRIu64
+                              " bytes of data and %" PRIu64
+                              " of output; %d slabs at once must fit into %" PRIu64
+                              " bytes, and each into the %" PRIu64 " that %s allows in one buffer",
+                              data, output, SETS, limit, allocation,
+                              tconv_device_properties(tconv_host_device(hosts[smallest]))->name);
+        d->rows = low;
+        /* Whole strides, so that slabs inside are of one kind. */
+        if (low > g->stride[0] && low < g->output[0]) d->rows = low / g->stride[0] * g->stride[0];
+    }
+    d->item_parts = parts(g->batch, d->items);
+    d->row_parts = parts(g->output[0], d->rows);
+    return TCONV_OK;
+}
+
+/* ---- One device ---- */
+
+static const char *name_of(const struct worker *w)
+{
+    return tconv_device_properties(tconv_host_device(w->host))->name;
+}
+
+/* Keeps the first error, with the device's name, and stops the others. */
+static void fail(struct worker *w, const tconv_error *error)
+{
+    struct job *job = w->job;
+    pthread_mutex_lock(&job->lock);
+    if (!job->stopped) {
+        tconv_fail(&job->error, error->status, "%s: %.900s", name_of(w), error->message);
+        job->error.opencl_code = error->opencl_code;
+    }
+    job->stopped = true;
+    pthread_mutex_unlock(&job->lock);
+}
+
+static bool fail_opencl(struct worker *w, cl_int code, const char *call, const char *doing)
+{
+    tconv_error error;
+    tconv_fail_opencl(&error, code, call, "%s", doing);
+    fail(w, &error);
+    return false;
+}
+
+/* The next slab's number; -1 where there is none. */
+static int64_t take(struct job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    const int64_t number = job->stopped || job->next >= count_of(job) ? -1 : job->next++;
+    pthread_mutex_unlock(&job->lock);
+    return number;
+}
+
+static bool make_buffer(struct worker *w, const char *doing, const void *source, size_t bytes,
+                        cl_mem *buffer)
+{
+    cl_int code;
+    cl_mem made = clCreateBuffer(tconv_host_context(w->host),
+                                 CL_MEM_READ_WRITE | (source != NULL ? CL_MEM_COPY_HOST_PTR : 0),
+                                 bytes, (void *)source, &code);
+    if (code != CL_SUCCESS) return fail_opencl(w, code, "clCreateBuffer", doing);
+    *buffer = made;
+    return true;
+}
+
+/* Sees to a buffer of `bytes` at least. */
+static bool grow(struct worker *w, const char *doing, size_t bytes, size_t *have, cl_mem *buffer)
+{
+    if (*buffer != NULL && *have >= bytes) return true;
+    if (*buffer != NULL) clReleaseMemObject(*buffer);
+    *buffer = NULL;
+    *have = bytes;
+    return make_buffer(w, doing, NULL, bytes, buffer);
+}
+
+static bool prepare(struct worker *w)
+{
+    const struct job *job = w->job;
+    const tconv_geometry *g = &job->geometry;
+    const tconv_arrays *a = job->arrays;
+    const size_t channels = (size_t)(g->groups * g->group_out_channels);
+    const size_t number = job->problem->data_type == TCONV_F64 ? sizeof(double) : sizeof(float);
+    const size_t bias = job->options.epilogue.requantize ? sizeof(float)
+                                                         : tconv_type_size(g->output_type);
+    if (!make_buffer(w, "uploading the filter", a->filter, (size_t)g->filter_bytes, &w->weights) ||
+        (a->bias != NULL &&
+         !make_buffer(w, "uploading bias", a->bias, channels * bias, &w->bias)) ||
+        (a->scale != NULL &&
+         !make_buffer(w, "uploading scale", a->scale, channels * number, &w->scale)) ||
+        (a->slope != NULL &&
+         !make_buffer(w, "uploading slope", a->slope, channels * number, &w->slope)))
+        return false;
+    cl_device_id device;
+    cl_int code = clGetCommandQueueInfo(tconv_host_queue(w->host), CL_QUEUE_DEVICE, sizeof device,
+                                        &device, NULL);
+    for (int i = 0; i < SETS && code == CL_SUCCESS; i++) {
+        w->set[i].queue = clCreateCommandQueue(tconv_host_context(w->host), device, 0, &code);
+        if (code != CL_SUCCESS) w->set[i].queue = NULL;
+    }
+    return code == CL_SUCCESS || fail_opencl(w, code, "clCreateCommandQueue", "making two queues");
+}
+
+static void clear_kind(struct kind *kind)
+{
+    tconv_filter_release(kind->filter);
+    tconv_plan_release(kind->plan);
+    for (int i = 0; i < SETS; i++)
+        if (kind->workspace[i] != NULL) clReleaseMemObject(kind->workspace[i]);
+    *kind = (struct kind){0};
+}
+
+static void finish_queues(struct worker *w)
+{
+    for (int i = 0; i < SETS; i++)
+        if (w->set[i].queue != NULL) clFinish(w->set[i].queue);
+}
+
+/* Plans slabs like `slab`, packs the filter, and waits for that, so that both queues may use it. */
+static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kind)
+{
+    struct job *job = w->job;
+    tconv_problem problem = *job->problem;
+    tconv_plan_options options = job->options;
+    tconv_error error;
+    problem.data.dim[0] = kind->items;
+    options.output_begin = slab->output_begin;
+    options.output_end = slab->output_end;
+    tconv_status status =
+        tconv_plan_create(tconv_host_device(w->host), &problem, &options, &kind->plan, &error);
+    if (status == TCONV_OK)
+        status = tconv_filter_create(kind->plan, NULL, 0, &kind->filter, &error);
+    if (status == TCONV_OK)
+        status = tconv_filter_enqueue_pack(kind->filter, w->set[0].queue, w->weights, 0, 0, NULL,
+                                           NULL, &error);
+    if (status != TCONV_OK) {
+        fail(w, &error);
+        return false;
+    }
+    const cl_int code = clFinish(w->set[0].queue);
+    if (code != CL_SUCCESS) return fail_opencl(w, code, "clFinish", "packing the filter");
+    const size_t workspace = (size_t)tconv_plan_workspace_bytes(kind->plan);
+    for (int i = 0; i < SETS && workspace != 0; i++)
+        if (!make_buffer(w, "making a workspace", NULL, workspace, &kind->workspace[i]))
+            return false;
+    return true;
+}
+
+static struct kind *kind_of(struct worker *w, const tconv_slab *slab)
+{
+    const tconv_geometry *g = &w->job->geometry;
+    const struct kind wanted = {.items = slab->batch_end - slab->batch_begin,
+                                .input = slab->input_end - slab->input_begin,
+                                .pad = g->pad_begin[0] + slab->output_begin -
+                                       slab->input_begin * g->stride[0],
+                                .output = slab->output_end - slab->output_begin};
+    for (int i = 0; i < w->kinds; i++) {
+        const struct kind *k = &w->kind[i];
+        if (k->items == wanted.items && k->input == wanted.input && k->pad == wanted.pad &&
+            k->output == wanted.output)
+            return &w->kind[i];
+    }
+    if (w->kinds == PLANS) { /* the oldest one goes */
+        finish_queues(w);
+        clear_kind(&w->kind[0]);
+        memmove(&w->kind[0], &w->kind[1], (PLANS - 1) * sizeof w->kind[0]);
+        w->kind[PLANS - 1] = (struct kind){0};
+        w->kinds--;
+    }
+    struct kind *kind = &w->kind[w->kinds++];
+    *kind = wanted;
+    return make_kind(w, slab, kind) ? kind : NULL;
+}
+
+/* A transfer of rows [begin, end) of `batch` items between a host tensor and a dense buffer. */
+struct rows {
+    size_t host_origin[3], buffer_origin[3], region[3];
+    size_t host_pitch;
+};
+
+static struct rows rows_of(const tconv_geometry *g, int64_t channels, uint64_t tensor_bytes,
+                           int64_t extent, const tconv_slab *slab, int64_t begin, int64_t end)
+{
+    const int64_t planes = g->data_format == TCONV_NXC ? 1 : channels; /* of a batch item */
+    const size_t row = (size_t)(tensor_bytes / (uint64_t)(g->batch * planes * extent));
+    struct rows r = {.host_pitch = row * (size_t)extent};
+    r.host_origin[0] = row * (size_t)begin;
+    r.host_origin[1] = (size_t)(slab->batch_begin * planes);
+    r.region[0] = row * (size_t)(end - begin);
+    r.region[1] = (size_t)((slab->batch_end - slab->batch_begin) * planes);
+    r.region[2] = 1;
+    return r;
+}
+
+static cl_int upload(cl_command_queue queue, cl_mem buffer, const struct rows *r, const void *from)
+{
+    return clEnqueueWriteBufferRect(queue, buffer, CL_FALSE, r->buffer_origin, r->host_origin,
+                                    r->region, r->region[0], 0, r->host_pitch, 0, from, 0, NULL,
+                                    NULL);
+}
+
+/* Waits for the slab of a set, and tells of it. */
+static bool complete(struct worker *w, struct set *set)
+{
+    if (set->read == NULL) return true;
+    struct job *job = w->job;
+    const cl_int code = clWaitForEvents(1, &set->read);
+    clReleaseEvent(set->read);
+    set->read = NULL;
+    if (code != CL_SUCCESS) return fail_opencl(w, code, "clWaitForEvents", "computing a slab");
+    pthread_mutex_lock(&job->lock);
+    job->done++;
+    bool go_on = true;
+    if (job->slabs->done != NULL && !job->stopped)
+        go_on = job->slabs->done(job->slabs->user, &set->slab, job->done, count_of(job));
+    pthread_mutex_unlock(&job->lock);
+    if (go_on) return true;
+    tconv_error error;
+    tconv_fail(&error, TCONV_ERROR_STOPPED, "stopped after %" PRId64 " of %" PRId64 " slabs",
+               job->done, count_of(job));
+    fail(w, &error);
+    return false;
+}
+
+static bool start(struct worker *w, int index, int64_t number)
+{
+    struct job *job = w->job;
+    const tconv_geometry *g = &job->geometry;
+    const tconv_arrays *a = job->arrays;
+    const tconv_epilogue *e = &job->options.epilogue;
+    struct set *set = &w->set[index];
+    set->slab = slab_at(job, number, w->index);
+    const tconv_slab *slab = &set->slab;
+    struct kind *kind = kind_of(w, slab);
+    if (kind == NULL) return false;
+    const tconv_geometry *own = tconv_plan_geometry(kind->plan);
+    const size_t outputs = (size_t)own->output_bytes;
+    const bool larger = outputs > set->output_bytes;
+    if (!grow(w, "making a buffer for data", (size_t)own->data_bytes, &set->data_bytes, &set->data))
+        return false;
+    if (larger && set->residual != NULL) {
+        clReleaseMemObject(set->residual);
+        set->residual = NULL;
+    }
+    if (!grow(w, "making a buffer for the output", outputs, &set->output_bytes, &set->output) ||
+        (e->residual && set->residual == NULL &&
+         !make_buffer(w, "making a buffer for residual", NULL, set->output_bytes, &set->residual)))
+        return false;
+    const struct rows data = rows_of(g, g->groups * g->group_in_channels, g->data_bytes,
+                                     g->input[0], slab, slab->input_begin, slab->input_end);
+    const struct rows output = rows_of(g, g->groups * g->group_out_channels, g->output_bytes,
+                                       g->output[0], slab, slab->output_begin, slab->output_end);
+    cl_int code = upload(set->queue, set->data, &data, a->data);
+    if (code == CL_SUCCESS && e->residual)
+        code = upload(set->queue, set->residual, &output, a->residual);
+    if (code == CL_SUCCESS && e->beta != 0)
+        code = upload(set->queue, set->output, &output, a->output);
+    if (code != CL_SUCCESS)
+        return fail_opencl(w, code, "clEnqueueWriteBufferRect", "uploading a slab");
+
+    tconv_args args = TCONV_ARGS_INIT;
+    args.filter = kind->filter;
+    args.data.memory = set->data;
+    args.bias.memory = w->bias;
+    args.scale.memory = w->scale;
+    args.slope.memory = w->slope;
+    args.residual.memory = set->residual;
+    args.output.memory = set->output;
+    args.workspace.memory = kind->workspace[index];
+    tconv_error error;
+    if (tconv_plan_enqueue(kind->plan, set->queue, &args, 0, NULL, NULL, &error) != TCONV_OK) {
+        fail(w, &error);
+        return false;
+    }
+    code = clEnqueueReadBufferRect(set->queue, set->output, CL_FALSE, output.buffer_origin,
+                                   output.host_origin, output.region, output.region[0], 0,
+                                   output.host_pitch, 0, a->output, 0, NULL, &set->read);
+    if (code == CL_SUCCESS) code = clFlush(set->queue);
+    return code == CL_SUCCESS ||
+           fail_opencl(w, code, "clEnqueueReadBufferRect", "downloading a slab");
+}
+
+static void *work(void *worker)
+{
+    struct worker *w = worker;
+    int64_t number = -1;
+    if (prepare(w)) {
+        int index = 0;
+        while (complete(w, &w->set[index]) && (number = take(w->job)) >= 0 &&
+               start(w, index, number))
+            index = (index + 1) % SETS;
+        for (int i = 0; i < SETS; i++) complete(w, &w->set[(index + i) % SETS]);
+    }
+    finish_queues(w); /* no command outlives what it uses */
+    for (int i = 0; i < w->kinds; i++) clear_kind(&w->kind[i]);
+    for (int i = 0; i < SETS; i++) {
+        struct set *set = &w->set[i];
+        const cl_mem buffers[] = {set->data, set->residual, set->output};
+        for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++)
+            if (buffers[b] != NULL) clReleaseMemObject(buffers[b]);
+        if (set->read != NULL) clReleaseEvent(set->read);
+        if (set->queue != NULL) clReleaseCommandQueue(set->queue);
+    }
+    const cl_mem buffers[] = {w->weights, w->bias, w->scale, w->slope};
+    for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++)
+        if (buffers[b] != NULL) clReleaseMemObject(buffers[b]);
+    return NULL;
+}
+
+/* ---- All devices ---- */
+
+static tconv_status run_workers(struct job *job, tconv_host *const *hosts, int host_count,
+                                tconv_error *error)
+{
+    struct worker *workers = calloc((size_t)host_count, sizeof *workers);
+    if (workers == NULL)
+        return tconv_fail_memory(error, (size_t)host_count * sizeof *workers, "starting workers");
+    int started = 0;
+    for (int i = 0; i < host_count; i++)
+        workers[i] = (struct worker){.job = job, .index = i, .host = hosts[i]};
+    for (int i = 1; i < host_count; i++, started++)
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
+            tconv_error own;
+            tconv_fail(&own, TCONV_ERROR_HOST_MEMORY, "no thread can be started");
+            fail(&workers[i], &own);
+            break;
+        }
+    work(&workers[0]);
+    for (int i = 1; i <= started; i++) pthread_join(workers[i].thread, NULL);
+    free(workers);
+    if (job->stopped && error != NULL) *error = job->error;
+    return job->stopped ? job->error.status : TCONV_OK;
+}
+
+static tconv_status check_arguments(tconv_host *const *hosts, int host_count,
+                                    const tconv_plan_options *options,
+                                    const tconv_slabs_options *slabs, const tconv_arrays *arrays,
+                                    tconv_error *error)
+{
+    if (hosts == NULL || host_count < 1 || arrays == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s",
+                          hosts == NULL    ? "hosts is NULL"
+                          : host_count < 1 ? "host_count is below 1"
+                                           : "arrays is NULL");
+    for (int i = 0; i < host_count; i++)
+        for (int j = 0; j <= i; j++)
+            if (hosts[i] == NULL || (j < i && hosts[j] == hosts[i]))
+                return tconv_fail(error, TCONV_ERROR_ARGUMENT, "hosts[%d] is %s", i,
+                                  hosts[i] == NULL ? "NULL" : "given twice");
+    const char *wrong = options != NULL && options->struct_size != sizeof *options ? "options"
+                        : slabs != NULL && slabs->struct_size != sizeof *slabs     ? "slabs"
+                        : arrays->struct_size != sizeof *arrays                    ? "arrays"
+                                                                                   : NULL;
+    if (wrong != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of %s is wrong: start from its INIT", wrong);
+    if (options != NULL && (options->output_begin != 0 || options->output_end != 0))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "options has a window of its own: slabs are the whole problem's");
+    return TCONV_OK;
+}
+
+tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tconv_problem *problem,
+                             const tconv_plan_options *options, const tconv_slabs_options *slabs,
+                             const tconv_arrays *arrays, tconv_error *error)
+{
+    const tconv_plan_options no_options = TCONV_PLAN_OPTIONS_INIT;
+    const tconv_slabs_options no_slabs = TCONV_SLABS_OPTIONS_INIT;
+    struct job job = {.problem = problem,
+                      .geometry = TCONV_GEOMETRY_INIT,
+                      .options = options != NULL ? *options : no_options,
+                      .slabs = slabs != NULL ? slabs : &no_slabs,
+                      .arrays = arrays};
+    tconv_status status;
+    if ((status = check_arguments(hosts, host_count, options, slabs, arrays, error)) != TCONV_OK ||
+        (status = tconv_resolve(problem, &job.geometry, error)) != TCONV_OK)
+        return status;
+    tconv_host_take_arrays(arrays, &job.options.epilogue);
+    if (job.geometry.output_bytes == 0) return TCONV_OK;
+    if ((status = tconv_host_check_arrays(arrays, &job.options.epilogue, error)) != TCONV_OK ||
+        (status = divide(&job, hosts, host_count, error)) != TCONV_OK)
+        return status;
+    if (pthread_mutex_init(&job.lock, NULL) != 0)
+        return tconv_fail_memory(error, sizeof job.lock, "making a lock");
+    status = run_workers(&job, hosts, host_count, error);
+    pthread_mutex_destroy(&job.lock);
+    return status;
+}
