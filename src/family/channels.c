@@ -168,11 +168,9 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     return ((adds + stores + copies + waits) * busiest + items * 200) * speed;
 }
 
-/* Whether a work-item has more to do than devices stand whose work-items are lanes: drivers end what runs long, and
- * llvmpipe ends all loops of a work-item after 65535 iterations in all. */
+/* Whether a work-item of this division has too much to do. */
 static bool too_long(const struct channels *g, const tconv_device_info *device)
 {
-    enum { MOST_ITERATIONS = 30000 };
     double inputs = 1, places = 1;
     for (int a = 0; a < 3; a++) {
         inputs *= (double)(g->box[a] + g->span[a]);
@@ -181,8 +179,7 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
     const double in = (double)g->rows.layer.in_channels;
     const double sums = (double)g->item_blocks * places *
                         ((double)g->taps * (in + 4) + 2.0 * g->mw * g->px * (double)g->classes);
-    return device->vector_width <= 1 &&
-           sums + inputs * (g->batched ? g->px : 1) * in > MOST_ITERATIONS;
+    return tconv_rows_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
 /* Tries all divisions of the places and blocks for one PX. */

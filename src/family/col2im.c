@@ -156,6 +156,14 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     if (!choose_packing(g, vector, device))
         return tconv_refuse(reason, "the columns of one residue do not fit into local memory");
     choose_vectors(g, vector, device);
+    const double strips = (double)g->columns / g->mw;
+    const double inputs = (double)tconv_ceil_div(g->inputs, g->vw * g->nx);
+    const double rows = (double)(g->rows.z.kernel * g->rows.y.kernel);
+    const double iterations = (double)(g->columns * g->row) +
+                              strips * inputs * rows * (double)g->rows.layer.in_channels +
+                              (double)(g->part_classes * g->mc * g->places * (g->class_taps + 1));
+    if (vector && tconv_rows_too_long(iterations, device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost = cost_of(g, vector, device);
     *cost *= tconv_rows_misfit(vector, device);
     return true;

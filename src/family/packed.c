@@ -180,6 +180,16 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
            3000 * items / units;
 }
 
+/* Loop iterations of a work-item: packing inputs, adding, storing one by one. */
+static double iterations(const struct packed *g)
+{
+    const double in = (double)g->rows.layer.in_channels, lanes = (double)(g->nx * g->vw);
+    return (double)g->item_tiles *
+           ((double)g->slots * in * (double)(g->nx * g->row) +
+            (double)g->item_blocks *
+                ((double)g->taps * (in + 4) + (double)g->classes * lanes * (double)(g->mw + 2)));
+}
+
 /* Divides tiles and blocks among work-items as it costs least; false where local memory is too small for anything. */
 static bool divide(struct packed *g, const tconv_device_info *device, double *least)
 {
@@ -201,7 +211,9 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
             const double bytes = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
             g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
                        tconv_ceil_div(g->blocks, g->item_blocks);
-            if (bytes > budget || g->items > INT32_MAX) continue;
+            if (bytes > budget || g->items > INT32_MAX ||
+                tconv_rows_too_long(iterations(g), device))
+                continue;
             g->local_bytes = (uint64_t)bytes;
             const double cost = cost_of(g, device) * (g->chunked ? 1.03 : 1);
             if (!found || cost < *least) {
@@ -293,7 +305,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
     if (!choose(g, device, cost))
-        return tconv_refuse(reason, "local memory is too small for its inputs");
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost *= tconv_rows_misfit(true, device);
     return true;
 }

@@ -104,6 +104,12 @@ double tconv_rows_misfit(bool vector, const tconv_device_info *device)
     return vector == wide ? 1 : 20;
 }
 
+bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
+{
+    enum { MOST_ITERATIONS = 30000 };
+    return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
+}
+
 int tconv_rows_widest(const tconv_device_info *device)
 {
     if (device->vector_width <= 1) return 4;

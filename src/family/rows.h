@@ -41,6 +41,10 @@ double tconv_rows_pairs(const struct tconv_axis *axis);
  * device is such, else so much that it is taken only by name. */
 double tconv_rows_misfit(bool vector, const tconv_device_info *device);
 
+/* Whether a work-item has more loop iterations than devices stand whose work-items are lanes: drivers end what runs long, and
+ * llvmpipe ends all loops of a work-item after 65535 iterations in all. */
+bool tconv_rows_too_long(double iterations, const tconv_device_info *device);
+
 /* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of sums
  * stay in registers. */
 int tconv_rows_widest(const tconv_device_info *device);

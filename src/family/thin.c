@@ -97,6 +97,18 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     return ((adds + stores + copies + per_plane) * rounds + items * 150) * speed;
 }
 
+/* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows. */
+static double iterations(const struct thin *g)
+{
+    const struct tconv_rows *r = &g->rows;
+    const double in = (double)r->layer.in_channels, taps_z = (double)most_taps_z(g);
+    const double taps_y = (double)tconv_ceil_div(r->y.kernel, tconv_tap_step(&r->y));
+    const double tile = (double)g->mw * g->nx * g->vw * (double)r->x.stride;
+    return (double)g->item_planes *
+           (taps_z * (double)g->input_rows * in * (double)g->row +
+            (double)(g->item_rows * g->item_tiles) * (taps_z * taps_y * (in + 4) + tile));
+}
+
 /* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
 static bool divide(struct thin *g, const tconv_device_info *device, double *least)
 {
@@ -121,7 +133,8 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
                            tconv_ceil_div(r->y.output, g->item_rows) *
                            tconv_ceil_div(planes, g->item_planes);
                 const double cost = cost_of(g, device);
-                if (g->items < INT32_MAX && (!found || cost < *least)) {
+                if (g->items < INT32_MAX && (!found || cost < *least) &&
+                    !tconv_rows_too_long(iterations(g), device)) {
                     found = true;
                     *least = cost;
                     best = *g;
@@ -174,7 +187,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     g->mw = choose_channels(g, device);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
     if (!choose(g, device, cost))
-        return tconv_refuse(reason, "local memory is too small for its input rows");
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost *= tconv_rows_misfit(true, device);
     return true;
 }

@@ -166,6 +166,18 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
            3000 * items / units;
 }
 
+/* Loop iterations of a work-item: gathering and transforming inputs, adding, storing. */
+static double iterations(const struct winograd *g)
+{
+    const double in = (double)g->rows.layer.in_channels, lanes = team_lanes(g);
+    const double rows = g->z.points * g->y.points;
+    const double outputs = (double)(g->z.m * g->y.m * g->x.m) * (double)g->rows.x.stride;
+    return (double)g->item_teams *
+           (in * lanes * rows * (double)(g->x.points + 2) +
+            (double)g->item_blocks *
+                (g->points * (double)g->rows.x.stride * (in + 4) + lanes * g->mw * outputs));
+}
+
 /* Divides teams and blocks among work-items as it costs least; false where local memory is too small for anything. */
 static bool divide(struct winograd *g, const tconv_device_info *device, double *least)
 {
@@ -186,7 +198,9 @@ static bool divide(struct winograd *g, const tconv_device_info *device, double *
             g->items = g->rows.layer.groups * outer_residues(g) *
                        tconv_ceil_div(g->teams, g->item_teams) *
                        tconv_ceil_div(g->blocks, g->item_blocks);
-            if (bytes > budget || g->items > INT32_MAX) continue;
+            if (bytes > budget || g->items > INT32_MAX ||
+                tconv_rows_too_long(iterations(g), device))
+                continue;
             g->local_bytes = (uint64_t)bytes;
             const double cost = cost_of(g, device);
             if (!found || cost < *least) {
@@ -259,7 +273,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     g->mw = choose_channels(g->rows.layer.out_channels, device);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!choose(g, device, cost))
-        return tconv_refuse(reason, "local memory is too small for its inputs and sums");
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost *= tconv_rows_misfit(true, device);
     return true;
 }
