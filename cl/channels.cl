@@ -228,12 +228,12 @@ static void store_lanes(const struct finish *f, const struct lanes *lanes, const
             put_lanes(f, value[c], at + c * VW, lanes->slope[c]);
         else {
             const long channel = lanes->channel + (PHASES ? 0 : c * VW);
-            result_t lane[VW];
-            STORE(value[c], lane);
+            lane_t lane[VW];
+            TO_LANES(value[c], lane);
             if (whole) {
 #pragma unroll
                 for (int i = 0; i < VW; i++)
-                    put_one(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
+                    PUT_LANE(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
             } else {
                 int i = max(first - c * VW, 0);
                 const int end = min(last - c * VW, VW);
@@ -242,7 +242,7 @@ static void store_lanes(const struct finish *f, const struct lanes *lanes, const
                     put_four(f, lane + i, at + c * VW + i, channel);
 #endif
                 for (; i < end; i++)
-                    put_one(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
+                    PUT_LANE(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
             }
         }
     }

@@ -165,11 +165,11 @@ static void col2im_tile(__global const data_t *restrict data,
             if (stride == 1 && u + VW <= places && o + VW <= output_x) {
                 put(f, value, to_row + o, co + m);
             } else {
-                result_t lane[VW];
-                STORE(value, lane);
+                lane_t lane[VW];
+                TO_LANES(value, lane);
                 for (int i = 0; i < VW; i++)
                     if (u + i < places && o + i * stride < output_x)
-                        put_one(f, lane[i], to_row + o + i * stride, co + m);
+                        PUT_LANE(f, lane[i], to_row + o + i * stride, co + m);
             }
         }
     }

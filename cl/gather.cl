@@ -140,11 +140,11 @@ static void store_row(const struct finish *f, const long row, const long channel
     for (int t = 0; t < RESIDUES; t++)
 #pragma unroll
         for (int v = 0; v < NX; v++) {
-            result_t lane[VW];
-            STORE(affine(f, sums[t][v], channel), lane);
+            lane_t lane[VW];
+            TO_LANES(affine(f, sums[t][v], channel), lane);
             for (int i = 0; i < VW; i++) {
                 const int place = t + (v * VW + i) * step;
-                if (first + place < output_x) put_one(f, lane[i], at + place, channel);
+                if (first + place < output_x) PUT_LANE(f, lane[i], at + place, channel);
             }
         }
 }

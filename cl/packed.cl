@@ -289,11 +289,11 @@ static void store_whole(const struct finish *f, __global const long *table, cons
         if (m < channels) {
 #if MERGED == 0
             const long step = table[ROWS_STRIDE_X] * table[ROWS_OUTPUT_X_STEP];
-            result_t lane[VW];
-            STORE(affine(f, sum[m][0], co + m), lane);
+            lane_t lane[VW];
+            TO_LANES(affine(f, sum[m][0], co + m), lane);
 #pragma unroll
             for (int i = 0; i < VW; i++)
-                put_one(f, lane[i], first + m * channel_step + i * step, co + m);
+                PUT_LANE(f, lane[i], first + m * channel_step + i * step, co + m);
 #else
 #pragma unroll
             for (int t = 0; t < RESIDUES; t++)
@@ -310,12 +310,12 @@ static void store_pieces(const struct finish *f, __global const long *table, con
 {
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
     const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
-    result_t lanes[MW][VW * RESIDUES];
+    lane_t lanes[MW][VW * RESIDUES];
 #pragma unroll
     for (int m = 0; m < MW; m++)
 #pragma unroll
         for (int t = 0; t < RESIDUES; t++)
-            STORE(affine(f, sum[m][t], co + min(m, channels - 1)), lanes[m] + t * VW);
+            TO_LANES(affine(f, sum[m][t], co + min(m, channels - 1)), lanes[m] + t * VW);
     struct places place = *p;
     for (int i = 0; i < p->count;) {
         const bool four = rows && i + 4 <= p->count && place.x + 4 <= table[PACKED_PLACES_X] &&
@@ -330,7 +330,7 @@ static void store_pieces(const struct finish *f, __global const long *table, con
                     put_four(f, lanes[m] + i * RESIDUES + 4 * j, at + 4 * j, co + m);
             } else
                 for (int t = 0; t < left; t++)
-                    put_one(f, lanes[m][i * RESIDUES + t], at + t * x_step, co + m);
+                    PUT_LANE(f, lanes[m][i * RESIDUES + t], at + t * x_step, co + m);
         i += four ? 4 : 1;
         advance(table, &place, four ? 4 : 1);
     }

@@ -80,10 +80,10 @@ static void store_residues(const struct finish *f, const long at, const vec_t su
             put(f, affine(f, result[t], channel), at + t * VW, channel);
         return;
     }
-    result_t lanes[VW * RESIDUES];
+    lane_t lanes[VW * RESIDUES];
 #pragma unroll
-    for (int t = 0; t < RESIDUES; t++) STORE(affine(f, result[t], channel), lanes + t * VW);
-    for (int i = 0; i < left; i++) put_one(f, lanes[i], at + i, channel);
+    for (int t = 0; t < RESIDUES; t++) TO_LANES(affine(f, result[t], channel), lanes + t * VW);
+    for (int i = 0; i < left; i++) PUT_LANE(f, lanes[i], at + i, channel);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
