@@ -133,7 +133,7 @@ class OneDnn:
         handle = ctypes.c_void_p()
         status = getattr(self.library, 'dnnl_' + name)(ctypes.byref(handle), *arguments)
         if status != 0:
-            raise ValueError('it is not implemented' if status == 3 else f'dnnl_{name} returns {status}')
+            raise ValueError('oneDNN does not implement it' if status == 3 else f'dnnl_{name} returns {status}')
         return handle
 
     @staticmethod

@@ -37,7 +37,7 @@
  *   BATCHED   see above                               0, 1
  *   PHASES    see above                               0, 1
  *   DEPTHWISE see above                               0, 1
- *   STREAM    see common.clh                          0, 1
+ *   STREAM    see finish.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #if !defined(VW) || !defined(MW) || !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) ||      \
@@ -229,7 +229,7 @@ static void store_lanes(const struct finish *f, const struct lanes *lanes, const
         else {
             const long channel = lanes->channel + (PHASES ? 0 : c * VW);
             lane_t lane[VW];
-            TO_LANES(value[c], lane);
+            TO_LANES(f, value[c], lanes->slope[c], lane);
             if (whole) {
 #pragma unroll
                 for (int i = 0; i < VW; i++)

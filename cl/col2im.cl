@@ -166,7 +166,7 @@ static void col2im_tile(__global const data_t *restrict data,
                 put(f, value, to_row + o, co + m);
             } else {
                 lane_t lane[VW];
-                TO_LANES(value, lane);
+                TO_LANES(f, value, SLOPES_OF(f, co + m), lane);
                 for (int i = 0; i < VW; i++)
                     if (u + i < places && o + i * stride < output_x)
                         PUT_LANE(f, lane[i], to_row + o + i * stride, co + m);

@@ -141,7 +141,8 @@ static void store_row(const struct finish *f, const long row, const long channel
 #pragma unroll
         for (int v = 0; v < NX; v++) {
             lane_t lane[VW];
-            TO_LANES(affine(f, sums[t][v], channel), lane);
+            TO_LANES(f, affine(f, sums[t][v], channel), SLOPES_OF(f, channel), lane);
+#pragma unroll
             for (int i = 0; i < VW; i++) {
                 const int place = t + (v * VW + i) * step;
                 if (first + place < output_x) PUT_LANE(f, lane[i], at + place, channel);

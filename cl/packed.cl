@@ -42,7 +42,7 @@
  *   MERGED    residues along x that are stored together; 0: one by one  0, 1, 2, 3, 4
  *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
- *   STREAM    see common.clh                                            0, 1
+ *   STREAM    see finish.clh                                            0, 1
  *
  * Registers: MW * NX vectors of sums; those of the residues merged with them wait on the stack. Local memory: a kernel argument; tiles *
  * slots * chunk * row elements, with CHUNKED also all sums of the work-item. */
@@ -52,7 +52,7 @@
 #endif
 enum {
     AHEAD =
-        1024, /* elements: weights, which stream past, are asked for 4 KiB before they are needed */
+        1024, /* elements: weights, which stream past, are asked for that early */
     MOST_TILES = 16 /* of a work-item */
 };
 /* Where the places of a vector are. */
@@ -290,7 +290,7 @@ static void store_whole(const struct finish *f, __global const long *table, cons
 #if MERGED == 0
             const long step = table[ROWS_STRIDE_X] * table[ROWS_OUTPUT_X_STEP];
             lane_t lane[VW];
-            TO_LANES(affine(f, sum[m][0], co + m), lane);
+            TO_LANES(f, affine(f, sum[m][0], co + m), SLOPES_OF(f, co + m), lane);
 #pragma unroll
             for (int i = 0; i < VW; i++)
                 PUT_LANE(f, lane[i], first + m * channel_step + i * step, co + m);
@@ -315,7 +315,8 @@ static void store_pieces(const struct finish *f, __global const long *table, con
     for (int m = 0; m < MW; m++)
 #pragma unroll
         for (int t = 0; t < RESIDUES; t++)
-            TO_LANES(affine(f, sum[m][t], co + min(m, channels - 1)), lanes[m] + t * VW);
+            TO_LANES(f, affine(f, sum[m][t], co + min(m, channels - 1)),
+                     SLOPES_OF(f, co + min(m, channels - 1)), lanes[m] + t * VW);
     struct places place = *p;
     for (int i = 0; i < p->count;) {
         const bool four = rows && i + 4 <= p->count && place.x + 4 <= table[PACKED_PLACES_X] &&

@@ -22,7 +22,7 @@
  *   KX, DX   taps and dilation along x                            at least 1
  *   RX       pad_begin along x modulo MERGED                      0 to MERGED-1
  *   LOW      the least of all taps' distances before shifting     any
- *   STREAM   see common.clh                                       0, 1
+ *   STREAM   see finish.clh                                       0, 1
  *
  * Registers: MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MERGED) || !defined(KX) ||            \
@@ -82,7 +82,8 @@ static void store_residues(const struct finish *f, const long at, const vec_t su
     }
     lane_t lanes[VW * RESIDUES];
 #pragma unroll
-    for (int t = 0; t < RESIDUES; t++) TO_LANES(affine(f, result[t], channel), lanes + t * VW);
+    for (int t = 0; t < RESIDUES; t++)
+        TO_LANES(f, affine(f, result[t], channel), SLOPES_OF(f, channel), lanes + t * VW);
     for (int i = 0; i < left; i++) PUT_LANE(f, lanes[i], at + i, channel);
 }
 

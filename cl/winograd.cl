@@ -505,17 +505,17 @@ static void multiply(__local const acc_t *in, __global const packed_t *w, __loca
 
 /* ---- Outputs ---- */
 
-static void copy_out(const struct finish *f, const result_t *from, const long to, const long step,
+static void copy_out(const struct finish *f, const lane_t *from, const long to, const long step,
                      const int count, const long channel)
 {
     int i = 0;
     if (step == 1) {
-        for (; i + VW <= count; i += VW) put(f, LOAD(from + i), to + i, channel);
+        for (; i + VW <= count; i += VW) put_row(f, from + i, to + i, channel);
 #if VW > 4
         for (; i + 4 <= count; i += 4) put_four(f, from + i, to + i, channel);
 #endif
     }
-    for (; i < count; i++) put_one(f, from[i], to + i * step, channel);
+    for (; i < count; i++) PUT_LANE(f, from[i], to + i * step, channel);
 }
 
 /* Vector j has output j of VW tiles' rows; afterwards the vectors are these rows, RUN_POWER elements each. */
@@ -626,9 +626,9 @@ static void store_pieces(const struct finish *f, const vec_t *out, const long ch
                          const long first, const long x_step, const struct strip *strip,
                          const int strips, const int z, const int y, const long offset)
 {
-    acc_t row[VW * RUN_POWER];
+    lane_t row[VW * RUN_POWER];
 #pragma unroll
-    for (int k = 0; k < RUN_POWER; k++) STORE(out[k], row + k * VW);
+    for (int k = 0; k < RUN_POWER; k++) TO_LANES(f, out[k], SLOPES_OF(f, channel), row + k * VW);
     for (int i = 0; i < strips; i++) {
         const struct strip *p = &strip[i];
         if (z >= p->rows_z || y >= p->rows_y) continue;

@@ -328,6 +328,8 @@ static void epilogues_are_refused(void **state)
         {TCONV_I8, TCONV_I8, TCONV_I8, TCONV_EPILOGUE_INIT, TCONV_ERROR_UNSUPPORTED, "residual"},
         {TCONV_I8, TCONV_I8, TCONV_I8, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "requantize"},
         {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "no activation"},
+        {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "lower number first"},
+        {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "no finite f32"},
         {TCONV_F32, TCONV_F16, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "same element type"},
         {TCONV_F32, TCONV_F32, TCONV_F16, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "output f16"},
         {TCONV_U8, TCONV_I8, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "i32, i8 or u8"},
@@ -340,6 +342,9 @@ static void epilogues_are_refused(void **state)
     cases[5].epilogue.requantize = cases[5].epilogue.residual = true;
     cases[6].epilogue.filter_zero_point = 4;
     cases[7].epilogue.activation = (tconv_activation)99;
+    cases[8].epilogue.activation = TCONV_ACTIVATION_CLAMP;
+    cases[8].epilogue.a = 1;
+    cases[9].epilogue.alpha = 1e300;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tconv_problem p = problem_of(0);
         p.data_type = cases[i].data;
@@ -355,6 +360,44 @@ static void epilogues_are_refused(void **state)
             failed("case %zu: %s: %s", i, tconv_status_name(status), error.message);
         assert_null(plan);
     }
+}
+
+/* A filter that was packed around another zero point does not fit. */
+static void filters_know_their_zero_point(void **state)
+{
+    (void)state;
+    tconv_problem p = problem_of(0);
+    p.data_type = p.filter_type = TCONV_I8;
+    p.output_type = TCONV_I32;
+    tconv_plan *plans[2] = {NULL, NULL};
+    tconv_filter *filter = NULL;
+    struct tensors t;
+    make_tensors(&p, SMALL_INTEGERS, 1, &t);
+    tconv_error error = {TCONV_OK, 0, ""};
+    cl_mem buffer = clCreateBuffer(devices[0].context, CL_MEM_READ_WRITE, 1 << 20, NULL, NULL);
+    assert_non_null(buffer);
+    for (int i = 0; i < 2; i++) {
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.epilogue.data_zero_point = 3;
+        options.epilogue.filter_zero_point = i;
+        if (tconv_plan_create(devices[0].device, &p, &options, &plans[i], &error) != TCONV_OK)
+            failed("%s", error.message);
+    }
+    assert_int_equal(tconv_filter_create(plans[0], NULL, 0, &filter, &error), TCONV_OK);
+    assert_int_equal(
+        tconv_filter_enqueue_pack(filter, devices[0].queue, buffer, 0, 0, NULL, NULL, &error),
+        TCONV_OK);
+    tconv_args args = TCONV_ARGS_INIT;
+    args.filter = filter;
+    args.data.memory = args.output.memory = buffer;
+    assert_int_equal(tconv_plan_enqueue(plans[1], devices[0].queue, &args, 0, NULL, NULL, &error),
+                     TCONV_ERROR_MISMATCH);
+    assert_non_null(strstr(error.message, "zero 1"));
+    clFinish(devices[0].queue);
+    tconv_filter_release(filter);
+    for (int i = 0; i < 2; i++) tconv_plan_release(plans[i]);
+    clReleaseMemObject(buffer);
+    free_tensors(&t);
 }
 
 static void every_family_took_part(void **state)
@@ -392,6 +435,7 @@ int main(void)
         cmocka_unit_test(rounding_is_exhaustive),
         cmocka_unit_test(special_values_of_every_type),
         cmocka_unit_test(epilogues_are_refused),
+        cmocka_unit_test(filters_know_their_zero_point),
         cmocka_unit_test(every_family_took_part),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -29,7 +29,9 @@ static const struct {
       .global_memory = UINT64_C(16) << 30,
       .allocation_limit = UINT64_C(12) << 30,
       .dedicated_local = true,
-      .fma = true}},
+      .double_arithmetic = true,
+      .fma = true,
+      .half_arithmetic = true}},
     {"Intel",
      {.kind = TCONV_DEVICE_GPU,
       .compute_units = 512,
@@ -41,6 +43,7 @@ static const struct {
       .allocation_limit = UINT64_C(4) << 30,
       .dedicated_local = true,
       .fma = true,
+      .half_arithmetic = true,
       .subgroup_least = 8}},
     {"Intel Max",
      {.kind = TCONV_DEVICE_GPU,
@@ -52,7 +55,9 @@ static const struct {
       .global_memory = UINT64_C(48) << 30,
       .allocation_limit = UINT64_C(46) << 30,
       .dedicated_local = true,
+      .double_arithmetic = true,
       .fma = true,
+      .half_arithmetic = true,
       .subgroup_least = 16}},
     {"NVIDIA",
      {.kind = TCONV_DEVICE_GPU,
@@ -64,7 +69,9 @@ static const struct {
       .global_memory = UINT64_C(40) << 30,
       .allocation_limit = UINT64_C(10) << 30,
       .dedicated_local = true,
-      .fma = true}},
+      .double_arithmetic = true,
+      .fma = true,
+      .half_arithmetic = true}},
 };
 
 /* One program, and who takes it. */
@@ -95,18 +102,21 @@ static bool for_gpus(const struct tconv_family *family)
 
 /* Adds the programs of one layer: of the family that selection takes, and of those for GPUs. */
 static bool add_layer(struct program **list, const tconv_device_info *device,
-                      const struct entry *entry)
+                      const struct entry *entry, tconv_type type, tconv_activation activation)
 {
+    tconv_problem problem = entry->problem;
+    problem.data_type = problem.filter_type = type;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
-    if (entry->error != NULL || tconv_resolve(&entry->problem, &geometry, &error) != TCONV_OK) {
+    if (entry->error != NULL || tconv_resolve(&problem, &geometry, &error) != TCONV_OK) {
         fprintf(stderr, "%s: %s\n", entry->id, entry->error != NULL ? entry->error : error.message);
         return false;
     }
     struct tconv_layer layer;
-    tconv_layer_init(&layer, &entry->problem, &geometry);
+    tconv_layer_init(&layer, &problem, &geometry);
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     epilogue.bias = true;
+    epilogue.activation = activation;
     const struct tconv_request request = {&layer, device, &epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     const struct tconv_family *taken = tconv_family_choose(&request, NULL, 0, &reason);
@@ -148,6 +158,17 @@ static void print_and_free(const char *device, struct program *list)
     }
 }
 
+enum { OTHERS_EVERY = 26 };
+static const struct {
+    tconv_type type;
+    tconv_activation activation;
+} others[] = {
+    {TCONV_F16, TCONV_ACTIVATION_NONE}, {TCONV_BF16, TCONV_ACTIVATION_RELU},
+    {TCONV_I8, TCONV_ACTIVATION_NONE},  {TCONV_U16, TCONV_ACTIVATION_NONE},
+    {TCONV_I64, TCONV_ACTIVATION_NONE}, {TCONV_F64, TCONV_ACTIVATION_NONE},
+    {TCONV_F32, TCONV_ACTIVATION_GELU},
+};
+
 int main(int argc, char **argv)
 {
     struct suite suite;
@@ -156,7 +177,14 @@ int main(int argc, char **argv)
     for (size_t d = 0; d < sizeof devices / sizeof *devices && done; d++) {
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i++)
-            done = add_layer(&list, &devices[d].info, &suite.entries[i]);
+            done = add_layer(&list, &devices[d].info, &suite.entries[i], TCONV_F32,
+                             TCONV_ACTIVATION_NONE);
+        /* The other types, and an epilogue, for a few layers: the loops are the same. */
+        for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
+            for (size_t t = 0; t < sizeof others / sizeof *others && done; t++)
+                if (others[t].type != TCONV_F64 || devices[d].info.double_arithmetic)
+                    done = add_layer(&list, &devices[d].info, &suite.entries[i], others[t].type,
+                                     others[t].activation);
         print_and_free(devices[d].name, list);
     }
     suite_free(&suite);

@@ -257,7 +257,8 @@ def row_key(program, kernel):
     """Programs that differ in numbers of no consequence share a row, and so do those kernels of a family that pack and stage."""
     if not is_main(kernel):
         return (program.family, 1, kernel.name)
-    unnamed = "-(cl-std|D(TYPE|USE|BIAS|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|MERGED=1$|DX=1$|NX=1$))"
+    unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|MERGED=1$|DX=1$|NX=1$|DATA=f32$|"
+               "(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|ACTIVATION|REQUANTIZED)=0$))")
     options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]
     return (program.family, 0, ", ".join(options))
 

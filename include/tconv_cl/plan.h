@@ -109,8 +109,8 @@ TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 TCONV_API int tconv_plan_why(const tconv_plan *plan, char *text, size_t size);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
- * algorithm, device, channels, groups, kernel, strides and dilations; batch, extents and pads may
- * differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.
+ * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;
+ * batch, extents and pads may differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.
  * With TCONV_MATH_FAST the layout may follow the extents.)
  * `storage` is where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a
  * multiple of 64); NULL: the library allocates them in the plan's context.

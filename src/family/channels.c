@@ -262,7 +262,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
         reads *= tconv_ceil_div(g->axis[a]->kernel, tconv_tap_step(g->axis[a]));
     if (reads > MOST_READS)
         return tconv_refuse(reason, "more than %d taps reach one output", MOST_READS);
-    double places = (double)layer->batch;
+    double places = (double)g->rows.layer.batch;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = g->axis[a];
         g->taps *= axis->kernel;
@@ -289,11 +289,12 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     struct channels one = *g;
     bool found = false;
     const int limit = tconv_rows_sums(device) * g->vw / g->mw;
-    for (int batched = 0; batched <= (layer->batch > 1 && lanes != LANES_GROUPS); batched++)
+    for (int batched = 0; batched <= (g->rows.layer.batch > 1 && lanes != LANES_GROUPS); batched++)
         for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
             one.batched = batched != 0;
             one.px = places_at_a_time[i];
-            if (one.px > 1 && (one.px > limit || one.px > (batched ? layer->batch : g->places[2])))
+            if (one.px > 1 &&
+                (one.px > limit || one.px > (batched ? g->rows.layer.batch : g->places[2])))
                 break;
             divide(&one, device, &found, cost, g);
         }

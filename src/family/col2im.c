@@ -270,7 +270,7 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     write_options(run, &g);
     tconv_launch_items(run, 0, g.tiles * g.parts * g.group, (size_t)g.group, request->device);
     tconv_launch_items(run, 1, g.rows.output_rows, 1, request->device);
-    tconv_launch_items(run, 2, layer->batch * all_blocks, 1, request->device);
+    tconv_launch_items(run, 2, g.rows.layer.batch * all_blocks, 1, request->device);
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},

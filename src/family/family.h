@@ -116,6 +116,9 @@ bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);
 void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
                          const struct tconv_layer *layer, const int64_t *kernel, int axes);
 
+/* Adds to the layout's name what a packed weight is: its bytes, and the zero point that was taken away. */
+void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request, bool raw);
+
 /* One more launch. */
 struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *kernel);
 struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *kernel);
@@ -141,6 +144,7 @@ void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t coun
 
 /* Bytes of what the layer's products are added up in: f32, f64, or unsigned integers of 32 or 64 bits. */
 size_t tconv_acc_bytes(const struct tconv_layer *layer);
+bool tconv_adds_integers(const struct tconv_layer *layer);
 
 /* The device as families see it for a layer: its vectors have as many lanes as the accumulator allows. */
 tconv_device_info tconv_device_for(const tconv_device_info *device,

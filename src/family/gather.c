@@ -25,10 +25,13 @@ struct gather {
 /* Registers that may hold sums, in vectors of `vw` lanes. A GPU's work-item has 128 or 255; on Intel's
  * (the only ones that can be asked for a sub-group's size) there are 128, and the compiler copies all
  * sums for each loop that work-items leave one by one, of which there is one more without merging. */
-static int sums_limit(bool vector, bool merged, int vw, const tconv_device_info *device)
+static int sums_limit(const struct gather *g, bool vector, int vw, const tconv_device_info *device)
 {
     if (vector) return tconv_rows_sums(device);
-    return (device->subgroup_least == 0 ? 64 : merged ? 32 : 24) / vw;
+    const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
+    /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
+    const bool large = g->rows.acc_bytes > sizeof(float) || tconv_adds_integers(&g->rows.layer);
+    return large ? sums / 2 : sums;
 }
 
 /* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
@@ -102,7 +105,7 @@ static double choose(struct gather *g, bool vector, const tconv_device_info *dev
     int best_mw = 1;
     for (int mw = 1;
          mw <= 16 && mw <= channels &&
-         (mw == 1 || mw * residues * most_vectors <= sums_limit(vector, g->merged, widest, device));
+         (mw == 1 || mw * residues * most_vectors <= sums_limit(g, vector, widest, device));
          mw++) {
         const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
                             inefficiency(vector, widest, most_vectors, mw, device);
@@ -177,7 +180,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
     if (bytes > (double)limit)
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, more than the limit of %llu",
                             bytes, (unsigned long long)limit);
-    const double images = (double)layer->batch * (double)layer->groups;
+    const double images = (double)g->rows.layer.batch * (double)layer->groups;
     const double tensors =
         images *
         ((double)layer->in_channels * (double)g->rows.input_rows * (double)g->rows.x.input +
@@ -288,7 +291,7 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
         write_options(stage, &g);
         tconv_launch_items(stage, 0, g.staged, 1, request->device);
         tconv_launch_items(stage, 1, g.rows.input_rows, 32, request->device);
-        tconv_launch_items(stage, 2, layer->batch * layer->groups * layer->in_channels, 1,
+        tconv_launch_items(stage, 2, g.rows.layer.batch * layer->groups * layer->in_channels, 1,
                            request->device);
         tconv_launch_args(
             stage, (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);

@@ -226,6 +226,15 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
     return found;
 }
 
+/* The largest distance between two inputs of one channel, in elements. */
+static double farthest(const struct tconv_rows *r)
+{
+    return (double)(r->layer.batch - 1) * (double)r->layer.data_batch_step +
+           (double)(r->z.input - 1) * (double)r->z.data_step +
+           (double)(r->y.input - 1) * (double)r->y.data_step +
+           (double)(r->x.input - 1) * (double)r->x.data_step;
+}
+
 /* Picks rows or flat, and the vectors. */
 static bool choose(struct packed *g, const tconv_device_info *device, double *least)
 {
@@ -244,8 +253,7 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
                 one.nx = nx;
                 one.merged = merged;
                 derive(&one);
-                const double elements = (double)one.rows.layer.data_batch_step *
-                                        (double)one.rows.layer.batch;
+                const double elements = farthest(&one.rows);
                 if ((flat && (one.slots > MOST_SLOTS || elements > INT32_MAX)) ||
                     (flat != 1 && one.slots > MOST_ROWS))
                     continue;
@@ -299,7 +307,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     g->places_z = tconv_ceil_div(g->rows.z.output, g->rows.z.stride);
     g->places_y = tconv_ceil_div(g->rows.y.output, g->rows.y.stride);
     g->places_x = tconv_ceil_div(g->rows.x.output, g->rows.x.stride);
-    const double places = (double)layer->batch * (double)g->places_z * (double)g->places_y *
+    const double places = (double)g->rows.layer.batch * (double)g->places_z * (double)g->places_y *
                           (double)g->places_x;
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");

@@ -58,6 +58,14 @@ void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
     recipe->overflow = recipe->overflow || !fits;
 }
 
+void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request, bool raw)
+{
+    const bool fits = append(recipe->layout, sizeof recipe->layout, " %zu bytes zero %d",
+                             tconv_packed_bytes(request, raw),
+                             (int)request->epilogue->filter_zero_point);
+    recipe->overflow = recipe->overflow || !fits;
+}
+
 static struct tconv_launch *one_more(struct tconv_recipe *recipe, struct tconv_launch *launches,
                                      int *count, const char *kernel)
 {

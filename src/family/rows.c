@@ -46,10 +46,10 @@ bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
     if (!fits(&rows->x) || !fits(&rows->y) || !fits(&rows->z))
         return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
     int64_t images;
-    if (!tconv_mul(layer->batch, layer->groups, &images) ||
+    if (!tconv_mul(folded->batch, layer->groups, &images) ||
         !tconv_mul(images, layer->out_channels, &images) || images >= INDEX_LIMIT ||
-        layer->in_channels * layer->groups >= INDEX_LIMIT ||
-        layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
+        layer->in_channels * layer->groups >= INDEX_LIMIT || folded->batch >= INDEX_LIMIT / 2 ||
+        folded->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
         return tconv_refuse(reason, "channels or batch exceed its 32-bit indices");
     if (!spans(&rows->x) || !spans(&rows->y) || !spans(&rows->z))
         return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");

@@ -26,6 +26,11 @@ size_t tconv_acc_bytes(const struct tconv_layer *layer)
     return tconv_type_size(acc_type(layer));
 }
 
+bool tconv_adds_integers(const struct tconv_layer *layer)
+{
+    return !is_floating(layer->data_type);
+}
+
 tconv_device_info tconv_device_for(const tconv_device_info *device, const struct tconv_layer *layer)
 {
     tconv_device_info own = *device;
@@ -107,17 +112,19 @@ int tconv_type_options(const struct tconv_request *request, bool raw, char *text
     const struct tconv_layer *layer = request->layer;
     const tconv_epilogue *e = request->epilogue;
     const tconv_type acc = acc_type(layer);
+    const bool halves = layer->data_type == TCONV_F16;
     return snprintf(
         text, size,
         "-DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s -DRESULT=%s "
         "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
-        "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d",
+        "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d%s",
         tconv_type_name(layer->data_type), tconv_type_name(layer->filter_type),
         tconv_type_name(packed_type(request, raw)), tconv_type_name(layer->output_type),
         e->requantize ? "_saturated" : "", tconv_type_name(bias_type(request)), c_name(acc),
         c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, raw),
         request->device->fma && is_floating(acc), e->bias, e->scale, e->alpha != 1, e->beta != 0,
-        e->residual, (int)e->activation, e->requantize);
+        e->residual, (int)e->activation, e->requantize,
+        halves && request->device->half_arithmetic ? " -DHALF=1" : "");
 }
 
 /* The bits of a number in the result's type. */

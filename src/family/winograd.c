@@ -265,7 +265,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
         return tconv_refuse(reason, "no output takes two taps along an axis");
     if (g->rows.x.stride > MOST_STRIDE)
         return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
-    const double places = (double)layer->batch * (double)g->z.places * (double)g->y.places *
+    const double places = (double)g->rows.layer.batch * (double)g->z.places * (double)g->y.places *
                           (double)g->x.places;
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");

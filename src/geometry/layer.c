@@ -103,10 +103,11 @@ void tconv_layer_fold(struct tconv_layer *layer)
         layer->axis[a + 1].output *= outer->output;
         remove_axis(layer, a);
     }
-    for (int a = layer->axes - 1; a >= 0 && layer->axes > FAMILY_AXES && layer->batch == 1; a--) {
+    /* The outermost such axis, so that the innermost stays where it is contiguous. */
+    for (int a = 0; a < layer->axes && layer->axes > FAMILY_AXES && layer->batch == 1; a++) {
         const struct tconv_axis axis = layer->axis[a];
         if (!copies(&axis)) continue;
-        layer->batch = axis.input;
+        layer->batch = axis.input; /* which is more than 1: the loop ends */
         layer->data_batch_step = axis.data_step;
         layer->output_batch_step = axis.output_step;
         remove_axis(layer, a);

@@ -361,16 +361,15 @@ static bool complete(struct worker *w, struct set *set)
     if (code != CL_SUCCESS) return fail_opencl(w, code, "clWaitForEvents", "computing a slab");
     pthread_mutex_lock(&job->lock);
     job->done++;
-    bool go_on = true;
-    if (job->slabs->done != NULL && !job->stopped)
-        go_on = job->slabs->done(job->slabs->user, &set->slab, job->done, count_of(job));
+    if (job->slabs->done != NULL && !job->stopped &&
+        !job->slabs->done(job->slabs->user, &set->slab, job->done, count_of(job))) {
+        tconv_fail(&job->error, TCONV_ERROR_STOPPED,
+                   "stopped after %" PRId64 " of %" PRId64 " slabs", job->done, count_of(job));
+        job->stopped = true;
+    }
+    const bool go_on = !job->stopped;
     pthread_mutex_unlock(&job->lock);
-    if (go_on) return true;
-    tconv_error error;
-    tconv_fail(&error, TCONV_ERROR_STOPPED, "stopped after %" PRId64 " of %" PRId64 " slabs",
-               job->done, count_of(job));
-    fail(w, &error);
-    return false;
+    return go_on;
 }
 
 static bool start(struct worker *w, int index, int64_t number)
@@ -519,13 +518,14 @@ tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tco
     const tconv_slabs_options no_slabs = TCONV_SLABS_OPTIONS_INIT;
     struct job job = {.problem = problem,
                       .geometry = TCONV_GEOMETRY_INIT,
-                      .options = options != NULL ? *options : no_options,
+                      .options = no_options,
                       .slabs = slabs != NULL ? slabs : &no_slabs,
                       .arrays = arrays};
     tconv_status status;
     if ((status = check_arguments(hosts, host_count, options, slabs, arrays, error)) != TCONV_OK ||
         (status = tconv_resolve(problem, &job.geometry, error)) != TCONV_OK)
         return status;
+    if (options != NULL) job.options = *options;
     tconv_host_take_arrays(arrays, &job.options.epilogue);
     if (job.geometry.output_bytes == 0) return TCONV_OK;
     if ((status = tconv_host_check_arrays(arrays, &job.options.epilogue, error)) != TCONV_OK ||

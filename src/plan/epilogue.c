@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 
+#include <float.h>
+
 static bool is_floating(tconv_type type)
 {
     return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
@@ -58,6 +60,28 @@ static tconv_status check_requantize(const tconv_epilogue *e, tconv_type data, t
     return TCONV_OK;
 }
 
+/* The numbers must be such in the type that they are computed in. */
+static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tconv_error *error)
+{
+    const int used = tconv_activation_numbers(e->activation);
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"alpha", e->alpha}, {"beta", e->beta}, {"a", e->a}, {"b", e->b}};
+    for (int i = 0; i < 2 + used; i++) {
+        const double most = data == TCONV_F64 ? DBL_MAX : (double)FLT_MAX;
+        if (!(numbers[i].value >= -most && numbers[i].value <= most))
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "epilogue.%s is %g, which is no finite %s", numbers[i].name,
+                              numbers[i].value, data == TCONV_F64 ? "f64" : "f32");
+    }
+    if (e->activation == TCONV_ACTIVATION_CLAMP && e->a > e->b)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "epilogue.a is %g and b %g: clamp needs the lower number first", e->a,
+                          e->b);
+    return TCONV_OK;
+}
+
 tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,
                                   const tconv_epilogue *e, tconv_error *error)
 {
@@ -66,7 +90,8 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "epilogue.activation is %d, which is no activation", (int)e->activation);
     tconv_status status;
-    if ((status = check_zero_point("data_zero_point", e->data_zero_point, data, error)) !=
+    if ((status = check_numbers(e, data, error)) != TCONV_OK ||
+        (status = check_zero_point("data_zero_point", e->data_zero_point, data, error)) !=
             TCONV_OK ||
         (status = check_zero_point("filter_zero_point", e->filter_zero_point, problem->filter_type,
                                    error)) != TCONV_OK ||

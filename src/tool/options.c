@@ -93,7 +93,9 @@ const struct poptOption file_table[] = {
      "what the output was before, for --beta; of its shape", "Y0.npy"},
     {"output", 0, POPT_ARG_STRING, &options.output, 0, "where the output goes", "Y.npy"},
     {"memory-limit", 0, POPT_ARG_STRING, &options.memory_limit, 0,
-     "MiB of device memory for tensors; larger ones are computed in slabs; default 256", "MIB"},
+     "MiB of device memory for the tensors of slabs; default: 256 where tensors exceed 512, else "
+     "no slabs",
+     "MIB"},
     POPT_TABLEEND,
 };
 

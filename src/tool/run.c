@@ -70,6 +70,9 @@ static enum exit_code problem_from_model(struct job *job)
     if (entry->error == NULL) model_set_data(entry, &job->data.shape);
     if (entry->error != NULL) return model_failure(options.model, entry);
     if (options.type != NULL && named.data_type != job->data.type) return wrong_type(job);
+    if (options.filter_type != NULL && named.filter_type != entry->weights_type)
+        return wrong_request("--filter-type is %s, but the model's filter is %s",
+                             options.filter_type, tconv_type_name(entry->weights_type));
     job->problem = entry->problem;
     job->problem.data_type = job->data.type;
     job->problem.output_type = named.output_type;
@@ -87,6 +90,9 @@ static enum exit_code problem_from_files(struct job *job)
         return code;
     if (options.type != NULL && job->problem.data_type != job->data.type) return wrong_type(job);
     job->problem.data_type = job->data.type;
+    if (options.filter_type != NULL && job->problem.filter_type != job->filter.type)
+        return wrong_request("--filter-type is %s, but --filter %s holds %s", options.filter_type,
+                             options.filter, tconv_type_name(job->filter.type));
     job->problem.filter_type = job->filter.type;
     job->weights = job->filter.values;
     tell_rules("", &job->problem);
@@ -172,7 +178,8 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
 struct devices {
     int count, number[MOST_DEVICES];
     tconv_host *host[MOST_DEVICES];
-    int64_t slabs;    /* 0: the tensors were computed whole */
+    int64_t limit;    /* MiB of device memory for tensors; 0: the library's */
+    int64_t slabs;    /* 0: the tensors were computed whole, by the first device */
     tconv_slab first; /* of them */
     struct npy *data;
     struct npy_out *out;
@@ -186,6 +193,19 @@ static enum exit_code open_devices(struct devices *devices)
         if (tconv_host_create(devices->number[i], &devices->host[i], &error) != TCONV_OK)
             code = failed_call(&error);
     return code;
+}
+
+static enum exit_code read_limit(int64_t *limit)
+{
+    int count;
+    *limit = 0;
+    if (options.memory_limit == NULL) return EXIT_DONE;
+    if (!read_numbers("--memory-limit", options.memory_limit, limit, 1, &count))
+        return EXIT_REQUEST_WRONG;
+    if (*limit < 1 || *limit > INT64_MAX >> 20)
+        return wrong_request("--memory-limit is %s: at least 1 MiB is needed",
+                             options.memory_limit);
+    return EXIT_DONE;
 }
 
 static void close_devices(struct devices *devices)
@@ -218,12 +238,13 @@ static enum exit_code report(const struct devices *devices, const struct job *jo
 {
     char algorithm[40];
     name_algorithm(devices, job, algorithm, sizeof algorithm);
+    const int used = devices->slabs > 0 ? devices->count : 1;
     const tconv_device_info *device = tconv_device_properties(tconv_host_device(devices->host[0]));
     if (options.json != NULL) {
         json_t *shape = json_array(), *numbers = json_array();
         for (int i = 0; i < geometry->output_shape.rank; i++)
             json_array_append_new(shape, json_integer(geometry->output_shape.dim[i]));
-        for (int i = 0; i < devices->count; i++)
+        for (int i = 0; i < used; i++)
             json_array_append_new(numbers, json_integer(devices->number[i]));
         return write_json(json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:I}", "output",
                                     text_json(options.output), "output_shape", shape, "algorithm",
@@ -236,7 +257,7 @@ static enum exit_code report(const struct devices *devices, const struct job *jo
         printf("%s%" PRId64, i == 0 ? " " : ",", geometry->output_shape.dim[i]);
     printf(", computed by %s", algorithm);
     if (devices->slabs > 0) printf(" in %" PRId64 " slabs", devices->slabs);
-    for (int i = 0; i < devices->count; i++)
+    for (int i = 0; i < used; i++)
         printf("%s device %d, %s", i == 0 ? " on" : " and", devices->number[i],
                tconv_device_properties(tconv_host_device(devices->host[i]))->name);
     printf("\n");
@@ -281,20 +302,11 @@ static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
                                        const tconv_geometry *geometry)
 {
     tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
-    int64_t limit = 0;
-    int count;
-    if (options.memory_limit != NULL) {
-        if (!read_numbers("--memory-limit", options.memory_limit, &limit, 1, &count))
-            return EXIT_REQUEST_WRONG;
-        if (limit < 1 || limit > INT64_MAX >> 20)
-            return wrong_request("--memory-limit is %s: at least 1 MiB is needed",
-                                 options.memory_limit);
-    }
     struct npy_out out;
     enum exit_code code =
         npy_write_begin(options.output, geometry->output_type, &geometry->output_shape, &out);
     if (code != EXIT_DONE) return code;
-    slabs.memory_limit = (uint64_t)limit << 20;
+    slabs.memory_limit = (uint64_t)devices->limit << 20;
     slabs.done = slab_is_done;
     slabs.user = devices;
     devices->data = &job->data;
@@ -335,14 +347,19 @@ static enum exit_code compute(struct job *job)
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     if (tconv_resolve(&job->problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
     struct devices devices = {0};
-    enum exit_code code = read_epilogue_files(job, &geometry);
+    enum exit_code code = read_limit(&devices.limit);
+    if (code == EXIT_DONE) code = read_epilogue_files(job, &geometry);
     job->plan.algorithm = options.algorithm;
     job->plan.math = chosen_math();
     if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
         struct stat status;
         const bool regular = stat(options.output, &status) != 0 || S_ISREG(status.st_mode);
-        if (regular && geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
-            code = compute_in_slabs(job, &devices, &geometry);
+        if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
+            code = regular ? compute_in_slabs(job, &devices, &geometry)
+                           : wrong_request("--output %s is no regular file: several devices, "
+                                           "--memory-limit and large "
+                                           "tensors need one",
+                                           options.output);
         else
             code = compute_whole(job, &devices, &geometry);
         if (code == EXIT_DONE) code = report(&devices, job, &geometry);
