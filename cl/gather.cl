@@ -140,13 +140,21 @@ static void store_row(const struct finish *f, const long row, const long channel
     for (int t = 0; t < RESIDUES; t++)
 #pragma unroll
         for (int v = 0; v < NX; v++) {
+#ifdef LANE
+            const result_vec_t value = affine(f, sums[t][v], channel);
+#pragma unroll
+            for (int i = 0; i < VW; i++) {
+                const int place = t + (v * VW + i) * step;
+                if (first + place < output_x) put_one(f, LANE(value, i), at + place, channel);
+            }
+#else
             lane_t lane[VW];
             TO_LANES(f, affine(f, sums[t][v], channel), SLOPES_OF(f, channel), lane);
-#pragma unroll
             for (int i = 0; i < VW; i++) {
                 const int place = t + (v * VW + i) * step;
                 if (first + place < output_x) PUT_LANE(f, lane[i], at + place, channel);
             }
+#endif
         }
 }
 

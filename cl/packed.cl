@@ -51,8 +51,7 @@
 #error "VW, NX, MW, MERGED, FLAT and CHUNKED must be set"
 #endif
 enum {
-    AHEAD =
-        1024, /* elements: weights, which stream past, are asked for that early */
+    AHEAD = 1024,   /* elements: weights, which stream past, are asked for that early */
     MOST_TILES = 16 /* of a work-item */
 };
 /* Where the places of a vector are. */
