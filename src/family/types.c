@@ -112,7 +112,9 @@ int tconv_type_options(const struct tconv_request *request, bool raw, char *text
     const struct tconv_layer *layer = request->layer;
     const tconv_epilogue *e = request->epilogue;
     const tconv_type acc = acc_type(layer);
-    const bool halves = layer->data_type == TCONV_F16;
+    /* Not on processors: Intel's compiler for them (2026.2) crashes on vectors of half. */
+    const bool halves = layer->data_type == TCONV_F16 && request->device->half_arithmetic &&
+                        request->device->kind == TCONV_DEVICE_GPU;
     return snprintf(
         text, size,
         "-DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s -DRESULT=%s "
@@ -123,8 +125,7 @@ int tconv_type_options(const struct tconv_request *request, bool raw, char *text
         e->requantize ? "_saturated" : "", tconv_type_name(bias_type(request)), c_name(acc),
         c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, raw),
         request->device->fma && is_floating(acc), e->bias, e->scale, e->alpha != 1, e->beta != 0,
-        e->residual, (int)e->activation, e->requantize,
-        halves && request->device->half_arithmetic ? " -DHALF=1" : "");
+        e->residual, (int)e->activation, e->requantize, halves ? " -DHALF=1" : "");
 }
 
 /* The bits of a number in the result's type. */
