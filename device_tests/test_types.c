@@ -5,8 +5,6 @@
 
 #include "oracle/oracle.h"
 
-#include <CL/cl_half.h>
-
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
