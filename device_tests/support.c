@@ -103,11 +103,6 @@ void close_devices(struct device *devices, int count)
     free(devices);
 }
 
-static bool is_floating(tconv_type type)
-{
-    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
-}
-
 static void *make_array(tconv_type type, size_t count, enum contents contents, unsigned *seed)
 {
     const size_t size = tconv_type_size(type);
@@ -117,7 +112,7 @@ static void *make_array(tconv_type type, size_t count, enum contents contents, u
         const double value = contents == SMALL_INTEGERS
                                  ? random_between(seed, -3, 3)
                                  : (double)random_between(seed, -1000000, 1000000) / 524288.0;
-        if (contents == SMALL_INTEGERS || is_floating(type))
+        if (contents == SMALL_INTEGERS || tconv_type_is_floating(type))
             tconv_oracle_write(type, array, (int64_t)i, value);
         else /* any bits: the middle ones of a stream are the most random */
             for (size_t b = 0; b < size; b++)
@@ -166,7 +161,7 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
 void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue, unsigned seed,
                    struct tensors *t)
 {
-    const tconv_type number = problem->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const tconv_type number = tconv_scale_type(problem->data_type);
     t->epilogue = *epilogue;
     t->scale = make_numbers(t, number, true, &seed);
     t->slope = make_numbers(t, number, false, &seed);
@@ -263,10 +258,10 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
     t->error_factor = tconv_plan_error_factor(plan);
 
     const tconv_epilogue *e = &options.epilogue;
-    const tconv_type number = problem->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const tconv_type number = tconv_scale_type(problem->data_type);
     const size_t numbers = t->channels * tconv_type_size(number);
-    const size_t bias_bytes =
-        t->channels * (e->requantize ? sizeof(float) : tconv_type_size(t->geometry.output_type));
+    const size_t bias_bytes = t->channels *
+                              tconv_type_size(tconv_bias_type(e, t->geometry.output_type));
     const size_t output_bytes = (size_t)t->geometry.output_bytes;
     tconv_args args = TCONV_ARGS_INIT;
     cl_mem weights = NULL, packed = NULL;

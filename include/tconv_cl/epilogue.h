@@ -3,10 +3,7 @@
 #ifndef TCONV_CL_EPILOGUE_H
 #define TCONV_CL_EPILOGUE_H
 
-#include "status.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "problem.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +59,11 @@ typedef struct tconv_epilogue {
     {                                                                                              \
         false, false, false, 1, 0, TCONV_ACTIVATION_NONE, 0, 0, false, 0, 0, 0                     \
     }
+
+/* The element types of the tensors that go with an epilogue: of bias, for an output type; of scale and slope, for a data
+ * type. */
+TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
+TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
 /* Names as the tool spells them: none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu,
  * elu, snake; "?" where there is none. And back, in any letter case: false where the name is unknown. */

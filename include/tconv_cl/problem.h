@@ -204,6 +204,9 @@ TCONV_API int tconv_problem_text(const tconv_problem *problem, char *text, size_
 /* Bytes of one element; 0 where `type` is no type. */
 TCONV_API size_t tconv_type_size(tconv_type type);
 
+/* Whether it is f32, f16, bf16 or f64. */
+TCONV_API bool tconv_type_is_floating(tconv_type type);
+
 /* Names as the operators' pages and the tool spell them ("f32", "same_upper", "openvino", "NXC",
  * "XIO"); "?" where there is none. */
 TCONV_API const char *tconv_type_name(tconv_type type);

@@ -119,3 +119,18 @@ size_t tconv_type_size(tconv_type type)
     }
     return 0;
 }
+
+bool tconv_type_is_floating(tconv_type type)
+{
+    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
+}
+
+tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type)
+{
+    return epilogue->requantize ? TCONV_F32 : output_type;
+}
+
+tconv_type tconv_scale_type(tconv_type data_type)
+{
+    return data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+}

@@ -8,16 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_floating(tconv_type type)
-{
-    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
-}
-
 /* The type that products are added up in. */
 static tconv_type acc_type(const struct tconv_layer *layer)
 {
     const bool wide = tconv_type_size(layer->data_type) == 8;
-    if (is_floating(layer->data_type)) return wide ? TCONV_F64 : TCONV_F32;
+    if (tconv_type_is_floating(layer->data_type)) return wide ? TCONV_F64 : TCONV_F32;
     return wide ? TCONV_U64 : TCONV_U32;
 }
 
@@ -28,7 +23,7 @@ size_t tconv_acc_bytes(const struct tconv_layer *layer)
 
 bool tconv_adds_integers(const struct tconv_layer *layer)
 {
-    return !is_floating(layer->data_type);
+    return !tconv_type_is_floating(layer->data_type);
 }
 
 tconv_device_info tconv_device_for(const tconv_device_info *device, const struct tconv_layer *layer)
@@ -65,11 +60,6 @@ size_t tconv_packed_bytes(const struct tconv_request *request, bool raw)
     return tconv_type_size(packed_type(request, raw));
 }
 
-static tconv_type bias_type(const struct tconv_request *request)
-{
-    return request->epilogue->requantize ? TCONV_F32 : request->layer->output_type;
-}
-
 size_t tconv_arg_unit(const struct tconv_request *request, bool raw, enum tconv_arg arg)
 {
     const struct tconv_layer *layer = request->layer;
@@ -79,7 +69,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, bool raw, enum tconv_
     case TCONV_ARG_WEIGHTS: return tconv_type_size(layer->filter_type);
     case TCONV_ARG_FILTER: return tconv_packed_bytes(request, raw);
     case TCONV_ARG_FLAGS: return sizeof(uint32_t);
-    case TCONV_ARG_BIAS: return tconv_type_size(bias_type(request));
+    case TCONV_ARG_BIAS:
+        return tconv_type_size(tconv_bias_type(request->epilogue, request->layer->output_type));
     case TCONV_ARG_SCALE:
     case TCONV_ARG_SLOPE: return tconv_type_size(tconv_result_type(request));
     case TCONV_ARG_RESIDUAL:
@@ -122,10 +113,11 @@ int tconv_type_options(const struct tconv_request *request, bool raw, char *text
         "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d%s",
         tconv_type_name(layer->data_type), tconv_type_name(layer->filter_type),
         tconv_type_name(packed_type(request, raw)), tconv_type_name(layer->output_type),
-        e->requantize ? "_saturated" : "", tconv_type_name(bias_type(request)), c_name(acc),
-        c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, raw),
-        request->device->fma && is_floating(acc), e->bias, e->scale, e->alpha != 1, e->beta != 0,
-        e->residual, (int)e->activation, e->requantize, halves ? " -DHALF=1" : "");
+        e->requantize ? "_saturated" : "",
+        tconv_type_name(tconv_bias_type(request->epilogue, request->layer->output_type)),
+        c_name(acc), c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, raw),
+        request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
+        e->beta != 0, e->residual, (int)e->activation, e->requantize, halves ? " -DHALF=1" : "");
 }
 
 /* The bits of a number in the result's type. */

@@ -103,8 +103,8 @@ static tconv_status run_plan(tconv_host *host, struct run *run, const tconv_prob
 {
     const tconv_geometry *g = tconv_plan_geometry(run->plan);
     const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
-    const size_t number = problem->data_type == TCONV_F64 ? sizeof(double) : sizeof(float);
-    const size_t bias = epilogue->requantize ? sizeof(float) : tconv_type_size(g->output_type);
+    const size_t number = tconv_type_size(tconv_scale_type(problem->data_type));
+    const size_t bias = tconv_type_size(tconv_bias_type(epilogue, g->output_type));
     tconv_args *args = &run->args;
     const struct {
         const char *what;

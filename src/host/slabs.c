@@ -3,6 +3,7 @@
  * the other's kernels. */
 #include "tconv_cl/slabs.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "host/host.h"
 
@@ -112,11 +113,6 @@ static bool fits(const struct job *job, int64_t items, int64_t rows, uint64_t li
            (double)items * (double)output <= (double)allocation;
 }
 
-static int64_t parts(int64_t all, int64_t one)
-{
-    return (all + one - 1) / one;
-}
-
 /* The largest slabs that fit every device, but enough of them for several devices. */
 static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_count,
                            tconv_error *error)
@@ -138,7 +134,7 @@ static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_c
                fits(job, d->items * 2, d->rows, limit, allocation))
             d->items *= 2;
     } else {
-        const int64_t most = parts(g->output[0], parts(wanted, g->batch));
+        const int64_t most = tconv_ceil_div(g->output[0], tconv_ceil_div(wanted, g->batch));
         int64_t low = 0, high = most; /* the most rows that fit */
         while (low < high) {
             const int64_t middle = low + (high - low + 1) / 2;
@@ -161,8 +157,8 @@ static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_c
         /* Whole strides, so that slabs inside are of one kind. */
         if (low > g->stride[0] && low < g->output[0]) d->rows = low / g->stride[0] * g->stride[0];
     }
-    d->item_parts = parts(g->batch, d->items);
-    d->row_parts = parts(g->output[0], d->rows);
+    d->item_parts = tconv_ceil_div(g->batch, d->items);
+    d->row_parts = tconv_ceil_div(g->output[0], d->rows);
     return TCONV_OK;
 }
 
@@ -231,9 +227,8 @@ static bool prepare(struct worker *w)
     const tconv_geometry *g = &job->geometry;
     const tconv_arrays *a = job->arrays;
     const size_t channels = (size_t)(g->groups * g->group_out_channels);
-    const size_t number = job->problem->data_type == TCONV_F64 ? sizeof(double) : sizeof(float);
-    const size_t bias = job->options.epilogue.requantize ? sizeof(float)
-                                                         : tconv_type_size(g->output_type);
+    const size_t number = tconv_type_size(tconv_scale_type(job->problem->data_type));
+    const size_t bias = tconv_type_size(tconv_bias_type(&job->options.epilogue, g->output_type));
     if (!make_buffer(w, "uploading the filter", a->filter, (size_t)g->filter_bytes, &w->weights) ||
         (a->bias != NULL &&
          !make_buffer(w, "uploading bias", a->bias, channels * bias, &w->bias)) ||

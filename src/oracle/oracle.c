@@ -10,11 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_floating(tconv_type type)
-{
-    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
-}
-
 static float bf16_to_float(uint16_t bits)
 {
     const uint32_t wide = (uint32_t)bits << 16;
@@ -153,7 +148,7 @@ static void add_product(const struct tconv_operands *o, int64_t at, int64_t from
                                (double)((const float *)o->filter)[from];
         sums->value += product;
         sums->magnitude += fabs(product);
-    } else if (is_floating(data)) {
+    } else if (tconv_type_is_floating(data)) {
         const double x = tconv_oracle_read(data, o->data, at);
         const double w = tconv_oracle_read(filter, o->filter, from);
         sums->value += x * w;
@@ -291,8 +286,8 @@ static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t
 {
     const tconv_epilogue *epilogue = o->epilogue;
     const tconv_type output = o->geometry->output_type;
-    const tconv_type number = o->problem->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
-    const tconv_type bias = epilogue->requantize ? TCONV_F32 : output;
+    const tconv_type number = tconv_scale_type(o->problem->data_type);
+    const tconv_type bias = tconv_bias_type(epilogue, output);
     int roundings = 0;
     double factor = 1;
     if (epilogue->alpha != 1) {
@@ -461,8 +456,8 @@ struct tconv_expected tconv_oracle_element(const struct tconv_operands *o, int64
     int64_t k[TCONV_MAX_AXES];
     struct sums sums = {0};
     add_taps(o, &out, 0, k, &x, &sums);
-    return is_floating(o->problem->data_type) ? expect_float(o, &out, index, &sums)
-                                              : expect_integer(o, &out, index, &sums);
+    return tconv_type_is_floating(o->problem->data_type) ? expect_float(o, &out, index, &sums)
+                                                         : expect_integer(o, &out, index, &sums);
 }
 
 double tconv_oracle_error(const struct tconv_expected *expected, tconv_type type,

@@ -6,11 +6,6 @@
 
 #include <float.h>
 
-static bool is_floating(tconv_type type)
-{
-    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
-}
-
 static bool is_byte(tconv_type type)
 {
     return type == TCONV_I8 || type == TCONV_U8;
@@ -109,5 +104,5 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
             "epilogue has a zero point, but the output is %s without requantize: it must be "
             "i32, or requantize must be set",
             tconv_type_name(output));
-    return is_floating(output) ? TCONV_OK : check_integers(e, output, error);
+    return tconv_type_is_floating(output) ? TCONV_OK : check_integers(e, output, error);
 }

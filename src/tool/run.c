@@ -145,7 +145,7 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
 {
     tconv_epilogue *e = &job->plan.epilogue;
     if (!read_epilogue(e)) return EXIT_REQUEST_WRONG;
-    const tconv_type number = job->problem.data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const tconv_type number = tconv_scale_type(job->problem.data_type);
     const int64_t channels = g->groups * g->group_out_channels;
     const bool slopes = tconv_activation_slopes(e->activation);
     if (slopes && options.slope == NULL)
@@ -159,8 +159,8 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
             "%s", e->beta != 0 ? "--initial is missing: --beta needs what the output was before"
                                : "--initial is given, but without --beta it has no effect");
     enum exit_code code;
-    if ((code = read_channels("--bias", options.bias, e->requantize ? TCONV_F32 : g->output_type,
-                              channels, &job->bias)) != EXIT_DONE ||
+    if ((code = read_channels("--bias", options.bias, tconv_bias_type(e, g->output_type), channels,
+                              &job->bias)) != EXIT_DONE ||
         (code = read_channels("--scale", options.scale, number, channels, &job->scale)) !=
             EXIT_DONE ||
         (code = read_channels("--slope", options.slope, number, channels, &job->slope)) !=

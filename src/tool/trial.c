@@ -56,11 +56,6 @@ static bool check_fit(struct trial *t)
     return true;
 }
 
-static bool is_floating(tconv_type type)
-{
-    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
-}
-
 /* Reproducible elements: numbers in [-2, 2), integers of any value. */
 static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
 {
@@ -73,7 +68,7 @@ static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
         bits ^= bits >> 32;
         if (type == TCONV_F32)
             ((float *)array)[i] = (float)value;
-        else if (is_floating(type))
+        else if (tconv_type_is_floating(type))
             tconv_oracle_write(type, array, (int64_t)i, value);
         else
             memcpy((char *)array + i * tconv_type_size(type), &bits, tconv_type_size(type));
@@ -114,10 +109,10 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
     const tconv_geometry *g = &t->geometry;
     const tconv_problem *p = t->problem;
     const tconv_epilogue *e = &t->epilogue;
-    const tconv_type number = p->data_type == TCONV_F64 ? TCONV_F64 : TCONV_F32;
+    const tconv_type number = tconv_scale_type(p->data_type);
     const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
     struct tconv_operands *o = &t->operands;
-    const tconv_type bias = e->requantize ? TCONV_F32 : g->output_type;
+    const tconv_type bias = tconv_bias_type(e, g->output_type);
     const struct {
         const char *what;
         bool wanted;
@@ -290,7 +285,7 @@ bool trial_verify(struct trial *t, size_t most)
         const size_t to = (size_t)((double)count * (double)(i + 1) / (double)samples);
         right = compare(t, from + (to > from + 1 ? (seed >> 8) % (to - from) : 0));
     }
-    for (size_t i = 0; is_floating(type) && i < count && right;
+    for (size_t i = 0; tconv_type_is_floating(type) && i < count && right;
          i++) /* data and weights are finite: a NaN was never written, or computed wrongly */
         if (isnan(tconv_oracle_read(type, t->output, (int64_t)i))) right = compare(t, i);
     return right;
