@@ -80,27 +80,34 @@ static void open_device(int number, struct device *device)
     print_message("device %d: %s (%s)\n", number, device->info->name, device->info->platform);
 }
 
-int open_devices(struct device **devices)
+struct device *devices;
+int device_count;
+
+int open_all_devices(void **state)
 {
+    (void)state;
     tconv_error error = {TCONV_OK, 0, ""};
     const char *only = getenv("TCONV_CL_TEST_DEVICE");
     int count = 1, first = only == NULL ? 0 : atoi(only);
     if (only == NULL && tconv_device_count(&count, &error) != TCONV_OK) failed("%s", error.message);
     if (count == 0) failed("there is no OpenCL device to test");
-    *devices = calloc((size_t)count, sizeof **devices);
-    assert_non_null(*devices);
-    for (int i = 0; i < count; i++) open_device(first + i, &(*devices)[i]);
-    return count;
+    devices = calloc((size_t)count, sizeof *devices);
+    assert_non_null(devices);
+    for (int i = 0; i < count; i++) open_device(first + i, &devices[i]);
+    device_count = count;
+    return 0;
 }
 
-void close_devices(struct device *devices, int count)
+int close_all_devices(void **state)
 {
-    for (int i = 0; i < count; i++) {
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
         tconv_device_release(devices[i].device);
         clReleaseCommandQueue(devices[i].queue);
         clReleaseContext(devices[i].context);
     }
     free(devices);
+    return 0;
 }
 
 static void *make_array(tconv_type type, size_t count, enum contents contents, unsigned *seed)

@@ -16,10 +16,14 @@ struct device {
 };
 
 /* The devices under test: the one that the environment variable TCONV_CL_TEST_DEVICE names by
- * number, else all. Fails the test where there is none: a device test without a device proves
+ * number, else all. */
+extern struct device *devices;
+extern int device_count;
+
+/* A test program's set-up and tear-down. Opening fails where there is no device: a device test without a device proves
  * nothing. */
-int open_devices(struct device **devices);
-void close_devices(struct device *devices, int count);
+int open_all_devices(void **state);
+int close_all_devices(void **state);
 
 /* Tensors of one problem on the host. */
 struct tensors {

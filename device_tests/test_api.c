@@ -12,9 +12,6 @@
 
 #include <cmocka.h>
 
-static struct device *devices;
-static int device_count;
-
 static tconv_problem plane(int64_t n, int64_t ci, int64_t co, int64_t x, int64_t k, int64_t s,
                            int64_t pad)
 {
@@ -641,20 +638,6 @@ static void a_plan_explains_itself(void **state)
     tconv_plan_release(plan);
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device_count = open_devices(&devices);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    close_devices(devices, device_count);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -672,5 +655,5 @@ int main(void)
         cmocka_unit_test(host_arrays_in_host_arrays_out),
         cmocka_unit_test(a_plan_explains_itself),
     };
-    return cmocka_run_group_tests_name("api", tests, open_all, close_all);
+    return cmocka_run_group_tests_name("api", tests, open_all_devices, close_all_devices);
 }

@@ -13,9 +13,6 @@
 
 #include <cmocka.h>
 
-static struct device *devices;
-static int device_count;
-
 /* How often each family took a problem: a family that takes none would pass by doing nothing. */
 static int taken[32];
 
@@ -484,20 +481,6 @@ static void every_family_took_problems(void **state)
     }
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device_count = open_devices(&devices);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    close_devices(devices, device_count);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,5 +491,5 @@ int main(void)
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_family_took_problems),
     };
-    return cmocka_run_group_tests_name("families", tests, open_all, close_all);
+    return cmocka_run_group_tests_name("families", tests, open_all_devices, close_all_devices);
 }

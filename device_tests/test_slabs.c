@@ -13,9 +13,6 @@
 
 #include <cmocka.h>
 
-static struct device *devices;
-static int device_count;
-
 static void expect(tconv_status status, const tconv_error *error)
 {
     if (status != TCONV_OK) failed("%s: %s", tconv_status_name(status), error->message);
@@ -249,20 +246,6 @@ static void several_devices_share_the_work(void **state)
     free_tensors(&t);
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device_count = open_devices(&devices);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    close_devices(devices, device_count);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,5 +253,5 @@ int main(void)
         cmocka_unit_test(slabs_are_the_whole),
         cmocka_unit_test(several_devices_share_the_work),
     };
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return cmocka_run_group_tests_name("slabs", tests, open_all_devices, close_all_devices);
 }

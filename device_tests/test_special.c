@@ -13,9 +13,6 @@
 
 #include <cmocka.h>
 
-static struct device *devices;
-static int device_count;
-
 static tconv_problem plane(int64_t ci, int64_t co, int64_t y, int64_t x, int64_t k, int64_t s,
                            int64_t d, int64_t pad)
 {
@@ -122,23 +119,9 @@ static void fast_arithmetic_keeps_special_values_near(void **state)
     free_tensors(&t);
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device_count = open_devices(&devices);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    close_devices(devices, device_count);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(special_values_reach_what_uses_them),
                                        cmocka_unit_test(fast_arithmetic_keeps_special_values_near)};
-    return cmocka_run_group_tests_name("special", tests, open_all, close_all);
+    return cmocka_run_group_tests_name("special", tests, open_all_devices, close_all_devices);
 }

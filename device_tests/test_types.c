@@ -14,9 +14,6 @@
 
 #include <cmocka.h>
 
-static struct device *devices;
-static int device_count;
-
 /* How often each family took a problem: a family that takes none would pass by doing nothing. */
 static int taken[32];
 
@@ -407,20 +404,6 @@ static void every_family_took_part(void **state)
             failed("%s took no problem", tconv_algorithm_name(a));
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device_count = open_devices(&devices);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    close_devices(devices, device_count);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,5 +419,5 @@ int main(void)
         cmocka_unit_test(filters_know_their_zero_point),
         cmocka_unit_test(every_family_took_part),
     };
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return cmocka_run_group_tests_name("types", tests, open_all_devices, close_all_devices);
 }

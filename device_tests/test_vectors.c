@@ -12,9 +12,6 @@
 
 #include <cmocka.h>
 
-static struct device *devices;
-static int device_count;
-
 static void read_attributes(const struct table *t, int row, tconv_problem *p)
 {
     field_list(t, row, "strides", &p->strides);
@@ -169,25 +166,11 @@ static void the_onnx_models(void **state)
     free_table(&t);
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device_count = open_devices(&devices);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    close_devices(devices, device_count);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case_of_other_systems),
         cmocka_unit_test(the_onnx_models),
     };
-    return cmocka_run_group_tests_name("vectors", tests, open_all, close_all);
+    return cmocka_run_group_tests_name("vectors", tests, open_all_devices, close_all_devices);
 }
