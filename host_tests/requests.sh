@@ -67,6 +67,11 @@ expect 2 "explicit, valid, same_upper and same_lower" $shape --auto-pad same
 expect 2 "spec, openvino and onnx" $shape --rules tensorflow
 expect 2 "NCX and NXC" $shape --data-format NHWC
 expect 2 "OIX and XIO" $shape --filter-format IOX
+expect 2 "swish" bench --ids B05 --activation swish
+expect 2 "two numbers" check --activation clamp:2
+expect 2 "no number" check --activation relu:1
+expect 2 "alpha" bench --ids B05 --alpha one
+expect 2 "data-zero-point" check --data-zero-point 300
 expect 2 "f32 f16" $shape --type f8
 expect 2 "--filter-shape is missing" shape --data-shape 1,2,3
 expect 2 "--data-shape is missing" shape --filter-shape 1,2,3

@@ -152,6 +152,7 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
     poptSetOtherOptionHelp(context, synopsis);
     enum exit_code code = EXIT_DONE;
     tconv_math math;
+    tconv_epilogue epilogue;
     const int result = poptGetNextOpt(context);
     if (result < -1)
         code = wrong_request("%s: %s; see %s --help",
@@ -167,6 +168,8 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
                              options.algorithm);
     else if (options.math != NULL && !tconv_math_from_name(options.math, &math))
         code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
+    else if (!read_epilogue(&epilogue))
+        code = EXIT_REQUEST_WRONG;
     else if (options.json != NULL && options.output != NULL &&
              strcmp(options.json, options.output) == 0)
         code = wrong_request(

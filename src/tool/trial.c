@@ -159,8 +159,8 @@ bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *probl
         .host = host, .problem = problem, .geometry = TCONV_GEOMETRY_INIT, .args = TCONV_ARGS_INIT};
     tconv_error error;
     if (tconv_resolve(problem, &t->geometry, &error) != TCONV_OK) return give_up_call(t, &error);
-    if (!read_epilogue(&t->epilogue))
-        return give_up(t, TCONV_ERROR_ARGUMENT, "the epilogue among the options is wrong");
+    read_epilogue(&t->epilogue); /* read_options has seen that it can be read */
+
     t->epilogue.bias = options.with_bias != 0;
     t->epilogue.scale = options.with_scale != 0;
     t->epilogue.residual = options.with_residual != 0;
