@@ -29,7 +29,11 @@
  * class][MW]. Channels past the last one are zero. With MERGED there is a single class.
  * gather_table.h has the table.
  *
+ * With DOT, for bytes, ci counts quads of input channels: a weight is a word of four bytes. The data's zero point is not
+ * taken away where they are read, but its product with all weights from the sums.
+ *
  *   macro      meaning                                                     legal values
+ *   DOT        see dot.clh                                                 0, 1, 2
  *   VW         lanes of a vector                                           1, 2, 4, 8, 16
  *   NX         vectors of a work-item along x                              1 to 4
  *   MW         output channels of a work-item                              1 to 16
@@ -63,6 +67,7 @@
 
 /* One output element, tap by tap, from the data itself. `reach_z` and `reach_y` are its row's, `o`
  * its place in the row, `weights` and `m` its block and channel. */
+#if FLOATING
 static acc_t careful_output(__global const data_t *data, __global const packed_t *weights,
                             __global const long *table, __global const long *reach_z,
                             __global const long *reach_y, const long o, const int m)
@@ -98,6 +103,7 @@ static acc_t careful_output(__global const data_t *data, __global const packed_t
         }
     return sum;
 }
+#endif
 
 /* Stores a tile of one channel: residue t of place i goes to element first + t + i*step of the row,
  * where that is inside. `row` is the number of the row's first output. */
@@ -158,6 +164,20 @@ static void store_row(const struct finish *f, const long row, const long channel
         }
 }
 
+/* What a tap adds up: the inputs from p on, their products with the weight at w, and that weight. */
+#if DOT
+#define INPUTS(p) quads_at(p, channel_step, min(4, in_channels - 4 * ci))
+#define ADD_PRODUCTS(in, w, sum) ((sum) + dot_quads(in, *(w)))
+#else
+#define INPUTS(p) READS_DATA(p, zero)
+#define ADD_PRODUCTS(in, w, sum) MULTIPLY_ADD(in, (vec_t)(READ_WEIGHT(w)), sum)
+#endif
+#if DOT && QUANTIZED
+#define ADD_WEIGHT(w, sum) (sum) += sum_of_quad(*(w))
+#else
+#define ADD_WEIGHT(w, sum)
+#endif
+
 /* One tile of one output row of one block of channels of one batch item. */
 static void gather_tile(__global const data_t *restrict data, __global const data_t *restrict stage,
                         __global const packed_t *restrict filter,
@@ -177,7 +197,8 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
     __global const long *reach_z = table + table[ROWS_REACH_Z_AT] + z * REACH_LONGS;
     __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
     const int taps_z = (int)reach_z[REACH_TAPS], taps_y = (int)reach_y[REACH_TAPS];
-    const long row_weights = table[ROWS_KERNEL_X] * in_channels * MW; /* of one (kz, ky) */
+    const int quads = DOT ? (in_channels + 3) / 4 : in_channels;
+    const long row_weights = table[ROWS_KERNEL_X] * quads * MW; /* of one (kz, ky) */
     __global const packed_t *weights = filter + table[GATHER_HEADER] +
                                        all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] *
                                            row_weights;
@@ -212,6 +233,7 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
     }
     from += reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
 
+#if FLOATING
     if (sees_data && staged && flags[all_blocks] != 0) {
         const int step = (int)table[ROWS_STRIDE_X];
         const int last = min((tile + 1) * TILE * step, output_x);
@@ -224,6 +246,7 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
                         to + m * table[ROWS_OUTPUT_CHANNEL_STEP] + o, co + m);
         return;
     }
+#endif
 
 #if MERGED
     {
@@ -242,6 +265,13 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
             for (int t = 0; t < RESIDUES; t++)
 #pragma unroll
                 for (int v = 0; v < NX; v++) sum[m][t][v] = (vec_t)(0);
+#if DOT && QUANTIZED
+        uint weight_sum[MW][RESIDUES];
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int t = 0; t < RESIDUES; t++) weight_sum[m][t] = 0;
+#endif
 
         /* One loop over the rows of taps: some compilers copy all sums for each loop around. */
         const int rows = sees_data ? taps_z * taps_y : 0;
@@ -256,40 +286,50 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
                 jz++;
             }
 #if MERGED
-            for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += KX * MW) {
+            for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step, w += KX * MW) {
 #pragma unroll
                 for (int k = 0; k < KX; k++) {
                     vec_t in[NX];
 #pragma unroll
-                    for (int v = 0; v < NX; v++) in[v] = READS_DATA(x + DISTANCE(k) + v * VW, zero);
+                    for (int v = 0; v < NX; v++) in[v] = INPUTS(x + DISTANCE(k) + v * VW);
 #pragma unroll
-                    for (int m = 0; m < MW; m++)
+                    for (int m = 0; m < MW; m++) {
+                        ADD_WEIGHT(w + k * MW + m, weight_sum[m][RESIDUE(k)]);
 #pragma unroll
                         for (int v = 0; v < NX; v++)
-                            sum[m][RESIDUE(k)][v] = MULTIPLY_ADD(
-                                in[v], (vec_t)(READ_WEIGHT(w + k * MW + m)), sum[m][RESIDUE(k)][v]);
+                            sum[m][RESIDUE(k)][v] =
+                                ADD_PRODUCTS(in[v], w + k * MW + m, sum[m][RESIDUE(k)][v]);
+                    }
                 }
             }
 #else
             const int input_step = (int)table[ROWS_INPUT_STEP_X];
             x += class[CLASS_DISTANCE];
-            w += class[CLASS_START] * in_channels * MW;
-            for (int ci = 0; ci < in_channels; ci++, x += channel_step)
+            w += class[CLASS_START] * quads * MW;
+            for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step)
                 for (int t = 0; t < taps; t++, w += MW) {
                     vec_t in[NX];
 #pragma unroll
-                    for (int v = 0; v < NX; v++)
-                        in[v] = READS_DATA(x - t * input_step + v * VW, zero);
+                    for (int v = 0; v < NX; v++) in[v] = INPUTS(x - t * input_step + v * VW);
 #pragma unroll
-                    for (int m = 0; m < MW; m++)
+                    for (int m = 0; m < MW; m++) {
+                        ADD_WEIGHT(w + m, weight_sum[m][0]);
 #pragma unroll
                         for (int v = 0; v < NX; v++)
-                            sum[m][0][v] =
-                                MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][0][v]);
+                            sum[m][0][v] = ADD_PRODUCTS(in[v], w + m, sum[m][0][v]);
+                    }
                 }
 #endif
         }
 
+#if DOT && QUANTIZED
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int t = 0; t < RESIDUES; t++)
+#pragma unroll
+                for (int v = 0; v < NX; v++) sum[m][t][v] -= (vec_t)(zero * weight_sum[m][t]);
+#endif
 #pragma unroll
         for (int m = 0; m < MW; m++)
             if (m < channels)
@@ -363,14 +403,15 @@ KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_
         flags[flags_offset + get_global_id(0)] = 0;
 }
 
-/* A work-item packs the MW weights of one (group, block, kz, ky, tap along x, ci) after the other. */
+/* A work-item packs the MW weights, or quads, of one (group, block, kz, ky, tap along x, ci) after the other. */
 KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const ulong weights_offset,
                               __global packed_t *restrict filter, const ulong filter_offset,
                               __global uint *restrict flags, const ulong flags_offset,
                               __global const long *restrict table)
 {
-    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
-    if (ci >= in_channels) return;
+    const long in_channels = table[ROWS_IN_CHANNELS];
+    const long ci = (long)get_global_id(0), quads = DOT ? (in_channels + 3) / 4 : in_channels;
+    if (ci >= quads) return;
     const acc_t zero = FILTER_ZERO(table);
     const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y],
                kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
@@ -384,19 +425,29 @@ KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const u
             __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
             __global const filter_t *from =
                 weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
-                ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
+                (DOT ? 4 : 1) * ci * table[ROWS_SOURCE_IN_STEP] +
+                block * MW * table[ROWS_SOURCE_OUT_STEP] +
                 kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
                 kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] + k * table[ROWS_SOURCE_X_STEP];
             __global packed_t *to =
                 filter + filter_offset + table[GATHER_HEADER] +
-                (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * in_channels +
+                (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * quads +
                  ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
                     MW;
             bool finite = true;
             for (int m = 0; m < MW; m++) {
                 if (block * MW + m < table[ROWS_OUT_CHANNELS]) {
+#if DOT
+                    uint quad = 0;
+                    for (int i = 0; i < 4 && 4 * ci + i < in_channels; i++)
+                        quad |= (uint)(uchar)from[m * table[ROWS_SOURCE_OUT_STEP] +
+                                                  i * table[ROWS_SOURCE_IN_STEP]]
+                                << 8 * i;
+                    to[m] = quad;
+#else
                     PACK(from + m * table[ROWS_SOURCE_OUT_STEP], to + m, zero);
                     finite = finite && IS_FINITE(READ_WEIGHT(to + m));
+#endif
                 } else
                     to[m] = 0;
             }

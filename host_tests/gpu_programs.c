@@ -44,6 +44,7 @@ static const struct {
       .dedicated_local = true,
       .fma = true,
       .half_arithmetic = true,
+      .integer_dot_product = true,
       .subgroup_least = 8}},
     {"Intel Max",
      {.kind = TCONV_DEVICE_GPU,
@@ -58,6 +59,7 @@ static const struct {
       .double_arithmetic = true,
       .fma = true,
       .half_arithmetic = true,
+      .integer_dot_product = true,
       .subgroup_least = 16}},
     {"NVIDIA",
      {
@@ -96,9 +98,10 @@ static struct program *find_or_add(struct program **list, const struct tconv_fam
 }
 
 /* Built even where selection takes none of them; the other families are for processors. */
-static bool for_gpus(const struct tconv_family *family)
+static bool for_gpus(const struct tconv_family *family, const tconv_device_info *device)
 {
-    return strstr(family->name, "_group") != NULL || strcmp(family->name, "reference") == 0;
+    return strstr(family->name, "_group") != NULL || strcmp(family->name, "reference") == 0 ||
+           (strcmp(family->name, "gather_dot") == 0 && device->integer_dot_product);
 }
 
 /* Adds the programs of one layer: of the family that selection takes, and of those for GPUs. */
@@ -124,7 +127,8 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     for (int f = 0; tconv_family_at(f) != NULL; f++) {
         const struct tconv_family *family = tconv_family_at(f);
         double cost;
-        if ((family != taken && !for_gpus(family)) || !family->accepts(&request, &cost, &reason))
+        if ((family != taken && !for_gpus(family, device)) ||
+            !family->accepts(&request, &cost, &reason))
             continue;
         struct tconv_recipe recipe = {0};
         if (!family->write(&request, &recipe)) return false;

@@ -142,9 +142,24 @@ def compile_nvidia(tools, target, source, options, folder):
     return kernels
 
 
+# What OpenCL C 3.0 has for products of bytes, for compilers that are older than it: the instruction by IGC's name for it.
+INTEL_DOT = "".join("int __builtin_IB_dp4a_%s(int, int, int);\n#define dot_4x8packed_%s_%s(x, w) __builtin_IB_dp4a_%s(0, (int)(x), (int)(w))\n"
+                    % (signs, signs, "uint" if signs == "uu" else "int", signs) for signs in ("ss", "su", "us", "uu"))
+
+
 def compile_intel(tools, target, source, options, folder):
     dump = os.path.join(folder, target)
     os.makedirs(dump)
+    if "-DDOT=2" in options:
+        options = ["-cl-std=CL1.2" if option.startswith("-cl-std") else option for option in options]
+        if target == "skl":  # has no such instruction
+            options[options.index("-DDOT=2")] = "-DDOT=1"
+        else:
+            with open(source, encoding="utf-8") as file:
+                text = file.read()
+            source = os.path.join(dump, "dot.cl")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(INTEL_DOT + text)
     # The "zebin" format says in plain text what a kernel takes; IGC's own dump has the instructions.
     run([tools.ocloc, "compile", "-file", source, "-device", target, "-options", " ".join(options),
          "-internal_options", "-cl-intel-allow-zebin", "-out_dir", dump],
@@ -174,7 +189,7 @@ def share_intel(dump, name):
     lines = [line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))]
     return hottest_share([line for line in lines if line], lambda line: first_group(r"(\w+):$", line),
                          lambda line: first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
-                         lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f", line) else 0)
+                         lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b", line) else 0)
 
 
 COMPILE = {"AMD": compile_amd, "Intel": compile_intel, "NVIDIA": compile_nvidia}

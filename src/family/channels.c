@@ -360,7 +360,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
                             tconv_rows_streams(&g.rows));
     char kind[60] = "taps";
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
-    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request, true);
+    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     return true;
 }
@@ -408,7 +408,7 @@ const struct tconv_family tconv_channels = {
         "vectors: for CPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
                 "channels_table.h", "taps.clh", "channels.cl"},
-    .raw = true,
+    .packing = TCONV_PACK_RAW,
     .accepts = accepts_channels,
     .write = write_channels,
 };
@@ -419,7 +419,7 @@ const struct tconv_family tconv_phases = {
                "vectors: for CPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
                 "channels_table.h", "taps.clh", "channels.cl"},
-    .raw = true,
+    .packing = TCONV_PACK_RAW,
     .accepts = accepts_phases,
     .write = write_phases,
 };
@@ -430,7 +430,7 @@ const struct tconv_family tconv_depthwise = {
         "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
                 "channels_table.h", "taps.clh", "channels.cl"},
-    .raw = true,
+    .packing = TCONV_PACK_RAW,
     .accepts = accepts_groups,
     .write = write_groups,
 };

@@ -256,7 +256,7 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
         (uint64_t)(all_blocks * kernel_rows * strips * layer->in_channels * g.mw) *
-        tconv_packed_bytes(request, false);
+        tconv_packed_bytes(request, TCONV_PACK_SUMMED);
 
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_col2im_pack");
     write_options(pack, &g);

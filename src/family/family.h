@@ -75,12 +75,18 @@ struct tconv_reason {
     char text[200];
 };
 
+/* What a weight of a packed filter is. */
+enum tconv_packing {
+    TCONV_PACK_SUMMED, /* a number of the type that products are added up in */
+    TCONV_PACK_RAW,    /* an element of the filter's type */
+    TCONV_PACK_QUADS,  /* four bytes of neighbouring input channels in a word: cl/dot.clh */
+};
+
 struct tconv_family {
     const char *name;
     const char *summary;                    /* one sentence */
     const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
-    bool
-        raw; /* its packed filter has the filter's type; else the one that products are added up in */
+    enum tconv_packing packing;
 
     /* True where the family can do it; else `reason` says why not. `cost` becomes the expected time
      * in units of one useful multiply-add at the device's best speed, so that 1.0 * macs is
@@ -116,8 +122,9 @@ bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);
 void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
                          const struct tconv_layer *layer, const int64_t *kernel, int axes);
 
-/* Adds to the layout's name what a packed weight is: its bytes, and the zero point that was taken away. */
-void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request, bool raw);
+/* Adds to the layout's name what a packed weight is: what it holds, its bytes, and the zero point that was taken away. */
+void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request,
+                        enum tconv_packing packing);
 
 /* One more launch. */
 struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *kernel);
@@ -154,14 +161,16 @@ tconv_device_info tconv_device_for(const tconv_device_info *device,
 tconv_type tconv_result_type(const struct tconv_request *request);
 
 /* Bytes of an element of a packed filter, or of any argument; the offsets of arguments count in them. */
-size_t tconv_packed_bytes(const struct tconv_request *request, bool raw);
-size_t tconv_arg_unit(const struct tconv_request *request, bool raw, enum tconv_arg arg);
+size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing);
+size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
+                      enum tconv_arg arg);
 
 /* Whether the epilogue has that tensor; true for all other arguments. */
 bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);
 
 /* The element types as options for the compiler. */
-int tconv_type_options(const struct tconv_request *request, bool raw, char *text, size_t size);
+int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
+                       size_t size);
 
 /* Writes the beginning of a table: cl/finish_table.h. */
 void tconv_write_finish(const struct tconv_request *request, int64_t *table);

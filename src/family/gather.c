@@ -11,11 +11,15 @@
 
 enum { MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16 };
 
+/* How a work-item works: alone with wide vectors, beside others in a group, or so with products of bytes. */
+enum variant { VECTOR, GROUP, DOT };
+
 /* The parameters of a kernel, and what follows from them. */
 struct gather {
     struct tconv_rows rows;
     bool merged;
     int vw, nx, mw, group_x, group_y;
+    int64_t in; /* input channels, or with DOT quads of them */
     int64_t blocks, tiles;
     int64_t tile_first, tile_last, direct_first, direct_last; /* as in cl/gather_table.h */
     int64_t staged, stage_row;
@@ -25,22 +29,24 @@ struct gather {
 /* Registers that may hold sums, in vectors of `vw` lanes. A GPU's work-item has 128 or 255; on Intel's
  * (the only ones that can be asked for a sub-group's size) there are 128, and the compiler copies all
  * sums for each loop that work-items leave one by one, of which there is one more without merging. */
-static int sums_limit(const struct gather *g, bool vector, int vw, const tconv_device_info *device)
+static int sums_limit(const struct gather *g, enum variant variant, int vw,
+                      const tconv_device_info *device)
 {
-    if (vector) return tconv_rows_sums(device);
+    if (variant == VECTOR) return tconv_rows_sums(device);
     const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
     const bool large = g->rows.acc_bytes > sizeof(float) || tconv_adds_integers(&g->rows.layer);
-    return large ? sums / 2 : sums;
+    return large && variant != DOT ? sums / 2 : sums;
 }
 
 /* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
  * with it, and narrow vectors leave lanes idle. Fitted to PoCL with AVX-512. */
-static double inefficiency(bool vector, int vw, int nx, int mw, const tconv_device_info *device)
+static double inefficiency(enum variant variant, int vw, int nx, int mw,
+                           const tconv_device_info *device)
 {
     const double adds = mw * nx, loads = mw + nx;
     const double lanes =
-        vector && vw < (int)device->vector_width ? (double)device->vector_width / vw : 1;
+        variant == VECTOR && vw < (int)device->vector_width ? (double)device->vector_width / vw : 1;
     return lanes * (1 + 0.3 * loads / adds) * (nx == 1 ? 1.07 : 1);
 }
 
@@ -50,7 +56,7 @@ static double issued(const struct gather *g)
     const struct tconv_layer *layer = &g->rows.layer;
     return tconv_rows_pairs(&g->rows.z) * tconv_rows_pairs(&g->rows.y) *
            (double)(g->tile_last - g->tile_first) * g->nx * g->vw * (double)g->rows.x.kernel *
-           (double)layer->batch * (double)layer->groups * (double)layer->in_channels *
+           (double)layer->batch * (double)layer->groups * (double)g->in *
            (double)(g->blocks * g->mw);
 }
 
@@ -77,7 +83,7 @@ static void derive(struct gather *g)
 }
 
 /* The cost of one choice, in useful multiply-adds at full speed. */
-static double cost_of(const struct gather *g, bool vector, const tconv_device_info *device)
+static double cost_of(const struct gather *g, enum variant variant, const tconv_device_info *device)
 {
     const struct tconv_layer *layer = &g->rows.layer;
     const double outputs = (double)layer->batch * (double)layer->groups *
@@ -90,25 +96,26 @@ static double cost_of(const struct gather *g, bool vector, const tconv_device_in
     /* A work-item finds out what it does, and each of its rows of taps begins and ends: as long as 3000 additions. */
     const double items = (double)layer->batch * (double)layer->groups *
                          (double)(g->blocks * g->tiles) * (double)g->rows.output_rows;
-    return issued(g) * inefficiency(vector, g->vw, g->nx, g->mw, device) +
+    return issued(g) * inefficiency(variant, g->vw, g->nx, g->mw, device) +
            outputs * (g->rows.x.stride == 1 ? 2 : strided) + 4.0 * g->stage_elements +
-           (vector ? 3000 * items : 0);
+           (variant == VECTOR ? 3000 * items : 0);
 }
 
 /* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW and NX. */
-static double choose(struct gather *g, bool vector, const tconv_device_info *device)
+static double choose(struct gather *g, enum variant variant, const tconv_device_info *device)
 {
-    const int widest = vector ? tconv_rows_widest(device) : 4;
-    const int residues = g->merged ? (int)g->rows.x.stride : 1, most_vectors = vector ? 2 : 1;
+    const int widest = variant == VECTOR ? tconv_rows_widest(device) : 4;
+    const int residues = g->merged ? (int)g->rows.x.stride : 1;
+    const int most_vectors = variant == VECTOR ? 2 : 1;
     const int64_t channels = g->rows.layer.out_channels;
     double least = 0;
     int best_mw = 1;
     for (int mw = 1;
          mw <= 16 && mw <= channels &&
-         (mw == 1 || mw * residues * most_vectors <= sums_limit(g, vector, widest, device));
+         (mw == 1 || mw * residues * most_vectors <= sums_limit(g, variant, widest, device));
          mw++) {
         const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                            inefficiency(vector, widest, most_vectors, mw, device);
+                            inefficiency(variant, widest, most_vectors, mw, device);
         if (mw == 1 || cost < least) {
             least = cost;
             best_mw = mw;
@@ -120,7 +127,7 @@ static double choose(struct gather *g, bool vector, const tconv_device_info *dev
     for (g->vw = widest; g->vw >= 1; g->vw /= 2)
         for (g->nx = 1; g->nx <= most_vectors; g->nx++) {
             derive(g);
-            const double cost = cost_of(g, vector, device);
+            const double cost = cost_of(g, variant, device);
             if (best.vw == 0 || cost < least) {
                 least = cost;
                 best = *g;
@@ -131,9 +138,9 @@ static double choose(struct gather *g, bool vector, const tconv_device_info *dev
 }
 
 /* A work-group's shape: as many neighbouring tiles as there are, the rest neighbouring rows. */
-static void choose_group(struct gather *g, bool vector, const tconv_device_info *device)
+static void choose_group(struct gather *g, enum variant variant, const tconv_device_info *device)
 {
-    int64_t most = vector ? 1 : 64;
+    int64_t most = variant == VECTOR ? 1 : 64;
     while (most > 1 && most > (int64_t)device->work_group_limit) most /= 2;
     g->group_x = 1;
     while (g->group_x * 2 <= most && g->group_x < g->tiles &&
@@ -154,15 +161,23 @@ static double work_groups(const struct gather *g)
 }
 
 /* Everything about the recipe but the recipe itself. */
-static bool prepare(const struct tconv_request *request, bool vector, struct gather *g,
+static bool prepare(const struct tconv_request *request, enum variant variant, struct gather *g,
                     double *cost, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
     if (!tconv_rows_of(layer, &g->rows, reason)) return false;
+    g->in = layer->in_channels;
+    if (variant == DOT) {
+        if (tconv_type_size(layer->data_type) != 1 || tconv_type_size(layer->filter_type) != 1)
+            return tconv_refuse(reason, "it multiplies i8 and u8 only");
+        if (request->epilogue->filter_zero_point != 0)
+            return tconv_refuse(reason, "it takes no zero point away from the filter");
+        g->in = tconv_ceil_div(g->in, 4);
+    }
     g->merged = g->rows.x.stride <= MERGED_STRIDE && g->rows.x.kernel <= MERGED_KERNEL;
-    *cost = choose(g, vector, request->device);
-    choose_group(g, vector, request->device);
+    *cost = choose(g, variant, request->device);
+    choose_group(g, variant, request->device);
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 
@@ -171,7 +186,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
                                   (double)layer->in_channels *
                                   (g->merged ? 1 : (double)g->rows.x.kernel) +
                               (double)(g->mw * g->nx * g->vw) * (double)g->rows.x.stride;
-    if (vector && tconv_rows_too_long(iterations, request->device))
+    if (variant == VECTOR && tconv_rows_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
     uint64_t limit = request->device->allocation_limit;
@@ -189,7 +204,11 @@ static bool prepare(const struct tconv_request *request, bool vector, struct gat
         8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
-    *cost *= tconv_rows_misfit(vector, request->device);
+    *cost *= tconv_rows_misfit(variant == VECTOR, request->device);
+    /* Elsewhere these products take longer than those of words: Intel's processors (2026.2) 60 times as long. */
+    const bool fast = request->device->integer_dot_product &&
+                      request->device->kind == TCONV_DEVICE_GPU;
+    if (variant == DOT && !fast) *cost *= 100;
     return true;
 }
 
@@ -252,12 +271,13 @@ static void write_options(struct tconv_launch *launch, const struct gather *g)
     tconv_launch_option(launch, "LOW", g->rows.low - tconv_floor_div(x->pad, x->stride));
 }
 
-static bool write(const struct tconv_request *request, bool vector, struct tconv_recipe *recipe)
+static bool write(const struct tconv_request *request, enum variant variant,
+                  struct tconv_recipe *recipe)
 {
     struct gather g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, vector, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, variant, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
     const struct tconv_layer *layer = request->layer;
     const int64_t rows = g.rows.z.kernel * g.rows.y.kernel * g.rows.x.kernel,
                   all_blocks = layer->groups * g.blocks;
@@ -267,8 +287,8 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
              g.merged ? 1LL : (long long)g.rows.x.dilation);
     tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
-        (uint64_t)(recipe->table[GATHER_HEADER] + all_blocks * g.mw * rows * layer->in_channels) *
-        tconv_packed_bytes(request, false);
+        (uint64_t)(recipe->table[GATHER_HEADER] + all_blocks * g.mw * rows * g.in) *
+        tconv_packed_bytes(request, variant == DOT ? TCONV_PACK_QUADS : TCONV_PACK_SUMMED);
     recipe->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
 
     struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_gather_clear");
@@ -278,7 +298,7 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
 
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_gather_pack");
     write_options(pack, &g);
-    tconv_launch_items(pack, 0, layer->in_channels, 32, request->device);
+    tconv_launch_items(pack, 0, g.in, 32, request->device);
     tconv_launch_items(pack, 1, rows, 1, request->device);
     tconv_launch_items(pack, 2, all_blocks, 1, request->device);
     tconv_launch_args(
@@ -316,24 +336,36 @@ static bool accepts_vector(const struct tconv_request *request, double *cost,
                            struct tconv_reason *reason)
 {
     struct gather g;
-    return prepare(request, true, &g, cost, reason);
+    return prepare(request, VECTOR, &g, cost, reason);
 }
 
 static bool accepts_group(const struct tconv_request *request, double *cost,
                           struct tconv_reason *reason)
 {
     struct gather g;
-    return prepare(request, false, &g, cost, reason);
+    return prepare(request, GROUP, &g, cost, reason);
+}
+
+static bool accepts_dot(const struct tconv_request *request, double *cost,
+                        struct tconv_reason *reason)
+{
+    struct gather g;
+    return prepare(request, DOT, &g, cost, reason);
 }
 
 static bool write_vector(const struct tconv_request *request, struct tconv_recipe *recipe)
 {
-    return write(request, true, recipe);
+    return write(request, VECTOR, recipe);
 }
 
 static bool write_group(const struct tconv_request *request, struct tconv_recipe *recipe)
 {
-    return write(request, false, recipe);
+    return write(request, GROUP, recipe);
+}
+
+static bool write_dot(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    return write(request, DOT, recipe);
 }
 
 const struct tconv_family tconv_gather_vector = {
@@ -341,7 +373,7 @@ const struct tconv_family tconv_gather_vector = {
     .summary = "output-stationary gather with merged phases; wide vectors, one work-item a group: "
                "for CPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "gather_table.h", "gather.cl"},
+                "gather_table.h", "dot.clh", "gather.cl"},
     .accepts = accepts_vector,
     .write = write_vector,
 };
@@ -351,7 +383,18 @@ const struct tconv_family tconv_gather_group = {
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
                "for GPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "gather_table.h", "gather.cl"},
+                "gather_table.h", "dot.clh", "gather.cl"},
     .accepts = accepts_group,
     .write = write_group,
+};
+
+const struct tconv_family tconv_gather_dot = {
+    .name = "gather_dot",
+    .summary = "gather_group for bytes, four input channels at a time: for GPUs with products of "
+               "bytes",
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "gather_table.h", "dot.clh", "gather.cl"},
+    .packing = TCONV_PACK_QUADS,
+    .accepts = accepts_dot,
+    .write = write_dot,
 };

@@ -396,7 +396,8 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request, false);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request,
+                    TCONV_PACK_SUMMED);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     return true;
 }

@@ -58,10 +58,12 @@ void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
     recipe->overflow = recipe->overflow || !fits;
 }
 
-void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request, bool raw)
+void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request,
+                        enum tconv_packing packing)
 {
-    const bool fits = append(recipe->layout, sizeof recipe->layout, " %zu bytes zero %d",
-                             tconv_packed_bytes(request, raw),
+    const bool fits = append(recipe->layout, sizeof recipe->layout, "%s %zu bytes zero %d",
+                             packing == TCONV_PACK_QUADS ? " quads" : "",
+                             tconv_packed_bytes(request, packing),
                              (int)request->epilogue->filter_zero_point);
     recipe->overflow = recipe->overflow || !fits;
 }
@@ -102,10 +104,9 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
      * even if sums then go to memory; with 8 it finds the right number itself. */
     const uint32_t lanes = request->device->subgroup_least;
     text[0] = '\0';
-    bool fits = append(text, size, "-cl-std=CL1.2 ");
     char types[TCONV_MAX_OPTIONS];
-    fits = tconv_type_options(request, family->raw, types, sizeof types) < (int)sizeof types &&
-           fits;
+    bool fits = tconv_type_options(request, family->packing, types, sizeof types) <
+                (int)sizeof types;
     fits = append(text, size, "%s", types) && fits;
     if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)
         fits = append(text, size, " -DSUBGROUP=%" PRIu32, lanes) && fits;

@@ -66,7 +66,8 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     for (int a = 0; a < layer->axes; a++) /* single taps do not change the order of weights */
         if (layer->axis[a].kernel > 1) kernel[axes++] = layer->axis[a].kernel;
     tconv_recipe_layout(recipe, "reference", layer, kernel, axes);
-    recipe->filter_bytes = (uint64_t)recipe->table[REF_WEIGHTS] * tconv_packed_bytes(request, true);
+    recipe->filter_bytes = (uint64_t)recipe->table[REF_WEIGHTS] *
+                           tconv_packed_bytes(request, TCONV_PACK_RAW);
 
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_reference_pack");
     tconv_launch_option(pack, "AXES", layer->axes);
@@ -89,7 +90,7 @@ const struct tconv_family tconv_reference = {
     .summary = "one work-item for each output element; slow, plain, accepts everything",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "reference_table.h",
                 "reference.cl"},
-    .raw = true,
+    .packing = TCONV_PACK_RAW,
     .accepts = accepts,
     .write = write,
 };

@@ -272,13 +272,13 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
 
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
                      int mw, int64_t blocks, const char *options,
-                     const struct tconv_request *request, bool raw)
+                     const struct tconv_request *request, enum tconv_packing packing)
 {
     const struct tconv_layer *layer = &rows->layer;
     const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
     const int64_t all_blocks = layer->groups * blocks;
     const tconv_device_info *device = request->device;
-    const size_t bytes = tconv_packed_bytes(request, raw);
+    const size_t bytes = tconv_packed_bytes(request, packing);
     char name[80];
     snprintf(name, sizeof name, "%s%d", kind, mw);
     tconv_rows_layout(recipe, name, rows);

@@ -72,7 +72,7 @@ void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int
  * "taps" where the lanes of a block are output channels. */
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
                      int mw, int64_t blocks, const char *options,
-                     const struct tconv_request *request, bool raw);
+                     const struct tconv_request *request, enum tconv_packing packing);
 
 /* Arguments and work-items of a kernel that computes with such a filter, one work-item in a group, with `local_bytes` of local memory. */
 void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,

@@ -45,29 +45,31 @@ static bool has_zeros(const tconv_epilogue *epilogue)
 }
 
 /* A filter with a zero point is packed as differences, which need a bit more than the filter's type has. */
-static bool is_raw(const struct tconv_request *request, bool raw)
+static bool is_raw(const struct tconv_request *request, enum tconv_packing packing)
 {
-    return raw && !has_zeros(request->epilogue);
+    return packing == TCONV_PACK_RAW && !has_zeros(request->epilogue);
 }
 
-static tconv_type packed_type(const struct tconv_request *request, bool raw)
+static tconv_type packed_type(const struct tconv_request *request, enum tconv_packing packing)
 {
-    return is_raw(request, raw) ? request->layer->filter_type : acc_type(request->layer);
+    if (packing == TCONV_PACK_QUADS) return TCONV_U32;
+    return is_raw(request, packing) ? request->layer->filter_type : acc_type(request->layer);
 }
 
-size_t tconv_packed_bytes(const struct tconv_request *request, bool raw)
+size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing)
 {
-    return tconv_type_size(packed_type(request, raw));
+    return tconv_type_size(packed_type(request, packing));
 }
 
-size_t tconv_arg_unit(const struct tconv_request *request, bool raw, enum tconv_arg arg)
+size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
+                      enum tconv_arg arg)
 {
     const struct tconv_layer *layer = request->layer;
     switch (arg) {
     case TCONV_ARG_DATA:
     case TCONV_ARG_WORKSPACE: return tconv_type_size(layer->data_type);
     case TCONV_ARG_WEIGHTS: return tconv_type_size(layer->filter_type);
-    case TCONV_ARG_FILTER: return tconv_packed_bytes(request, raw);
+    case TCONV_ARG_FILTER: return tconv_packed_bytes(request, packing);
     case TCONV_ARG_FLAGS: return sizeof(uint32_t);
     case TCONV_ARG_BIAS:
         return tconv_type_size(tconv_bias_type(request->epilogue, request->layer->output_type));
@@ -98,7 +100,8 @@ static const char *c_name(tconv_type type)
                                : "uint";
 }
 
-int tconv_type_options(const struct tconv_request *request, bool raw, char *text, size_t size)
+int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
+                       size_t size)
 {
     const struct tconv_layer *layer = request->layer;
     const tconv_epilogue *e = request->epilogue;
@@ -106,18 +109,22 @@ int tconv_type_options(const struct tconv_request *request, bool raw, char *text
     /* Not on processors: Intel's compiler for them (2026.2) crashes on vectors of half. */
     const bool halves = layer->data_type == TCONV_F16 && request->device->half_arithmetic &&
                         request->device->kind == TCONV_DEVICE_GPU;
+    const int dot = packing != TCONV_PACK_QUADS ? 0 : request->device->integer_dot_product ? 2 : 1;
     return snprintf(
         text, size,
-        "-DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s -DRESULT=%s "
+        "-cl-std=%s -DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s "
+        "-DRESULT=%s "
         "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
-        "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d%s",
+        "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d -DDOT=%d%s",
+        dot == 2 ? "CL3.0" : "CL1.2", /* the extension's functions come with OpenCL C 3.0 */
         tconv_type_name(layer->data_type), tconv_type_name(layer->filter_type),
-        tconv_type_name(packed_type(request, raw)), tconv_type_name(layer->output_type),
+        tconv_type_name(packed_type(request, packing)), tconv_type_name(layer->output_type),
         e->requantize ? "_saturated" : "",
         tconv_type_name(tconv_bias_type(request->epilogue, request->layer->output_type)),
-        c_name(acc), c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, raw),
+        c_name(acc), c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, packing),
         request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
-        e->beta != 0, e->residual, (int)e->activation, e->requantize, halves ? " -DHALF=1" : "");
+        e->beta != 0, e->residual, (int)e->activation, e->requantize, dot,
+        halves ? " -DHALF=1" : "");
 }
 
 /* The bits of a number in the result's type. */

@@ -78,7 +78,7 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
             continue;
         }
         const tconv_buffer *buffer = &bindings->buffer[arg];
-        const size_t unit = tconv_arg_unit(&plan->request, plan->family->raw, arg);
+        const size_t unit = tconv_arg_unit(&plan->request, plan->family->packing, arg);
         const cl_ulong offset = buffer->offset / unit;
         code = clSetKernelArg(kernel, index++, sizeof buffer->memory, &buffer->memory);
         if (code == CL_SUCCESS) code = clSetKernelArg(kernel, index++, sizeof offset, &offset);
@@ -176,7 +176,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     struct tconv_bindings bindings = {0};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
         const enum tconv_arg arg = buffers[i].arg;
-        const size_t unit = tconv_arg_unit(&plan->request, plan->family->raw, arg);
+        const size_t unit = tconv_arg_unit(&plan->request, plan->family->packing, arg);
         const uint64_t bytes = buffers[i].bytes != 0 ? buffers[i].bytes : channels * unit;
         if (tconv_arg_used(&plan->epilogue, arg))
             status =
@@ -192,7 +192,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     if (plan->recipe.workspace_bytes != 0 &&
         (status = tconv_check_buffer(
              plan, "args.workspace", &args->workspace, plan->recipe.workspace_bytes,
-             tconv_arg_unit(&plan->request, plan->family->raw, TCONV_ARG_WORKSPACE), error)) !=
+             tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WORKSPACE), error)) !=
             TCONV_OK)
         return status;
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};

@@ -60,7 +60,7 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
     if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_check_buffer(
              plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes,
-             tconv_arg_unit(&plan->request, plan->family->raw, TCONV_ARG_WEIGHTS), error)) !=
+             tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WEIGHTS), error)) !=
             TCONV_OK ||
         (status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack,
                                          plan->recipe.pack_count, queue, &bindings, wait_count,

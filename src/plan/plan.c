@@ -130,7 +130,7 @@ static tconv_status try_family(tconv_plan *plan, tconv_error *error)
         status = tconv_fail_memory(error, plan->recipe.table_count * sizeof *plan->recipe.table,
                                    "writing the table of a plan");
     else if (tconv_write_finish(&plan->request, plan->recipe.table),
-             tconv_recipe_types(&plan->recipe, &plan->request, plan->family->raw),
+             tconv_recipe_types(&plan->recipe, &plan->request, plan->family->packing),
              !tconv_recipe_fits(&plan->recipe))
         status = tconv_fail(error, TCONV_ERROR_INTERNAL,
                             "the recipe of algorithm %s exceeds a recipe's limits",
