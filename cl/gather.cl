@@ -330,11 +330,27 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
 #pragma unroll
                 for (int v = 0; v < NX; v++) sum[m][t][v] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
+#if HEAVY && defined(LANE)
+                    /* The sums move up one by one: a loop that is not unrolled, since compilers do not unroll so much, and still
+         * no register with an index. */
+#pragma unroll 1
+        for (int m = 0; m < channels; m++) {
+            store_row(finish, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[0], first, step,
+                      output_x);
+#pragma unroll
+            for (int i = 0; i + 1 < MW; i++)
+#pragma unroll
+                for (int t = 0; t < RESIDUES; t++)
+#pragma unroll
+                    for (int v = 0; v < NX; v++) sum[i][t][v] = sum[i + 1][t][v];
+        }
+#else
 #pragma unroll
         for (int m = 0; m < MW; m++)
             if (m < channels)
                 store_row(finish, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[m], first,
                           step, output_x);
+#endif
     }
 }
 

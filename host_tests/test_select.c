@@ -176,6 +176,33 @@ static void the_reference_takes_what_is_left(void **state)
     assert_non_null(strstr(reason.text, "no such"));
 }
 
+/* An axis that is only copied along takes the batch's place, or joins it where the next item is behind its end. */
+static void copied_axes_join_the_batch(void **state)
+{
+    (void)state;
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    static const struct {
+        int64_t batch;
+        tconv_data_format format;
+        bool fast;
+    } cases[] = {
+        {1, TCONV_NCX, true}, {1, TCONV_NXC, true}, {3, TCONV_NXC, true}, {3, TCONV_NCX, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        p.data_format = cases[i].format;
+        p.filter_format = TCONV_OIX;
+        p.data = cases[i].format == TCONV_NXC ? (tconv_shape){6, {cases[i].batch, 4, 3, 3, 3, 2}}
+                                              : (tconv_shape){6, {cases[i].batch, 2, 4, 3, 3, 3}};
+        p.filter = (tconv_shape){6, {2, 2, 1, 2, 2, 2}};
+        const struct tconv_layer layer = layer_of(&p);
+        const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+        struct tconv_reason reason;
+        double cost;
+        assert_true(tconv_packed.accepts(&request, &cost, &reason) == cases[i].fast);
+    }
+}
+
 static void a_limit_of_workspace_is_kept(void **state)
 {
     (void)state;
@@ -360,6 +387,7 @@ int main(void)
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(the_reference_takes_what_is_left),
+        cmocka_unit_test(copied_axes_join_the_batch),
         cmocka_unit_test(a_limit_of_workspace_is_kept),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
         cmocka_unit_test(recipes_have_limits),

@@ -35,8 +35,9 @@ static int sums_limit(const struct gather *g, enum variant variant, int vw,
     if (variant == VECTOR) return tconv_rows_sums(device);
     const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
-    const bool large = g->rows.acc_bytes > sizeof(float) || tconv_adds_integers(&g->rows.layer);
-    return large && variant != DOT ? sums / 2 : sums;
+    const bool wide = g->rows.acc_bytes > sizeof(float),
+               integers = tconv_adds_integers(&g->rows.layer) && variant != DOT;
+    return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
 }
 
 /* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete

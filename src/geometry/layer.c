@@ -85,6 +85,13 @@ static bool does_nothing(const struct tconv_axis *axis)
     return axis->kernel == 1 && axis->pad == 0 && axis->input == 1 && axis->output == 1;
 }
 
+/* Whether stepping along the axis past its end comes to the next batch item: then both are one. */
+static bool continues_batch(const struct tconv_layer *layer, const struct tconv_axis *axis)
+{
+    return layer->batch == 1 || (layer->data_batch_step == axis->input * axis->data_step &&
+                                 layer->output_batch_step == axis->output * axis->output_step);
+}
+
 static void remove_axis(struct tconv_layer *layer, int a)
 {
     layer->axes--;
@@ -104,10 +111,10 @@ void tconv_layer_fold(struct tconv_layer *layer)
         remove_axis(layer, a);
     }
     /* The outermost such axis, so that the innermost stays where it is contiguous. */
-    for (int a = 0; a < layer->axes && layer->axes > FAMILY_AXES && layer->batch == 1; a++) {
+    for (int a = 0; a < layer->axes && layer->axes > FAMILY_AXES; a++) {
         const struct tconv_axis axis = layer->axis[a];
-        if (!copies(&axis)) continue;
-        layer->batch = axis.input; /* which is more than 1: the loop ends */
+        if (!copies(&axis) || !continues_batch(layer, &axis)) continue;
+        layer->batch *= axis.input; /* with its items behind one another no other axis does that */
         layer->data_batch_step = axis.data_step;
         layer->output_batch_step = axis.output_step;
         remove_axis(layer, a);
