@@ -34,7 +34,7 @@ struct result {
     int runs;
     double flops, bytes; /* useful ones, and those that must move */
     double max_error, error_bound, error_factor;
-    double first_call_ms;
+    double first_call_ms, first_call_warm_ms;
     double workspace_bytes, filter_bytes;
     char error[1100];
     tconv_status status;
@@ -116,7 +116,7 @@ static void measure(tconv_host *host, const struct entry *entry, int runs, struc
     struct trial trial;
     if (trial_prepare(&trial, host, &entry->problem, entry->weights, entry->weights_type) &&
         trial_run(&trial, options.algorithm) && trial_verify(&trial, SAMPLES))
-        time_runs(&trial, runs, r);
+        if (time_runs(&trial, runs, r)) trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
     r->bytes = trial.geometry.axes > 0 ? compulsory_bytes(&trial.geometry) : 0;
     if (trial.plan != NULL) {
@@ -124,6 +124,7 @@ static void measure(tconv_host *host, const struct entry *entry, int runs, struc
         r->workspace_bytes = (double)tconv_plan_workspace_bytes(trial.plan);
         r->filter_bytes = (double)tconv_plan_filter_bytes(trial.plan);
         r->first_call_ms = 1e3 * trial.first_call_seconds;
+        r->first_call_warm_ms = 1e3 * trial.warm_call_seconds;
         r->max_error = trial.max_error;
         r->error_bound = trial.error_bound;
         r->error_factor = tconv_plan_error_factor(trial.plan);
@@ -150,7 +151,7 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
     tconv_problem_text(&e->problem, problem, sizeof problem);
     return json_pack(
         "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o}",
         "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
         planned ? json_string(r->algorithm) : json_null(), "ms_min", real_or_null(timed, r->ms_min),
@@ -161,7 +162,8 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
         real_or_null(timed, floor_ms(r, roofs) / r->ms_median), "max_error",
         real_or_null(planned, r->max_error), "error_bound", real_or_null(planned, r->error_bound),
         "error_factor", real_or_null(planned, r->error_factor), "first_call_ms",
-        real_or_null(planned, r->first_call_ms), "workspace_bytes",
+        real_or_null(planned, r->first_call_ms), "first_call_warm_ms",
+        real_or_null(timed, r->first_call_warm_ms), "workspace_bytes",
         planned ? json_integer((json_int_t)r->workspace_bytes) : json_null(), "packed_filter_bytes",
         planned ? json_integer((json_int_t)r->filter_bytes) : json_null(), "error",
         timed ? json_null() : text_json(r->error));

@@ -198,19 +198,18 @@ static bool clear_output(struct trial *t)
            give_up(t, TCONV_ERROR_OPENCL, "the output cannot be cleared (OpenCL code %d)", code);
 }
 
-bool trial_run(struct trial *t, const char *algorithm)
+/* Plans, packs and runs once with a device object; how long all of it took. */
+static bool first_call(struct trial *t, tconv_device *device, const char *algorithm,
+                       double *all_seconds)
 {
     free_plan(t);
-    t->error[0] = '\0';
-    if (!clear_output(t)) return false;
     tconv_error error;
     tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
     plan.algorithm = algorithm;
     plan.epilogue = t->epilogue;
     plan.math = chosen_math();
     const double start = now();
-    if (tconv_plan_create(tconv_host_device(t->host), t->problem, &plan, &t->plan, &error) !=
-        TCONV_OK)
+    if (tconv_plan_create(device, t->problem, &plan, &t->plan, &error) != TCONV_OK)
         return give_up_call(t, &error);
     if (!make_buffer(t, "workspace", NULL, tconv_plan_workspace_bytes(t->plan),
                      &t->args.workspace.memory))
@@ -222,8 +221,34 @@ bool trial_run(struct trial *t, const char *algorithm)
     t->args.filter = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);
     const double seconds = trial_repeat(t);
-    t->first_call_seconds = now() - start;
+    *all_seconds = now() - start;
     return seconds >= 0;
+}
+
+bool trial_run(struct trial *t, const char *algorithm)
+{
+    t->error[0] = '\0';
+    return clear_output(t) &&
+           first_call(t, tconv_host_device(t->host), algorithm, &t->first_call_seconds);
+}
+
+bool trial_run_anew(struct trial *t)
+{
+    tconv_error error;
+    cl_device_id id;
+    tconv_device *device = NULL;
+    const cl_context context = tconv_host_context(t->host);
+    char algorithm[64];
+    snprintf(algorithm, sizeof algorithm, "%s", tconv_plan_algorithm(t->plan));
+    const cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL);
+    if (code != CL_SUCCESS)
+        return give_up(t, TCONV_ERROR_OPENCL,
+                       "the context does not tell its device (OpenCL code %d)", code);
+    if (tconv_device_create(context, id, &device, &error) != TCONV_OK)
+        return give_up_call(t, &error);
+    const bool done = first_call(t, device, algorithm, &t->warm_call_seconds);
+    tconv_device_release(device); /* the plan keeps it */
+    return done;
 }
 
 double trial_repeat(struct trial *t)

@@ -20,6 +20,7 @@ struct trial {
     tconv_args args;
     double first_call_seconds; /* plan, pack and first run, with everything that was not compiled
                                   yet */
+    double warm_call_seconds;  /* the same with a new device object, after that */
     double max_error;          /* the largest error seen, over its bound */
     double error_bound;        /* the bound where that was */
     size_t compared;           /* output elements */
@@ -35,6 +36,10 @@ bool trial_prepare(struct trial *trial, tconv_host *host, const tconv_problem *p
 /* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
  * May be called again with others. */
 bool trial_run(struct trial *trial, const char *algorithm);
+
+/* Plans, packs and runs once more with a device object that has compiled nothing yet: what a process needs whose
+ * programs were compiled by an earlier one. After trial_run. */
+bool trial_run_anew(struct trial *trial);
 
 /* Enqueues one more run and waits for it; the time in seconds, negative with trial->error where it
  * fails. */

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of compiled programs, and the folder that keeps them: what is damaged, foreign or not the user's own is not
+ * there, and nothing is ever an error. */
+#include "cache/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char base[200]; /* where the tests write */
+
+static const char *in_base(const char *name)
+{
+    static char path[300];
+    snprintf(path, sizeof path, "%s/%s", base, name);
+    return path;
+}
+
+static struct tconv_record record_of(const char *key, const char *binary)
+{
+    return (struct tconv_record){key, strlen(key), binary, strlen(binary)};
+}
+
+static bool load(const char *folder, const char *key, const char *binary)
+{
+    void *bytes;
+    struct tconv_record record;
+    if (!tconv_folder_load(folder, key, &bytes, &record)) return false;
+    const bool equal = record.binary_size == strlen(binary) &&
+                       memcmp(record.binary, binary, record.binary_size) == 0;
+    free(bytes);
+    assert_true(equal);
+    return true;
+}
+
+static void store(const char *folder, uint64_t limit, const char *key, const char *binary)
+{
+    const struct tconv_record record = record_of(key, binary);
+    tconv_folder_store(folder, limit, &record);
+}
+
+/* The path of a key's file. */
+static void path_of(const char *folder, const char *key, char path[400])
+{
+    char name[TCONV_KEY_NAME];
+    tconv_key_name(key, name);
+    snprintf(path, 400, "%s/%s.program", folder, name);
+}
+
+static int files_in(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int count = 0;
+    if (d == NULL) return -1;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) count += e->d_name[0] != '.';
+    closedir(d);
+    return count;
+}
+
+static void records_tell_whether_they_are_whole(void **state)
+{
+    (void)state;
+    const struct tconv_record record = record_of("a key", "some binary");
+    const size_t size = tconv_record_size(record.key_size, record.binary_size);
+    unsigned char bytes[200], damaged[200];
+    assert_true(size < sizeof bytes);
+    tconv_record_write(&record, bytes);
+    struct tconv_record read;
+    assert_true(tconv_record_read(bytes, size, &read));
+    assert_true(tconv_record_read(bytes, sizeof bytes, &read)); /* more may follow */
+    assert_int_equal(read.key_size, 5);
+    assert_memory_equal(read.key, "a key", 5);
+    assert_memory_equal(read.binary, "some binary", read.binary_size);
+    for (size_t cut = 0; cut < size; cut++) assert_false(tconv_record_read(bytes, cut, &read));
+    for (size_t i = 0; i < size; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            memcpy(damaged, bytes, size);
+            damaged[i] = (unsigned char)(damaged[i] ^ 1 << bit);
+            assert_false(tconv_record_read(damaged, size, &read));
+        }
+    assert_int_equal(tconv_record_size(SIZE_MAX - 10, 20), 0);
+    assert_int_equal(tconv_record_size(10, SIZE_MAX - 20), 0);
+}
+
+static void what_was_stored_is_found(void **state)
+{
+    (void)state;
+    const char *folder = in_base("new/and/deep");
+    char path[400];
+    assert_false(load(folder, "k", "b")); /* there is no folder yet */
+    store(folder, 1 << 20, "k", "binary of k");
+    struct stat s;
+    assert_int_equal(stat(folder, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0700);
+    path_of(folder, "k", path);
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+    assert_true(load(folder, "k", "binary of k"));
+    assert_false(load(folder, "another", ""));
+    store(folder, 1 << 20, "k", "a newer one");
+    assert_true(load(folder, "k", "a newer one"));
+    assert_int_equal(files_in(folder), 1);
+}
+
+static void overwrite(const char *path, const char *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static void what_is_not_whole_or_not_ours_is_not_there(void **state)
+{
+    (void)state;
+    const char *folder = in_base("damaged");
+    char path[400], other[400];
+    store(folder, 1 << 20, "k", "binary");
+    path_of(folder, "k", path);
+    assert_true(load(folder, "k", "binary"));
+    assert_int_equal(truncate(path, 30), 0);
+    assert_false(load(folder, "k", "binary"));
+    overwrite(path, "", 0);
+    assert_false(load(folder, "k", "binary"));
+    overwrite(path, "tconvcl\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+              24);
+    assert_false(load(folder, "k", "binary"));
+
+    store(folder, 1 << 20, "other", "binary"); /* a file of that name, but of another key */
+    path_of(folder, "other", other);
+    assert_int_equal(rename(other, path), 0);
+    assert_false(load(folder, "k", "binary"));
+
+    store(folder, 1 << 20, "k", "binary");
+    assert_int_equal(chmod(path, 0622), 0); /* others may have written it */
+    assert_false(load(folder, "k", "binary"));
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_true(load(folder, "k", "binary"));
+    assert_int_equal(rename(path, other), 0);
+    assert_int_equal(symlink(other, path), 0);
+    assert_false(load(folder, "k", "binary"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_false(load(folder, "k", "binary"));
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0); /* opening it must not wait for a writer */
+    assert_false(load(folder, "k", "binary"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rename(other, path), 0);
+
+    assert_int_equal(chmod(folder, 0770), 0);
+    assert_false(load(folder, "k", "binary"));
+    store(folder, 1 << 20, "l", "binary");
+    assert_int_equal(files_in(folder), 1);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_true(load(folder, "k", "binary"));
+    if (geteuid() == 0) { /* only root can give a file away */
+        assert_int_equal(chown(path, 12345, 12345), 0);
+        assert_false(load(folder, "k", "binary"));
+        assert_int_equal(chown(folder, 12345, 12345), 0);
+        store(folder, 1 << 20, "l", "binary");
+        assert_int_equal(files_in(folder), 1);
+    }
+}
+
+static void a_folder_that_cannot_be_is_no_error(void **state)
+{
+    (void)state;
+    static const char *const impossible[] = {"", "/proc/tconv", "/dev/null/x"};
+    for (int i = 0; i < 3; i++) {
+        store(impossible[i], 1 << 20, "k", "b");
+        assert_false(load(impossible[i], "k", "b"));
+    }
+    overwrite(in_base("file"), "x", 1);
+    store(in_base("file"), 1 << 20, "k", "b");
+    assert_false(load(in_base("file"), "k", "b"));
+}
+
+/* One after the other past the limit: those that were used last are there. */
+static void the_limit_is_kept(void **state)
+{
+    (void)state;
+    const char *folder = in_base("limited");
+    static char binary[1001];
+    memset(binary, 'b', 1000);
+    char key[20], path[400];
+    for (int i = 0; i < 8; i++) {
+        snprintf(key, sizeof key, "key %d", i);
+        store(folder, 1 << 20, key, binary);
+        path_of(folder, key, path);
+        const struct timespec old[2] = {{1000 + i, 0}, {1000 + i, 0}};
+        assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+    }
+    assert_true(load(folder, "key 0", binary)); /* used just now */
+    overwrite(in_base("limited/notes.txt"), "not a program", 13);
+    overwrite(in_base("limited/new-left-over"), "half a program", 14);
+    const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+    assert_int_equal(utimensat(AT_FDCWD, in_base("limited/new-left-over"), old, 0), 0);
+    folder = in_base("limited");
+    store(folder, 4500, "key 8", binary);
+    for (int i = 0; i < 9; i++) {
+        snprintf(key, sizeof key, "key %d", i);
+        assert_true(load(folder, key, binary) == (i == 0 || i >= 6));
+    }
+    assert_int_equal(files_in(folder), 5); /* with the notes */
+    store(folder, 100, "key 9", binary);   /* larger than the limit by itself */
+    assert_false(load(folder, "key 9", binary));
+    assert_true(load(folder, "key 8", binary));
+}
+
+/* Processes that write and read the same keys: each finds a whole record or none. */
+static void many_processes_at_once(void **state)
+{
+    (void)state;
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", in_base("shared"));
+    static char binary[60001];
+    memset(binary, 'b', 60000);
+    for (int p = 0; p < 8; p++)
+        if (fork() == 0) {
+            int found = 0;
+            for (int i = 0; i < 100; i++) {
+                char key[20];
+                snprintf(key, sizeof key, "key %d", (i + p) % 5);
+                store(folder, 4 * 60200, key, binary);
+                void *bytes;
+                struct tconv_record record;
+                if (!tconv_folder_load(folder, key, &bytes, &record)) continue;
+                found++;
+                if (record.binary_size != 60000 || memcmp(record.binary, binary, 60000) != 0)
+                    _exit(2);
+                free(bytes);
+            }
+            _exit(found > 0 ? 0 : 1);
+        }
+    for (int p = 0; p < 8; p++) {
+        int status;
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    assert_true(files_in(folder) <= 5);
+}
+
+static void the_environment_names_the_folder(void **state)
+{
+    (void)state;
+    uint64_t limit;
+    bool named;
+    static const struct {
+        const char *off, *own, *cache, *home, *mib, *folder;
+        uint64_t limit;
+        bool named;
+    } cases[] = {
+        {NULL, NULL, "/x", "/h", NULL, "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
+        {NULL, NULL, "relative", "/h", NULL, "/h/.cache/tconv-cl", TCONV_CACHE_LIMIT, false},
+        {NULL, NULL, NULL, "/h", "12", "/h/.cache/tconv-cl", 12 << 20, false},
+        {NULL, "/own", "/x", "/h", "-5", "/own", TCONV_CACHE_LIMIT, true},
+        {NULL, "", "/x", "/h", "99999999999999999999", "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
+        {NULL, NULL, NULL, "relative", "3 ", NULL, TCONV_CACHE_LIMIT, false},
+        {NULL, NULL, NULL, NULL, "0", NULL, 0, false},
+        {"off", "/own", "/x", "/h", NULL, NULL, TCONV_CACHE_LIMIT, false},
+        {"0", NULL, "/x", "/h", NULL, NULL, TCONV_CACHE_LIMIT, false},
+        {"on", NULL, "/x", "/h", NULL, "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
+    };
+    static const char *const names[] = {"TCONV_CL_CACHE", "TCONV_CL_CACHE_DIR", "XDG_CACHE_HOME",
+                                        "HOME", "TCONV_CL_CACHE_MIB"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const values[] = {cases[i].off, cases[i].own, cases[i].cache, cases[i].home,
+                                      cases[i].mib};
+        for (int v = 0; v < 5; v++)
+            if (values[v] == NULL)
+                unsetenv(names[v]);
+            else
+                setenv(names[v], values[v], 1);
+        char *folder = tconv_folder_of_environment(&limit, &named);
+        if (cases[i].folder == NULL)
+            assert_null(folder);
+        else
+            assert_string_equal(folder, cases[i].folder);
+        assert_int_equal(limit, cases[i].limit);
+        assert_true(named == cases[i].named);
+        free(folder);
+    }
+}
+
+static int make_base(void **state)
+{
+    (void)state;
+    snprintf(base, sizeof base, "/tmp/tconv-cache-XXXXXX");
+    return mkdtemp(base) == NULL;
+}
+
+static int remove_base(void **state)
+{
+    (void)state;
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf %s", base);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_tell_whether_they_are_whole),
+        cmocka_unit_test(what_was_stored_is_found),
+        cmocka_unit_test(what_is_not_whole_or_not_ours_is_not_there),
+        cmocka_unit_test(a_folder_that_cannot_be_is_no_error),
+        cmocka_unit_test(the_limit_is_kept),
+        cmocka_unit_test(many_processes_at_once),
+        cmocka_unit_test(the_environment_names_the_folder),
+    };
+    return cmocka_run_group_tests_name("records", tests, make_base, remove_base);
+}

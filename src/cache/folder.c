@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder on disk. Files are opened relative to the folder after it was found to be the user's own, without
+ * following links, so that nobody else can put a program there. */
+#define _GNU_SOURCE /* secure_getenv */
+#include "cache/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char suffix[] = ".program";
+enum {
+    NAME_SIZE = TCONV_KEY_NAME + sizeof suffix - 1,
+    LEFT_OVER = 3600 /* seconds after which a file that was never renamed belongs to nobody */
+};
+
+/* A text from malloc: the path, or two parts of one; NULL without memory. */
+static char *joined(const char *folder, const char *rest)
+{
+    const size_t size = strlen(folder) + strlen(rest) + 1;
+    char *path = malloc(size);
+    if (path != NULL) snprintf(path, size, "%s%s", folder, rest);
+    return path;
+}
+
+char *tconv_folder_of_environment(uint64_t *limit, bool *named)
+{
+    *limit = TCONV_CACHE_LIMIT;
+    *named = false;
+    const char *mib = secure_getenv("TCONV_CL_CACHE_MIB");
+    if (mib != NULL) {
+        char *end;
+        errno = 0;
+        const unsigned long long value = strtoull(mib, &end, 10);
+        if (errno == 0 && end != mib && *end == '\0' && mib[0] != '-' && value <= UINT64_MAX >> 20)
+            *limit = (uint64_t)value << 20;
+    }
+    const char *off = secure_getenv("TCONV_CL_CACHE");
+    if (off != NULL && (strcmp(off, "off") == 0 || strcmp(off, "0") == 0)) return NULL;
+    const char *own = secure_getenv("TCONV_CL_CACHE_DIR");
+    if (own != NULL && own[0] != '\0') {
+        *named = true;
+        return joined(own, "");
+    }
+    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+    /* A path that is not absolute is to be ignored, says the XDG base directory specification. */
+    if (cache != NULL && cache[0] == '/') return joined(cache, "/tconv-cl");
+    if (home != NULL && home[0] == '/') return joined(home, "/.cache/tconv-cl");
+    return NULL;
+}
+
+/* Makes the folder and those around it, as far as they are missing. */
+static void make_folders(const char *folder)
+{
+    char *path = joined(folder, "");
+    if (path == NULL) return;
+    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    mkdir(path, 0700);
+    free(path);
+}
+
+/* Whether only this user can have written it. */
+static bool own(const struct stat *s)
+{
+    return s->st_uid == geteuid() && (s->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/* The opened folder; -1 where there is none that is the user's own. */
+static int open_folder(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat s;
+    if (fd < 0 || (fstat(fd, &s) == 0 && own(&s))) return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+static bool read_all(int fd, char *to, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = read(fd, to + done, size - done);
+        if (n == 0 || (n < 0 && errno != EINTR)) return false;
+        if (n > 0) done += (size_t)n;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const char *from, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = write(fd, from + done, size - done);
+        if (n < 0 && errno != EINTR) return false;
+        if (n > 0) done += (size_t)n;
+    }
+    return true;
+}
+
+bool tconv_folder_load(const char *folder, const char *key, void **bytes,
+                       struct tconv_record *record)
+{
+    const int fd = open_folder(folder);
+    if (fd < 0) return false;
+    char name[NAME_SIZE];
+    tconv_key_name(key, name);
+    strcat(name, suffix);
+    const int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    close(fd);
+    if (file < 0) return false;
+    struct stat s;
+    *bytes = NULL;
+    bool found = fstat(file, &s) == 0 && S_ISREG(s.st_mode) && own(&s) && s.st_size > 0 &&
+                 (uint64_t)s.st_size < SIZE_MAX && (*bytes = malloc((size_t)s.st_size)) != NULL &&
+                 read_all(file, *bytes, (size_t)s.st_size) &&
+                 tconv_record_read(*bytes, (size_t)s.st_size, record) &&
+                 record->key_size == strlen(key) && memcmp(record->key, key, record->key_size) == 0;
+    if (found)
+        futimens(file, NULL); /* it was used just now */
+    else
+        free(*bytes);
+    close(file);
+    return found;
+}
+
+/* A file of the folder. */
+struct kept {
+    char name[NAME_SIZE];
+    struct timespec used;
+    uint64_t size;
+};
+
+static int longer_unused(const void *a, const void *b)
+{
+    const struct timespec *s = &((const struct kept *)a)->used,
+                          *t = &((const struct kept *)b)->used;
+    if (s->tv_sec != t->tv_sec) return s->tv_sec < t->tv_sec ? -1 : 1;
+    return s->tv_nsec < t->tv_nsec ? -1 : s->tv_nsec > t->tv_nsec;
+}
+
+/* A kept program's name, or the one that it has before it is renamed. */
+static bool is_program(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == TCONV_KEY_NAME - 1 &&
+           strcmp(name + TCONV_KEY_NAME - 1, suffix) == 0;
+}
+
+static bool is_left_over(const char *name, const struct stat *s, time_t now)
+{
+    return strncmp(name, "new-", 4) == 0 && now - s->st_mtime > LEFT_OVER;
+}
+
+/* Removes what was not used for longest until the rest fits the limit. */
+static void trim(int fd, uint64_t limit)
+{
+    DIR *folder = fdopendir(dup(fd));
+    struct kept *list = NULL;
+    size_t count = 0, room = 0;
+    uint64_t all = 0;
+    if (folder == NULL) return;
+    rewinddir(folder);
+    const time_t now = time(NULL);
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        struct stat s;
+        if (fstatat(fd, entry->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
+            continue;
+        if (is_left_over(entry->d_name, &s, now)) unlinkat(fd, entry->d_name, 0);
+        if (!is_program(entry->d_name)) continue;
+        if (count == room) {
+            struct kept *more = realloc(list, (room = 2 * room + 64) * sizeof *list);
+            if (more == NULL) break;
+            list = more;
+        }
+        memcpy(list[count].name, entry->d_name, NAME_SIZE);
+        list[count].used = s.st_mtim;
+        list[count++].size = (uint64_t)s.st_size;
+        all += (uint64_t)s.st_size;
+    }
+    closedir(folder);
+    if (all > limit) qsort(list, count, sizeof *list, longer_unused);
+    for (size_t i = 0; i < count && all > limit; i++)
+        if (unlinkat(fd, list[i].name, 0) == 0) all -= list[i].size;
+    free(list);
+}
+
+/* Writes a file under a name of its own first, so that nobody sees half of it. */
+static bool write_file(int fd, const char *name, const char *bytes, size_t size)
+{
+    char own_name[64];
+    int file = -1;
+    for (unsigned i = 0; i < 100 && file < 0 && (i == 0 || errno == EEXIST); i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        snprintf(own_name, sizeof own_name, "new-%ld-%ld-%u", (long)getpid(), now.tv_nsec, i);
+        file = openat(fd, own_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }
+    if (file < 0) return false;
+    bool done = write_all(file, bytes, size);
+    done = close(file) == 0 && done;
+    done = done && renameat(fd, own_name, fd, name) == 0;
+    if (!done) unlinkat(fd, own_name, 0);
+    return done;
+}
+
+void tconv_folder_store(const char *folder, uint64_t limit, const struct tconv_record *record)
+{
+    const size_t size = tconv_record_size(record->key_size, record->binary_size);
+    if (size == 0 || size > limit) return;
+    int fd = open_folder(folder);
+    if (fd < 0 && errno == ENOENT) {
+        make_folders(folder);
+        fd = open_folder(folder);
+    }
+    if (fd < 0) return;
+    char *bytes = malloc(size), *key = malloc(record->key_size + 1);
+    if (bytes != NULL && key != NULL) {
+        memcpy(key, record->key, record->key_size);
+        key[record->key_size] = '\0';
+        char name[NAME_SIZE];
+        tconv_key_name(key, name);
+        strcat(name, suffix);
+        tconv_record_write(record, bytes);
+        if (write_file(fd, name, bytes, size)) trim(fd, limit);
+    }
+    free(bytes);
+    free(key);
+    close(fd);
+}

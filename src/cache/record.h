@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A compiled program as bytes that can tell whether they are whole.
+ *
+ *   offset    bytes            content
+ *   0         8                "tconvcl" and the format's number, 1
+ *   8         8                K, bytes of the key
+ *   16        8                B, bytes of the binary
+ *   24        K                the key: text, without a terminator
+ *   24+K      B                the binary
+ *   24+K+B    16               XXH3-128 of everything before
+ *
+ * Numbers are little-endian. Several records may stand behind one another. */
+#ifndef TCONV_CACHE_RECORD_H
+#define TCONV_CACHE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A view of somebody else's bytes. */
+struct tconv_record {
+    const char *key;
+    size_t key_size;
+    const void *binary;
+    size_t binary_size;
+};
+
+/* Bytes that a record takes; 0 where that is more than a size_t holds. */
+size_t tconv_record_size(size_t key_size, size_t binary_size);
+
+/* Writes a record to `to`, which has that many bytes. */
+void tconv_record_write(const struct tconv_record *record, void *to);
+
+/* Reads the record at the begin of `size` bytes. False where there is none that is whole. */
+bool tconv_record_read(const void *bytes, size_t size, struct tconv_record *record);
+
+/* A name for a key: 32 hexadecimal digits and a terminator. Different keys may have equal names. */
+enum { TCONV_KEY_NAME = 33 };
+void tconv_key_name(const char *key, char name[TCONV_KEY_NAME]);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that outlive the process: to and from records, in a folder or in the application's hands. */
+#include "base/error.h"
+#include "base/sources.h"
+#include "cache/folder.h"
+#include "device/object.h"
+#include "tconv_cl/cache.h"
+#include "tconv_cl/version.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IDENTITY = 1500, UUID = 16 };
+
+/* One number for all kernel sources of the library. */
+static uint64_t sources_hash(void)
+{
+    uint64_t hash = 0;
+    for (const struct tconv_source *s = tconv_sources; s->name != NULL; s++)
+        hash = XXH3_64bits_withSeed(s->text, strlen(s->text), hash);
+    return hash;
+}
+
+/* The device's number for itself where it has one, cl_khr_device_uuid, else zeros. OpenCL 1.2 does not name it. */
+static void read_uuid(cl_device_id id, char text[2 * UUID + 1])
+{
+    unsigned char uuid[UUID] = {0};
+    if (clGetDeviceInfo(id, 0x106A, sizeof uuid, uuid, NULL) != CL_SUCCESS)
+        memset(uuid, 0, sizeof uuid);
+    for (int i = 0; i < UUID; i++) snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+}
+
+/* Everything that compiled programs depend on besides their own sources and options; NULL where it cannot be found out. */
+static char *identity_of(const tconv_device *device)
+{
+    const tconv_device_info *d = &device->info;
+    cl_platform_id platform = NULL;
+    cl_uint bits = 0, vendor = 0;
+    char version[256] = "", uuid[2 * UUID + 1];
+    if (clGetDeviceInfo(device->id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) !=
+            CL_SUCCESS ||
+        clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof version, version, NULL) !=
+            CL_SUCCESS ||
+        clGetDeviceInfo(device->id, CL_DEVICE_ADDRESS_BITS, sizeof bits, &bits, NULL) !=
+            CL_SUCCESS ||
+        clGetDeviceInfo(device->id, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL) !=
+            CL_SUCCESS)
+        return NULL;
+    version[sizeof version - 1] = '\0';
+    read_uuid(device->id, uuid);
+    char *text = malloc(IDENTITY);
+    if (text == NULL) return NULL;
+    const int length = snprintf(
+        text, IDENTITY,
+        "tconv-cl %s %016" PRIx64 "\nplatform %s, %s\ndevice %s, %s, %08x, %s, %u bits, %s\ndriver "
+        "%s\nprogram ",
+        TCONV_VERSION_STRING, sources_hash(), d->platform, version, d->name, d->vendor,
+        (unsigned)vendor, d->version, (unsigned)bits, uuid, d->driver);
+    if (length > 0 && length < IDENTITY) return text;
+    free(text);
+    return NULL;
+}
+
+/* PoCL keeps what it compiles by itself, and compiles every kernel of a program once more for work-groups of any size when
+ * it is asked for the binary: the first call takes twice as long, and later ones gain nothing. */
+static bool keeps_programs_itself(const tconv_device *device)
+{
+    return strcmp(device->info.platform, "Portable Computing Language") == 0;
+}
+
+void tconv_device_start_cache(tconv_device *device)
+{
+    bool named;
+    device->identity = identity_of(device);
+    if (device->identity == NULL) return;
+    device->cache = tconv_folder_of_environment(&device->cache_limit, &named);
+    if (named || !keeps_programs_itself(device)) return;
+    free(device->cache);
+    device->cache = NULL;
+}
+
+tconv_status tconv_device_set_cache(tconv_device *device, const char *folder, uint64_t limit,
+                                    tconv_error *error)
+{
+    if (device == NULL || (folder != NULL && folder[0] == '\0'))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s",
+                          device == NULL ? "device is NULL" : "folder is empty: NULL means none");
+    char *own = folder == NULL || device->identity == NULL ? NULL : strdup(folder);
+    if (folder != NULL && device->identity != NULL && own == NULL)
+        return tconv_fail_memory(error, strlen(folder) + 1, "keeping the name of a folder");
+    free(device->cache);
+    device->cache = own;
+    device->cache_limit = limit == 0 ? TCONV_CACHE_LIMIT : limit;
+    return TCONV_OK;
+}
+
+const char *tconv_device_cache(const tconv_device *device)
+{
+    return device == NULL ? NULL : device->cache;
+}
+
+/* The identity and a program's own key; NULL without memory. */
+static char *whole_key(const tconv_device *device, const char *key)
+{
+    const size_t size = strlen(device->identity) + strlen(key) + 1;
+    char *whole = malloc(size);
+    if (whole != NULL) snprintf(whole, size, "%s%s", device->identity, key);
+    return whole;
+}
+
+/* A program made of a record, built; NULL where the driver does not want it. */
+static cl_program program_of(const tconv_device *device, const struct tconv_record *record)
+{
+    const unsigned char *binary = record->binary;
+    cl_int code, accepted = CL_INVALID_BINARY;
+    cl_program program = clCreateProgramWithBinary(device->context, 1, &device->id,
+                                                   &record->binary_size, &binary, &accepted, &code);
+    if (code != CL_SUCCESS) return NULL;
+    if (accepted == CL_SUCCESS &&
+        clBuildProgram(program, 1, &device->id, "", NULL, NULL) == CL_SUCCESS)
+        return program;
+    clReleaseProgram(program);
+    return NULL;
+}
+
+/* The binary of a program for the device, from malloc; NULL: the driver gives none. The context may have other devices. */
+static unsigned char *binary_of(const tconv_device *device, cl_program program, size_t *size)
+{
+    cl_uint count = 0;
+    if (clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof count, &count, NULL) !=
+            CL_SUCCESS ||
+        count == 0)
+        return NULL;
+    cl_device_id *ids = calloc(count, sizeof *ids);
+    size_t *sizes = calloc(count, sizeof *sizes);
+    unsigned char **binaries = calloc(count, sizeof *binaries), *own = NULL;
+    if (ids != NULL && sizes != NULL && binaries != NULL &&
+        clGetProgramInfo(program, CL_PROGRAM_DEVICES, count * sizeof *ids, ids, NULL) ==
+            CL_SUCCESS &&
+        clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, count * sizeof *sizes, sizes, NULL) ==
+            CL_SUCCESS) {
+        cl_uint i = 0;
+        while (i < count && ids[i] != device->id) i++;
+        if (i < count && sizes[i] > 0) own = malloc(sizes[i]);
+        if (own != NULL) {
+            *size = sizes[i];
+            binaries[i] = own; /* those that are NULL are left out */
+            if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries,
+                                 NULL) != CL_SUCCESS) {
+                free(own);
+                own = NULL;
+            }
+        }
+    }
+    free(ids);
+    free(sizes);
+    free(binaries);
+    return own;
+}
+
+cl_program tconv_program_load(const tconv_device *device, const char *key)
+{
+    if (device->cache == NULL) return NULL;
+    char *whole = whole_key(device, key);
+    void *bytes;
+    struct tconv_record record;
+    cl_program program = NULL;
+    if (whole != NULL && tconv_folder_load(device->cache, whole, &bytes, &record)) {
+        program = program_of(device, &record);
+        free(bytes);
+    }
+    free(whole);
+    return program;
+}
+
+void tconv_program_store(const tconv_device *device, const char *key, cl_program program)
+{
+    if (device->cache == NULL) return;
+    char *whole = whole_key(device, key);
+    size_t size = 0;
+    unsigned char *binary = whole == NULL ? NULL : binary_of(device, program, &size);
+    if (binary != NULL) {
+        const struct tconv_record record = {whole, strlen(whole), binary, size};
+        tconv_folder_store(device->cache, device->cache_limit, &record);
+    }
+    free(binary);
+    free(whole);
+}
+
+/* A program of the list, retained, and its key. */
+struct built {
+    char *key;
+    cl_program program;
+};
+
+/* All of the list, so that the drivers' binaries are read without the lock. False without memory. */
+static bool list_programs(tconv_device *device, struct built **list, size_t *count)
+{
+    *count = 0;
+    pthread_mutex_lock(&device->lock);
+    size_t all = 0;
+    for (const struct tconv_program *p = device->programs; p != NULL; p = p->next) all++;
+    *list = calloc(all + 1, sizeof **list);
+    bool done = *list != NULL;
+    for (const struct tconv_program *p = device->programs; p != NULL && done; p = p->next) {
+        if (clRetainProgram(p->program) != CL_SUCCESS) continue;
+        (*list)[(*count)++] = (struct built){whole_key(device, p->key), p->program};
+        done = (*list)[*count - 1].key != NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return done;
+}
+
+tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,
+                                          tconv_error *error)
+{
+    if (device == NULL || size == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL ? "device" : "size");
+    const size_t room = bytes == NULL ? 0 : *size;
+    *size = 0;
+    if (device->identity == NULL) return TCONV_OK;
+    struct built *list = NULL;
+    size_t count = 0, used = 0;
+    bool memory = list_programs(device, &list, &count);
+    unsigned char *all = NULL; /* written only if it fits as a whole */
+    for (size_t i = 0; i < count; i++) {
+        size_t binary_size = 0;
+        unsigned char *binary = memory ? binary_of(device, list[i].program, &binary_size) : NULL;
+        if (binary != NULL) {
+            const struct tconv_record record = {list[i].key, strlen(list[i].key), binary,
+                                                binary_size};
+            const size_t more = tconv_record_size(record.key_size, binary_size);
+            unsigned char *larger = more == 0 ? NULL : realloc(all, used + more);
+            memory = larger != NULL;
+            if (memory) {
+                all = larger;
+                tconv_record_write(&record, all + used);
+                used += more;
+            }
+        }
+        free(binary);
+        clReleaseProgram(list[i].program);
+        free(list[i].key);
+    }
+    free(list);
+    tconv_status status = TCONV_OK;
+    if (!memory)
+        status = tconv_fail_memory(error, used, "exporting programs");
+    else {
+        *size = used;
+        if (bytes != NULL && used > room)
+            status = tconv_fail(error, TCONV_ERROR_BUFFER,
+                                "the programs take %zu bytes, but size is %zu", used, room);
+        else if (bytes != NULL && used > 0)
+            memcpy(bytes, all, used);
+    }
+    free(all);
+    return status;
+}
+
+tconv_status tconv_device_import_programs(tconv_device *device, const void *bytes, size_t size,
+                                          int *taken, tconv_error *error)
+{
+    if (device == NULL || (bytes == NULL && size > 0))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL ? "device" : "bytes");
+    int count = 0;
+    tconv_status status = TCONV_OK;
+    const unsigned char *at = bytes;
+    const size_t prefix = device->identity == NULL ? 0 : strlen(device->identity);
+    for (struct tconv_record record; status == TCONV_OK && tconv_record_read(at, size, &record);) {
+        const size_t used = tconv_record_size(record.key_size, record.binary_size);
+        at += used;
+        size -= used;
+        if (prefix == 0 || record.key_size < prefix ||
+            memcmp(record.key, device->identity, prefix) != 0)
+            continue;
+        cl_program program = program_of(device, &record);
+        if (program == NULL) continue;
+        char *key = strndup(record.key + prefix, record.key_size - prefix);
+        if (key == NULL) {
+            clReleaseProgram(program);
+            status = tconv_fail_memory(error, record.key_size, "importing programs");
+        } else if ((status = tconv_program_keep(device, key, &program, error)) == TCONV_OK) {
+            clReleaseProgram(program);
+            count++;
+        }
+    }
+    if (taken != NULL) *taken = count;
+    return status;
+}

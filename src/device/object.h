@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a device object, for this room only. */
+#ifndef TCONV_DEVICE_OBJECT_H
+#define TCONV_DEVICE_OBJECT_H
+
+#include "device/device.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct tconv_program {
+    struct tconv_program *next;
+    char *key; /* file name and options */
+    cl_program program;
+};
+
+struct tconv_device {
+    atomic_int owners;
+    cl_context context;
+    cl_device_id id;
+    tconv_device_info info;
+    char *kernel_dir; /* NULL: the sources inside the library */
+    char *
+        identity; /* what programs depend on besides their key: library, platform, device, driver; NULL: nothing is kept */
+    char *cache;  /* folder of kept programs; NULL: none */
+    uint64_t cache_limit;
+    pthread_mutex_t lock;
+    struct tconv_program *programs;
+};
+
+/* Keeps a program that was just built, unless another thread was faster: then `*program` becomes that thread's. It
+ * takes the key, and on an error the program too. */
+tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *program,
+                                tconv_error *error);
+
+/* Finds out who the device is and where programs are kept. */
+void tconv_device_start_cache(tconv_device *device);
+
+/* The program of that key from the folder, built and retained; NULL: it is not there, or is of no use. */
+cl_program tconv_program_load(const tconv_device *device, const char *key);
+
+/* Puts a program that was just built into the folder. */
+void tconv_program_store(const tconv_device *device, const char *key, cl_program program);
+
+#endif
