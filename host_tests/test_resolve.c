@@ -175,6 +175,17 @@ static void legal_oddities(void **state)
     const tconv_geometry g = resolved(&p);
     assert_int_equal(g.output_bytes, 0);
     assert_int_equal(g.macs, 0);
+    p = line(6, 3, 1); /* an output asked for that far beyond takes an output padding as large */
+    p.data_type = p.filter_type = TCONV_I8;
+    p.output_padding = (tconv_list){1, {INT64_MAX}};
+    p.output_shape = (tconv_list){1, {INT64_MAX / 2}};
+    p.rules = TCONV_RULES_ONNX;
+    assert_int_equal(resolved(&p).pad_end[0], (INT64_MAX / 2 + 9) / 2);
+    p = line(1, 1, 1); /* no tap reaches the output: no work, whatever the channels would give */
+    p.data_type = p.filter_type = TCONV_I8;
+    p.data.dim[0] = p.filter.dim[1] = p.data.dim[1] = p.filter.dim[0] = INT64_C(1) << 25;
+    p.pads_begin = p.output_padding = (tconv_list){1, {1}};
+    assert_int_equal(resolved(&p).macs, 0);
 }
 
 /* What must be refused: how the problem is broken, the status, and words that the message must have. */

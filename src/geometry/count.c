@@ -57,17 +57,20 @@ bool tconv_count_pairs(int64_t input, int64_t kernel, int64_t stride, int64_t di
 
 bool tconv_count_macs(const tconv_geometry *g, uint64_t *macs)
 {
+    /* No work along one axis is no work at all, however many channels there are. */
+    bool none = g->batch == 0, fits = true;
     uint64_t count = 1;
     const int64_t channels[] = {g->batch, g->groups, g->group_in_channels, g->group_out_channels};
     for (int i = 0; i < 4; i++)
-        if (__builtin_mul_overflow(count, (uint64_t)channels[i], &count)) return false;
+        fits &= !__builtin_mul_overflow(count, (uint64_t)channels[i], &count);
     for (int a = 0; a < g->axes; a++) {
         uint64_t pairs;
-        if (!tconv_count_pairs(g->input[a], g->kernel[a], g->stride[a], g->dilation[a],
-                               g->pad_begin[a], g->output[a], &pairs) ||
-            __builtin_mul_overflow(count, pairs, &count))
-            return false;
+        const bool countable = tconv_count_pairs(g->input[a], g->kernel[a], g->stride[a],
+                                                 g->dilation[a], g->pad_begin[a], g->output[a],
+                                                 &pairs);
+        none |= countable && pairs == 0;
+        fits &= countable && !__builtin_mul_overflow(count, pairs, &count);
     }
-    *macs = count;
-    return true;
+    *macs = none ? 0 : count;
+    return none || fits;
 }

@@ -16,11 +16,10 @@ static bool natural_extent(const struct tconv_axis_request *axis, int64_t *natur
 }
 
 /* natural + output_padding - output: how much the requested output cuts off; negative where it
- * reaches beyond. */
+ * reaches beyond. Both extents are positive: their difference fits, only the result may not. */
 static bool total_padding(const struct tconv_axis_request *axis, int64_t natural, int64_t *total)
 {
-    return tconv_add(natural, axis->output_padding, total) &&
-           tconv_sub(*total, axis->output, total);
+    return tconv_add(natural - axis->output, axis->output_padding, total);
 }
 
 /* Pads are known, the output is not: Y = natural - pb - pe + op. */
