@@ -116,6 +116,7 @@ static void damaged_arrays_are_refused(void **state)
         {EXIT_WORK_FAILED, ""},
         {EXIT_WORK_FAILED, "{'descr': <f4}"},
         {EXIT_REQUEST_WRONG, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"},
+        {EXIT_REQUEST_WRONG, "{'fortran_order': False, 'shape': (2,), 'descr': '"}, /* ends there */
     };
     struct npy npy;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -132,6 +133,34 @@ static void damaged_arrays_are_refused(void **state)
         npy_read("--data", write_file("t.npy", "\x93NUMPY\x02\x00\xff\xff\xff\x7f", 12), &npy),
         EXIT_WORK_FAILED);
     assert_int_equal(npy_read("--data", in_folder("none.npy"), &npy), EXIT_WORK_FAILED);
+}
+
+/* An array from a pipe, which has no size: what its header claims is believed as far as bytes come. */
+static void pipes_are_read_as_far_as_they_go(void **state)
+{
+    (void)state;
+    static const struct {
+        enum exit_code code;
+        const char *shape;
+    } rows[] = {{EXIT_DONE, "(5,)"}, {EXIT_WORK_FAILED, "(1024, 1024, 1024, 1024, 1024)"}};
+    for (size_t i = 0; i < 2; i++) {
+        char bytes[200] = "\x93NUMPY\x01", path[40];
+        snprintf(bytes + 10, sizeof bytes - 10,
+                 "{'descr': '|u1', 'fortran_order': False, 'shape': %s}", rows[i].shape);
+        const size_t length = strlen(bytes + 10);
+        bytes[8] = (char)length;
+        memcpy(bytes + 10 + length, "hello", 5);
+        int ends[2];
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], bytes, length + 15), length + 15);
+        close(ends[1]);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+        struct npy npy;
+        assert_int_equal(npy_read("--data", path, &npy), rows[i].code);
+        if (rows[i].code == EXIT_DONE) assert_memory_equal(npy.values, "hello", 5);
+        npy_free(&npy);
+        close(ends[0]);
+    }
 }
 
 static void outputs_keep_what_they_replace(void **state)
@@ -216,6 +245,14 @@ static void suites_say_what_is_wrong_with_them(void **state)
         assert_int_equal(suite.count, 0);
     }
     assert_int_equal(suite_read(in_folder("none.csv"), &suite), EXIT_WORK_FAILED);
+    assert_int_equal(suite_read(folder, &suite), EXIT_WORK_FAILED); /* nothing that can be read */
+    static char large[(4 << 20) + 1];
+    memset(large, '\n', sizeof large); /* only empty lines */
+    assert_int_equal(suite_read(write_file("s.csv", large, sizeof large), &suite),
+                     EXIT_WORK_FAILED);
+    static const char zero[] = "id,in_channels,out_channels,input,kernel\nX,3\0,4,5,2\n";
+    assert_int_equal(suite_read(write_file("s.csv", zero, sizeof zero - 1), &suite),
+                     EXIT_REQUEST_WRONG);
     const char *open_quote = "id,in_channels,out_channels,input,kernel\n\"X,3,4,5,2\n";
     assert_int_equal(suite_read(write_text("s.csv", open_quote), &suite), EXIT_WORK_FAILED);
     const char *marked = "\xef\xbb\xbfid,in_channels,out_channels,input,kernel\nX,3,4,5,2\n";
@@ -355,6 +392,43 @@ static void what_is_no_model_is_refused(void **state)
     for (int i = 0; i < 200; i++) strcat(deep, "<net>");
     assert_int_equal(read_model(deep, &suite), EXIT_WORK_FAILED);
     assert_int_equal(model_read(in_folder("none.xml"), &suite), EXIT_WORK_FAILED);
+    assert_int_equal(
+        read_model(NET("<layer id=\"1\" name=\"\" type=\"Const\"><input><port id=\"0\">"
+                       "<dim>00000000000000000000000000000005</dim></port></input>"
+                       "</layer>"),
+                   &suite),
+        EXIT_WORK_FAILED);
+}
+
+static void weights_are_copied_so_many_times_only(void **state)
+{
+    (void)state;
+    enum { LAYERS = 80 }; /* each takes 16 of the file's 64 bytes; 64 layers may */
+    static char xml[100000];
+    int length = snprintf(xml, sizeof xml, "<net><layers>%s", F32_FILTER);
+    for (int i = 0; i < LAYERS; i++)
+        length += snprintf(xml + length, sizeof xml - (size_t)length,
+                           "<layer id=\"%d\" name=\"up\" type=\"ConvolutionBackpropData\"><input>"
+                           "<port id=\"0\"/></input></layer>",
+                           i + 9);
+    length += snprintf(xml + length, sizeof xml - (size_t)length, "</layers><edges>");
+    for (int i = 0; i < LAYERS; i++)
+        length += snprintf(xml + length, sizeof xml - (size_t)length,
+                           "<edge from-layer=\"1\" from-port=\"0\" to-layer=\"%d\" to-port=\"1\"/>",
+                           i + 9);
+    snprintf(xml + length, sizeof xml - (size_t)length, "</edges></net>");
+    struct suite suite;
+    assert_int_equal(read_model(xml, &suite), EXIT_DONE);
+    assert_int_equal(suite.count, LAYERS);
+    for (size_t i = 0; i < LAYERS; i++) assert_true((suite.entries[i].error == NULL) == (i < 64));
+    suite_free(&suite);
+    unlink(in_folder("m.bin"));
+    assert_int_equal(mkdir(in_folder("m.bin"), 0700), 0); /* a folder's size means nothing */
+    write_text("m.xml", xml);
+    assert_int_equal(model_read(in_folder("m.xml"), &suite), EXIT_DONE);
+    assert_non_null(strstr(suite.entries[0].error, "cannot be opened"));
+    suite_free(&suite);
+    rmdir(in_folder("m.bin"));
 }
 
 static void bodies_of_loops_have_layers_of_their_own(void **state)
@@ -399,12 +473,14 @@ int main(void)
         cmocka_unit_test(arrays_survive_the_way_to_a_file_and_back),
         cmocka_unit_test(headers_of_other_writers_are_read),
         cmocka_unit_test(damaged_arrays_are_refused),
+        cmocka_unit_test(pipes_are_read_as_far_as_they_go),
         cmocka_unit_test(outputs_keep_what_they_replace),
         cmocka_unit_test(the_built_in_suite_is_complete),
         cmocka_unit_test(suites_say_what_is_wrong_with_them),
         cmocka_unit_test(a_model_gives_attributes_weights_and_output_shape),
         cmocka_unit_test(layers_that_cannot_be_read_say_why),
         cmocka_unit_test(what_is_no_model_is_refused),
+        cmocka_unit_test(weights_are_copied_so_many_times_only),
         cmocka_unit_test(bodies_of_loops_have_layers_of_their_own),
     };
     return cmocka_run_group_tests_name("files", tests, make_folder, remove_folder);

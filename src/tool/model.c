@@ -13,13 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 /* The weights file. */
 struct bin {
     const char *path;
     FILE *file; /* NULL: there is none */
     uint64_t size;
+    uint64_t
+        left; /* bytes that constants may still take: each layer gets a copy, and many may name the same */
 };
+
+enum { MOST_COPIES = 16 }; /* of the whole file */
 
 static void set_error(struct entry *entry, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -77,8 +82,8 @@ static void read_attributes(struct entry *entry, const struct graph_layer *layer
 
 /* The bytes of a constant, copied out of the .bin: offsets are not aligned. NULL with the entry's
  * error set where they are not there. */
-static void *read_constant(struct entry *entry, const struct graph_layer *constant,
-                           const struct bin *bin, tconv_type *type, tconv_shape *shape)
+static void *read_constant(struct entry *entry, const struct graph_layer *constant, struct bin *bin,
+                           tconv_type *type, tconv_shape *shape)
 {
     const char *const element = graph_attribute_of(constant, "element_type");
     const char *const texts[] = {graph_attribute_of(constant, "offset"),
@@ -103,10 +108,11 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
         return NULL;
     }
     uint64_t bytes = tconv_type_size(*type);
+    bool counted = true;
     for (int i = 0; i < shape->rank; i++)
-        if (shape->dim[i] < 0 || __builtin_mul_overflow(bytes, (uint64_t)shape->dim[i], &bytes))
-            bytes = UINT64_MAX;
-    if (bytes != (uint64_t)place[1]) {
+        counted &= shape->dim[i] >= 0 &&
+                   !__builtin_mul_overflow(bytes, (uint64_t)shape->dim[i], &bytes);
+    if (!counted || bytes != (uint64_t)place[1]) {
         set_error(entry,
                   "its constant %s claims %" PRId64 " bytes, which its shape and type do not give",
                   constant->name, place[1]);
@@ -124,6 +130,12 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
         entry->file_failed = true;
         return NULL;
     }
+    if (bytes > bin->left) {
+        set_error(entry, "its constant %s is too much: layers took the bytes of %s %d times before",
+                  constant->name, bin->path, MOST_COPIES);
+        return NULL;
+    }
+    bin->left -= bytes;
     void *values = malloc(bytes == 0 ? 1 : (size_t)bytes);
     if (values == NULL || fseeko(bin->file, (off_t)place[0], SEEK_SET) != 0 ||
         fread(values, 1, (size_t)bytes, bin->file) != (size_t)bytes) {
@@ -143,7 +155,7 @@ static float *widen(const cl_half *halves, size_t count)
 
 /* The filter: a constant of any type, or a f16 constant behind a Convert to f32. */
 static void read_filter(struct entry *entry, const struct graph *graph,
-                        const struct graph_layer *layer, const struct bin *bin)
+                        const struct graph_layer *layer, struct bin *bin)
 {
     const struct graph_layer *source = graph_producer(graph, layer, 1), *convert = NULL;
     if (source != NULL && strcmp(source->type, "Convert") == 0) {
@@ -186,7 +198,7 @@ static void read_filter(struct entry *entry, const struct graph *graph,
 
 /* The third input: the output's spatial shape, a constant of any integer type. */
 static void read_output_shape(struct entry *entry, const struct graph *graph,
-                              const struct graph_layer *layer, const struct bin *bin)
+                              const struct graph_layer *layer, struct bin *bin)
 {
     const struct graph_layer *source = graph_producer(graph, layer, 2);
     if (source == NULL || options.output_shape != NULL)
@@ -235,7 +247,7 @@ static void read_type(struct entry *entry, const char *precision)
 }
 
 static bool read_layer(struct suite *suite, const struct graph *graph,
-                       const struct graph_layer *layer, const struct bin *bin)
+                       const struct graph_layer *layer, struct bin *bin)
 {
     char id[32];
     snprintf(id, sizeof id, "%zu", suite->count);
@@ -271,6 +283,21 @@ static char *bin_path(const char *path)
     return name;
 }
 
+/* Only a regular file has a size that can be trusted. */
+static void open_bin(struct bin *bin)
+{
+    struct stat status;
+    bin->file = fopen(bin->path, "rb");
+    if (bin->file == NULL) return;
+    if (fstat(fileno(bin->file), &status) != 0 || !S_ISREG(status.st_mode)) {
+        fclose(bin->file);
+        bin->file = NULL;
+        return;
+    }
+    bin->size = (uint64_t)status.st_size;
+    if (__builtin_mul_overflow(bin->size, MOST_COPIES, &bin->left)) bin->left = UINT64_MAX;
+}
+
 enum exit_code model_read(const char *path, struct suite *suite)
 {
     *suite = (struct suite){NULL, 0};
@@ -278,10 +305,8 @@ enum exit_code model_read(const char *path, struct suite *suite)
     enum exit_code code = graph_read(path, &graph);
     if (code != EXIT_DONE) return code;
     char *name = bin_path(path);
-    struct bin bin = {.path = name == NULL ? "" : name,
-                      .file = name == NULL ? NULL : fopen(name, "rb")};
-    if (bin.file != NULL && fseeko(bin.file, 0, SEEK_END) == 0 && ftello(bin.file) >= 0)
-        bin.size = (uint64_t)ftello(bin.file);
+    struct bin bin = {.path = name == NULL ? "" : name};
+    if (name != NULL) open_bin(&bin);
     bool memory = name != NULL;
     for (size_t i = 0; i < graph.layer_count && memory; i++) {
         const struct graph_layer *layer = &graph.layers[i];

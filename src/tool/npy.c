@@ -56,8 +56,9 @@ static bool read_type(const char *at, tconv_type *type)
     const char order = at[1];
     for (int i = 0; i < TYPES; i++) {
         const bool one_byte = types[i].descr[1] == '1';
-        if (strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0] &&
-            (order == '<' || order == '=' || (order == '|' && one_byte))) {
+        /* The order first: where the header ends instead, nothing stands behind it. */
+        if ((order == '<' || order == '=' || (order == '|' && one_byte)) &&
+            strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0]) {
             *type = types[i].type;
             return true;
         }
@@ -134,17 +135,37 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     return code;
 }
 
+/* Reads so many bytes into memory of their own; `sure`: they are there. Else, in a pipe, room is made as they come. */
+static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
+{
+    enum { FIRST = 1 << 16 };
+    size_t got = 0, room = 0;
+    do {
+        room = sure ? bytes : room == 0 ? FIRST : room > SIZE_MAX / 2 ? SIZE_MAX : 2 * room;
+        if (room > bytes) room = bytes;
+        char *more = realloc(*values, room == 0 ? 1 : room);
+        if (more == NULL) {
+            errno = ENOMEM;
+            return false;
+        }
+        *values = more;
+        errno = 0; /* stays 0 where the end comes too early */
+        got += fread(more + got, 1, room - got, file);
+    } while (got == room && room < bytes);
+    return got == bytes;
+}
+
 static enum exit_code read_values(const char *option, const char *path, FILE *file, struct npy *npy,
                                   uint64_t bytes)
 {
     struct stat status;
     const off_t here = ftello(file); /* -1 for a pipe */
-    if (here >= 0 && fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
-        (uint64_t)(status.st_size - here) < bytes)
+    const bool regular = here >= 0 && fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode);
+    if (regular && (uint64_t)(status.st_size - here) < bytes)
         return failed_work("%s %s is cut off: its header promises %" PRIu64
                            " bytes of values, but %lld are there",
                            option, path, bytes, (long long)(status.st_size - here));
-    if (here >= 0 && bytes >= LARGE && S_ISREG(status.st_mode)) {
+    if (regular && bytes >= LARGE) {
         npy->mapped = (size_t)here + (size_t)bytes;
         npy->mapping = mmap(NULL, npy->mapped, PROT_READ, MAP_PRIVATE, fileno(file), 0);
         if (npy->mapping != MAP_FAILED) {
@@ -153,19 +174,14 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
         }
         npy->mapping = NULL;
     }
-    npy->values = malloc(bytes == 0 ? 1 : (size_t)bytes);
-    if (npy->values == NULL)
-        return failed_work("%s %s cannot be read: %" PRIu64 " bytes of memory are missing", option,
-                           path, bytes);
-    if (fread(npy->values, 1, (size_t)bytes, file) != bytes)
-        return failed_work("%s %s cannot be read: %s", option, path,
-                           ferror(file) ? strerror(errno) : "it ends too early");
-    return EXIT_DONE;
+    if (read_bytes(file, (size_t)bytes, regular, &npy->values)) return EXIT_DONE;
+    return failed_work("%s %s cannot be read: %s", option, path,
+                       errno != 0 ? strerror(errno) : "it ends too early");
 }
 
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
 {
-    npy->values = npy->mapping = NULL;
+    *npy = (struct npy){0};
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));

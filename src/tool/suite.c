@@ -14,6 +14,8 @@
 extern const struct tconv_source
     tool_files[]; /* generated: bench/suite.csv and the tool's kernels */
 
+enum { LONGEST = 4 << 20 }; /* bytes of a file: some hundred thousand layers */
+
 enum column {
     ID,
     LAYER,
@@ -238,23 +240,26 @@ static char *read_text(const char *path, size_t *length)
         return NULL;
     }
     FILE *file = fopen(path, "rb");
+    if (file == NULL) return NULL;
     char *text = NULL;
-    size_t room = 0, got = 1;
-    for (*length = 0; file != NULL && got > 0; *length += got) {
-        if (room - *length < 4096) {
-            char *more = realloc(text, room += 65536);
-            if (more == NULL) {
-                free(text);
-                text = NULL;
-                errno = ENOMEM;
-                break;
-            }
-            text = more;
+    size_t room = 0;
+    int reason = 0;
+    for (*length = 0; *length == room && reason == 0;) {
+        room = room == 0 ? 1 << 16 : 2 * room;
+        char *more = room > LONGEST ? NULL : realloc(text, room);
+        if (more == NULL) {
+            reason = room > LONGEST ? EFBIG : ENOMEM;
+            break;
         }
-        got = fread(text + *length, 1, 4096, file);
+        text = more;
+        *length += fread(text + *length, 1, room - *length, file);
+        if (ferror(file)) reason = errno;
     }
-    if (file != NULL) fclose(file);
-    return text;
+    fclose(file);
+    if (reason == 0) return text;
+    free(text);
+    errno = reason;
+    return NULL;
 }
 
 enum exit_code suite_read(const char *path, struct suite *suite)
@@ -270,6 +275,10 @@ enum exit_code suite_read(const char *path, struct suite *suite)
         return wrong_request("%s is not in UTF-8", r.path);
     }
     json_decref(utf8);
+    if (memchr(text, '\0', length) != NULL) {
+        free(text);
+        return wrong_request("%s is no text: it has a zero byte", r.path);
+    }
     const size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0
                             ? 3
                             : 0; /* some editors begin files with it */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 64, MOST_LAYERS = 1 << 22 };
+enum { DEEPEST = 64, MOST = 1 << 17 /* layers, edges, ports */ };
 
 struct reader {
     XML_Parser parser;
@@ -61,7 +61,7 @@ static char *copy(struct reader *r, const char *text)
 /* Room for one more element of `size` bytes, or NULL. */
 static void *one_more(struct reader *r, void **array, size_t *count, size_t size)
 {
-    void *more = *count >= MOST_LAYERS ? NULL : realloc(*array, (*count + 1) * size);
+    void *more = *count >= MOST ? NULL : realloc(*array, (*count + 1) * size);
     if (more == NULL) {
         stop(r, "no memory, or more elements than any model has");
         return NULL;
@@ -157,8 +157,12 @@ static void on_text(void *state, const char *text, int length)
 {
     struct reader *r = state;
     if (!r->in_dim) return;
-    for (int i = 0; i < length && r->dim_length + 1 < sizeof r->dim; i++)
-        r->dim[r->dim_length++] = text[i];
+    if ((size_t)length >= sizeof r->dim - r->dim_length) {
+        stop(r, "an extent is longer than any number");
+        return;
+    }
+    memcpy(r->dim + r->dim_length, text, (size_t)length);
+    r->dim_length += (size_t)length;
 }
 
 static void end_dim(struct reader *r)
