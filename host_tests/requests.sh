@@ -99,6 +99,10 @@ expect 2 "a number is needed" bench --runs many
 expect 2 "devices lists them all" devices --device gpu
 expect 2 "a number is needed" bench --ids B05 --device gpu
 expect 1 "--json" bench --json "$work/none/x.json"
+expect 1 "No such file" shape --json ""
+expect 1 "Is a directory" shape --json "$work"
+printf 'id,type,in_channels,out_channels,input,kernel\nX,"f\r\n8",3,4,5,2\n' >"$work/s.csv"
+expect 2 'is "f??8"' bench --suite "$work/s.csv"
 expect 2 "is not a command" --device 0 -q shapes
 printf 'id,in_channels,out_channels,input,kernel,strides\nX,3,4,5x6,2x2,2x0\n' >"$work/s.csv"
 expect 2 "row 2 (X): strides is 0 at spatial axis 1" bench --suite "$work/s.csv"

@@ -9,11 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Texts come from files, too: what would end the line or steer the terminal becomes a question mark. */
+static char shown_as(char c)
+{
+    return (unsigned char)c < 0x20 || c == 0x7f ? '?' : c;
+}
+
 static void say(const char *format, va_list arguments)
 {
     progress(0, 0, "");
     char text[2000];
     vsnprintf(text, sizeof text, format, arguments);
+    for (char *at = text; *at != '\0'; at++) *at = shown_as(*at);
     fprintf(stderr, "tconv-cl: %s\n", text);
 }
 
@@ -55,7 +62,7 @@ void print_column(const char *text, int width)
     int shown =
         0; /* characters; the bytes behind the first one of a UTF-8 character begin with the bits 10 */
     for (; *text != '\0' && (shown < width || (*text & 0xc0) == 0x80); text++) {
-        putchar(*text);
+        putchar(shown_as(*text));
         shown += (*text & 0xc0) != 0x80;
     }
     for (; shown < width; shown++) putchar(' ');

@@ -47,6 +47,7 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
                          : strdup(path); /* a link stays, and what it names is written */
     *file = (struct out_file){NULL, target == NULL ? strdup(path) : target, NULL, option};
     if (file->path == NULL || target == NULL) return failed(file, errno);
+    if (path[0] == '\0') return failed(file, ENOENT);
     if (there && !S_ISREG(status.st_mode)) {
         file->stream = fopen(path, "wb");
         return file->stream == NULL ? failed(file, errno) : EXIT_DONE;
@@ -102,7 +103,7 @@ void out_file_discard(struct out_file *file)
 enum exit_code out_file_check(const char *option, const char *path)
 {
     struct stat status;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
         return EXIT_DONE; /* opening a pipe would wait for its reader */
     struct out_file file;
     const enum exit_code code = out_file_begin(option, path, &file);
