@@ -29,8 +29,12 @@ static void remove_folder(void)
     rmdir(folder);
 }
 
-void fuzz_prepare(void)
+void fuzz_prepare(int argc, char **argv)
 {
+    for (int i = 1; i < argc; i++) {
+        char *path = argv[i][0] == '-' ? NULL : realpath(argv[i], NULL);
+        if (path != NULL) argv[i] = path; /* until the end */
+    }
     static const char *const places[] = {"/dev/shm", "/tmp"};
     for (size_t i = 0; i < 2; i++) {
         snprintf(folder, sizeof folder, "%s/tconv-fuzz-XXXXXX", places[i]);

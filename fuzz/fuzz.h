@@ -14,9 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 /* A finding that no sanitizer sees: says what is wrong and aborts. */
 _Noreturn void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Makes a folder of this process, in memory where the system has that, and goes there; it disappears at the end. From now on the
- * tool's messages are kept, and its results go nowhere; those of libFuzzer and the sanitizers are shown as ever. */
-void fuzz_prepare(void);
+/* Makes a folder of this process, in memory where the system has that, and goes there; it disappears at the end. Relative paths
+ * among the arguments become absolute ones. From now on the tool's messages are kept, and its results go nowhere; those of libFuzzer and
+ * the sanitizers are shown as ever. */
+void fuzz_prepare(int argc, char **argv);
 
 /* Writes a file into that folder, or removes it where `bytes` is NULL. */
 void fuzz_file(const char *name, const void *bytes, size_t size);
