@@ -118,7 +118,7 @@ static void measure(tconv_host *host, const struct entry *entry, int runs, struc
         trial_run(&trial, options.algorithm) && trial_verify(&trial, SAMPLES))
         if (time_runs(&trial, runs, r)) trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
-    r->bytes = trial.geometry.axes > 0 ? compulsory_bytes(&trial.geometry) : 0;
+    r->bytes = trial.error[0] == '\0' ? compulsory_bytes(&trial.geometry) : 0;
     if (trial.plan != NULL) {
         snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(trial.plan));
         r->workspace_bytes = (double)tconv_plan_workspace_bytes(trial.plan);
