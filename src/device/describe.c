@@ -122,7 +122,8 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
     d.subgroup_least = read_subgroup_least(device);
 
-    /* A device that does not answer still runs one work-item at a time. */
+    /* A device that does not answer still runs one work-item at a time, and has buffers as large as OpenCL 1.2 promises. */
+    if (d.allocation_limit == 0) d.allocation_limit = UINT64_C(128) << 20;
     if (d.compute_units == 0) d.compute_units = 1;
     if (d.vector_width == 0) d.vector_width = 1;
     if (d.work_group_limit == 0) d.work_group_limit = 1;

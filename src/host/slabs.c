@@ -240,6 +240,8 @@ static bool prepare(struct worker *w)
     cl_device_id device;
     cl_int code = clGetCommandQueueInfo(tconv_host_queue(w->host), CL_QUEUE_DEVICE, sizeof device,
                                         &device, NULL);
+    if (code != CL_SUCCESS)
+        return fail_opencl(w, code, "clGetCommandQueueInfo", "reading the device of a queue");
     for (int i = 0; i < SETS && code == CL_SUCCESS; i++) {
         w->set[i].queue = clCreateCommandQueue(tconv_host_context(w->host), device, 0, &code);
         if (code != CL_SUCCESS) w->set[i].queue = NULL;
@@ -420,9 +422,10 @@ static bool start(struct worker *w, int index, int64_t number)
     code = clEnqueueReadBufferRect(set->queue, set->output, CL_FALSE, output.buffer_origin,
                                    output.host_origin, output.region, output.region[0], 0,
                                    output.host_pitch, 0, a->output, 0, NULL, &set->read);
-    if (code == CL_SUCCESS) code = clFlush(set->queue);
-    return code == CL_SUCCESS ||
-           fail_opencl(w, code, "clEnqueueReadBufferRect", "downloading a slab");
+    if (code != CL_SUCCESS)
+        return fail_opencl(w, code, "clEnqueueReadBufferRect", "downloading a slab");
+    code = clFlush(set->queue);
+    return code == CL_SUCCESS || fail_opencl(w, code, "clFlush", "starting a slab");
 }
 
 static void *work(void *worker)

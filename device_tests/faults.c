@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layer: a function for each call, which the linker puts in its place (--wrap). */
+#include "faults.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+#define CALL(name, ...) CALL_##name,
+#define WAIT CALL
+#define EVENT_CALL CALL
+#define RETAIN CALL
+#define RELEASE CALL
+#define CREATE CALL
+#include "fault_calls.h"
+#undef CALL
+#undef RELEASE
+    CALL_malloc,
+    CALL_calloc,
+    CALL_realloc,
+    CALL_strdup,
+    CALL_strndup,
+    CALL_pthread_create,
+    CALL_pthread_mutex_init,
+};
+
+#define NO_MEMORY                                                                                  \
+    (const cl_int[])                                                                               \
+    {                                                                                              \
+        1, 0                                                                                       \
+    }
+const struct fault_call fault_calls[] = {
+#define ROW(name, gone, ...) {#name, (const cl_int[]){__VA_ARGS__, 0}, gone},
+#undef WAIT
+#undef EVENT_CALL
+#undef RETAIN
+#undef CREATE
+#define CALL(name, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
+#define WAIT CALL
+#define EVENT_CALL CALL
+#define RETAIN(name, kind, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
+#define RELEASE(name, kind, parameters, arguments, ...) ROW(name, true, __VA_ARGS__)
+#define CREATE(name, kind, type, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
+#include "fault_calls.h"
+    {"malloc", NO_MEMORY, false},
+    {"calloc", NO_MEMORY, false},
+    {"realloc", NO_MEMORY, false},
+    {"strdup", NO_MEMORY, false},
+    {"strndup", NO_MEMORY, false},
+    {"pthread_create", NO_MEMORY, false},
+    {"pthread_mutex_init", NO_MEMORY, false},
+    {NULL, NULL, false},
+};
+
+static atomic_int armed_call = -1, calls_left, failures;
+static atomic_int armed_code;
+static atomic_long alive_now[KINDS];
+
+void fault_arm(int call, int n, cl_int code)
+{
+    failures = 0;
+    armed_code = code;
+    calls_left = n;
+    armed_call = n == 0 ? -1 : call;
+}
+
+bool fault_disarm(void)
+{
+    armed_call = -1;
+    return failures > 0;
+}
+
+void fault_alive(long alive[KINDS])
+{
+    for (int k = 0; k < KINDS; k++) alive[k] = alive_now[k];
+}
+
+const char *fault_kind_name(int kind)
+{
+    static const char *const names[KINDS] = {"contexts", "queues", "buffers",         "programs",
+                                             "kernels",  "events", "blocks of memory"};
+    return names[kind];
+}
+
+/* The code that this call is to fail with, or 0. */
+static cl_int fault(int call)
+{
+    if (armed_call != call || atomic_fetch_sub(&calls_left, 1) != 1) return 0;
+    failures++;
+    return armed_code;
+}
+
+/* Adds to a count where a call succeeded; passes its code on. */
+static cl_int counted_code(cl_int code, int kind, long change)
+{
+    if (code == CL_SUCCESS) alive_now[kind] += change;
+    return code;
+}
+
+#undef CALL
+#undef WAIT
+#undef EVENT_CALL
+#undef RETAIN
+#undef RELEASE
+#undef CREATE
+#define DECLARE(type, name, parameters)                                                            \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters
+#define CALL(name, parameters, arguments, ...)                                                     \
+    DECLARE(cl_int, name, parameters)                                                              \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name);                                                 \
+        return failure != 0 ? failure : __real_##name arguments;                                   \
+    }
+/* What it waits for is over even if it says that it failed: the test goes on to read it. */
+#define WAIT(name, parameters, arguments, ...)                                                     \
+    DECLARE(cl_int, name, parameters)                                                              \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name), code = __real_##name arguments;                 \
+        return failure != 0 ? failure : code;                                                      \
+    }
+#define EVENT_CALL(name, parameters, arguments, ...)                                               \
+    DECLARE(cl_int, name, parameters)                                                              \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name);                                                 \
+        if (failure != 0) return failure;                                                          \
+        return counted_code(__real_##name arguments, EVENTS, event != NULL);                       \
+    }
+#define RETAIN(name, kind, parameters, arguments, ...)                                             \
+    DECLARE(cl_int, name, parameters)                                                              \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name);                                                 \
+        return failure != 0 ? failure : counted_code(__real_##name arguments, kind, 1);            \
+    }
+#define RELEASE(name, kind, parameters, arguments, ...)                                            \
+    DECLARE(cl_int, name, parameters)                                                              \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name),                                                 \
+                     code = counted_code(__real_##name arguments, kind, -1);                       \
+        return failure != 0 ? failure : code;                                                      \
+    }
+#define CREATE(name, kind, type, parameters, arguments, ...)                                       \
+    DECLARE(type, name, parameters)                                                                \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name);                                                 \
+        if (failure != 0) {                                                                        \
+            *code = failure;                                                                       \
+            return NULL;                                                                           \
+        }                                                                                          \
+        type object = __real_##name arguments;                                                     \
+        counted_code(*code, kind, 1);                                                              \
+        return object;                                                                             \
+    }
+#include "fault_calls.h"
+
+/* Memory: blocks of the library's and the test's own, not of the OpenCL implementation. */
+static void *counted(void *block)
+{
+    if (block != NULL) alive_now[BLOCKS]++;
+    return block;
+}
+
+DECLARE(void *, malloc, (size_t size))
+{
+    return fault(CALL_malloc) != 0 ? NULL : counted(__real_malloc(size));
+}
+
+DECLARE(void *, calloc, (size_t number, size_t size))
+{
+    return fault(CALL_calloc) != 0 ? NULL : counted(__real_calloc(number, size));
+}
+
+DECLARE(void *, realloc, (void *block, size_t size))
+{
+    if (fault(CALL_realloc) != 0) return NULL;
+    void *moved = __real_realloc(block, size);
+    return block == NULL ? counted(moved) : moved;
+}
+
+DECLARE(char *, strdup, (const char *text))
+{
+    return fault(CALL_strdup) != 0 ? NULL : counted(__real_strdup(text));
+}
+
+DECLARE(char *, strndup, (const char *text, size_t size))
+{
+    return fault(CALL_strndup) != 0 ? NULL : counted(__real_strndup(text, size));
+}
+
+DECLARE(void, free, (void *block))
+{
+    if (block != NULL) alive_now[BLOCKS]--;
+    __real_free(block);
+}
+
+DECLARE(int, pthread_create,
+        (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user))
+{
+    return fault(CALL_pthread_create) != 0 ? 11 /* EAGAIN */
+                                           : __real_pthread_create(thread, attributes, run, user);
+}
+
+DECLARE(int, pthread_mutex_init, (pthread_mutex_t * mutex, const pthread_mutexattr_t *attributes))
+{
+    return fault(CALL_pthread_mutex_init) != 0 ? 12 /* ENOMEM */
+                                               : __real_pthread_mutex_init(mutex, attributes);
+}

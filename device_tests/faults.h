@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A layer between the library and OpenCL, and between the library and malloc, put there by the linker: it makes the n-th
+ * call fail, and counts what is alive. */
+#ifndef TCONV_DEVICE_TESTS_FAULTS_H
+#define TCONV_DEVICE_TESTS_FAULTS_H
+
+#include "tconv_cl/tconv_cl.h"
+
+/* What can be alive. */
+enum fault_kind { CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, BLOCKS, KINDS };
+
+/* A call that can fail: a name of OpenCL's, or one of malloc's, and its codes, 0 at the end. */
+struct fault_call {
+    const char *name;
+    const cl_int *codes;
+    bool releases; /* what it releases is gone even if it says that it failed */
+};
+
+/* All of them; a NULL name ends the list. */
+extern const struct fault_call fault_calls[];
+
+/* From now on the n-th call of that number fails with `code`; n from 1 on, 0: none fails. */
+void fault_arm(int call, int n, cl_int code);
+
+/* No call fails any more. True where one did. */
+bool fault_disarm(void);
+
+/* How many are alive now. */
+void fault_alive(long alive[KINDS]);
+
+const char *fault_kind_name(int kind);
+
+#endif

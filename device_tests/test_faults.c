@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every OpenCL call and every allocation of the library fails, with each of its codes, at every place where it is
+ * made: plan, pack, enqueue, host runs, slabs, kept programs, the list of devices. After each failure the status, the raw
+ * code and the sentence are right, nothing leaks, the caller's tensors are what they were, and the next call works. */
+#include "faults.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A layer that can be checked by hand: y[2i + k] += x[i] * w[k], some channels. */
+enum { CI = 2, CO = 3, X = 5, K = 4, S = 2, Y = (X - 1) * S + K, ROWS = 4 };
+static float x[CI * ROWS * X], w[CI * CO * K], y[CO * ROWS * Y], expected[CO * ROWS * Y];
+
+static cl_context context;
+static cl_device_id device_id;
+static cl_command_queue queue;
+static cl_mem data, weights, output, workspace; /* the caller's buffers */
+static int device_number;
+static char folder[200];
+
+static tconv_problem problem_of(void)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.data = (tconv_shape){4, {1, CI, ROWS, X}};
+    p.filter = (tconv_shape){4, {CI, CO, 1, K}};
+    p.strides = (tconv_list){2, {1, S}};
+    return p;
+}
+
+static void fill(void)
+{
+    for (int i = 0; i < CI * ROWS * X; i++) x[i] = (float)(i * 7 % 11 - 5);
+    for (int i = 0; i < CI * CO * K; i++) w[i] = (float)(i * 5 % 13 - 6);
+    for (int ci = 0; ci < CI; ci++)
+        for (int co = 0; co < CO; co++)
+            for (int row = 0; row < ROWS; row++)
+                for (int i = 0; i < X; i++)
+                    for (int k = 0; k < K; k++)
+                        expected[(co * ROWS + row) * Y + i * S + k] +=
+                            x[(ci * ROWS + row) * X + i] * w[(ci * CO + co) * K + k];
+}
+
+/* What a scenario found. */
+struct outcome {
+    tconv_status status;
+    tconv_error error;
+};
+
+static bool output_is_right(void)
+{
+    return memcmp(y, expected, sizeof y) == 0;
+}
+
+/* The caller's own call, which never fails here. */
+static void read_output(void)
+{
+    assert_int_equal(clFinish(queue), CL_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(queue, output, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL),
+                     CL_SUCCESS);
+}
+
+/* Plan, pack and enqueue with one algorithm on the caller's own buffers and queue. */
+static const char *algorithm;
+static struct outcome plans(void)
+{
+    struct outcome o = {.status = TCONV_OK};
+    const tconv_problem p = problem_of();
+    tconv_device *device = NULL;
+    tconv_plan *plan = NULL;
+    tconv_filter *filter = NULL;
+    tconv_args args = TCONV_ARGS_INIT;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = algorithm;
+    cl_event packed = NULL;
+    o.status = tconv_device_create(context, device_id, &device, &o.error);
+    if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
+    if (o.status == TCONV_OK) o.status = tconv_plan_create(device, &p, &options, &plan, &o.error);
+    if (o.status == TCONV_OK) o.status = tconv_filter_create(plan, NULL, 0, &filter, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, &packed, &o.error);
+    args.filter = filter;
+    args.data.memory = data;
+    args.output.memory = output;
+    args.workspace.memory = workspace;
+    if (o.status == TCONV_OK)
+        o.status = tconv_plan_enqueue(plan, queue, &args, 1, &packed, NULL, &o.error);
+    if (packed != NULL) clReleaseEvent(packed);
+    tconv_filter_release(filter);
+    tconv_plan_release(plan);
+    tconv_device_release(device);
+    return o;
+}
+
+static struct outcome plans_by_name(void)
+{
+    algorithm = "gather_group";
+    return plans();
+}
+
+static struct outcome plans_by_choice(void)
+{
+    algorithm = NULL;
+    return plans();
+}
+
+static struct outcome host_runs(void)
+{
+    struct outcome o;
+    const tconv_problem p = problem_of();
+    tconv_host *host = NULL;
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = x;
+    arrays.filter = w;
+    arrays.output = y;
+    o.status = tconv_host_create(device_number, &host, &o.error);
+    if (o.status == TCONV_OK) tconv_device_set_cache(tconv_host_device(host), NULL, 0, NULL);
+    if (o.status == TCONV_OK) o.status = tconv_host_run(host, &p, NULL, &arrays, &o.error);
+    tconv_host_release(host);
+    return o;
+}
+
+static struct outcome slabs(void)
+{
+    struct outcome o;
+    const tconv_problem p = problem_of();
+    tconv_host *hosts[2] = {NULL, NULL};
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    tconv_slabs_options options = TCONV_SLABS_OPTIONS_INIT;
+    options.memory_limit = 2 * 2 * sizeof(float) * (CI * X * 2 + CO * Y); /* a row or two */
+    arrays.data = x;
+    arrays.filter = w;
+    arrays.output = y;
+    o.status = TCONV_OK;
+    for (int i = 0; i < 2 && o.status == TCONV_OK; i++) {
+        o.status = tconv_host_create(device_number, &hosts[i], &o.error);
+        if (o.status == TCONV_OK)
+            tconv_device_set_cache(tconv_host_device(hosts[i]), NULL, 0, NULL);
+    }
+    if (o.status == TCONV_OK)
+        o.status = tconv_slabs_run(hosts, 2, &p, NULL, &options, &arrays, &o.error);
+    for (int i = 0; i < 2; i++) tconv_host_release(hosts[i]);
+    return o;
+}
+
+static void clear_folder(void)
+{
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[500];
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.') unlink(path);
+    }
+    closedir(d);
+}
+
+static tconv_status plan_with(tconv_device *device, tconv_error *error)
+{
+    const tconv_problem p = problem_of();
+    tconv_plan *plan = NULL;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = "reference";
+    const tconv_status status = tconv_plan_create(device, &p, &options, &plan, error);
+    tconv_plan_release(plan);
+    return status;
+}
+
+/* A program goes to the folder, comes back from it, is exported and imported. */
+static struct outcome kept_programs(void)
+{
+    struct outcome o = {.status = TCONV_OK};
+    clear_folder();
+    tconv_device *devices[3] = {NULL, NULL, NULL};
+    for (int i = 0; i < 3 && o.status == TCONV_OK; i++) {
+        o.status = tconv_device_create(context, device_id, &devices[i], &o.error);
+        if (o.status == TCONV_OK)
+            o.status = tconv_device_set_cache(devices[i], i < 2 ? folder : NULL, 0, &o.error);
+        if (o.status == TCONV_OK && i < 2) o.status = plan_with(devices[i], &o.error);
+    }
+    size_t size = 0;
+    if (o.status == TCONV_OK)
+        o.status = tconv_device_export_programs(devices[1], NULL, &size, &o.error);
+    unsigned char *bytes = o.status == TCONV_OK && size > 0 ? malloc(size) : NULL;
+    if (bytes != NULL) {
+        o.status = tconv_device_export_programs(devices[1], bytes, &size, &o.error);
+        if (o.status == TCONV_OK)
+            o.status = tconv_device_import_programs(devices[2], bytes, size, NULL, &o.error);
+        if (o.status == TCONV_OK) o.status = plan_with(devices[2], &o.error);
+    }
+    free(bytes);
+    for (int i = 0; i < 3; i++) tconv_device_release(devices[i]);
+    memcpy(y, expected, sizeof y); /* there is no output to look at */
+    return o;
+}
+
+static struct outcome the_list(void)
+{
+    struct outcome o;
+    int count = 0, number = 0;
+    cl_device_id id = NULL;
+    tconv_device_info info = {.struct_size = sizeof info};
+    o.status = tconv_device_count(&count, &o.error);
+    if (o.status == TCONV_OK) o.status = tconv_device_default(&number, &o.error);
+    if (o.status == TCONV_OK) o.status = tconv_device_at(number, NULL, &id, &o.error);
+    if (o.status == TCONV_OK) o.status = tconv_device_describe(id, &info, &o.error);
+    memcpy(y, expected, sizeof y);
+    return o;
+}
+
+/* Sources that do not compile: the error is that, whatever else fails. */
+static struct outcome broken_sources(void)
+{
+    struct outcome o;
+    tconv_device *device = NULL;
+    setenv("TCONV_CL_KERNEL_DIR", folder, 1);
+    o.status = tconv_device_create(context, device_id, &device, &o.error);
+    if (o.status == TCONV_OK) o.status = plan_with(device, &o.error);
+    tconv_device_release(device);
+    unsetenv("TCONV_CL_KERNEL_DIR");
+    memcpy(y, expected, sizeof y);
+    return o;
+}
+
+/* ---- Failing every call ---- */
+
+/* What the library may do without: it assumes the least of a device that does not answer, compiles what it cannot keep,
+ * and goes on where giving back failed. */
+static bool may_succeed(const char *call)
+{
+    static const char *const names[] = {
+        "clGetDeviceInfo",  "clGetPlatformInfo", "clGetDeviceIDs", "clGetKernelWorkGroupInfo",
+        "clGetProgramInfo", "clRetainProgram",   "clFlush",        "clCreateProgramWithBinary"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(call, names[i]) == 0) return true;
+    return false;
+}
+
+struct figures {
+    int failed, sites, tolerated;
+};
+
+static void expect_nothing_alive(const char *what, const long before[KINDS])
+{
+    long after[KINDS];
+    fault_alive(after);
+    for (int k = 0; k < KINDS; k++)
+        if (after[k] != before[k])
+            fail_msg("%s: %ld %s more than before", what, after[k] - before[k], fault_kind_name(k));
+}
+
+static void expect_inputs_untouched(const char *what)
+{
+    static float own[CI * ROWS * X], own_weights[CI * CO * K];
+    assert_int_equal(clEnqueueReadBuffer(queue, data, CL_TRUE, 0, sizeof own, own, 0, NULL, NULL),
+                     CL_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(queue, weights, CL_TRUE, 0, sizeof own_weights,
+                                         own_weights, 0, NULL, NULL),
+                     CL_SUCCESS);
+    if (memcmp(own, x, sizeof x) != 0 || memcmp(own_weights, w, sizeof w) != 0)
+        fail_msg("%s: the caller's tensors changed", what);
+    const cl_mem buffers[] = {data, weights, output, workspace};
+    for (int i = 0; i < 4; i++) {
+        cl_uint owners = 2;
+        for (int wait = 0; owners > 1 && wait < 1000; wait++) {
+            /* PoCL gives up its own some time after a command's end. */
+            if (wait > 0) nanosleep(&(struct timespec){0, 1000000}, NULL);
+            assert_int_equal(clGetMemObjectInfo(buffers[i], CL_MEM_REFERENCE_COUNT, sizeof owners,
+                                                &owners, NULL),
+                             CL_SUCCESS);
+        }
+        if (owners != 1) fail_msg("%s: a buffer of the caller's has %u owners", what, owners);
+    }
+}
+
+static void expect_sentence(const char *what, const char *call, cl_int code, bool opencl,
+                            const struct outcome *o)
+{
+    if (o->error.status != o->status || o->error.message[0] == '\0')
+        fail_msg("%s: status %d without a sentence", what, o->status);
+    if (!opencl) {
+        if (o->status != TCONV_ERROR_HOST_MEMORY) fail_msg("%s: %s", what, o->error.message);
+        return;
+    }
+    if (o->status == TCONV_ERROR_NO_DEVICE) return; /* the only platform did not answer */
+    if (o->error.opencl_code != code || strstr(o->error.message, call) == NULL)
+        fail_msg("%s: the error is %s (%d)", what, o->error.message, o->error.opencl_code);
+    const bool host = o->status == TCONV_ERROR_HOST_MEMORY,
+               memory = o->status == TCONV_ERROR_DEVICE_MEMORY;
+    if (host != (code == CL_OUT_OF_HOST_MEMORY) ||
+        memory != (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+                   code == CL_INVALID_BUFFER_SIZE))
+        fail_msg("%s: %s for %d", what, tconv_status_name(o->status), code);
+}
+
+/* One failure; false where the scenario makes fewer calls than that. */
+static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_status usual,
+                      int call, int n, cl_int code, struct figures *figures)
+{
+    const struct fault_call *c = &fault_calls[call];
+    char what[200];
+    snprintf(what, sizeof what, "%s, call %d of %s fails with %d", name, n, c->name, code);
+    long before[KINDS];
+    fault_alive(before);
+    memset(y, 0xff, sizeof y);
+    assert_int_equal(clEnqueueWriteBuffer(queue, output, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL),
+                     CL_SUCCESS);
+    fault_arm(call, n, code);
+    const struct outcome o = scenario();
+    const bool failed = fault_disarm();
+    if (scenario == plans_by_name || scenario == plans_by_choice) read_output();
+    expect_nothing_alive(what, before);
+    if (!failed) {
+        if (o.status != usual) fail_msg("%s: without any failure: %s", name, o.error.message);
+        return false;
+    }
+    expect_inputs_untouched(what);
+    const bool opencl = strncmp(c->name, "cl", 2) == 0;
+    figures->failed++;
+    if (o.status == usual) {
+        figures->tolerated++;
+        if (usual != TCONV_OK) return true;
+        if (!output_is_right()) fail_msg("%s: no error, and a wrong output", what);
+        if (opencl && scenario == plans_by_name && !c->releases && !may_succeed(c->name))
+            fail_msg("%s: it was not noticed", what);
+    } else
+        expect_sentence(what, c->name, code, opencl, &o);
+    return true;
+}
+
+/* `every`: with each code of a call at each place; else with one, another one at the next place. */
+static void fail_everywhere(const char *name, struct outcome (*scenario)(void), tconv_status usual,
+                            bool every)
+{
+    struct figures all = {0, 0, 0};
+    for (int call = 0; fault_calls[call].name != NULL; call++)
+        for (int n = 1;; n++) {
+            const cl_int *codes = fault_calls[call].codes;
+            int count = 0, first = 0;
+            while (codes[count] != 0) count++;
+            if (!every) first = (n - 1) % count;
+            bool made = true;
+            for (int c = first; made && c < (every ? count : first + 1); c++)
+                made = fail_once(name, scenario, usual, call, n, codes[c], &all);
+            if (!made) break;
+            all.sites++;
+            if (!every) continue;
+            const struct outcome o = scenario(); /* after a failure the same works */
+            if (o.status != usual) fail_msg("%s: after a failure: %s", name, o.error.message);
+        }
+    print_message("%s: %d calls failed at %d sites, %d of them did no harm, leaks 0\n", name,
+                  all.failed, all.sites, all.tolerated);
+    assert_true(all.failed > 0);
+}
+
+static void plans_that_fail(void **state)
+{
+    (void)state;
+    fail_everywhere("plan, pack, enqueue", plans_by_name, TCONV_OK, true);
+    fail_everywhere("the library's choice", plans_by_choice, TCONV_OK, false);
+}
+
+static void host_runs_that_fail(void **state)
+{
+    (void)state;
+    fail_everywhere("host run", host_runs, TCONV_OK, false);
+    fail_everywhere("slabs", slabs, TCONV_OK, false);
+}
+
+static void kept_programs_that_fail(void **state)
+{
+    (void)state;
+    fail_everywhere("kept programs", kept_programs, TCONV_OK, true);
+}
+
+static void lists_that_fail(void **state)
+{
+    (void)state;
+    fail_everywhere("the list of devices", the_list, TCONV_OK, true);
+}
+
+static void broken_sources_that_fail(void **state)
+{
+    (void)state;
+    clear_folder();
+    static const char *const names[] = {"types.clh",  "finish_table.h",    "common.clh",
+                                        "finish.clh", "reference_table.h", "reference.cl"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[500];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs("this is no OpenCL C\n", file);
+        fclose(file);
+    }
+    fail_everywhere("broken sources", broken_sources, TCONV_ERROR_BUILD, false);
+    clear_folder();
+}
+
+/* ---- The caller's own objects ---- */
+
+static int open_device(void **state)
+{
+    (void)state;
+    cl_int code;
+    tconv_error error;
+    const char *number = getenv("TCONV_CL_TEST_DEVICE");
+    device_number = number == NULL ? 0 : atoi(number);
+    if (tconv_device_at(device_number, NULL, &device_id, &error) != TCONV_OK) {
+        print_error("%s\n", error.message);
+        return 1;
+    }
+    fill();
+    context = clCreateContext(NULL, 1, &device_id, NULL, NULL, &code);
+    if (code != CL_SUCCESS) return 1;
+    queue = clCreateCommandQueue(context, device_id, 0, &code);
+    if (code != CL_SUCCESS) return 1;
+    const struct {
+        cl_mem *buffer;
+        size_t bytes;
+        void *contents;
+    } buffers[] = {{&data, sizeof x, x},
+                   {&weights, sizeof w, w},
+                   {&output, sizeof y, NULL},
+                   {&workspace, 1 << 20, NULL}};
+    for (int i = 0; i < 4; i++) {
+        *buffers[i].buffer = clCreateBuffer(
+            context, CL_MEM_READ_WRITE | (buffers[i].contents != NULL ? CL_MEM_COPY_HOST_PTR : 0),
+            buffers[i].bytes, buffers[i].contents, &code);
+        if (code != CL_SUCCESS) return 1;
+    }
+    snprintf(folder, sizeof folder, "/tmp/tconv-faults-XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    const cl_mem buffers[] = {data, weights, output, workspace};
+    for (int i = 0; i < 4; i++) clReleaseMemObject(buffers[i]);
+    clReleaseCommandQueue(queue);
+    clReleaseContext(context);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_that_fail),          cmocka_unit_test(plans_that_fail),
+        cmocka_unit_test(host_runs_that_fail),      cmocka_unit_test(kept_programs_that_fail),
+        cmocka_unit_test(broken_sources_that_fail),
+    };
+    return cmocka_run_group_tests_name("faults", tests, open_device, close_device);
+}
