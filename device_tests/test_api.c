@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The promises of plan.h and host.h: events, offsets, sub-buffers, shared and repacked filters, out-of-order queues, empty
- * problems, many threads, and an error with a sentence for each misuse. */
-#include "support.h"
+ * problems, and an error with a sentence for each misuse. */
+#include "setup.h"
 
-#include <pthread.h>
+#include "oracle/oracle.h"
+
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,111 +14,6 @@
 
 #include <cmocka.h>
 
-static tconv_problem plane(int64_t n, int64_t ci, int64_t co, int64_t x, int64_t k, int64_t s,
-                           int64_t pad)
-{
-    tconv_problem p = TCONV_PROBLEM_INIT;
-    set_shape(&p.data, 4, (int64_t[]){n, ci, x, x});
-    set_shape(&p.filter, 4, (int64_t[]){ci, co, k, k});
-    set_list(&p.strides, 2, (int64_t[]){s, s});
-    set_list(&p.pads_begin, 2, (int64_t[]){pad, pad});
-    set_list(&p.pads_end, 2, (int64_t[]){pad, pad});
-    return p;
-}
-
-/* The same, or something like it that the kernel family takes. */
-static tconv_problem plane_for(const char *algorithm, int64_t n, int64_t ci, int64_t co, int64_t x,
-                               int64_t k, int64_t s, int64_t pad)
-{
-    if (strcmp(algorithm, "phases_vector") == 0) return plane(n, ci, co, x, 8, 4, pad);
-    tconv_problem p = plane(n, ci, co, x, k, s, pad);
-    if (strcmp(algorithm, "depthwise_vector") != 0) return p;
-    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
-    p.data_format = TCONV_NXC;
-    p.filter_format = TCONV_OIX;
-    p.groups = ci;
-    set_shape(&p.data, 4, (int64_t[]){n, x, x, ci});
-    set_shape(&p.filter, 4, (int64_t[]){ci, 1, k, k});
-    return p;
-}
-
-/* A plan with its buffers on one device. */
-struct setup {
-    const struct device *device;
-    tconv_problem problem;
-    struct tensors tensors;
-    tconv_plan *plan;
-    tconv_filter *filter;
-    cl_mem data, weights, bias, output, workspace;
-    tconv_args args;
-};
-
-static cl_mem buffer_of(const struct device *device, const void *contents, size_t bytes)
-{
-    cl_int code;
-    const cl_mem_flags copy = contents == NULL ? 0 : CL_MEM_COPY_HOST_PTR;
-    cl_mem buffer = clCreateBuffer(device->context, CL_MEM_READ_WRITE | copy,
-                                   bytes == 0 ? 1 : bytes, (void *)contents, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    return buffer;
-}
-
-static void expect_ok(tconv_status status, const tconv_error *error)
-{
-    if (status != TCONV_OK) failed("%s: %s", tconv_status_name(status), error->message);
-}
-
-static void set_up(struct setup *s, const struct device *device, const tconv_problem *problem,
-                   const char *algorithm, bool bias)
-{
-    tconv_error error;
-    *s = (struct setup){.device = device, .problem = *problem, .args = TCONV_ARGS_INIT};
-    make_tensors(problem, SMALL_INTEGERS, 17, &s->tensors);
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.algorithm = algorithm;
-    options.epilogue.bias = bias;
-    if (algorithm != NULL && strcmp(algorithm, "winograd_vector") == 0)
-        options.math = TCONV_MATH_FAST;
-    expect_ok(tconv_plan_create(device->device, problem, &options, &s->plan, &error), &error);
-    s->tensors.error_factor = tconv_plan_error_factor(s->plan);
-    expect_ok(tconv_filter_create(s->plan, NULL, 0, &s->filter, &error), &error);
-    s->data = buffer_of(device, s->tensors.data, s->tensors.data_count * sizeof(float));
-    s->weights = buffer_of(device, s->tensors.filter, s->tensors.filter_count * sizeof(float));
-    s->bias = buffer_of(device, s->tensors.bias, s->tensors.channels * sizeof(float));
-    s->output = buffer_of(device, NULL, s->tensors.output_count * sizeof(float));
-    s->workspace = buffer_of(device, NULL, (size_t)tconv_plan_workspace_bytes(s->plan));
-    s->args.filter = s->filter;
-    s->args.data.memory = s->data;
-    if (bias) s->args.bias.memory = s->bias;
-    s->args.output.memory = s->output;
-    s->args.workspace.memory = s->workspace;
-}
-
-static void tear_down(struct setup *s)
-{
-    tconv_filter_release(s->filter);
-    tconv_plan_release(s->plan);
-    const cl_mem buffers[] = {s->data, s->weights, s->bias, s->output, s->workspace};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clReleaseMemObject(buffers[i]);
-    free_tensors(&s->tensors);
-}
-
-static void pack(struct setup *s)
-{
-    tconv_error error;
-    expect_ok(tconv_filter_enqueue_pack(s->filter, s->device->queue, s->weights, 0, 0, NULL, NULL,
-                                        &error),
-              &error);
-}
-
-static void download(struct setup *s, cl_uint waits, const cl_event *wait)
-{
-    assert_int_equal(clEnqueueReadBuffer(s->device->queue, s->output, CL_TRUE, 0,
-                                         s->tensors.output_count * sizeof(float), s->tensors.output,
-                                         waits, wait, NULL),
-                     CL_SUCCESS);
-}
-
 static void events_order_the_work(void **state)
 {
     (void)state;
@@ -124,7 +21,7 @@ static void events_order_the_work(void **state)
         const tconv_problem p = plane(2, 5, 9, 17, 4, 2, 1);
         struct setup s;
         tconv_error error;
-        set_up(&s, &devices[d], &p, NULL, true);
+        set_up(&s, &devices[d], &p, NULL, true, SMALL_INTEGERS);
         cl_int code;
         cl_event gate = clCreateUserEvent(devices[d].context, &code), packed, done;
         if (code != CL_SUCCESS) failed("no user event: %d", code);
@@ -154,8 +51,7 @@ static void out_of_order_queues_work(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        cl_device_id id;
-        clGetCommandQueueInfo(devices[d].queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+        const cl_device_id id = id_of(&devices[d]);
         cl_int code;
         cl_command_queue queue = clCreateCommandQueue(
             devices[d].context, id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
@@ -167,7 +63,7 @@ static void out_of_order_queues_work(void **state)
             const tconv_problem p = plane_for(tconv_algorithm_name(a), 1, 6, 7, 19, 3, 2, 1);
             struct setup s;
             tconv_error error;
-            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false);
+            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             cl_event packed, done[8];
             expect_ok(
                 tconv_filter_enqueue_pack(s.filter, queue, s.weights, 0, 0, NULL, &packed, &error),
@@ -194,15 +90,12 @@ static void one_filter_serves_several_plans(void **state)
         const tconv_problem small = plane(1, 8, 6, 32, 4, 2, 1);
         tconv_problem large = plane(3, 8, 6, 32, 4, 2, 0);
         struct setup s, other;
-        tconv_error error;
-        set_up(&s, &devices[d], &small, "gather_vector", false);
-        set_up(&other, &devices[d], &large, "gather_vector", false);
+        set_up(&s, &devices[d], &small, "gather_vector", false, SMALL_INTEGERS);
+        set_up(&other, &devices[d], &large, "gather_vector", false, SMALL_INTEGERS);
         pack(&s);
         other.args.filter = s.filter; /* its own was never packed */
         memcpy(other.tensors.filter, s.tensors.filter, s.tensors.filter_count * sizeof(float));
-        expect_ok(
-            tconv_plan_enqueue(other.plan, devices[d].queue, &other.args, 0, NULL, NULL, &error),
-            &error);
+        enqueue(&other);
         download(&other, 0, NULL);
         compare_with_oracle(&devices[d], &large, "gather_vector", false, &other.tensors);
         tear_down(&s);
@@ -219,20 +112,17 @@ static void layouts_do_not_depend_on_extents(void **state)
         if (strcmp(tconv_algorithm_name(a), "winograd_vector") == 0) continue;
         const tconv_problem first = plane_for(tconv_algorithm_name(a), 1, 16, 24, 32, 4, 2, 1);
         struct setup s;
-        set_up(&s, &devices[0], &first, tconv_algorithm_name(a), false);
+        set_up(&s, &devices[0], &first, tconv_algorithm_name(a), false, SMALL_INTEGERS);
         pack(&s);
         static const int widths[] = {1, 2, 5, 16, 17, 33, 64, 100};
         for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
             const tconv_problem p = plane_for(tconv_algorithm_name(a), (int64_t)i % 3, 16, 24,
                                               widths[i], 4, 2, (int64_t)i % 2);
             struct setup other;
-            tconv_error error;
-            set_up(&other, &devices[0], &p, tconv_algorithm_name(a), false);
+            set_up(&other, &devices[0], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             other.args.filter = s.filter;
-            memcpy(other.tensors.filter, s.tensors.filter, s.tensors.filter_count * sizeof(float));
-            expect_ok(tconv_plan_enqueue(other.plan, devices[0].queue, &other.args, 0, NULL, NULL,
-                                         &error),
-                      &error);
+            memcpy(other.tensors.filter, s.tensors.filter, (size_t)s.tensors.geometry.filter_bytes);
+            enqueue(&other);
             clFinish(devices[0].queue);
             if (p.data.dim[0] > 0) {
                 download(&other, 0, NULL);
@@ -252,21 +142,20 @@ static void weights_may_change(void **state)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             const tconv_problem p = plane_for(tconv_algorithm_name(a), 1, 4, 5, 9, 3, 2, 1);
             struct setup s;
-            tconv_error error;
-            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false);
+            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             for (int round = 0; round < 3; round++) {
                 /* Round 1 has an infinite weight: its flag must be gone again in round 2. */
                 for (size_t i = 0; i < s.tensors.filter_count; i++)
-                    s.tensors.filter[i] = (float)((int)(i * 7 + (size_t)round) % 5 - 2);
-                if (round == 1) s.tensors.filter[4] = -1.0F / 0.0F;
+                    tconv_oracle_write(p.filter_type, s.tensors.filter, (int64_t)i,
+                                       (int)(i * 7 + (size_t)round) % 5 - 2);
+                if (round == 1 && tconv_type_is_floating(p.filter_type))
+                    tconv_oracle_write(p.filter_type, s.tensors.filter, 4, -INFINITY);
                 assert_int_equal(clEnqueueWriteBuffer(devices[d].queue, s.weights, CL_TRUE, 0,
-                                                      s.tensors.filter_count * sizeof(float),
+                                                      (size_t)s.tensors.geometry.filter_bytes,
                                                       s.tensors.filter, 0, NULL, NULL),
                                  CL_SUCCESS);
                 pack(&s);
-                expect_ok(
-                    tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 0, NULL, NULL, &error),
-                    &error);
+                enqueue(&s);
                 download(&s, 0, NULL);
                 compare_with_oracle(&devices[d], &p, tconv_algorithm_name(a), false, &s.tensors);
             }
@@ -280,14 +169,12 @@ static void sub_buffers_work(void **state)
     for (int d = 0; d < device_count; d++) {
         const tconv_problem p = plane(1, 4, 3, 8, 4, 2, 1);
         struct setup s;
-        tconv_error error;
-        set_up(&s, &devices[d], &p, NULL, false);
+        set_up(&s, &devices[d], &p, NULL, false, SMALL_INTEGERS);
         pack(&s);
-        cl_device_id id;
         cl_uint bits = 0;
-        clGetCommandQueueInfo(devices[d].queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
-        clGetDeviceInfo(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
-        const size_t step = bits / 8, bytes = s.tensors.output_count * sizeof(float);
+        clGetDeviceInfo(id_of(&devices[d]), CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits,
+                        NULL);
+        const size_t step = bits / 8, bytes = s.output_bytes;
         cl_mem whole = buffer_of(&devices[d], NULL, bytes + 4 * step);
         const cl_buffer_region region = {step, bytes + 2 * sizeof(float)};
         cl_int code;
@@ -295,8 +182,7 @@ static void sub_buffers_work(void **state)
                                         &region, &code);
         assert_int_equal(code, CL_SUCCESS);
         s.args.output = (tconv_buffer){part, 2 * sizeof(float)}; /* an offset inside a sub-buffer */
-        expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 0, NULL, NULL, &error),
-                  &error);
+        enqueue(&s);
         assert_int_equal(clEnqueueReadBuffer(devices[d].queue, whole, CL_TRUE,
                                              step + 2 * sizeof(float), bytes, s.tensors.output, 0,
                                              NULL, NULL),
@@ -316,7 +202,7 @@ static void an_empty_batch_is_a_problem_like_others(void **state)
             const tconv_problem p = plane_for(tconv_algorithm_name(a), 0, 4, 3, 8, 4, 2, 1);
             struct setup s;
             tconv_error error;
-            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false);
+            set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             pack(&s);
             s.args.data.memory = s.args.output.memory = s.args.workspace.memory = NULL;
             cl_event done;
@@ -324,23 +210,12 @@ static void an_empty_batch_is_a_problem_like_others(void **state)
                       &error);
             assert_int_equal(clWaitForEvents(1, &done), CL_SUCCESS);
             clReleaseEvent(done);
-            expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 0, NULL, NULL, &error),
-                      &error);
+            enqueue(&s);
             tear_down(&s);
         }
 }
 
 /* ---- misuse ---- */
-
-static void expect_error(tconv_status got, tconv_status wanted, const tconv_error *error,
-                         const char *words)
-{
-    if (got != wanted)
-        failed("%s, not %s: %s", tconv_status_name(got), tconv_status_name(wanted), error->message);
-    assert_int_equal(error->status, wanted);
-    if (strstr(error->message, words) == NULL)
-        failed("\"%s\" is not in: %s", words, error->message);
-}
 
 static void misuse_has_a_sentence(void **state)
 {
@@ -349,7 +224,7 @@ static void misuse_has_a_sentence(void **state)
     const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1);
     struct setup s;
     tconv_error error;
-    set_up(&s, d, &p, "gather_vector", false);
+    set_up(&s, d, &p, "gather_vector", false, SMALL_INTEGERS);
     tconv_plan *plan = NULL;
     tconv_filter *filter = NULL;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
@@ -424,9 +299,8 @@ static void misuse_has_a_sentence(void **state)
                  TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
 
     /* Objects of another context. */
-    cl_device_id id;
+    const cl_device_id id = id_of(d);
     cl_int code;
-    clGetCommandQueueInfo(d->queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
     cl_context foreign = clCreateContext(NULL, 1, &id, NULL, NULL, &code);
     assert_int_equal(code, CL_SUCCESS);
     cl_command_queue foreign_queue = clCreateCommandQueue(foreign, id, 0, &code);
@@ -445,14 +319,14 @@ static void misuse_has_a_sentence(void **state)
     clReleaseContext(foreign);
 
     struct setup other;
-    set_up(&other, d, &p, "reference", false);
+    set_up(&other, d, &p, "reference", false, SMALL_INTEGERS);
     other.args.filter = s.filter; /* packed for another family */
     expect_error(tconv_plan_enqueue(other.plan, d->queue, &other.args, 0, NULL, NULL, &error),
                  TCONV_ERROR_MISMATCH, &error, "reads \"reference");
     tear_down(&other);
 
     /* After all of that the plan still works. */
-    expect_ok(tconv_plan_enqueue(s.plan, d->queue, &s.args, 0, NULL, NULL, &error), &error);
+    enqueue(&s);
     download(&s, 0, NULL);
     compare_with_oracle(d, &p, "gather_vector", false, &s.tensors);
     clReleaseMemObject(tiny);
@@ -485,9 +359,8 @@ static void a_broken_kernel_folder_is_an_error(void **state)
 {
     (void)state;
     tconv_error error;
-    cl_device_id id;
+    const cl_device_id id = id_of(&devices[0]);
     tconv_device *device;
-    clGetCommandQueueInfo(devices[0].queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
     setenv("TCONV_CL_KERNEL_DIR", "/proc/none", 1);
     expect_ok(tconv_device_create(devices[0].context, id, &device, &error), &error);
     unsetenv("TCONV_CL_KERNEL_DIR");
@@ -497,75 +370,6 @@ static void a_broken_kernel_folder_is_an_error(void **state)
                  "/proc/none/");
     assert_null(plan);
     tconv_device_release(device);
-}
-
-/* ---- threads ---- */
-
-struct worker {
-    pthread_t thread;
-    const struct device *device;
-    tconv_plan *plan;
-    tconv_filter *filter;
-    const struct setup *shared;
-    bool wrong;
-};
-
-static void *run_worker(void *argument)
-{
-    struct worker *w = argument;
-    cl_device_id id;
-    cl_int code;
-    clGetCommandQueueInfo(w->device->queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
-    cl_command_queue queue = clCreateCommandQueue(w->device->context, id, 0, &code);
-    const size_t bytes = w->shared->tensors.output_count * sizeof(float);
-    cl_mem output = clCreateBuffer(w->device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
-    cl_mem workspace = clCreateBuffer(w->device->context, CL_MEM_READ_WRITE,
-                                      (size_t)tconv_plan_workspace_bytes(w->plan) + 4, NULL, &code);
-    float *result = malloc(bytes);
-    tconv_args args = w->shared->args;
-    args.output.memory = output;
-    args.workspace.memory = workspace;
-    for (int i = 0; i < 50 && !w->wrong; i++) {
-        tconv_error error;
-        memset(result, 0xff, bytes);
-        w->wrong = tconv_plan_enqueue(w->plan, queue, &args, 0, NULL, NULL, &error) != TCONV_OK ||
-                   clEnqueueReadBuffer(queue, output, CL_TRUE, 0, bytes, result, 0, NULL, NULL) !=
-                       CL_SUCCESS ||
-                   memcmp(result, w->shared->tensors.output, bytes) !=
-                       0; /* the same bits each time */
-    }
-    free(result);
-    clReleaseMemObject(workspace);
-    clReleaseMemObject(output);
-    clReleaseCommandQueue(queue);
-    return NULL;
-}
-
-static void many_threads_run_one_plan(void **state)
-{
-    (void)state;
-    for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
-        const tconv_problem p = plane_for(tconv_algorithm_name(a), 1, 6, 10, 20, 4, 2, 1);
-        struct setup s;
-        tconv_error error;
-        set_up(&s, &devices[0], &p, tconv_algorithm_name(a), false);
-        pack(&s);
-        expect_ok(tconv_plan_enqueue(s.plan, devices[0].queue, &s.args, 0, NULL, NULL, &error),
-                  &error);
-        download(&s, 0, NULL);
-        compare_with_oracle(&devices[0], &p, tconv_algorithm_name(a), false, &s.tensors);
-        struct worker workers[8];
-        for (int i = 0; i < 8; i++) {
-            workers[i] = (struct worker){
-                .device = &devices[0], .plan = s.plan, .filter = s.filter, .shared = &s};
-            assert_int_equal(pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]), 0);
-        }
-        for (int i = 0; i < 8; i++) {
-            pthread_join(workers[i].thread, NULL);
-            assert_false(workers[i].wrong);
-        }
-        tear_down(&s);
-    }
 }
 
 /* ---- host arrays ---- */
@@ -651,7 +455,6 @@ int main(void)
         cmocka_unit_test(misuse_has_a_sentence),
         cmocka_unit_test(devices_have_errors_too),
         cmocka_unit_test(a_broken_kernel_folder_is_an_error),
-        cmocka_unit_test(many_threads_run_one_plan),
         cmocka_unit_test(host_arrays_in_host_arrays_out),
         cmocka_unit_test(a_plan_explains_itself),
     };
