@@ -37,6 +37,23 @@ bool left_out_any(void)
     return getenv("TCONV_CL_TEST_PERCENT") != NULL;
 }
 
+int scaled(int usual)
+{
+    const char *percent = getenv("TCONV_CL_TEST_PERCENT");
+    const int part = percent == NULL ? usual : (int)((long)usual * atoi(percent) / 100);
+    return part < 1 ? 1 : part;
+}
+
+bool threads_left_out(void)
+{
+    for (int d = 0; d < device_count; d++)
+        if (strcmp(devices[d].info->platform, "Oclgrind") == 0) {
+            print_message("skipped: Oclgrind simulates one context at a time, threads crash it\n");
+            return true;
+        }
+    return false;
+}
+
 unsigned next_random(unsigned *state)
 {
     *state = *state * 1664525u + 1013904223u;

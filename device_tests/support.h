@@ -72,6 +72,12 @@ void failed(const char *format, ...) __attribute__((format(printf, 1, 2), noretu
 bool left_out(unsigned number);
 bool left_out_any(void);
 
+/* The same for what is counted: that part of `usual`, one at least. */
+int scaled(int usual);
+
+/* True, and said, where one of the devices is Oclgrind's: it simulates one context at a time, threads crash it. */
+bool threads_left_out(void);
+
 /* A repeatable stream of numbers. */
 unsigned next_random(unsigned *state);
 int random_between(unsigned *state, int least, int most);

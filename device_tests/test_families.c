@@ -16,15 +16,6 @@
 /* How often each family took a problem: a family that takes none would pass by doing nothing. */
 static int taken[32];
 
-/* How many random problems of each rank; TCONV_CL_TEST_PERCENT scales it (smoke runs on slow
- * devices). */
-static int problems(int usual)
-{
-    const char *percent = getenv("TCONV_CL_TEST_PERCENT");
-    const int scaled = percent == NULL ? usual : usual * atoi(percent) / 100;
-    return scaled < 1 ? 1 : scaled;
-}
-
 /* Where only one family is meant: programs take long to compile. */
 static const char *only;
 
@@ -38,7 +29,7 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
             const char *algorithm = tconv_algorithm_name(a);
             const bool bias = (seed + (unsigned)a) % 2 == 0;
             if (only != NULL && strcmp(algorithm, only) != 0) continue;
-            if (problems(100) < 10 && (seed / 2 + (unsigned)a) % 2 == 0)
+            if (scaled(100) < 10 && (seed / 2 + (unsigned)a) % 2 == 0)
                 continue; /* half of them for a simulator */
             tconv_error error;
             const tconv_status status =
@@ -118,7 +109,7 @@ static void random_problems_of_every_rank(void **state)
         int axes, most, count;
     } ranks[] = {{1, 150, 12}, {2, 19, 14}, {3, 7, 10}, {4, 4, 3}, {5, 3, 2}, {6, 2, 2}};
     for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
-        for (int i = 0; i < problems(ranks[r].count); i++) {
+        for (int i = 0; i < scaled(ranks[r].count); i++) {
             unsigned seed = 1000u * (unsigned)ranks[r].axes + (unsigned)i;
             tconv_problem problem = random_problem(&seed, ranks[r].axes, ranks[r].most);
             if (i % 4 == 0) /* some families are for bytes only */
@@ -368,7 +359,7 @@ static void problems_with_a_reason(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof planes / sizeof *planes; i++) {
         const struct plane *q = &planes[i];
-        if ((q->in > 1000 || q->x[0] > 500) && problems(100) < 100)
+        if ((q->in > 1000 || q->x[0] > 500) && scaled(100) < 100)
             continue; /* too much for a simulator */
         for (int last = 0; last < 2; last++) {
             if (last && i % 4 != 0 && q->groups < 5) continue; /* programs take long to compile */
@@ -438,8 +429,8 @@ static void tiles_of_every_size(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const int axes = rows[i].axes;
-        if (problems(100) < 50 && rows[i].in > 100) continue; /* too long for slow devices */
-        if (problems(100) < 10 && i % 5 != 0) continue;       /* too much for a simulator */
+        if (scaled(100) < 50 && rows[i].in > 100) continue; /* too long for slow devices */
+        if (scaled(100) < 10 && i % 5 != 0) continue;       /* too much for a simulator */
         tconv_problem p = TCONV_PROBLEM_INIT;
         int64_t data[5] = {rows[i].batch, rows[i].in}, filter[5] = {rows[i].in, rows[i].out};
         for (int a = 0; a < axes; a++) {
