@@ -92,9 +92,10 @@ static tconv_status make_buffer(const tconv_host *host, const char *what, const 
     if (source == NULL) return TCONV_OK;
     code =
         clEnqueueWriteBuffer(host->queue, buffer, CL_TRUE, 0, (size_t)bytes, source, 0, NULL, NULL);
-    return code == CL_SUCCESS
-               ? TCONV_OK
-               : tconv_fail_opencl(error, code, "clEnqueueWriteBuffer", "uploading %s", what);
+    return code == CL_SUCCESS ? TCONV_OK
+                              : tconv_fail_opencl(error, code, "clEnqueueWriteBuffer",
+                                                  "uploading %s needs %llu bytes on the device",
+                                                  what, (unsigned long long)bytes);
 }
 
 static tconv_status run_plan(tconv_host *host, struct run *run, const tconv_problem *problem,
@@ -143,9 +144,10 @@ static tconv_status run_plan(tconv_host *host, struct run *run, const tconv_prob
                                             (size_t)g->output_bytes, arrays->output, 1, &done,
                                             NULL);
     clReleaseEvent(done);
-    return code == CL_SUCCESS
-               ? TCONV_OK
-               : tconv_fail_opencl(error, code, "clEnqueueReadBuffer", "downloading the output");
+    return code == CL_SUCCESS ? TCONV_OK
+                              : tconv_fail_opencl(error, code, "clEnqueueReadBuffer",
+                                                  "downloading the output of %llu bytes",
+                                                  (unsigned long long)g->output_bytes);
 }
 
 void tconv_host_take_arrays(const tconv_arrays *arrays, tconv_epilogue *epilogue)

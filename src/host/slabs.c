@@ -190,6 +190,16 @@ static bool fail_opencl(struct worker *w, cl_int code, const char *call, const c
     return false;
 }
 
+/* The same, where memory may be full: how many bytes were needed. */
+static bool fail_bytes(struct worker *w, cl_int code, const char *call, const char *what,
+                       uint64_t bytes)
+{
+    tconv_error error;
+    tconv_fail_opencl(&error, code, call, "%s needs %" PRIu64 " bytes on the device", what, bytes);
+    fail(w, &error);
+    return false;
+}
+
 /* The next slab's number; -1 where there is none. */
 static int64_t take(struct job *job)
 {
@@ -199,26 +209,26 @@ static int64_t take(struct job *job)
     return number;
 }
 
-static bool make_buffer(struct worker *w, const char *doing, const void *source, size_t bytes,
+static bool make_buffer(struct worker *w, const char *what, const void *source, size_t bytes,
                         cl_mem *buffer)
 {
     cl_int code;
     cl_mem made = clCreateBuffer(tconv_host_context(w->host),
                                  CL_MEM_READ_WRITE | (source != NULL ? CL_MEM_COPY_HOST_PTR : 0),
                                  bytes, (void *)source, &code);
-    if (code != CL_SUCCESS) return fail_opencl(w, code, "clCreateBuffer", doing);
+    if (code != CL_SUCCESS) return fail_bytes(w, code, "clCreateBuffer", what, bytes);
     *buffer = made;
     return true;
 }
 
 /* Sees to a buffer of `bytes` at least. */
-static bool grow(struct worker *w, const char *doing, size_t bytes, size_t *have, cl_mem *buffer)
+static bool grow(struct worker *w, const char *what, size_t bytes, size_t *have, cl_mem *buffer)
 {
     if (*buffer != NULL && *have >= bytes) return true;
     if (*buffer != NULL) clReleaseMemObject(*buffer);
     *buffer = NULL;
     *have = bytes;
-    return make_buffer(w, doing, NULL, bytes, buffer);
+    return make_buffer(w, what, NULL, bytes, buffer);
 }
 
 static bool prepare(struct worker *w)
@@ -229,13 +239,10 @@ static bool prepare(struct worker *w)
     const size_t channels = (size_t)(g->groups * g->group_out_channels);
     const size_t number = tconv_type_size(tconv_scale_type(job->problem->data_type));
     const size_t bias = tconv_type_size(tconv_bias_type(&job->options.epilogue, g->output_type));
-    if (!make_buffer(w, "uploading the filter", a->filter, (size_t)g->filter_bytes, &w->weights) ||
-        (a->bias != NULL &&
-         !make_buffer(w, "uploading bias", a->bias, channels * bias, &w->bias)) ||
-        (a->scale != NULL &&
-         !make_buffer(w, "uploading scale", a->scale, channels * number, &w->scale)) ||
-        (a->slope != NULL &&
-         !make_buffer(w, "uploading slope", a->slope, channels * number, &w->slope)))
+    if (!make_buffer(w, "the filter", a->filter, (size_t)g->filter_bytes, &w->weights) ||
+        (a->bias != NULL && !make_buffer(w, "bias", a->bias, channels * bias, &w->bias)) ||
+        (a->scale != NULL && !make_buffer(w, "scale", a->scale, channels * number, &w->scale)) ||
+        (a->slope != NULL && !make_buffer(w, "slope", a->slope, channels * number, &w->slope)))
         return false;
     cl_device_id device;
     cl_int code = clGetCommandQueueInfo(tconv_host_queue(w->host), CL_QUEUE_DEVICE, sizeof device,
@@ -286,11 +293,12 @@ static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kin
         return false;
     }
     const cl_int code = clFinish(w->set[0].queue);
-    if (code != CL_SUCCESS) return fail_opencl(w, code, "clFinish", "packing the filter");
+    if (code != CL_SUCCESS)
+        return fail_bytes(w, code, "clFinish", "packing the filter",
+                          tconv_plan_filter_bytes(kind->plan));
     const size_t workspace = (size_t)tconv_plan_workspace_bytes(kind->plan);
     for (int i = 0; i < SETS && workspace != 0; i++)
-        if (!make_buffer(w, "making a workspace", NULL, workspace, &kind->workspace[i]))
-            return false;
+        if (!make_buffer(w, "the workspace", NULL, workspace, &kind->workspace[i])) return false;
     return true;
 }
 
@@ -355,7 +363,9 @@ static bool complete(struct worker *w, struct set *set)
     const cl_int code = clWaitForEvents(1, &set->read);
     clReleaseEvent(set->read);
     set->read = NULL;
-    if (code != CL_SUCCESS) return fail_opencl(w, code, "clWaitForEvents", "computing a slab");
+    if (code != CL_SUCCESS)
+        return fail_bytes(w, code, "clWaitForEvents", "computing a slab",
+                          set->data_bytes + set->output_bytes);
     pthread_mutex_lock(&job->lock);
     job->done++;
     if (job->slabs->done != NULL && !job->stopped &&
@@ -383,15 +393,15 @@ static bool start(struct worker *w, int index, int64_t number)
     const tconv_geometry *own = tconv_plan_geometry(kind->plan);
     const size_t outputs = (size_t)own->output_bytes;
     const bool larger = outputs > set->output_bytes;
-    if (!grow(w, "making a buffer for data", (size_t)own->data_bytes, &set->data_bytes, &set->data))
+    if (!grow(w, "the data of a slab", (size_t)own->data_bytes, &set->data_bytes, &set->data))
         return false;
     if (larger && set->residual != NULL) {
         clReleaseMemObject(set->residual);
         set->residual = NULL;
     }
-    if (!grow(w, "making a buffer for the output", outputs, &set->output_bytes, &set->output) ||
+    if (!grow(w, "the output of a slab", outputs, &set->output_bytes, &set->output) ||
         (e->residual && set->residual == NULL &&
-         !make_buffer(w, "making a buffer for residual", NULL, set->output_bytes, &set->residual)))
+         !make_buffer(w, "the residual of a slab", NULL, set->output_bytes, &set->residual)))
         return false;
     const struct rows data = rows_of(g, g->groups * g->group_in_channels, g->data_bytes,
                                      g->input[0], slab, slab->input_begin, slab->input_end);
@@ -403,7 +413,7 @@ static bool start(struct worker *w, int index, int64_t number)
     if (code == CL_SUCCESS && e->beta != 0)
         code = upload(set->queue, set->output, &output, a->output);
     if (code != CL_SUCCESS)
-        return fail_opencl(w, code, "clEnqueueWriteBufferRect", "uploading a slab");
+        return fail_bytes(w, code, "clEnqueueWriteBufferRect", "uploading a slab", own->data_bytes);
 
     tconv_args args = TCONV_ARGS_INIT;
     args.filter = kind->filter;
@@ -423,7 +433,7 @@ static bool start(struct worker *w, int index, int64_t number)
                                    output.host_origin, output.region, output.region[0], 0,
                                    output.host_pitch, 0, a->output, 0, NULL, &set->read);
     if (code != CL_SUCCESS)
-        return fail_opencl(w, code, "clEnqueueReadBufferRect", "downloading a slab");
+        return fail_bytes(w, code, "clEnqueueReadBufferRect", "downloading a slab", outputs);
     code = clFlush(set->queue);
     return code == CL_SUCCESS || fail_opencl(w, code, "clFlush", "starting a slab");
 }

@@ -86,6 +86,24 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
     return code;
 }
 
+/* Bytes of all buffers that launches are bound to. Many devices give buffers their memory only when a kernel wants them: where
+ * it is full then, that is what was needed. */
+static uint64_t bytes_of(const struct tconv_bindings *bindings)
+{
+    enum { COUNT = sizeof bindings->buffer / sizeof *bindings->buffer };
+    uint64_t bytes = 0;
+    for (int i = 0; i < COUNT; i++) {
+        cl_mem memory = bindings->buffer[i].memory;
+        bool counted = memory == NULL;
+        for (int j = 0; j < i; j++) counted = counted || bindings->buffer[j].memory == memory;
+        size_t size = 0;
+        if (!counted &&
+            clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof size, &size, NULL) == CL_SUCCESS)
+            bytes += size;
+    }
+    return bytes;
+}
+
 tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_launch *launches,
                                     const cl_kernel *kernels, int count, cl_command_queue queue,
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
@@ -114,6 +132,9 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     }
     pthread_mutex_unlock((pthread_mutex_t *)&plan->lock);
     if (before != NULL) clReleaseEvent(before);
+    if (code != CL_SUCCESS && bindings != NULL)
+        return tconv_fail_opencl(error, code, call, "enqueueing %s on buffers of %llu bytes in all",
+                                 kernel, (unsigned long long)bytes_of(bindings));
     if (code != CL_SUCCESS) return tconv_fail_opencl(error, code, call, "enqueueing %s", kernel);
     if (done != NULL)
         *done = event;
