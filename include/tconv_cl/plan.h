@@ -12,7 +12,10 @@
  * filter at the same time; only releasing the last reference must not run beside another use of
  * that object, and packing must not run beside the enqueueing of work that reads the same filter
  * (the order of the commands themselves is the application's, through queues and events). Two
- * executions of one plan that may overlap in time need two workspaces. */
+ * executions of one plan that may overlap in time need two workspaces.
+ *
+ * MEMORY. Where a device's memory is full, the error is TCONV_ERROR_DEVICE_MEMORY, and its sentence says how many bytes were
+ * needed. Many devices find out only when a command is enqueued or runs, not when a buffer is made. */
 #ifndef TCONV_CL_PLAN_H
 #define TCONV_CL_PLAN_H
 
@@ -89,8 +92,8 @@ TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_probl
                                          const tconv_plan_options *options, tconv_plan **out,
                                          tconv_error *error);
 
-/* Gives the plan back; NULL is fine. Commands already enqueued run to their end. Filters made from
- * it keep it alive. */
+/* Gives the plan back; NULL is fine. Also while commands of it wait or run: these go to their end as if it were still there,
+ * or end with the error of an event that they wait for. Filters made from it keep it alive. */
 TCONV_API void tconv_plan_release(tconv_plan *plan);
 
 /* What the plan decided; with a window, the geometry is the window's. The pointers are valid as long as the plan. */
@@ -128,7 +131,8 @@ TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_comman
                                                  const cl_event *wait, cl_event *done,
                                                  tconv_error *error);
 
-/* Gives the filter back; NULL is fine. */
+/* Gives the filter back; NULL is fine. Also while commands pack or read it: these go to their end, until when OpenCL keeps the
+ * packed weights. */
 TCONV_API void tconv_filter_release(tconv_filter *filter);
 
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas
