@@ -40,7 +40,7 @@ TCONV_API const char *tconv_device_cache(const tconv_device *device);
 /* Writes all programs that were built with the object so far to `bytes`, of which there are `*size`; `*size` becomes
  * what they take. With `bytes` NULL, only that. What the driver does not give is left out. Returns
  * TCONV_ERROR_ARGUMENT, _BUFFER (more bytes are needed: `*size` says how many, nothing was written), _HOST_MEMORY. Any
- * thread; programs that others build meanwhile may be missing. */
+ * thread; programs that others build meanwhile may be missing. PoCL 3.1 may abort where kernels of these programs run meanwhile. */
 TCONV_API tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,
                                                     tconv_error *error);
 

@@ -128,9 +128,11 @@ static cl_program program_of(const tconv_device *device, const struct tconv_reco
     return NULL;
 }
 
-/* The binary of a program for the device, from malloc; NULL: the driver gives none. The context may have other devices. */
+/* The binary of a program for the device, from malloc; NULL: the driver gives none. The context may have other devices. One
+ * thread at a time: PoCL 3.1 crashes where two ask for the binaries of one program. */
 static unsigned char *binary_of(const tconv_device *device, cl_program program, size_t *size)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     cl_uint count = 0;
     if (clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof count, &count, NULL) !=
             CL_SUCCESS ||
@@ -139,6 +141,7 @@ static unsigned char *binary_of(const tconv_device *device, cl_program program, 
     cl_device_id *ids = calloc(count, sizeof *ids);
     size_t *sizes = calloc(count, sizeof *sizes);
     unsigned char **binaries = calloc(count, sizeof *binaries), *own = NULL;
+    pthread_mutex_lock(&lock);
     if (ids != NULL && sizes != NULL && binaries != NULL &&
         clGetProgramInfo(program, CL_PROGRAM_DEVICES, count * sizeof *ids, ids, NULL) ==
             CL_SUCCESS &&
@@ -157,6 +160,7 @@ static unsigned char *binary_of(const tconv_device *device, cl_program program, 
             }
         }
     }
+    pthread_mutex_unlock(&lock);
     free(ids);
     free(sizes);
     free(binaries);
