@@ -108,5 +108,36 @@ done
 grep -q '"bandwidth_by_working_set": \[\]' "$work/b.json" || { echo "FAILED: bandwidths without ceilings"; failures=$((failures + 1)); }
 "$tool" bench $device --model "$vectors/ir/plain_f32.xml" --runs 1 >"$work/out" || { echo "FAILED: bench --model"; failures=$((failures + 1)); }
 
+# The list of devices, for people and for programs.
+"$tool" devices >"$work/out" && grep -q 'integer dot products' "$work/out" || { echo "FAILED: devices"; failures=$((failures + 1)); }
+"$tool" devices --json - >"$work/out" && grep -q '"local_memory"' "$work/out" || { echo "FAILED: devices --json"; failures=$((failures + 1)); }
+
+# Tensors of the epilogue that do not fit are refused before anything runs.
+"$tool" run $device --data "$vectors/../vectors/ir/plain_f32.0.input.npy" --model "$vectors/ir/plain_f32.xml" --output "$work/o.npy" --quiet >/dev/null ||
+    { echo "FAILED: a layer of a model"; failures=$((failures + 1)); }
+model="--model $vectors/ir/plain_f32.xml --data $vectors/ir/plain_f32.0.input.npy"
+refuse() { # WORDS-OF-THE-MESSAGE arguments...
+    words=$1
+    shift
+    rm -f "$work/y.npy"
+    "$tool" run $device $model --output "$work/y.npy" --quiet "$@" >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q -- "$words" "$work/err" && [ ! -e "$work/y.npy" ] ||
+        { echo "FAILED: run $*: $(cat "$work/err")"; failures=$((failures + 1)); }
+}
+refuse "one number for each output channel" --activation prelu
+refuse "only --activation prelu and snake" --slope "$work/o.npy"
+refuse "needs what the output was before" --beta 2
+refuse "without --beta it has no effect" --initial "$work/o.npy"
+refuse "one axis with the" --bias "$work/o.npy"
+refuse "has extent" --residual "$vectors/ir/plain_f32.0.input.npy"
+"$tool" run $device $model --output "$work/y.npy" --residual "$work/o.npy" --json - --quiet >"$work/out" && grep -q '"algorithm"' "$work/out" ||
+    { echo "FAILED: run with a residual"; failures=$((failures + 1)); }
+"$tool" run $device $model --output "$work/y.npy" --beta 0.5 --initial "$work/o.npy" --memory-limit 1 >"$work/out" 2>"$work/err" ||
+    { echo "FAILED: run with --beta in slabs: $(cat "$work/err")"; failures=$((failures + 1)); }
+"$tool" check $device --type u8 --filter-type i8 --output-type i8 --requantize --with-scale --alpha 0.5 --activation relu \
+    --data-shape 1,5,6,7 --filter-shape 5,6,3,3 --strides 2 >"$work/out" 2>"$work/err" || { echo "FAILED: check of a quantised layer"; failures=$((failures + 1)); }
+"$tool" check $device --beta 2 --activation snake --with-residual --data-shape 1,5,6,7 --filter-shape 5,6,3,3 >"$work/out" 2>"$work/err" ||
+    { echo "FAILED: check with --beta: $(cat "$work/err")"; failures=$((failures + 1)); }
+
 echo "$done runs, $failures failures"
 [ "$failures" = 0 ]

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device object: made, shared, released; what it says of itself. */
+#define _GNU_SOURCE /* secure_getenv of TCONV_CL_KERNEL_DIR */
 #include "base/error.h"
 #include "cache/folder.h"
 #include "device/object.h"
@@ -44,7 +45,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     if ((status = check_context(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
         return status;
-    const char *folder = getenv("TCONV_CL_KERNEL_DIR");
+    const char *folder = secure_getenv("TCONV_CL_KERNEL_DIR");
     const bool own_folder = folder != NULL && folder[0] != '\0';
     tconv_device *device = calloc(1, sizeof *device);
     char *kernel_dir = own_folder ? strdup(folder) : NULL;
