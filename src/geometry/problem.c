@@ -9,19 +9,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_byte(tconv_type type)
-{
-    return type == TCONV_I8 || type == TCONV_U8;
-}
-
 static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
 {
     const tconv_type own = output == TCONV_TYPE_DEFAULT ? data : output;
-    if (is_byte(data) && filter == TCONV_I8 && output != TCONV_TYPE_DEFAULT)
-        return is_byte(output) || output == TCONV_I32;
+    if (tconv_type_size(data) == 1 && filter == TCONV_I8 && output != TCONV_TYPE_DEFAULT)
+        return tconv_type_size(output) == 1 || output == TCONV_I32;
     if (data != filter) return false;
     return own == data || (own == TCONV_F32 && (data == TCONV_F16 || data == TCONV_BF16)) ||
-           (own == TCONV_I32 && is_byte(data));
+           (own == TCONV_I32 && tconv_type_size(data) == 1);
 }
 
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
@@ -51,7 +46,8 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "output_type is %d, which is no element type", (int)p->output_type);
     if (!types_fit(p->data_type, p->filter_type, p->output_type))
-        return p->data_type != p->filter_type && !(is_byte(p->data_type) && is_byte(p->filter_type))
+        return p->data_type != p->filter_type &&
+                       !(tconv_type_size(p->data_type) == 1 && tconv_type_size(p->filter_type) == 1)
                    ? tconv_fail(error, TCONV_ERROR_TYPE,
                                 "data is %s but filter is %s: they must have the same element type",
                                 tconv_type_name(p->data_type), tconv_type_name(p->filter_type))

@@ -6,18 +6,14 @@
 
 #include <float.h>
 
-static bool is_byte(tconv_type type)
-{
-    return type == TCONV_I8 || type == TCONV_U8;
-}
-
 /* A zero point is a value of its tensor's type. */
 static tconv_status check_zero_point(const char *what, int32_t value, tconv_type type,
                                      tconv_error *error)
 {
     const int32_t least = type == TCONV_I8 ? -128 : 0, most = type == TCONV_I8 ? 127 : 255;
-    if (value == 0 || (is_byte(type) && value >= least && value <= most)) return TCONV_OK;
-    return is_byte(type)
+    if (value == 0 || (tconv_type_size(type) == 1 && value >= least && value <= most))
+        return TCONV_OK;
+    return tconv_type_size(type) == 1
                ? tconv_fail(error, TCONV_ERROR_ARGUMENT, "epilogue.%s is %d: %s has %d to %d", what,
                             (int)value, tconv_type_name(type), (int)least, (int)most)
                : tconv_fail(
@@ -44,7 +40,7 @@ static tconv_status check_integers(const tconv_epilogue *e, tconv_type type, tco
 static tconv_status check_requantize(const tconv_epilogue *e, tconv_type data, tconv_type output,
                                      tconv_error *error)
 {
-    if (!is_byte(data) || !is_byte(output))
+    if (tconv_type_size(data) != 1 || tconv_type_size(output) != 1)
         return tconv_fail(error, TCONV_ERROR_TYPE,
                           "epilogue.requantize with data %s and output %s: both must be i8 or u8",
                           tconv_type_name(data), tconv_type_name(output));
