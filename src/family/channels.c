@@ -288,7 +288,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     static const int places_at_a_time[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 16, 20, 24, 26};
     struct channels one = *g;
     bool found = false;
-    const int limit = tconv_rows_sums(device) * g->vw / g->mw;
+    const int limit = tconv_rows_sums(&g->rows, device) * g->vw / g->mw;
     for (int batched = 0; batched <= (g->rows.layer.batch > 1 && lanes != LANES_GROUPS); batched++)
         for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
             one.batched = batched != 0;

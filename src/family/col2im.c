@@ -92,7 +92,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
     static const int channels[] = {1, 2, 3, 4, 6, 8, 12, 16};
     static const int widths[] = {64, 32, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
     const struct tconv_axis *x = &g->rows.x;
-    const int sums = vector ? tconv_rows_sums(device) : 16, nx = vector ? 2 : 1;
+    const int sums = vector ? tconv_rows_sums(&g->rows, device) : 16, nx = vector ? 2 : 1;
     const int64_t room = capacity(g, vector, device), reach = widest_reach(x);
     struct col2im best = *g;
     double least = 0;

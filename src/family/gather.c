@@ -32,7 +32,7 @@ struct gather {
 static int sums_limit(const struct gather *g, enum variant variant, int vw,
                       const tconv_device_info *device)
 {
-    if (variant == VECTOR) return tconv_rows_sums(device);
+    if (variant == VECTOR) return tconv_rows_sums(&g->rows, device);
     const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
     const bool wide = g->rows.acc_bytes > sizeof(float),

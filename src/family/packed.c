@@ -59,7 +59,7 @@ static int64_t count_of(const struct distances *d)
 static int choose_channels(const struct packed *g, const tconv_device_info *device)
 {
     const int64_t channels = g->rows.layer.out_channels;
-    const int limit = tconv_rows_sums(device);
+    const int limit = tconv_rows_sums(&g->rows, device);
     const double work = (double)(g->rows.layer.in_channels * g->taps) /
                         (double)g->classes; /* of an output */
     int best = 1;
@@ -245,7 +245,8 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
     for (int flat = 0; flat <= (g->rows.layer.batch > 1 ? 2 : 1); flat++)
         for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
             for (int nx = 1;
-                 nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= tconv_rows_sums(device)); nx++) {
+                 nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= tconv_rows_sums(&g->rows, device));
+                 nx++) {
                 struct packed one = *g;
                 double cost = 0;
                 one.flat = flat;

@@ -116,10 +116,10 @@ int tconv_rows_widest(const tconv_device_info *device)
     return device->vector_width < 16 ? (int)device->vector_width : 16;
 }
 
-int tconv_rows_sums(const tconv_device_info *device)
+int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *device)
 {
-    return device->vector_width >= 16 ? 26
-                                      : 12; /* AVX-512 has 32 vector registers, most others 16 */
+    /* AVX-512 has 32 vector registers of 64 bytes, most others 16. */
+    return device->vector_width * rows->acc_bytes >= 64 ? 26 : 12;
 }
 
 double tconv_rows_inefficiency(int nx, int mw)

@@ -48,7 +48,7 @@ bool tconv_rows_too_long(double iterations, const tconv_device_info *device);
 /* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of sums
  * stay in registers. */
 int tconv_rows_widest(const tconv_device_info *device);
-int tconv_rows_sums(const tconv_device_info *device);
+int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *device);
 
 /* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its additions
  * need at best. It also loads, chains additions that take 4 cycles each, and issues 6 operations a cycle;

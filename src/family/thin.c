@@ -46,8 +46,8 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
     double least = 0;
     for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
         for (one.nx = 1; one.nx <= MOST_VECTORS &&
-                         (one.mw * one.nx == 1 ||
-                          one.nx * one.mw * (int)g->rows.x.stride <= tconv_rows_sums(device));
+                         (one.mw * one.nx == 1 || one.nx * one.mw * (int)g->rows.x.stride <=
+                                                      tconv_rows_sums(&g->rows, device));
              one.nx++) {
             const double cost = (double)tconv_ceil_div(channels, one.mw) * channel_cycles(&one) /
                                 one.nx;
@@ -154,8 +154,8 @@ static bool choose(struct thin *g, const tconv_device_info *device, double *leas
     struct thin best = *g;
     bool found = false;
     for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
-        for (int nx = 1; nx == 1 || (nx <= MOST_VECTORS &&
-                                     nx * g->mw * (int)g->rows.x.stride <= tconv_rows_sums(device));
+        for (int nx = 1; nx == 1 || (nx <= MOST_VECTORS && nx * g->mw * (int)g->rows.x.stride <=
+                                                               tconv_rows_sums(&g->rows, device));
              nx++) {
             struct thin one = *g;
             double cost = 0;

@@ -53,9 +53,10 @@ static double error_factor(const struct winograd *g)
     return growth(g->z.points) * growth(g->y.points) * growth(g->x.points);
 }
 
-static int choose_channels(int64_t channels, const tconv_device_info *device)
+static int choose_channels(const struct tconv_rows *rows, const tconv_device_info *device)
 {
-    const int limit = tconv_rows_sums(device);
+    const int64_t channels = rows->layer.out_channels;
+    const int limit = tconv_rows_sums(rows, device);
     int best = 1;
     double least = 0;
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
@@ -229,8 +230,8 @@ static bool choose(struct winograd *g, const tconv_device_info *device, double *
                 if (mz * my * mx == 1 || g->points > MOST_PRODUCTS) continue;
                 g->tiles = g->rows.layer.batch * g->z.tiles * g->y.tiles * g->x.tiles;
                 for (int vw = widest; vw == widest || (vw >= 4 && 2 * vw == widest); vw /= 2)
-                    for (int nx = 1;
-                         nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= tconv_rows_sums(device));
+                    for (int nx = 1; nx <= MOST_VECTORS &&
+                                     (nx == 1 || nx * g->mw <= tconv_rows_sums(&g->rows, device));
                          nx++) {
                         struct winograd one = *g;
                         double cost = 0;
@@ -270,7 +271,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     g->begins = g->x.phase > 0 ? 2 : 1;
-    g->mw = choose_channels(g->rows.layer.out_channels, device);
+    g->mw = choose_channels(&g->rows, device);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
