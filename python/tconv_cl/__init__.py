@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transposed convolution on any OpenCL device, for NumPy and pyopencl arrays."""
+
+from importlib.metadata import version
+
+from ._convolution import ConvTranspose, conv_transpose, output_shape
+from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
+from ._library import Error
+
+__version__ = version("tconv_cl")
+__all__ = [
+    "CacheInfo",
+    "ConvTranspose",
+    "DeviceInfo",
+    "Error",
+    "cache_info",
+    "clear_cache",
+    "conv_transpose",
+    "devices",
+    "output_shape",
+]

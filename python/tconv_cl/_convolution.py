@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions that a caller sees: conv_transpose, output_shape, and ConvTranspose for filters that are used often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
+
+import numpy as np
+
+from . import _host, _opencl
+from ._arrays import Arrays
+from ._device import Device, Filter, Kept, Plan, Request, default_number
+from ._request import Attributes, Tensor, _integer, attributes_of, extents, resolve
+from ._types import type_of
+
+if TYPE_CHECKING:
+    import pyopencl.array
+
+Axes: TypeAlias = int | Sequence[int]
+"""One number for each spatial axis, in axis order, or one that stands for all."""
+
+Array = TypeVar("Array", np.ndarray, "pyopencl.array.Array")
+
+
+class Options(TypedDict, total=False):
+    """The attributes of ConvTranspose, as conv_transpose documents them."""
+
+    strides: Axes
+    dilations: Axes
+    pads_begin: Axes
+    pads_end: Axes
+    auto_pad: str
+    output_padding: Axes
+    output_shape: Axes | None
+    groups: int | None
+    data_format: str
+    filter_format: str
+    rules: str
+    algorithm: str
+    math: str
+    workspace_limit: int
+    output_type: Any
+    alpha: float
+    beta: float
+    activation: str | tuple
+    requantize: bool
+    data_zero_point: int
+    filter_zero_point: int
+    output_zero_point: int
+
+
+def conv_transpose(
+    data: Array,
+    filter: Array,
+    bias: Array | None = None,
+    *,
+    strides: Axes = 1,
+    dilations: Axes = 1,
+    pads_begin: Axes = 0,
+    pads_end: Axes = 0,
+    auto_pad: str = "explicit",
+    output_padding: Axes = 0,
+    output_shape: Axes | None = None,
+    groups: int | None = None,
+    data_format: str = "NCX",
+    filter_format: str = "OIX",
+    rules: str = "spec",
+    algorithm: str = "auto",
+    device: int | Sequence[int] | None = None,
+    scale: Array | None = None,
+    slope: Array | None = None,
+    residual: Array | None = None,
+    out: Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    activation: str | tuple = "none",
+    output_type: Any = None,
+    requantize: bool = False,
+    data_zero_point: int = 0,
+    filter_zero_point: int = 0,
+    output_zero_point: int = 0,
+    math: str = "exact",
+    workspace_limit: int = 0,
+    memory_limit: int | None = None,
+) -> Array:
+    """Transposed convolution (ConvolutionBackpropData-1, GroupConvolutionBackpropData-1, and the oneAPI form).
+
+    With X input, K kernel, s stride, d dilation and Y output extent per spatial axis, N batch, G groups,
+    CI and CO channels of a group:
+
+    ====================================  ===============  ==================  ===============
+    which operator                        data             filter              output
+    ====================================  ===============  ==================  ===============
+    filter of the data's rank             [N, CI, X...]    [CI, CO, K...]      [N, CO, Y...]
+    filter of one rank more               [N, G*CI, X...]  [G, CI, CO, K...]   [N, G*CO, Y...]
+    with groups, or a format that is not  NCX, NXC         OIX [CI, CO/G, K]   as data
+    the default: the oneAPI form                           XIO [K, CO/G, CI]
+    ====================================  ===============  ==================  ===============
+
+        output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]   for all y = x*s + k*d - pad_begin
+
+    and then ``activation(alpha * sum * scale[c] + bias[c] + beta * out + residual)``, rounded once.
+    Without output_shape, Y = s*(X-1) + d*(K-1) + 1 - pad_begin - pad_end + output_padding.
+
+    Sources: OpenVINO's pages of the two operators and the oneAPI form of the first; docs/semantics.md has the formulas.
+
+    Args:
+        data: NumPy array, or pyopencl array with a queue. NumPy arrays that are not contiguous are copied;
+            pyopencl arrays must be contiguous. Element types: float16/32/64, integers, ml_dtypes.bfloat16.
+        filter: the weights, an array of the same kind.
+        bias: [G*CO], of the output's type; float32 with requantize.
+        strides, dilations, pads_begin, pads_end, output_padding: one number, or one for each spatial axis.
+        auto_pad: "explicit" (or "notset"), "valid", "same_upper" or "same_lower".
+        output_shape: spatial extents of the output; how pads follow from them is up to `rules`.
+        groups: the oneAPI form's; None: decided by the filter's rank.
+        data_format: "NCX" or "NXC". filter_format: "OIX" or "XIO".
+        rules: "spec" (the published formulas), "openvino" or "onnx" (what these systems compute).
+        algorithm: the name of a kernel family; one that does not take the problem is an error.
+        device: NumPy only: a number as `devices` lists them, or several, which then compute slabs side by side.
+            None: the first GPU, else the first accelerator, else the first device.
+        scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
+        residual: like the output.
+        out: where the output goes, contiguous and of its shape and type; shares memory with no other array.
+            Read before where beta is not 0.
+        alpha, beta: factors of the sum and of what out was.
+        activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", or a tuple with
+            numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
+        output_type: where it is not that of the data: a NumPy type, or the library's name for one ("f32", "i32").
+        requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
+        data_zero_point, filter_zero_point, output_zero_point: what stands for 0 in 8-bit arrays.
+        math: "exact", or "fast", where kernels that round more may be taken.
+        workspace_limit: bytes; kernels that need more are not taken. 0: no limit.
+        memory_limit: NumPy only: bytes of device memory for tensors that are computed in slabs; 0: 256 MiB.
+            None: slabs are used only for tensors that are large or exceed the device, or with several devices.
+
+    Returns:
+        An array of the same kind. A pyopencl array is on the queue of `data` and may still be being computed, as with
+        pyopencl's own functions: it carries the event; nothing was copied to the host.
+
+    Raises:
+        ValueError: the request cannot be carried out; the sentence says why.
+        Error: no device, no memory, or an OpenCL call failed.
+
+    Example:
+        >>> conv_transpose(np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32), strides=2)
+        array([[[1., 1., 2., 1., 1.]]], dtype=float32)
+    """
+    attributes = attributes_of(
+        strides=strides,
+        dilations=dilations,
+        pads_begin=pads_begin,
+        pads_end=pads_end,
+        auto_pad=auto_pad,
+        output_padding=output_padding,
+        output_shape=output_shape,
+        groups=groups,
+        data_format=data_format,
+        filter_format=filter_format,
+        rules=rules,
+        algorithm=algorithm,
+        math=math,
+        workspace_limit=workspace_limit,
+        output_type=output_type,
+        alpha=alpha,
+        beta=beta,
+        activation=activation,
+        requantize=requantize,
+        data_zero_point=data_zero_point,
+        filter_zero_point=filter_zero_point,
+        output_zero_point=output_zero_point,
+    )
+    return _run(Arrays(data, filter, bias, scale, slope, residual, out), attributes, device, memory_limit)
+
+
+class ConvTranspose:
+    """A layer: its filter is packed once for each device and kernel family, and used for data of any extents.
+
+    Args: those of conv_transpose that are no call's own. The filter must not change as long as the object lives.
+    It may be called from any number of threads at once.
+
+    Example:
+        >>> layer = ConvTranspose(np.ones((1, 1, 3), np.float32), strides=2, activation="relu")
+        >>> layer(np.ones((1, 1, 2), np.float32))
+        array([[[1., 1., 2., 1., 1.]]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        filter: Array,
+        bias: Array | None = None,
+        *,
+        scale: Array | None = None,
+        slope: Array | None = None,
+        device: int | Sequence[int] | None = None,
+        memory_limit: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        if isinstance(filter, np.ndarray):
+            filter = np.ascontiguousarray(filter)
+        self._arrays = Arrays(None, filter, bias, scale, slope)
+        self._attributes = attributes_of(**options)
+        self._device = device
+        self._memory_limit = memory_limit
+        self._filters = Kept(8)
+
+    def __call__(self, data: Array, *, residual: Array | None = None, out: Array | None = None) -> Array:
+        """Computes conv_transpose(data, filter, ...); shapes and errors are the same."""
+        arrays = self._arrays._replace(data=data, residual=residual, out=out)
+        return _run(arrays, self._attributes, self._device, self._memory_limit, self._packed)
+
+    def _packed(self, device: Device, plan: Plan, queue: Any = None) -> Filter:
+        """The filter as the plan wants it: plans of one family share it, except that fast math's layout may follow extents."""
+        weights = self._arrays.filter
+        own = plan if self._attributes.math != 0 else None
+
+        def make() -> Filter:
+            return _host.pack(device, plan, weights) if queue is None else _opencl.pack(plan, queue, weights)
+
+        return self._filters.get((device, plan.algorithm, plan.problem.data_type, own), make)
+
+
+def output_shape(
+    data: Sequence[int],
+    filter: Sequence[int],
+    bias: Sequence[int] | None = None,
+    *,
+    strides: Axes = 1,
+    dilations: Axes = 1,
+    pads_begin: Axes = 0,
+    pads_end: Axes = 0,
+    auto_pad: str = "explicit",
+    output_padding: Axes = 0,
+    output_shape: Axes | None = None,
+    groups: int | None = None,
+    data_format: str = "NCX",
+    filter_format: str = "OIX",
+    rules: str = "spec",
+    algorithm: str = "auto",
+    device: int | Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """The shape that conv_transpose would return for arrays of these shapes; needs no device.
+
+    bias, algorithm and device change nothing: they are taken so that the arguments of a call fit.
+
+    Example:
+        >>> output_shape((1, 20, 224, 224), (20, 10, 3, 3), strides=2, pads_begin=1, pads_end=1)
+        (1, 10, 447, 447)
+
+    Raises:
+        ValueError: the request cannot be carried out; the sentence says why.
+    """
+    attributes = attributes_of(
+        strides=strides,
+        dilations=dilations,
+        pads_begin=pads_begin,
+        pads_end=pads_end,
+        auto_pad=auto_pad,
+        output_padding=output_padding,
+        output_shape=output_shape,
+        groups=groups,
+        data_format=data_format,
+        filter_format=filter_format,
+        rules=rules,
+        algorithm=algorithm,
+    )
+    f32 = type_of("data", np.dtype(np.float32))
+    return extents(resolve(attributes.problem(Tensor(tuple(data), f32), Tensor(tuple(filter), f32))).output_shape)
+
+
+def _run(
+    arrays: Arrays,
+    attributes: Attributes,
+    device: int | Sequence[int] | None,
+    memory_limit: int | None,
+    packed: Any = None,
+) -> Any:
+    """Takes the way that the kind of `data` decides."""
+    opencl = _opencl.is_array(arrays.data)
+    if opencl:
+        _opencl.check_arrays(arrays)
+    elif isinstance(arrays.data, np.ndarray):
+        arrays = _host.contiguous(arrays)
+    else:
+        raise ValueError(f"data is a {type(arrays.data).__name__}: a NumPy or a pyopencl array is needed")
+    request = Request(
+        attributes,
+        Tensor(arrays.data.shape, type_of("data", arrays.data.dtype)),
+        Tensor(arrays.filter.shape, type_of("filter", arrays.filter.dtype)),
+        arrays.bias is not None,
+        arrays.scale is not None,
+        arrays.residual is not None,
+        slabs=False,
+    )
+    if opencl:
+        if device is not None or memory_limit is not None:
+            raise ValueError("device and memory_limit are for NumPy arrays: a pyopencl array stays where its queue is")
+        queue = arrays.data.queue
+        return _opencl.run(arrays, request, packed and (lambda device, plan: packed(device, plan, queue)))
+    devices = _devices(device)
+    limit = 0 if memory_limit is None else _integer("memory_limit", memory_limit, 0)
+    slabs = True if len(devices) > 1 or memory_limit is not None else None
+    return _host.run(arrays, request._replace(slabs=slabs), devices, limit, packed)
+
+
+def _devices(device: int | Sequence[int] | None) -> list[int]:
+    if device is None:
+        return [default_number()]
+    numbers = [device] if not isinstance(device, Sequence) else list(device)
+    if not numbers:
+        raise ValueError("device is an empty list")
+    return [_integer("device", number, 0, 2**31 - 1) for number in numbers]

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices with the plans that were made for them. Objects of the C library go when nothing refers to them any more."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from ctypes import byref, c_int, c_void_p, cast
+from functools import cache
+from typing import Any, NamedTuple
+
+from . import _library as c
+from ._library import call, create, library
+from ._request import Attributes, Tensor, extents, resolve
+
+PLANS = 128  # kept for each device
+CONTEXTS = 8  # of pyopencl, kept with their plans
+WHOLE = 512 << 20  # bytes of data and output that are not worth dividing into slabs
+
+
+class CacheInfo(NamedTuple):
+    """How plans were found: `hits` were kept already, `misses` were made; `plans` are kept now, in `devices`."""
+
+    hits: int
+    misses: int
+    plans: int
+    devices: int
+
+
+class DeviceInfo(NamedTuple):
+    """What the library uses of a device: device_info.h explains each member. `number` is what `device=` takes."""
+
+    number: int
+    name: str
+    vendor: str
+    driver: str
+    version: str
+    platform: str
+    kind: str
+    compute_units: int
+    vector_width: int
+    work_group_limit: int
+    work_item_limit: tuple[int, int, int]
+    local_memory: int
+    global_memory: int
+    allocation_limit: int
+    dedicated_local: bool
+    fma: bool
+    half_arithmetic: bool
+    double_arithmetic: bool
+    subgroups: bool
+    integer_dot_product: bool
+    subgroup_least: int
+
+
+def keep(owner: object, release: str, handle: int) -> int:
+    """Has `handle` given back when `owner` goes; not when the interpreter ends: the process gives back all."""
+    weakref.finalize(owner, getattr(library, release), handle).atexit = False
+    return handle
+
+
+class Kept:
+    """The `limit` most recently used of something; what falls out goes when its last user does. For any thread."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self.hits = 0
+        self.misses = 0
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What is kept under `key`, or what `make` makes, outside the lock: of two threads' objects the first stays."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                self.hits += 1
+                return self._entries[key]
+            self.misses += 1
+        made = make()
+        with self._lock:
+            made = self._entries.setdefault(key, made)
+            self._entries.move_to_end(key)
+            out = [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
+        del out  # without the lock: giving objects back may take a while
+        return made
+
+    def values(self) -> list[Any]:
+        with self._lock:
+            return list(self._entries.values())
+
+    def clear(self) -> None:
+        with self._lock:
+            entries, self._entries = self._entries, OrderedDict()
+        del entries
+
+
+class Request(NamedTuple):
+    """All that a plan depends on."""
+
+    attributes: Attributes
+    data: Tensor
+    filter: Tensor
+    bias: bool
+    scale: bool
+    residual: bool
+    slabs: bool | None  # None: where the tensors are large
+
+
+class Plan:
+    """A resolved request on one device, with its tconv_plan; `handle` is None where it is to be computed in slabs."""
+
+    def __init__(self, device: Device, request: Request) -> None:
+        attributes = request.attributes
+        self.problem = attributes.problem(request.data, request.filter)
+        self.options = attributes.options(bias=request.bias, scale=request.scale, residual=request.residual)
+        geometry = resolve(self.problem)
+        self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
+        self.channels = geometry.groups * geometry.group_out_channels
+        self.bias_type = library.tconv_bias_type(byref(self.options.epilogue), geometry.output_type)
+        self.scale_type = library.tconv_scale_type(self.problem.data_type)
+        self.slopes = library.tconv_activation_slopes(attributes.activation)
+        self.empty = geometry.output_bytes == 0
+        self.handle = None
+        slabs = request.slabs
+        if slabs is None:
+            limit = library.tconv_device_properties(device.handle).contents.allocation_limit
+            slabs = max(geometry.data_bytes, geometry.output_bytes) > limit or (
+                geometry.data_bytes + geometry.output_bytes > WHOLE
+            )
+        if not slabs:
+            handle = create("tconv_plan_create", device.handle, byref(self.problem), byref(self.options))
+            self.handle = keep(self, "tconv_plan_release", handle)
+            self.algorithm = library.tconv_plan_algorithm(handle).decode()
+            self.workspace_bytes = library.tconv_plan_workspace_bytes(handle)
+
+
+class Filter:
+    """A tconv_filter: weights packed on the device, for one plan and those of the same layout."""
+
+    def __init__(self, plan: Plan, queue: int, weights: int, offset: int, waits: list[int]) -> None:
+        self.handle = keep(self, "tconv_filter_release", create("tconv_filter_create", plan.handle, None, 0))
+        event = create("tconv_filter_enqueue_pack", self.handle, queue, weights, offset, *wait_list(waits))
+        self.event = keep(self, "clReleaseEvent", event)  # executions on other queues wait for it
+        library.clFlush(queue)
+
+
+class Device:
+    """A tconv_device with its plans; `host` is the tconv_host that owns it, None for a context of pyopencl's."""
+
+    def __init__(self, handle: int, host: int | None = None) -> None:
+        self.handle = handle
+        self.host = host
+        self.plans = Kept(PLANS)
+
+    def plan(self, request: Request) -> Plan:
+        """The plan for a request, kept or new."""
+        return self.plans.get(request, lambda: Plan(self, request))
+
+
+def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
+    """Events as the library's functions take them."""
+    return len(events), cast((c_void_p * len(events))(*events), c_void_p) if events else None
+
+
+# ---- host devices, by their number ----
+
+_hosts = Kept(64)  # more than a machine has: a host device stays until clear_cache
+
+
+def host_device(number: int) -> Device:
+    """The device with that number, opened at its first use, with a queue of the library's own."""
+
+    def make() -> Device:
+        host = create("tconv_host_create", number)
+        device = Device(library.tconv_host_device(host), host)
+        keep(device, "tconv_host_release", host)
+        return device
+
+    return _hosts.get(number, make)
+
+
+@cache
+def default_number() -> int:
+    """The first GPU, else the first accelerator, else the first device; asked once, for asking takes its time."""
+    number = c_int()
+    call("tconv_device_default", byref(number))
+    return number.value
+
+
+def devices() -> list[DeviceInfo]:
+    """All OpenCL devices, in the order of their numbers; read anew at each call."""
+    count = c_int()
+    call("tconv_device_count", byref(count))
+    return [_describe(number) for number in range(count.value)]
+
+
+def _describe(number: int) -> DeviceInfo:
+    info = c.DeviceInfo()
+    call("tconv_device_describe", create("tconv_device_at", number, None), byref(info))
+    values: dict[str, Any] = {}
+    for member in DeviceInfo._fields[1:]:
+        value = getattr(info, member)
+        values[member] = value.decode(errors="replace") if isinstance(value, bytes) else value
+    values["kind"] = ("other", "cpu", "gpu", "accelerator")[info.kind]
+    values["work_item_limit"] = tuple(info.work_item_limit)
+    return DeviceInfo(number, **values)
+
+
+# ---- devices of pyopencl's contexts ----
+
+_contexts = Kept(CONTEXTS)
+
+
+def context_device(context: int, device: int) -> Device:
+    """The device of a context, by pointers. The library retains the context: meanwhile no other one has its address."""
+
+    def make() -> Device:
+        handle = create("tconv_device_create", context, device)
+        made = Device(handle)
+        keep(made, "tconv_device_release", handle)
+        return made
+
+    return _contexts.get((context, device), make)
+
+
+def cache_info() -> CacheInfo:
+    """How plans were found so far, on the devices that are kept."""
+    kept = [device.plans for device in _hosts.values() + _contexts.values()]
+    return CacheInfo(
+        sum(plans.hits for plans in kept),
+        sum(plans.misses for plans in kept),
+        sum(len(plans.values()) for plans in kept),
+        len(kept),
+    )
+
+
+def clear_cache() -> None:
+    """Lets go of all devices and plans; what calls and ConvTranspose objects still use stays until they end."""
+    default_number.cache_clear()
+    _hosts.clear()
+    _contexts.clear()

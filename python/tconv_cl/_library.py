@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library through ctypes: its structures and functions as include/tconv_cl declares them, and its errors.
+
+tests/test_structures.py compares every structure with what a C compiler makes of the headers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int32, c_int64
+from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+MAX_AXES = 6
+MAX_RANK = MAX_AXES + 3
+
+
+class Error(RuntimeError):
+    """The work failed: no device, no memory, an OpenCL call. A wrong request is a `ValueError` instead.
+
+    `status` is a `tconv_status` of status.h, `opencl_code` the code of the OpenCL call that failed, else 0.
+    """
+
+    __module__ = "tconv_cl"
+
+    def __init__(self, message: str, status: int, opencl_code: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.opencl_code = opencl_code
+
+    def __reduce__(self) -> tuple:
+        return Error, (str(self), self.status, self.opencl_code)
+
+
+class CError(Structure):
+    _fields_ = [("status", c_int), ("opencl_code", c_int), ("message", c_char * 1000)]
+
+
+class Shape(Structure):
+    _fields_ = [("rank", c_int), ("dim", c_int64 * MAX_RANK)]
+
+
+class List(Structure):
+    _fields_ = [("count", c_int), ("value", c_int64 * MAX_AXES)]
+
+
+class Sized(Structure):
+    """A structure that begins with its own size."""
+
+    def __init__(self, *args, **members) -> None:
+        super().__init__(*args, **members)
+        self.struct_size = ctypes.sizeof(self)
+
+
+class Problem(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("operation", c_int),
+        ("rules", c_int),
+        ("data_type", c_int),
+        ("filter_type", c_int),
+        ("data", Shape),
+        ("filter", Shape),
+        ("strides", List),
+        ("dilations", List),
+        ("pads_begin", List),
+        ("pads_end", List),
+        ("output_padding", List),
+        ("output_shape", List),
+        ("auto_pad", c_int),
+        ("groups", c_int64),
+        ("data_format", c_int),
+        ("filter_format", c_int),
+        ("output_type", c_int),
+    ]
+
+
+class Geometry(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("axes", c_int),
+        ("batch", c_int64),
+        ("groups", c_int64),
+        ("group_in_channels", c_int64),
+        ("group_out_channels", c_int64),
+        ("input", c_int64 * MAX_AXES),
+        ("kernel", c_int64 * MAX_AXES),
+        ("stride", c_int64 * MAX_AXES),
+        ("dilation", c_int64 * MAX_AXES),
+        ("pad_begin", c_int64 * MAX_AXES),
+        ("pad_end", c_int64 * MAX_AXES),
+        ("output", c_int64 * MAX_AXES),
+        ("output_shape", Shape),
+        ("data_format", c_int),
+        ("macs", c_uint64),
+        ("data_bytes", c_uint64),
+        ("filter_bytes", c_uint64),
+        ("output_bytes", c_uint64),
+        ("output_type", c_int),
+    ]
+
+
+class Epilogue(Structure):
+    _fields_ = [
+        ("bias", c_bool),
+        ("scale", c_bool),
+        ("residual", c_bool),
+        ("alpha", c_double),
+        ("beta", c_double),
+        ("activation", c_int),
+        ("a", c_double),
+        ("b", c_double),
+        ("requantize", c_bool),
+        ("data_zero_point", c_int32),
+        ("filter_zero_point", c_int32),
+        ("output_zero_point", c_int32),
+    ]
+
+
+class PlanOptions(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("algorithm", c_char_p),
+        ("epilogue", Epilogue),
+        ("workspace_limit", c_uint64),
+        ("math", c_int),
+        ("output_begin", c_int64),
+        ("output_end", c_int64),
+    ]
+
+
+class Buffer(Structure):
+    _fields_ = [("memory", c_void_p), ("offset", c_size_t)]
+
+
+class Args(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("filter", c_void_p),
+        ("data", Buffer),
+        ("bias", Buffer),
+        ("scale", Buffer),
+        ("slope", Buffer),
+        ("residual", Buffer),
+        ("output", Buffer),
+        ("workspace", Buffer),
+    ]
+
+
+class Arrays(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("data", c_void_p),
+        ("filter", c_void_p),
+        ("bias", c_void_p),
+        ("scale", c_void_p),
+        ("slope", c_void_p),
+        ("residual", c_void_p),
+        ("output", c_void_p),
+    ]
+
+
+class SlabsOptions(Sized):
+    _fields_ = [("struct_size", c_size_t), ("memory_limit", c_uint64), ("done", c_void_p), ("user", c_void_p)]
+
+
+class DeviceInfo(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char * 128),
+        ("vendor", c_char * 128),
+        ("driver", c_char * 128),
+        ("version", c_char * 128),
+        ("platform", c_char * 128),
+        ("kind", c_int),
+        ("compute_units", c_uint32),
+        ("vector_width", c_uint32),
+        ("work_group_limit", c_uint64),
+        ("work_item_limit", c_uint64 * 3),
+        ("local_memory", c_uint64),
+        ("global_memory", c_uint64),
+        ("allocation_limit", c_uint64),
+        ("dedicated_local", c_bool),
+        ("fma", c_bool),
+        ("half_arithmetic", c_bool),
+        ("double_arithmetic", c_bool),
+        ("subgroups", c_bool),
+        ("integer_dot_product", c_bool),
+        ("subgroup_least", c_uint32),
+    ]
+
+
+# The structures under their names in C.
+STRUCTURES: dict[str, type[Structure]] = {
+    "tconv_error": CError,
+    "tconv_shape": Shape,
+    "tconv_list": List,
+    "tconv_problem": Problem,
+    "tconv_geometry": Geometry,
+    "tconv_epilogue": Epilogue,
+    "tconv_plan_options": PlanOptions,
+    "tconv_buffer": Buffer,
+    "tconv_args": Args,
+    "tconv_arrays": Arrays,
+    "tconv_slabs_options": SlabsOptions,
+    "tconv_device_info": DeviceInfo,
+}
+
+_error = POINTER(CError)
+_handle = POINTER(c_void_p)
+_wait = (c_uint32, c_void_p, c_void_p)  # count and events to wait for, event to return
+
+# Functions that return a tconv_status and take a tconv_error as their last argument, which `call` adds.
+_CALLS: dict[str, tuple[Any, ...]] = {
+    "tconv_resolve": (POINTER(Problem), POINTER(Geometry)),
+    "tconv_device_count": (POINTER(c_int),),
+    "tconv_device_at": (c_int, c_void_p, _handle),
+    "tconv_device_default": (POINTER(c_int),),
+    "tconv_device_describe": (c_void_p, POINTER(DeviceInfo)),
+    "tconv_device_create": (c_void_p, c_void_p, _handle),
+    "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
+    "tconv_filter_create": (c_void_p, c_void_p, c_size_t, _handle),
+    "tconv_filter_enqueue_pack": (c_void_p, c_void_p, c_void_p, c_size_t, *_wait),
+    "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Args), *_wait),
+    "tconv_host_create": (c_int, _handle),
+    "tconv_slabs_run": (
+        c_void_p,
+        c_int,
+        POINTER(Problem),
+        POINTER(PlanOptions),
+        POINTER(SlabsOptions),
+        POINTER(Arrays),
+    ),
+}
+
+# All other functions: result and arguments.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "tconv_status_is_request": (c_bool, c_int),
+    "tconv_device_release": (None, c_void_p),
+    "tconv_device_properties": (POINTER(DeviceInfo), c_void_p),
+    "tconv_plan_release": (None, c_void_p),
+    "tconv_plan_geometry": (POINTER(Geometry), c_void_p),
+    "tconv_plan_algorithm": (c_char_p, c_void_p),
+    "tconv_plan_workspace_bytes": (c_uint64, c_void_p),
+    "tconv_filter_release": (None, c_void_p),
+    "tconv_host_release": (None, c_void_p),
+    "tconv_host_context": (c_void_p, c_void_p),
+    "tconv_host_queue": (c_void_p, c_void_p),
+    "tconv_host_device": (c_void_p, c_void_p),
+    "tconv_bias_type": (c_int, POINTER(Epilogue), c_int),
+    "tconv_scale_type": (c_int, c_int),
+    "tconv_activation_numbers": (c_int, c_int),
+    "tconv_activation_slopes": (c_bool, c_int),
+    "tconv_type_name": (c_char_p, c_int),
+    "tconv_type_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    "tconv_auto_pad_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    "tconv_rules_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    "tconv_math_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    "tconv_data_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    "tconv_filter_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    "tconv_activation_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    # OpenCL, for host arrays: found through the library's own link to the loader, so that both are the same one.
+    "clCreateBuffer": (c_void_p, c_void_p, c_uint64, c_size_t, c_void_p, POINTER(c_int)),
+    "clReleaseMemObject": (c_int, c_void_p),
+    "clEnqueueWriteBuffer": (c_int, c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_wait),
+    "clEnqueueReadBuffer": (c_int, c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_wait),
+    "clReleaseEvent": (c_int, c_void_p),
+    "clFlush": (c_int, c_void_p),
+    "clFinish": (c_int, c_void_p),
+}
+
+
+def _load() -> SimpleNamespace:
+    """The functions above and no other: one that is not declared would take its pointers as 32-bit numbers."""
+    # CDLL gives the interpreter lock back during every call: threads compile, upload and wait side by side.
+    library = ctypes.CDLL(str(Path(__file__).with_name("libtconv_cl.so")))
+    for name, arguments in _CALLS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = c_int, [*arguments, _error]
+    for name, (result, *its) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, its
+    return SimpleNamespace(**{name: getattr(library, name) for name in (*_CALLS, *_FUNCTIONS)})
+
+
+library = _load()
+
+
+def raise_error(status: int, opencl_code: int, message: str) -> None:
+    """Raises what `status` stands for, with the sentence."""
+    if library.tconv_status_is_request(status):
+        raise ValueError(message)
+    raise Error(message, status, opencl_code)
+
+
+def call(name: str, *arguments) -> None:
+    """Calls one of _CALLS; an error becomes an exception with the library's sentence."""
+    error = CError()
+    if getattr(library, name)(*arguments, byref(error)) != 0:
+        raise_error(error.status, error.opencl_code, error.message.decode(errors="replace"))
+
+
+def create(name: str, *arguments) -> int:
+    """Calls one of _CALLS whose last argument receives a new object, which is returned."""
+    handle = c_void_p()
+    call(name, *arguments, byref(handle))
+    assert handle.value is not None
+    return handle.value

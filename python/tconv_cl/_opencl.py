@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyopencl arrays: enqueued on the queue of `data`, in its context. Nothing is copied, and nothing waits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from ctypes import byref
+from typing import Any
+
+from . import _library as c
+from ._arrays import Arrays, check
+from ._device import Device, Filter, Plan, Request, context_device, wait_list
+from ._library import create
+
+
+def is_array(array: Any) -> bool:
+    """Whether it is pyopencl's; without importing pyopencl where nobody else did."""
+    module = sys.modules.get("pyopencl.array")
+    return module is not None and isinstance(array, module.Array)
+
+
+def check_arrays(arrays: Arrays) -> None:
+    """What can be told without a plan."""
+    for name, array in arrays._asdict().items():
+        if array is None:
+            continue
+        if not is_array(array):
+            raise ValueError(f"{name} is a {type(array).__name__}: a pyopencl array is needed, as data is one")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not C-contiguous, and pyopencl arrays are not copied: make it so first")
+    if arrays.data.queue is None:
+        raise ValueError("data has no queue: give it one with data.with_queue(queue)")
+    for name, array in arrays._asdict().items():
+        if name != "out" and array is not None and arrays.out is not None and _overlap(array, arrays.out):
+            raise ValueError(f"out shares memory with {name}")
+
+
+def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filter] | None = None) -> Any:
+    """Enqueues the call; the output carries its event. `packed` gives a filter that is not packed at each call."""
+    import pyopencl
+    import pyopencl.array
+
+    data, queue = arrays.data, arrays.data.queue
+    device = context_device(queue.context.int_ptr, queue.device.int_ptr)
+    plan = device.plan(request)
+    dtype = check(plan, arrays)
+    if arrays.out is None:
+        out = pyopencl.array.empty(queue, plan.output.shape, dtype, allocator=data.allocator)
+        arrays = arrays._replace(out=out)
+    if plan.empty:
+        return arrays.out
+    args = c.Args()
+    if plan.workspace_bytes != 0:  # OpenCL keeps it until the commands that use it are done
+        workspace = pyopencl.Buffer(queue.context, pyopencl.mem_flags.READ_WRITE, plan.workspace_bytes)
+        args.workspace = c.Buffer(workspace.int_ptr, 0)
+    weights = (packed or (lambda device, plan: pack(plan, queue, arrays.filter)))(device, plan)
+    args.filter = weights.handle
+    for name in ("data", "bias", "scale", "slope", "residual"):
+        array = getattr(arrays, name)
+        if array is not None:
+            setattr(args, name, _place(array))
+    args.output = _place(arrays.out)
+    events = [event for name, array in arrays._asdict().items() if array is not None for event in array.events]
+    waits = [weights.event, *(event.int_ptr for event in events)]
+    done = create("tconv_plan_enqueue", plan.handle, queue.int_ptr, byref(args), *wait_list(waits))
+    arrays.out.add_event(pyopencl.Event.from_int_ptr(done, retain=False))
+    return arrays.out
+
+
+def pack(plan: Plan, queue: Any, weights: Any) -> Filter:
+    """Enqueues the packing of a pyopencl array of weights."""
+    events = list(weights.events)
+    return Filter(plan, queue.int_ptr, weights.base_data.int_ptr, weights.offset, [event.int_ptr for event in events])
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    if one.base_data is None or other.base_data is None or one.base_data.int_ptr != other.base_data.int_ptr:
+        return False
+    return one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes
+
+
+def _place(array: Any) -> c.Buffer:
+    return c.Buffer(array.base_data.int_ptr, array.offset)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the arguments of a call to the structures of the C library: attributes once, shapes and types at each call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from ctypes import byref
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from . import _library as c
+from ._library import call, library
+from ._types import number_of, output_type_of
+
+CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
+NXC = 2
+
+
+class Tensor(NamedTuple):
+    """What the library must know of an array: extents and tconv_type."""
+
+    shape: tuple[int, ...]
+    type: int
+
+
+class Attributes(NamedTuple):
+    """All that a call asks for besides its arrays; equal requests are equal and hash alike."""
+
+    strides: int | tuple[int, ...]
+    dilations: int | tuple[int, ...]
+    pads_begin: int | tuple[int, ...]
+    pads_end: int | tuple[int, ...]
+    output_padding: int | tuple[int, ...]
+    output_shape: int | tuple[int, ...]
+    auto_pad: int
+    rules: int
+    groups: int | None
+    data_format: int
+    filter_format: int
+    output_type: int
+    algorithm: bytes
+    math: int
+    workspace_limit: int
+    alpha: float
+    beta: float
+    activation: int
+    a: float
+    b: float
+    requantize: bool
+    data_zero_point: int
+    filter_zero_point: int
+    output_zero_point: int
+
+    def problem(self, data: Tensor, filter: Tensor) -> c.Problem:
+        """The tconv_problem for arrays of these shapes and types."""
+        axes = len(data.shape) - 2
+        problem = c.Problem(
+            rules=self.rules,
+            data_type=data.type,
+            filter_type=filter.type,
+            data=_shape("data", data.shape),
+            filter=_shape("filter", filter.shape),
+            auto_pad=self.auto_pad,
+            output_type=self.output_type,
+        )
+        for name in ("strides", "dilations", "pads_begin", "pads_end", "output_padding", "output_shape"):
+            setattr(problem, name, _list(name, getattr(self, name), axes))
+        if self.groups is not None or (self.data_format, self.filter_format) != (1, 1):
+            problem.operation = ONEAPI_CONV_BACKPROP
+            problem.groups = 0 if self.groups is None else self.groups
+            problem.data_format, problem.filter_format = self.data_format, self.filter_format
+        elif len(filter.shape) == len(data.shape) + 1:
+            problem.operation = GROUP_CONV_BACKPROP
+        else:
+            problem.operation = CONV_BACKPROP
+        return problem
+
+    def options(self, *, bias: bool, scale: bool, residual: bool) -> c.PlanOptions:
+        """The tconv_plan_options where these arrays are there."""
+        epilogue = c.Epilogue(bias=bias, scale=scale, residual=residual)
+        for name in ("alpha", "beta", "activation", "a", "b", "requantize"):
+            setattr(epilogue, name, getattr(self, name))
+        for name in ("data_zero_point", "filter_zero_point", "output_zero_point"):
+            setattr(epilogue, name, getattr(self, name))
+        return c.PlanOptions(
+            algorithm=self.algorithm, epilogue=epilogue, workspace_limit=self.workspace_limit, math=self.math
+        )
+
+
+def resolve(problem: c.Problem) -> c.Geometry:
+    """Pads, output shape and output type of a problem; needs no device."""
+    geometry = c.Geometry()
+    call("tconv_resolve", byref(problem), byref(geometry))
+    return geometry
+
+
+def extents(shape: c.Shape) -> tuple[int, ...]:
+    return tuple(shape.dim[: shape.rank])
+
+
+def attributes_of(
+    *,
+    strides: Any = 1,
+    dilations: Any = 1,
+    pads_begin: Any = 0,
+    pads_end: Any = 0,
+    auto_pad: str = "explicit",
+    output_padding: Any = 0,
+    output_shape: Any = None,
+    groups: Any = None,
+    data_format: str = "NCX",
+    filter_format: str = "OIX",
+    rules: str = "spec",
+    algorithm: str = "auto",
+    math: str = "exact",
+    workspace_limit: Any = 0,
+    output_type: Any = None,
+    alpha: Any = 1.0,
+    beta: Any = 0.0,
+    activation: str | tuple = "none",
+    requantize: bool = False,
+    data_zero_point: Any = 0,
+    filter_zero_point: Any = 0,
+    output_zero_point: Any = 0,
+) -> Attributes:
+    """Reads the attributes of a call as conv_transpose documents them."""
+    activation_number, a, b = _activation(activation)
+    if groups is not None and _integer("groups", groups) < 1:
+        raise ValueError(f"groups is {groups}: at least 1 is needed")
+    return Attributes(
+        strides=_integers("strides", strides),
+        dilations=_integers("dilations", dilations),
+        pads_begin=_integers("pads_begin", pads_begin),
+        pads_end=_integers("pads_end", pads_end),
+        output_padding=_integers("output_padding", output_padding),
+        output_shape=() if output_shape is None else _integers("output_shape", output_shape),
+        auto_pad=_number_of("auto_pad", auto_pad),
+        rules=_number_of("rules", rules),
+        groups=None if groups is None else _integer("groups", groups),
+        data_format=_number_of("data_format", data_format),
+        filter_format=_number_of("filter_format", filter_format),
+        output_type=output_type_of(output_type),
+        algorithm=_text("algorithm", algorithm).encode(),
+        math=_number_of("math", math),
+        workspace_limit=_integer("workspace_limit", workspace_limit, 0),
+        alpha=_real("alpha", alpha),
+        beta=_real("beta", beta),
+        activation=activation_number,
+        a=a,
+        b=b,
+        requantize=bool(requantize),
+        data_zero_point=_integer("data_zero_point", data_zero_point, -128, 255),
+        filter_zero_point=_integer("filter_zero_point", filter_zero_point, -128, 255),
+        output_zero_point=_integer("output_zero_point", output_zero_point, -128, 255),
+    )
+
+
+@lru_cache(maxsize=64)
+def _number_of(argument: str, name: str) -> int:
+    return number_of(argument, argument, name)
+
+
+def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{argument} is {value!r}: an integer is needed") from None
+    if not least <= number <= most:
+        raise ValueError(f"{argument} is {number}: {least} to {most} are possible")
+    return number
+
+
+def _integers(argument: str, value: Any) -> int | tuple[int, ...]:
+    """One number, which stands for every axis, or one for each."""
+    if isinstance(value, int):
+        return _integer(argument, value)
+    try:
+        values = tuple(value)
+    except TypeError:
+        return _integer(argument, value)
+    return tuple(_integer(argument, one) for one in values)
+
+
+def _real(argument: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{argument} is {value!r}: a number is needed") from None
+
+
+def _text(argument: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{argument} is {value!r}: a name is needed")
+    return value
+
+
+def _activation(value: str | tuple) -> tuple[int, float, float]:
+    """A name, or a name and the activation's numbers: "relu", ("leaky_relu", 0.1), ("clamp", -1, 1)."""
+    name, *numbers = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
+    number = _number_of("activation", name)
+    wanted = library.tconv_activation_numbers(number)
+    if len(numbers) != wanted:
+        raise ValueError(
+            f"activation is {value!r}: {name} takes {wanted} numbers, for example "
+            '"relu", ("leaky_relu", 0.1) or ("clamp", -1, 1)'
+        )
+    a, b = (*(_real("activation", one) for one in numbers), 0.0, 0.0)[:2]
+    return number, a, b
+
+
+def _shape(argument: str, shape: tuple[int, ...]) -> c.Shape:
+    if len(shape) > c.MAX_RANK:
+        raise ValueError(f"{argument} has rank {len(shape)}: {c.MAX_RANK} at most is possible")
+    return c.Shape(len(shape), tuple(_integer(argument, extent) for extent in shape))
+
+
+def _list(argument: str, value: int | tuple[int, ...], axes: int) -> c.List:
+    if isinstance(value, int):
+        value = (value,) * max(1, min(axes, c.MAX_AXES))
+    if len(value) > c.MAX_AXES:
+        raise ValueError(f"{argument} has {len(value)} entries: {c.MAX_AXES} at most are possible")
+    return c.List(len(value), value)

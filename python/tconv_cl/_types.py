@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's element types and the library's: f32 is float32, and so on; bf16 is ml_dtypes' bfloat16, where installed."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_int
+
+import numpy as np
+
+from ._library import library
+
+# tconv_type of problem.h.
+_TYPES: dict[np.dtype, int] = {
+    np.dtype(np.float32): 1,
+    np.dtype(np.float16): 2,
+    np.dtype(np.float64): 4,
+    np.dtype(np.int8): 5,
+    np.dtype(np.int16): 6,
+    np.dtype(np.int32): 7,
+    np.dtype(np.int64): 8,
+    np.dtype(np.uint8): 9,
+    np.dtype(np.uint16): 10,
+    np.dtype(np.uint32): 11,
+    np.dtype(np.uint64): 12,
+}
+BF16 = 3
+
+try:
+    import ml_dtypes
+
+    _TYPES[np.dtype(ml_dtypes.bfloat16)] = BF16
+except ImportError:
+    pass
+
+_DTYPES = {number: dtype for dtype, number in _TYPES.items()}
+
+
+def type_of(what: str, dtype: np.dtype) -> int:
+    """The tconv_type of an array's elements; `what` names the array in the error."""
+    number = _TYPES.get(dtype)
+    if number is None:
+        known = ", ".join(dtype.name for dtype in _TYPES)
+        raise ValueError(f"{what} has elements of type {dtype}: {known} are possible, in this machine's byte order")
+    return number
+
+
+def dtype_of(number: int) -> np.dtype:
+    """The NumPy type of a tconv_type."""
+    if number not in _DTYPES:
+        raise ValueError(f"arrays of {library.tconv_type_name(number).decode()} need the package ml_dtypes")
+    return _DTYPES[number]
+
+
+def output_type_of(wanted) -> int:
+    """The tconv_type for the argument output_type: None (as the data), a name of the library's, or a NumPy type."""
+    if wanted is None:
+        return 0
+    if isinstance(wanted, str):
+        return number_of("output_type", "type", wanted)
+    return type_of("output_type", np.dtype(wanted))
+
+
+# What the library's names may be, for the sentence of an error.
+_NAMES = {
+    "type": "f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32 and u64",
+    "auto_pad": "explicit, valid, same_upper and same_lower",
+    "rules": "spec, openvino and onnx",
+    "math": "exact and fast",
+    "data_format": "NCX and NXC",
+    "filter_format": "OIX and XIO",
+    "activation": "none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu, elu and snake",
+}
+
+
+def number_of(argument: str, kind: str, name: str) -> int:
+    """The number behind one of the library's names, in any letter case."""
+    number = c_int()
+    if not isinstance(name, str) or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
+        raise ValueError(f"{argument} is {name!r}: {_NAMES[kind]} are possible")
+    return number.value

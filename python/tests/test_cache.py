@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans are made once for each shape, and only so many are kept; a layer packs its filter once."""
+
+import gc
+import weakref
+
+import numpy as np
+
+import tconv_cl
+from tconv_cl._device import PLANS, Kept
+
+FILTER = np.arange(18, dtype=np.float32).reshape(3, 2, 3)
+
+
+def data(batch=2):
+    return np.arange(batch * 12, dtype=np.float32).reshape(batch, 3, 4)
+
+
+def test_the_second_call_makes_no_plan(compute):
+    tconv_cl.clear_cache()
+    compute(data(), FILTER, strides=2)
+    first = tconv_cl.cache_info()
+    compute(data() + 1, FILTER + 1, strides=[2])
+    compute(data() + 1, FILTER + 1, strides=np.int64(2))
+    again = tconv_cl.cache_info()
+    assert (first.misses, again.misses, again.plans) == (1, 2, 2)  # [2] is kept apart from 2
+    compute(data(), FILTER, strides=2, activation="relu")
+    assert tconv_cl.cache_info().misses == 3
+
+
+def test_plans_are_bounded():
+    tconv_cl.clear_cache()
+    layer = tconv_cl.ConvTranspose(FILTER)
+    for batch in range(1, PLANS + 10):
+        layer(data(batch))
+    assert tconv_cl.cache_info().plans == PLANS
+    layer(data(PLANS + 9))  # the latest ones are kept
+    assert tconv_cl.cache_info().hits == 1
+
+
+def test_what_falls_out_goes():
+    class Thing:
+        pass
+
+    kept, things = Kept(2), []
+    for key in range(5):
+        things.append(weakref.ref(kept.get(key, Thing)))
+        kept.get(0, Thing)
+    gc.collect()
+    assert [thing() is not None for thing in things] == [True, False, False, False, True]
+    assert kept.get(4, Thing) is things[4]()
+
+
+def test_a_layer_packs_once():
+    """One filter serves all extents that the same family computes."""
+    layer = tconv_cl.ConvTranspose(FILTER, np.ones(2, np.float32), algorithm="reference")
+    for batch in (1, 2, 3):
+        wanted = tconv_cl.conv_transpose(data(batch), FILTER, np.ones(2, np.float32), algorithm="reference")
+        np.testing.assert_array_equal(layer(data(batch)), wanted)
+    residual, out = np.ones((1, 2, 6), np.float32), np.empty((1, 2, 6), np.float32)
+    assert layer(data(1), residual=residual, out=out) is out
+    np.testing.assert_array_equal(out, layer(data(1)) + 1)
+    assert len(layer._filters.values()) == 1
+
+
+def test_a_layer_with_fast_math():
+    random = np.random.default_rng(4)
+    filter = random.standard_normal((16, 16, 4, 4)).astype(np.float32)
+    layer = tconv_cl.ConvTranspose(filter, strides=2, math="fast")
+    for extent in (8, 24, 40):
+        pixels = random.standard_normal((1, 16, extent, extent)).astype(np.float32)
+        wanted = tconv_cl.conv_transpose(pixels, filter, strides=2)
+        np.testing.assert_allclose(layer(pixels), wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_a_layer_outlives_the_cache():
+    layer = tconv_cl.ConvTranspose(FILTER)
+    wanted = layer(data())
+    tconv_cl.clear_cache()
+    np.testing.assert_array_equal(layer(data()), wanted)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signature that callers rely on, and what becomes of calls that cannot be carried out."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pyopencl.array
+import pytest
+
+import tconv_cl
+
+DATA, FILTER = np.ones((1, 2, 4), np.float32), np.ones((2, 3, 3), np.float32)
+
+
+def test_signature():
+    parameters = inspect.signature(tconv_cl.conv_transpose).parameters
+    assert list(parameters)[:3] == ["data", "filter", "bias"] and parameters["bias"].default is None
+    wanted = dict(strides=1, dilations=1, pads_begin=0, pads_end=0, auto_pad="explicit", output_padding=0)
+    wanted |= dict(output_shape=None, groups=None, data_format="NCX", filter_format="OIX", rules="spec")
+    wanted |= dict(algorithm="auto", device=None)
+    for function in (tconv_cl.conv_transpose, tconv_cl.output_shape):
+        parameters = inspect.signature(function).parameters
+        assert {name: parameters[name].default for name in wanted} == wanted
+        assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in wanted)
+
+
+REQUESTS = {
+    "strides is 0 at spatial axis 0": dict(strides=0),
+    "strides is 1.5: an integer": dict(strides=1.5),
+    "strides has 7 entries": dict(strides=[1] * 7),
+    "data has 2 channels": dict(groups=3),
+    "groups is 0: at least 1": dict(groups=0),
+    "auto_pad is 'some'": dict(auto_pad="some"),
+    "rules is None": dict(rules=None),
+    'no kernel family is named "magic"|magic': dict(algorithm="magic"),
+    "activation is 'clamp': clamp takes 2 numbers": dict(activation="clamp"),
+    "activation is .*: relu takes 0": dict(activation=("relu", 1)),
+    "needs a slope": dict(activation="prelu"),
+    "slope is given": dict(slope=np.ones(3, np.float32)),
+    "beta is 1.0, but there is no out": dict(beta=1),
+    "bias has shape": dict(bias=np.ones(2, np.float32)),
+    "scale has elements of type float64: float32": dict(scale=np.ones(3)),
+    "residual has shape": dict(residual=np.ones((1, 3, 5), np.float32)),
+    "out has shape": dict(out=np.ones((1, 3, 5), np.float32)),
+    "out must be writeable": dict(out=np.ones((6, 3, 1), np.float32).T),
+    "out shares memory with data": dict(out=DATA),
+    "data_zero_point is 256": dict(data_zero_point=256),
+    "output_type is 'float'": dict(output_type="float"),
+    "device is -1": dict(device=-1),
+    "device is an empty list": dict(device=[]),
+    "twice": dict(device=[0, 0]),
+    "filter is a list": dict(filter=[1, 2]),
+}
+
+
+@pytest.mark.parametrize("sentence", REQUESTS)
+def test_request(sentence):
+    arguments = {"filter": FILTER} | REQUESTS[sentence]
+    with pytest.raises(ValueError, match=sentence):
+        tconv_cl.conv_transpose(DATA, **arguments)
+
+
+def test_data_is_an_array():
+    with pytest.raises(ValueError, match="data is a list: a NumPy or a pyopencl array"):
+        tconv_cl.conv_transpose([[[1.0]]], FILTER)
+
+
+def test_error_of_the_device():
+    with pytest.raises(tconv_cl.Error, match="device 99 does not exist") as caught:
+        tconv_cl.conv_transpose(DATA, FILTER, device=99)
+    assert (caught.value.status, caught.value.opencl_code) == (42, 0)  # TCONV_ERROR_NO_DEVICE
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.status) == (str(caught.value), 42)
+
+
+def test_error_of_memory():
+    with pytest.raises(tconv_cl.Error, match="one row of the outermost axis takes"):
+        tconv_cl.conv_transpose(DATA, FILTER, memory_limit=1)
+
+
+def test_output_shape():
+    shape = tconv_cl.output_shape((1, 20, 224, 224), (20, 10, 3, 3), strides=2, pads_begin=1, pads_end=1)
+    assert shape == (1, 10, 447, 447)
+    assert tconv_cl.output_shape((0, 8, 4), (2, 4, 3, 5)) == (0, 6, 8)
+    with pytest.raises(ValueError, match="data has rank 2"):
+        tconv_cl.output_shape((1, 2), (2, 3))
+
+
+def test_arrays_that_are_not_contiguous():
+    data = np.asfortranarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    filter = np.arange(54, dtype=np.float32).reshape(3, 6, 3)[:, ::-2]
+    wanted = tconv_cl.conv_transpose(data.copy("C"), filter.copy("C"))
+    np.testing.assert_array_equal(tconv_cl.conv_transpose(data, filter), wanted)
+
+
+def test_an_empty_batch(compute):
+    assert compute(DATA[:0], FILTER).shape == (0, 3, 6)
+
+
+def test_of_pyopencl(queue):
+    data, filter = pyopencl.array.to_device(queue, DATA), pyopencl.array.to_device(queue, FILTER)
+    with pytest.raises(ValueError, match="filter is a ndarray: a pyopencl array is needed"):
+        tconv_cl.conv_transpose(data, FILTER)
+    with pytest.raises(ValueError, match="filter is a Array: a NumPy array is needed"):
+        tconv_cl.conv_transpose(DATA, filter)
+    with pytest.raises(ValueError, match="data is not C-contiguous"):
+        tconv_cl.conv_transpose(data[:, :, ::2], filter)
+    with pytest.raises(ValueError, match="data has no queue"):
+        tconv_cl.conv_transpose(data.with_queue(None), filter)
+    with pytest.raises(ValueError, match="device and memory_limit are for NumPy"):
+        tconv_cl.conv_transpose(data, filter, device=0)
+    with pytest.raises(ValueError, match="out shares memory with data"):
+        tconv_cl.conv_transpose(data, pyopencl.array.zeros(queue, (2, 2, 1), np.float32), out=data)
+    other = pyopencl.CommandQueue(pyopencl.Context([queue.device]))
+    with pytest.raises(ValueError, match="another context"):
+        tconv_cl.conv_transpose(data, pyopencl.array.to_device(other, FILTER))

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the README and of the docstrings, one after the other."""
+
+import doctest
+import re
+from pathlib import Path
+
+import tconv_cl
+
+
+def test_readme():
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    exec("\n".join(blocks), {})
+
+
+def test_docstrings():
+    import numpy
+
+    names = {"np": numpy, **{name: getattr(tconv_cl, name) for name in tconv_cl.__all__}}
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    for name in tconv_cl.__all__:
+        for test in finder.find(getattr(tconv_cl, name), name, module=False, globs=names):
+            runner.run(test)
+    assert runner.tries == 4 and runner.failures == 0
