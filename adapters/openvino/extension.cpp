@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the shared library gives to OpenVINO: the operator, its place in IR and ONNX files; and a
+// function for those who want to see that it is used.
+
+#include "op.hpp"
+
+#include <openvino/core/op_extension.hpp>
+
+#include <openvino/op/convolution.hpp>
+#include <openvino/op/group_conv.hpp>
+
+namespace tconv_openvino
+{
+
+// Makes our operator wherever OpenVINO's is to be made from a description: when IR is read, and by a
+// NodeFactory that has this extension.
+template <typename Stock> class Replacement : public ov::BaseOpExtension
+{
+  public:
+    const ov::DiscreteTypeInfo &get_type_info() const override
+    {
+        return Stock::get_type_info_static();
+    }
+
+    ov::OutputVector create(const ov::OutputVector &inputs,
+                            ov::AttributeVisitor &visitor) const override
+    {
+        const auto stock = std::make_shared<Stock>();
+        stock->set_arguments(inputs);
+        stock->visit_attributes(visitor);
+        stock->constructor_validate_and_infer_types();
+        int64_t device = -1;
+        visitor.on_attribute("device", device);
+        return replacement(stock, device)->outputs();
+    }
+
+    std::vector<ov::Extension::Ptr> get_attached_extensions() const override
+    {
+        return {};
+    }
+};
+
+} // namespace tconv_openvino
+
+// Writes the first `count` of: evaluations by the library, evaluations by OpenVINO, plans, packed filters.
+extern "C" __attribute__((visibility("default"))) void tconv_cl_openvino_statistics(uint64_t *out,
+                                                                                    size_t count)
+{
+    std::unique_lock<std::mutex> lock;
+    const tconv_openvino::Statistics &s = tconv_openvino::statistics_of(lock);
+    const uint64_t values[] = {s.evaluations, s.fallbacks, s.plans, s.packs};
+    for (size_t i = 0; i < count; i++) out[i] = i < std::size(values) ? values[i] : 0;
+}
+
+OPENVINO_CREATE_EXTENSIONS(std::vector<ov::Extension::Ptr>({
+    std::make_shared<ov::OpExtension<tconv_openvino::TransposedConvolution>>(),
+    std::make_shared<tconv_openvino::Replacement<ov::op::v1::ConvolutionBackpropData>>(),
+    std::make_shared<tconv_openvino::Replacement<ov::op::v1::GroupConvolutionBackpropData>>(),
+}));

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fallback.hpp"
+
+#include <openvino/core/model.hpp>
+#include <openvino/opsets/opset8.hpp>
+#include <openvino/runtime/core.hpp>
+#include <openvino/runtime/properties.hpp>
+
+namespace tconv_openvino
+{
+namespace op = ov::opset8;
+
+template <typename Operator>
+static std::shared_ptr<ov::Node> make(const Attributes &a, const ov::Output<ov::Node> &data,
+                                      const ov::Output<ov::Node> &filter,
+                                      const std::optional<ov::Output<ov::Node>> &output_shape)
+{
+    if (output_shape)
+        return std::make_shared<Operator>(data, filter, *output_shape, a.strides, a.pads_begin,
+                                          a.pads_end, a.dilations, a.auto_pad, a.output_padding);
+    return std::make_shared<Operator>(data, filter, a.strides, a.pads_begin, a.pads_end,
+                                      a.dilations, a.auto_pad, a.output_padding);
+}
+
+std::shared_ptr<ov::Node> stock_operator(const Attributes &a, const ov::Output<ov::Node> &data,
+                                         const ov::Output<ov::Node> &filter,
+                                         const std::optional<ov::Output<ov::Node>> &output_shape)
+{
+    if (a.grouped) return make<op::GroupConvolutionBackpropData>(a, data, filter, output_shape);
+    return make<op::ConvolutionBackpropData>(a, data, filter, output_shape);
+}
+
+static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::Node> &x,
+                                     const ov::Output<ov::Node> &slope)
+{
+    const tconv_epilogue epilogue = epilogue_of(a);
+    switch (epilogue.activation) {
+    case TCONV_ACTIVATION_NONE: return x;
+    case TCONV_ACTIVATION_RELU: return std::make_shared<op::Relu>(x);
+    case TCONV_ACTIVATION_RELU6: return std::make_shared<op::Clamp>(x, 0, 6);
+    case TCONV_ACTIVATION_LEAKY_RELU:
+        return std::make_shared<op::PRelu>(
+            x, op::Constant::create(x.get_element_type(), ov::Shape{1}, {a.a}));
+    case TCONV_ACTIVATION_PRELU: return std::make_shared<op::PRelu>(x, slope);
+    case TCONV_ACTIVATION_CLAMP: return std::make_shared<op::Clamp>(x, a.a, a.b);
+    case TCONV_ACTIVATION_SIGMOID: return std::make_shared<op::Sigmoid>(x);
+    case TCONV_ACTIVATION_TANH: return std::make_shared<op::Tanh>(x);
+    case TCONV_ACTIVATION_GELU: return std::make_shared<op::Gelu>(x);
+    case TCONV_ACTIVATION_GELU_TANH:
+        return std::make_shared<op::Gelu>(x, ov::op::GeluApproximationMode::TANH);
+    case TCONV_ACTIVATION_SILU: return std::make_shared<op::Swish>(x);
+    case TCONV_ACTIVATION_ELU: return std::make_shared<op::Elu>(x, a.a);
+    default: throw Failure("OpenVINO has no activation " + a.activation);
+    }
+}
+
+// All shapes are fixed, and the filter is a constant where it always is: then the plugin takes
+// everything.
+static std::shared_ptr<ov::Model> model_of(const Request &r)
+{
+    const auto parameter = [](const ov::Tensor &tensor) {
+        return std::make_shared<op::Parameter>(tensor.get_element_type(), tensor.get_shape());
+    };
+    ov::ParameterVector parameters{parameter(r.data)};
+    ov::Output<ov::Node> filter;
+    if (r.constant_filter)
+        filter = std::make_shared<op::Constant>(r.filter);
+    else
+        filter = parameters.emplace_back(parameter(r.filter));
+    std::optional<ov::Output<ov::Node>> output_shape;
+    if (!r.output_shape.empty())
+        output_shape =
+            op::Constant::create(ov::element::i64, {r.output_shape.size()}, r.output_shape);
+    ov::Output<ov::Node> result = stock_operator(r.attributes, parameters[0], filter, output_shape);
+    if (r.bias != nullptr) {
+        ov::Shape channels(r.data.get_shape().size(), 1);
+        channels[1] = r.bias->get_size();
+        const auto bias = parameters.emplace_back(parameter(*r.bias));
+        const auto shape = op::Constant::create(ov::element::i64, {channels.size()}, channels);
+        result =
+            std::make_shared<op::Add>(result, std::make_shared<op::Reshape>(bias, shape, false));
+    }
+    ov::Output<ov::Node> slope;
+    if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
+    return std::make_shared<ov::Model>(ov::OutputVector{activate(r.attributes, result, slope)},
+                                       parameters);
+}
+
+void Fallback::run(const Request &r)
+{
+    ov::InferRequest request;
+    {
+        const std::vector<ov::Shape> shapes{r.data.get_shape(), r.filter.get_shape()};
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (shapes != shapes_ || r.output_shape != output_shape_ ||
+            r.data.get_element_type() != type_) {
+            static auto *core = new ov::Core; // never given back, as plugins may be gone at the end
+            shapes_.clear();
+            compiled_ = core->compile_model(model_of(r), "CPU",
+                                            ov::hint::inference_precision(ov::element::f32));
+            shapes_ = shapes;
+            output_shape_ = r.output_shape;
+            type_ = r.data.get_element_type();
+        }
+        request = compiled_.create_infer_request();
+    }
+    size_t i = 0;
+    request.set_input_tensor(i++, r.data);
+    if (!r.constant_filter) request.set_input_tensor(i++, r.filter);
+    if (r.bias != nullptr) request.set_input_tensor(i++, *r.bias);
+    if (r.slope != nullptr) request.set_input_tensor(i++, *r.slope);
+    request.infer();
+    const ov::Tensor result = request.get_output_tensor();
+    r.output.set_shape(result.get_shape());
+    result.copy_to(r.output);
+    count(&Statistics::fallbacks);
+}
+
+} // namespace tconv_openvino

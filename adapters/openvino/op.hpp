@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator that stands in a model where OpenVINO's (Group)ConvolutionBackpropData stood.
+#pragma once
+
+#include "fallback.hpp"
+
+#include <openvino/op/op.hpp>
+#include <openvino/op/util/convolution_backprop_base.hpp>
+
+#include <atomic>
+
+namespace tconv_openvino
+{
+
+// Inputs: data; filter; bias, where the attribute says so; slopes, where the activation has such;
+// output_shape, where there is one more. Bias and slopes have one axis, the output channels.
+class TransposedConvolution : public ov::op::Op
+{
+  public:
+    OPENVINO_OP("TransposedConvolution", "tconv_cl")
+
+    TransposedConvolution() = default;
+    TransposedConvolution(const ov::OutputVector &inputs, const Attributes &attributes);
+
+    void validate_and_infer_types() override;
+    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector &inputs) const override;
+    bool visit_attributes(ov::AttributeVisitor &visitor) override;
+    bool has_evaluate() const override
+    {
+        return true;
+    }
+    bool evaluate(ov::TensorVector &outputs, const ov::TensorVector &inputs) const override;
+
+  private:
+    // What computing needs. It is not copied with the node: a plugin copies a model when it compiles
+    // it, and the weights may have changed since the model was last compiled.
+    struct State {
+        Layer layer;
+        Fallback fallback;
+        std::atomic<bool> told{false};
+    };
+
+    bool has_slope() const;
+    size_t required_inputs() const; // all but output_shape
+
+    Attributes attributes_;
+    mutable State state_;
+};
+
+// The operator in the place of OpenVINO's own one, or that one itself, and a line that says why,
+// where the library refuses it or there is no device.
+std::shared_ptr<ov::Node>
+replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock, int64_t device);
+
+} // namespace tconv_openvino
