@@ -1,0 +1,414 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extension against OpenVINO's own operators and the conformance vectors. Each test also looks at who computed.
+
+usage: pytest adapters/openvino        after the extension was built in build/openvino; needs an OpenCL device"""
+import csv
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+from openvino.utils.node_factory import NodeFactory
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("TCONV_CL_OPENVINO_BUILD", ROOT / "build" / "openvino"))
+LIBRARY = BUILD / "libtconv_cl_openvino.so"
+VECTORS = ROOT / "device_tests" / "vectors"
+sys.path.insert(0, str(BUILD))
+from convert import convert  # noqa: E402
+
+EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
+STOCK = ov.Core()
+EXTENDED = ov.Core()
+EXTENDED.add_extension(LIBRARY)
+COUNTS = ("evaluations", "fallbacks", "plans", "packs")
+
+
+def statistics():
+    values = (ctypes.c_uint64 * len(COUNTS))()
+    ctypes.CDLL(str(LIBRARY)).tconv_cl_openvino_statistics(values, ctypes.c_size_t(len(values)))
+    return dict(zip(COUNTS, values))
+
+
+class Counted:
+    """What has happened since."""
+    def __init__(self):
+        self.before = statistics()
+
+    def __getattr__(self, name):
+        return statistics()[name] - self.before[name]
+
+
+def types(model):
+    return [node.get_type_name() for node in model.get_ordered_ops()]
+
+
+def compiled(model, **options):
+    return EXTENDED.compile_model(model, "CPU", {**EXACT, **options})
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def integers(text):
+    return [int(word) for word in text.split()]
+
+
+def transposed(data, filter_, strides, dilations=None, begin=None, end=None, auto_pad="explicit", padding=None, output_shape=None,
+               grouped=False):
+    """OpenVINO's own node, straight from its factory: the functions of its opsets drop the pads of a grouped one with output_shape."""
+    axes = len(strides)
+    attributes = {"strides": strides, "dilations": dilations or [1] * axes, "pads_begin": begin or [0] * axes, "pads_end": end or [0] * axes,
+                  "auto_pad": auto_pad, "output_padding": padding or [0] * axes}
+    inputs = [data, filter_]
+    if output_shape is not None:
+        inputs.append(output_shape if isinstance(output_shape, ov.Node) else ops.constant(np.array(output_shape, dtype=np.int64)))
+    return NodeFactory("opset1").create("GroupConvolutionBackpropData" if grouped else "ConvolutionBackpropData", inputs, attributes)
+
+
+def reread(model, folder, core=EXTENDED):
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    return core.read_model(folder / "model.xml")
+
+
+def random(shape, seed=1):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+def is_expressible(case):
+    formats = case["groups"] == "1" and case["data_format"] == "NCX" and case["filter_format"] == "OIX"
+    axes = len(case["strides"].split())
+    return "openvino" in case["rules"].split() and axes <= 3 and (formats or case["op"] == "group_conv_backprop")
+
+
+CASES = [case for case in rows(VECTORS / "cases.csv") if is_expressible(case)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_vectors(case, tmp_path):
+    name = str(VECTORS / "data" / case["id"])
+    data, filter_, wanted = (np.load(f"{name}.{part}.npy") for part in ("data", "filter", "output"))
+    parameter = ops.parameter(data.shape, np.float32)
+    node = transposed(parameter, ops.constant(filter_), integers(case["strides"]), integers(case["dilations"]),
+                      integers(case["pads_begin"]), integers(case["pads_end"]), case["auto_pad"], integers(case["output_padding"]),
+                      integers(case["output_shape"]) or None, case["op"] == "group_conv_backprop")
+    model = reread(ov.Model([node], [parameter]), tmp_path)
+    assert "TransposedConvolution" in types(model)
+    counted = Counted()
+    output = compiled(model)(data)[0]
+    assert counted.evaluations == 1 and counted.fallbacks == 0
+    assert output.shape == wanted.shape
+    if case["check"] == "exact":
+        np.testing.assert_array_equal(output, wanted)
+    else:
+        assert (np.abs(output - wanted) <= np.load(f"{name}.bound.npy")).all()
+
+
+def test_there_are_vectors():
+    assert len(CASES) > 80
+
+
+MODELS = [row["model"] for row in rows(VECTORS / "ir" / "layers.csv")]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("way", ["add_extension", "convert"])
+def test_models(name, way):
+    path = VECTORS / "ir" / f"{name}.xml"
+    data = np.load(VECTORS / "ir" / f"{name}.0.input.npy")
+    wanted = STOCK.compile_model(path, "CPU", EXACT)(data)[0]
+    model = (EXTENDED if way == "add_extension" else STOCK).read_model(path)
+    replaced = convert(model, LIBRARY)
+    assert replaced == (1 if way == "convert" or name in ("from_onnx", "from_pytorch") else 0)
+    assert "TransposedConvolution" in types(model) and "Add" not in types(model) and "Relu" not in types(model)
+    counted = Counted()
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=1e-5, atol=1e-5)
+    assert counted.evaluations == 1 and counted.fallbacks == 0
+
+
+ACTIVATIONS = {
+    "relu": ops.relu,
+    "sigmoid": ops.sigmoid,
+    "tanh": ops.tanh,
+    "clamp": lambda x: ops.clamp(x, -0.25, 0.5),
+    "elu": lambda x: ops.elu(x, 0.7),
+    "gelu": lambda x: ops.gelu(x, "erf"),
+    "gelu_tanh": lambda x: ops.gelu(x, "tanh"),
+    "silu": ops.swish,
+    "leaky_relu": lambda x: ops.prelu(x, np.array([0.2], dtype=np.float32)),
+    "prelu": lambda x: ops.prelu(x, np.linspace(-0.5, 0.5, 6, dtype=np.float32)),
+    "none": ops.abs,
+}
+
+
+@pytest.mark.parametrize("activation, grouped, axes", [(name, False, 2) for name in ACTIVATIONS] + [
+    (name, grouped, axes) for name in ("relu", "prelu") for grouped, axes in ((False, 1), (True, 1), (True, 2), (False, 3), (True, 3))])
+def test_bias_and_activation_are_fused(activation, grouped, axes):
+    extents = [7, 6, 5][:axes]
+    data = random([2, 4, *extents])
+    filter_ = random([2, 2, 3, *[3] * axes] if grouped else [4, 6, *[3] * axes], 2)
+    parameter = ops.parameter(data.shape, np.float32)
+    node = transposed(parameter, ops.constant(filter_), [2] * axes, begin=[1] * axes, grouped=grouped)
+    node = ACTIVATIONS[activation](ops.add(node, random([1, 6, *[1] * axes], 3)))
+    node.set_friendly_name("the last one")
+    model = ov.Model([node], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model, LIBRARY) == 1
+    ours = [node for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution"]
+    assert ours[0].get_attributes()["activation"] == activation and ours[0].get_attributes()["bias"]
+    assert len(types(model)) == {"none": 6, "prelu": 6}.get(activation, 5)
+    counted = Counted()
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=2e-5, atol=2e-6)
+    assert counted.evaluations == 1 and counted.fallbacks == 0
+    assert convert(model, LIBRARY) == 0
+
+
+def test_what_others_read_is_not_fused():
+    data = random([1, 4, 5, 5])
+    parameter = ops.parameter(data.shape, np.float32)
+    node = transposed(parameter, ops.constant(random([4, 6, 2, 2])), [2, 2])
+    biased = ops.add(node, random([1, 6, 1, 1]))
+    row = ops.add(node, random([10]))  # along the last axis: no bias
+    model = ov.Model([ops.relu(biased), row, biased], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)
+    assert convert(model, LIBRARY) == 1
+    assert types(model).count("Add") == 2 and types(model).count("Relu") == 1
+    for got, want in zip(compiled(model)(data).values(), wanted.values()):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_an_add_along_another_axis_is_no_bias():
+    data = random([1, 4, 3, 3])
+    parameter = ops.parameter(data.shape, np.float32)
+    node = ops.add(transposed(parameter, ops.constant(random([4, 6, 2, 2])), [2, 2]), random([6]))
+    model = ov.Model([node], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model, LIBRARY) == 1 and "Add" in types(model)
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+def dynamic_model(shape=(-1, 8, -1, -1)):
+    parameter = ops.parameter(ov.PartialShape(list(shape)), np.float32)
+    node = transposed(parameter, ops.constant(random([8, 8, 4, 4])), [2, 2], begin=[1, 1], end=[1, 1])
+    return ov.Model([ops.relu(ops.add(node, random([1, 8, 1, 1], 3)))], [parameter])
+
+
+def test_dynamic_shapes():
+    """More shapes than plans are kept; the weights are packed once for each kernel family that they are packed for."""
+    model = dynamic_model()
+    stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
+    assert convert(model, LIBRARY) == 1
+    counted = Counted()
+    ours = compiled(model)
+    shapes = [(1 + i % 3, 8, 3 + i, 5 + i % 7) for i in range(40)]
+    for shape in shapes + shapes[-3:]:
+        np.testing.assert_allclose(ours(random(shape))[0], stock(random(shape))[0], rtol=1e-5, atol=1e-5)
+    assert counted.evaluations == 43 and counted.fallbacks == 0
+    assert counted.plans == 40 and 1 <= counted.packs <= 4
+
+
+def test_an_output_shape_that_is_computed(tmp_path):
+    """OpenVINO's own operator on processors wants a constant."""
+    data, filter_ = random([1, 3, 6, 7]), random([3, 5, 3, 3])
+
+    def model(parameter, shape, *parameters):
+        node = transposed(parameter, ops.constant(filter_), [2, 2], auto_pad="same_upper", output_shape=shape)
+        return ov.Model([node], [parameter, *parameters])
+
+    shape = ops.parameter([2], np.int64)
+    ours = compiled(reread(model(ops.parameter(data.shape, np.float32), shape, shape), tmp_path))
+    counted = Counted()
+    for extents in ([12, 14], [11, 13], [12, 14]):
+        wanted = STOCK.compile_model(model(ops.parameter(data.shape, np.float32), extents), "CPU", EXACT)(data)[0]
+        output = ours([data, np.array(extents, dtype=np.int64)])[0]
+        assert output.shape == (1, 5, *extents)
+        np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
+    assert counted.evaluations == 3 and counted.plans == 2 and counted.fallbacks == 0
+
+
+def test_a_filter_that_changes_is_packed_anew(tmp_path):
+    data = random([1, 4, 6, 6])
+    parameter, filter_ = ops.parameter(data.shape, np.float32), ops.parameter([4, 3, 2, 2], np.float32)
+    model = ov.Model([transposed(parameter, filter_, [2, 2])], [parameter, filter_])
+    stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
+    ours = compiled(reread(model, tmp_path))
+    counted = Counted()
+    for seed in (1, 2):
+        weights = random([4, 3, 2, 2], seed)
+        np.testing.assert_allclose(ours([data, weights])[0], stock([data, weights])[0], rtol=1e-5, atol=1e-6)
+    assert counted.evaluations == 2 and counted.packs == 2 and counted.plans == 1
+
+
+def test_weights_that_change_between_compilations(tmp_path):
+    """A compiled model has packed weights of its own, also where the weights' memory is shared."""
+    data, weights = random([1, 4, 6, 6]), random([4, 3, 2, 2])
+    parameter = ops.parameter(data.shape, np.float32)
+    model = ov.Model([transposed(parameter, ops.constant(weights, shared_memory=True), [2, 2])], [parameter])
+    convert(model, LIBRARY)
+    first = compiled(model)
+    before = first(data)[0].copy()
+    weights *= 2
+    np.testing.assert_array_equal(compiled(model)(data)[0], 2 * before)
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_eight_threads(streams):
+    model = dynamic_model()
+    stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
+    convert(model, LIBRARY)
+    inputs = [random((1, 8, 6 + i % 4, 9), i) for i in range(64)]
+    wanted = [stock(data)[0] for data in inputs]
+    ours = compiled(model, NUM_STREAMS=str(streams))
+    requests = [ours.create_infer_request() for _ in range(8)]
+    counted = Counted()
+
+    def work(thread):
+        for i in range(thread, len(inputs), 8):
+            requests[thread].infer(inputs[i])
+            np.testing.assert_allclose(requests[thread].get_output_tensor().data, wanted[i], rtol=1e-5, atol=1e-5)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert counted.evaluations == 64 and counted.fallbacks == 0
+    assert counted.plans == 4 and counted.packs <= 4
+
+
+def test_asynchronous_requests():
+    model = dynamic_model((1, 8, 10, 12))
+    stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
+    convert(model, LIBRARY)
+    inputs = [random((1, 8, 10, 12), i) for i in range(32)]
+    outputs = {}
+    queue = ov.AsyncInferQueue(compiled(model, NUM_STREAMS="2"), 8)
+    queue.set_callback(lambda request, i: outputs.update({i: request.get_output_tensor().data.copy()}))
+    counted = Counted()
+    for i, data in enumerate(inputs):
+        queue.start_async(data, i)
+    queue.wait_all()
+    for i, data in enumerate(inputs):
+        np.testing.assert_allclose(outputs[i], stock(data)[0], rtol=1e-5, atol=1e-5)
+    assert counted.evaluations == 32 and counted.plans == 1 and counted.packs == 1
+
+
+def test_models_in_f16(tmp_path):
+    data = random([1, 4, 6, 6]).astype(np.float16)
+    parameter = ops.parameter(data.shape, np.float16)
+    node = transposed(parameter, ops.constant(random([4, 6, 3, 3]).astype(np.float16)), [2, 2])
+    node = ops.prelu(ops.add(node, random([1, 6, 1, 1], 3).astype(np.float16)), np.linspace(0, 1, 6).astype(np.float16))
+    model = ov.Model([node], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    for changed in (reread(model, tmp_path), model):
+        convert(changed, LIBRARY)
+        counted = Counted()
+        output = compiled(changed)(data)[0]
+        assert output.dtype == np.float16 and counted.evaluations == 1 and counted.fallbacks == 0
+        np.testing.assert_allclose(output.astype(np.float32), wanted.astype(np.float32), rtol=2e-3, atol=2e-3)
+
+
+def test_bodies_of_branches():
+    data = random([1, 4, 5, 5])
+    outer = ops.parameter(data.shape, np.float32)
+
+    def body(seed):
+        inner = ops.parameter(data.shape, np.float32)
+        return inner, ov.Model([ops.result(transposed(inner, ops.constant(random([4, 6, 2, 2], seed)), [2, 2]))], [inner])
+
+    condition = ops.parameter([], np.bool_)
+    branch = ops.if_op(condition)
+    (first, then_body), (second, else_body) = body(1), body(2)
+    branch.set_then_body(then_body)
+    branch.set_else_body(else_body)
+    branch.set_input(outer.output(0), first, second)
+    model = ov.Model([branch.set_output(then_body.get_results()[0], else_body.get_results()[0])], [condition, outer])
+    stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
+    assert convert(model, LIBRARY) == 2
+    ours = compiled(model)
+    counted = Counted()
+    for value in (True, False):
+        np.testing.assert_allclose(ours([np.array(value), data])[0], stock([np.array(value), data])[0], rtol=1e-5, atol=1e-6)
+    assert counted.evaluations == 2 and counted.fallbacks == 0
+
+
+def test_saved_and_cached(tmp_path):
+    model = dynamic_model((1, 8, 10, 12))
+    data = random((1, 8, 10, 12))
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    convert(model, LIBRARY)
+    model = reread(model, tmp_path)
+    assert types(model).count("TransposedConvolution") == 1 and "Relu" not in types(model)
+    for _ in range(2):
+        core = ov.Core()
+        core.add_extension(LIBRARY)
+        core.set_property({"CACHE_DIR": str(tmp_path / "cache")})
+        counted = Counted()
+        np.testing.assert_allclose(core.compile_model(tmp_path / "model.xml", "CPU", EXACT)(data)[0], wanted, rtol=1e-5, atol=1e-5)
+        assert counted.evaluations == 1 and counted.fallbacks == 0
+    assert list((tmp_path / "cache").glob("*.blob"))
+
+
+# In a process of its own, under another environment: reads a model, says of what types its nodes are, and computes it.
+PROGRAM = """
+import sys
+import numpy as np
+import openvino as ov
+core = ov.Core()
+core.add_extension(sys.argv[1])
+model = core.read_model(sys.argv[2])
+print(*[node.get_type_name() for node in model.get_ordered_ops()])
+compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+for _ in range(2):
+    output = compiled(np.load(sys.argv[3]))[0]
+np.save(sys.argv[4], output)
+"""
+
+
+def in_another_process(path, data, folder, **environment):
+    np.save(folder / "data.npy", data)
+    command = [sys.executable, "-c", PROGRAM, LIBRARY, path, folder / "data.npy", folder / "output.npy"]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+    return done.stdout.split(), done.stderr, np.load(folder / "output.npy")
+
+
+@pytest.mark.parametrize("environment, reason", [({"OCL_ICD_VENDORS": "/nowhere"}, "device"), ({"TCONV_CL_DEVICE": "99"}, "99"),
+                                                 ({"TCONV_CL_DEVICE": "gpu"}, "gpu")])
+def test_without_a_device_the_model_stays(environment, reason, tmp_path):
+    path = VECTORS / "ir" / "plain_f32.xml"
+    data = np.load(VECTORS / "ir" / "plain_f32.0.input.npy")
+    nodes, log, output = in_another_process(path, data, tmp_path, **environment)
+    assert "ConvolutionBackpropData" in nodes and "TransposedConvolution" not in nodes
+    assert len(log.splitlines()) == 1 and reason in log and "OpenVINO's own operator" in log
+    np.testing.assert_array_equal(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0])
+
+
+@pytest.mark.parametrize("activation, dynamic", [*((name, False) for name in ACTIVATIONS), ("prelu", True)])
+def test_what_shows_late_is_computed_by_openvino(activation, dynamic, tmp_path):
+    """A folder without kernels: only when a plan is made it shows that nothing can be compiled."""
+    data = random((1, 8, 6, 7))
+    parameter = ops.parameter(ov.PartialShape([1, 8, -1, -1]) if dynamic else data.shape, np.float32)
+    node = transposed(parameter, ops.constant(random([8, 6, 4, 4])), [2, 2], begin=[1, 1], end=[1, 1])
+    model = ov.Model([ACTIVATIONS[activation](ops.add(node, random([1, 6, 1, 1], 3)))], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model, LIBRARY) == 1
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    (tmp_path / "kernels").mkdir()
+    nodes, log, output = in_another_process(tmp_path / "model.xml", data, tmp_path, TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))
+    assert "TransposedConvolution" in nodes
+    assert len(log.splitlines()) == 1 and "OpenVINO's own operator" in log
+    np.testing.assert_allclose(output, wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_integers_are_left_to_openvino(tmp_path, capfd):
+    parameter = ops.parameter([1, 2, 4], np.int32)
+    model = ov.Model([transposed(parameter, ops.constant(np.ones([2, 2, 3], dtype=np.int32)), [2])], [parameter])
+    assert "ConvolutionBackpropData" in types(reread(model, tmp_path))
+    assert "i32" in capfd.readouterr().err
+    assert convert(model, LIBRARY) == 0
+    assert "i32" in capfd.readouterr().err
