@@ -13,11 +13,12 @@ LIBRARY = pathlib.Path(__file__).with_name("libtconv_cl_openvino.so")
 
 
 def convert(model, library=LIBRARY, device=-1):
-    """Replaces the transposed convolutions of `model`, also in the bodies of its loops and branches, and returns how many.
+    """Replaces the transposed convolutions of `model`, also in the bodies of its branches, and returns how many.
 
-    A following Add of one constant for each channel, and a following activation that the library has, become part of the operator.
-    What the library refuses stays as it is, and a line on stderr says why. `device` is the number that `tconv-cl devices` prints;
-    -1: the one that the environment variable TCONV_CL_DEVICE names, else the first GPU, else the first device."""
+    A following Add of one constant for each channel, and a following activation that the library has, become part of
+    the operator. What the library refuses stays as it is, and a line on stderr says why. `device` is the number that
+    `tconv-cl devices` prints; -1: the one that the environment variable TCONV_CL_DEVICE names, else the library's
+    default. `library` is the extension's file."""
     replace = _Replace(library, device)
     manager = Manager()
     manager.register_pass(replace)
@@ -26,21 +27,23 @@ def convert(model, library=LIBRARY, device=-1):
 
 
 class _Replace(MatcherPass):
+
     def __init__(self, library, device):
         super().__init__()
         self.count = 0
         self.device = device
         self.factory = NodeFactory()
         self.factory.add_extension(str(library))
-        self.register_matcher(Matcher(AnyInput(lambda output: output.get_node().get_type_name() in (*STOCK, OURS)), "tconv_cl"),
-                              self.replace)
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() in (*STOCK, OURS))
+        self.register_matcher(Matcher(pattern, "tconv_cl"), self.replace)
 
     def replace(self, matcher):
         node = matcher.get_match_root()
         attributes = node.get_attributes()
         if node.get_type_name() in STOCK:
             # The extension decides: its factory gives OpenVINO's own node back where the library refuses it.
-            made = self.factory.create(node.get_type_name(), node.input_values(), {**attributes, "device": self.device})
+            attributes["device"] = self.device
+            made = self.factory.create(node.get_type_name(), node.input_values(), attributes)
             if made.get_type_name() != OURS:
                 return False
             attributes = made.get_attributes()
@@ -62,10 +65,10 @@ class _Replace(MatcherPass):
 def _fuse(node):
     """What follows `node` and can be fused: the last node of it, the inputs that it adds, the attributes."""
     inputs, attributes = [], {}
-    channels = node.get_output_partial_shape(0)[1] if node.get_output_partial_shape(0).rank.is_static else None
-    if channels is None or channels.is_dynamic:
+    shape = node.get_output_partial_shape(0)
+    if shape.rank.is_dynamic or shape[1].is_dynamic:
         return node, inputs, attributes
-    channels = channels.get_length()
+    channels = shape[1].get_length()
     after = _only_consumer(node)
     if after is not None and after.get_type_name() == "Add":
         bias = _per_channel(_other(after, node), channels, node)
@@ -95,7 +98,8 @@ def _activation(node, data, channels):
     if kind == "Elu":
         return [], {"activation": "elu", "a": float(attributes["alpha"])}
     if kind == "Gelu":
-        return [], {"activation": "gelu_tanh" if str(attributes.get("approximation_mode", "erf")).lower() == "tanh" else "gelu"}
+        mode = str(attributes.get("approximation_mode", "erf")).lower()
+        return [], {"activation": "gelu_tanh" if mode == "tanh" else "gelu"}
     if kind == "Swish" and (node.get_input_size() == 1 or _scalar(node.input_value(1)) == 1):
         return [], {"activation": "silu"}
     if kind == "PRelu":
@@ -131,12 +135,12 @@ def _scalar(output):
 
 
 def _per_channel(output, channels, node):
-    """One number for each channel, as a constant of one axis, where broadcasting to the node's shape means that."""
+    """One number for each channel, as a constant of one axis, where broadcasting means that."""
     values = _values(output)
     rank = node.get_output_partial_shape(0).rank.get_length()
     if values is None or values.ndim > rank or output.get_element_type() != node.get_output_element_type(0):
         return None
-    shape = (1,) * (rank - values.ndim) + values.shape
+    shape = (1, ) * (rank - values.ndim) + values.shape
     if values.size == 1:
         values = np.broadcast_to(values.reshape(1), channels)
     elif values.size != channels or shape[1] != channels:
@@ -147,7 +151,8 @@ def _per_channel(output, channels, node):
 def _slopes(output, channels, node):
     """The same for PRelu, which takes one axis as the channels."""
     values = _values(output)
-    if values is not None and values.shape == (channels,) and output.get_element_type() == node.get_output_element_type(0):
+    same_type = output.get_element_type() == node.get_output_element_type(0)
+    if values is not None and values.shape == (channels, ) and same_type:
         return _constant(values, channels, output)
     return _per_channel(output, channels, node)
 

@@ -12,8 +12,8 @@
 namespace tconv_openvino
 {
 
-// Makes our operator wherever OpenVINO's is to be made from a description: when IR is read, and by a
-// NodeFactory that has this extension.
+// Makes our operator wherever OpenVINO's is to be made from a description: when IR is read, and by
+// a NodeFactory that has this extension.
 template <typename Stock> class Replacement : public ov::BaseOpExtension
 {
   public:
@@ -42,7 +42,8 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
 
 } // namespace tconv_openvino
 
-// Writes the first `count` of: evaluations by the library, evaluations by OpenVINO, plans, packed filters.
+// Writes the first `count` of: evaluations by the library, evaluations by OpenVINO's own operators,
+// plans made, filters packed.
 extern "C" __attribute__((visibility("default"))) void tconv_cl_openvino_statistics(uint64_t *out,
                                                                                     size_t count)
 {

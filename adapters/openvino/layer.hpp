@@ -37,12 +37,13 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
 
 tconv_epilogue epilogue_of(const Attributes &attributes);
 
-// What has happened in this process so far. The exported function hands it out: append only.
+// What has happened in this process so far.
 struct Statistics {
     uint64_t evaluations; // by the library
     uint64_t fallbacks;   // by OpenVINO's own operators
     uint64_t plans, packs;
 };
+
 // Locked as long as `lock` lives.
 Statistics &statistics_of(std::unique_lock<std::mutex> &lock);
 void count(uint64_t Statistics::*what);

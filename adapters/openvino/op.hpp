@@ -32,8 +32,8 @@ class TransposedConvolution : public ov::op::Op
     bool evaluate(ov::TensorVector &outputs, const ov::TensorVector &inputs) const override;
 
   private:
-    // What computing needs. It is not copied with the node: a plugin copies a model when it compiles
-    // it, and the weights may have changed since the model was last compiled.
+    // What computing needs. It is not copied with the node: a plugin copies a model when it
+    // compiles it, and the weights may have changed since the model was last compiled.
     struct State {
         Layer layer;
         Fallback fallback;

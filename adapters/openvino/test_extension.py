@@ -38,6 +38,7 @@ def statistics():
 
 class Counted:
     """What has happened since."""
+
     def __init__(self):
         self.before = statistics()
 
@@ -62,16 +63,33 @@ def integers(text):
     return [int(word) for word in text.split()]
 
 
-def transposed(data, filter_, strides, dilations=None, begin=None, end=None, auto_pad="explicit", padding=None, output_shape=None,
+def transposed(data,
+               filter_,
+               strides,
+               dilations=None,
+               begin=None,
+               end=None,
+               auto_pad="explicit",
+               padding=None,
+               output_shape=None,
                grouped=False):
-    """OpenVINO's own node, straight from its factory: the functions of its opsets drop the pads of a grouped one with output_shape."""
+    """OpenVINO's own node, straight from its factory: the functions of its opsets drop the pads of a grouped one that
+    has an output_shape."""
     axes = len(strides)
-    attributes = {"strides": strides, "dilations": dilations or [1] * axes, "pads_begin": begin or [0] * axes, "pads_end": end or [0] * axes,
-                  "auto_pad": auto_pad, "output_padding": padding or [0] * axes}
+    attributes = {
+        "strides": strides,
+        "dilations": dilations or [1] * axes,
+        "pads_begin": begin or [0] * axes,
+        "pads_end": end or [0] * axes,
+        "auto_pad": auto_pad,
+        "output_padding": padding or [0] * axes
+    }
     inputs = [data, filter_]
     if output_shape is not None:
-        inputs.append(output_shape if isinstance(output_shape, ov.Node) else ops.constant(np.array(output_shape, dtype=np.int64)))
-    return NodeFactory("opset1").create("GroupConvolutionBackpropData" if grouped else "ConvolutionBackpropData", inputs, attributes)
+        inputs.append(
+            output_shape if isinstance(output_shape, ov.Node) else ops.constant(np.array(output_shape, dtype=np.int64)))
+    return NodeFactory("opset1").create("GroupConvolutionBackpropData" if grouped else "ConvolutionBackpropData",
+                                        inputs, attributes)
 
 
 def reread(model, folder, core=EXTENDED):
@@ -98,7 +116,8 @@ def test_vectors(case, tmp_path):
     data, filter_, wanted = (np.load(f"{name}.{part}.npy") for part in ("data", "filter", "output"))
     parameter = ops.parameter(data.shape, np.float32)
     node = transposed(parameter, ops.constant(filter_), integers(case["strides"]), integers(case["dilations"]),
-                      integers(case["pads_begin"]), integers(case["pads_end"]), case["auto_pad"], integers(case["output_padding"]),
+                      integers(case["pads_begin"]), integers(case["pads_end"]), case["auto_pad"],
+                      integers(case["output_padding"]),
                       integers(case["output_shape"]) or None, case["op"] == "group_conv_backprop")
     model = reread(ov.Model([node], [parameter]), tmp_path)
     assert "TransposedConvolution" in types(model)
@@ -149,8 +168,11 @@ ACTIVATIONS = {
 }
 
 
-@pytest.mark.parametrize("activation, grouped, axes", [(name, False, 2) for name in ACTIVATIONS] + [
-    (name, grouped, axes) for name in ("relu", "prelu") for grouped, axes in ((False, 1), (True, 1), (True, 2), (False, 3), (True, 3))])
+@pytest.mark.parametrize("activation, grouped, axes",
+                         [(name, False, 2)
+                          for name in ACTIVATIONS] + [(name, grouped, axes) for name in ("relu", "prelu")
+                                                      for grouped, axes in ((False, 1), (True, 1), (True, 2),
+                                                                            (False, 3), (True, 3))])
 def test_bias_and_activation_are_fused(activation, grouped, axes):
     extents = [7, 6, 5][:axes]
     data = random([2, 4, *extents])
@@ -319,7 +341,8 @@ def test_bodies_of_branches():
 
     def body(seed):
         inner = ops.parameter(data.shape, np.float32)
-        return inner, ov.Model([ops.result(transposed(inner, ops.constant(random([4, 6, 2, 2], seed)), [2, 2]))], [inner])
+        return inner, ov.Model([ops.result(transposed(inner, ops.constant(random([4, 6, 2, 2], seed)), [2, 2]))],
+                               [inner])
 
     condition = ops.parameter([], np.bool_)
     branch = ops.if_op(condition)
@@ -333,7 +356,10 @@ def test_bodies_of_branches():
     ours = compiled(model)
     counted = Counted()
     for value in (True, False):
-        np.testing.assert_allclose(ours([np.array(value), data])[0], stock([np.array(value), data])[0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(ours([np.array(value), data])[0],
+                                   stock([np.array(value), data])[0],
+                                   rtol=1e-5,
+                                   atol=1e-6)
     assert counted.evaluations == 2 and counted.fallbacks == 0
 
 
@@ -349,12 +375,15 @@ def test_saved_and_cached(tmp_path):
         core.add_extension(LIBRARY)
         core.set_property({"CACHE_DIR": str(tmp_path / "cache")})
         counted = Counted()
-        np.testing.assert_allclose(core.compile_model(tmp_path / "model.xml", "CPU", EXACT)(data)[0], wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(core.compile_model(tmp_path / "model.xml", "CPU", EXACT)(data)[0],
+                                   wanted,
+                                   rtol=1e-5,
+                                   atol=1e-5)
         assert counted.evaluations == 1 and counted.fallbacks == 0
     assert list((tmp_path / "cache").glob("*.blob"))
 
 
-# In a process of its own, under another environment: reads a model, says of what types its nodes are, and computes it.
+# In a process of its own, under another environment: reads a model, tells the types of its nodes, and computes it.
 PROGRAM = """
 import sys
 import numpy as np
@@ -377,8 +406,13 @@ def in_another_process(path, data, folder, **environment):
     return done.stdout.split(), done.stderr, np.load(folder / "output.npy")
 
 
-@pytest.mark.parametrize("environment, reason", [({"OCL_ICD_VENDORS": "/nowhere"}, "device"), ({"TCONV_CL_DEVICE": "99"}, "99"),
-                                                 ({"TCONV_CL_DEVICE": "gpu"}, "gpu")])
+@pytest.mark.parametrize("environment, reason", [({
+    "OCL_ICD_VENDORS": "/nowhere"
+}, "device"), ({
+    "TCONV_CL_DEVICE": "99"
+}, "99"), ({
+    "TCONV_CL_DEVICE": "gpu"
+}, "gpu")])
 def test_without_a_device_the_model_stays(environment, reason, tmp_path):
     path = VECTORS / "ir" / "plain_f32.xml"
     data = np.load(VECTORS / "ir" / "plain_f32.0.input.npy")
@@ -399,7 +433,10 @@ def test_what_shows_late_is_computed_by_openvino(activation, dynamic, tmp_path):
     assert convert(model, LIBRARY) == 1
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     (tmp_path / "kernels").mkdir()
-    nodes, log, output = in_another_process(tmp_path / "model.xml", data, tmp_path, TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))
+    nodes, log, output = in_another_process(tmp_path / "model.xml",
+                                            data,
+                                            tmp_path,
+                                            TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))
     assert "TransposedConvolution" in nodes
     assert len(log.splitlines()) == 1 and "OpenVINO's own operator" in log
     np.testing.assert_allclose(output, wanted, rtol=1e-6, atol=1e-6)
