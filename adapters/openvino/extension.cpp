@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the shared library gives to OpenVINO: the operator, its place in IR and ONNX files; and a
 // function for those who want to see that it is used.
-
+#include "onnx.hpp"
 #include "op.hpp"
 
 #include <openvino/core/op_extension.hpp>
-
+#include <openvino/frontend/extension/conversion.hpp>
 #include <openvino/op/convolution.hpp>
 #include <openvino/op/group_conv.hpp>
 
@@ -57,4 +57,6 @@ OPENVINO_CREATE_EXTENSIONS(std::vector<ov::Extension::Ptr>({
     std::make_shared<ov::OpExtension<tconv_openvino::TransposedConvolution>>(),
     std::make_shared<tconv_openvino::Replacement<ov::op::v1::ConvolutionBackpropData>>(),
     std::make_shared<tconv_openvino::Replacement<ov::op::v1::GroupConvolutionBackpropData>>(),
+    std::make_shared<ov::frontend::ConversionExtension>("ConvTranspose",
+                                                        tconv_openvino::conv_transpose),
 }));

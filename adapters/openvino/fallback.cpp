@@ -11,7 +11,7 @@ namespace tconv_openvino
 namespace op = ov::opset8;
 
 template <typename Operator>
-static std::shared_ptr<ov::Node> make(const Attributes &a, const ov::Output<ov::Node> &data,
+static std::shared_ptr<Operator> make(const Attributes &a, const ov::Output<ov::Node> &data,
                                       const ov::Output<ov::Node> &filter,
                                       const std::optional<ov::Output<ov::Node>> &output_shape)
 {
@@ -22,12 +22,23 @@ static std::shared_ptr<ov::Node> make(const Attributes &a, const ov::Output<ov::
                                       a.dilations, a.auto_pad, a.output_padding);
 }
 
-std::shared_ptr<ov::Node> stock_operator(const Attributes &a, const ov::Output<ov::Node> &data,
-                                         const ov::Output<ov::Node> &filter,
-                                         const std::optional<ov::Output<ov::Node>> &output_shape)
+std::shared_ptr<ov::op::util::ConvolutionBackPropBase>
+stock_operator(const Attributes &a, const ov::Output<ov::Node> &data,
+               const ov::Output<ov::Node> &filter,
+               const std::optional<ov::Output<ov::Node>> &output_shape)
 {
     if (a.grouped) return make<op::GroupConvolutionBackpropData>(a, data, filter, output_shape);
     return make<op::ConvolutionBackpropData>(a, data, filter, output_shape);
+}
+
+std::shared_ptr<ov::Node> add_bias(const ov::Output<ov::Node> &data,
+                                   const ov::Output<ov::Node> &bias)
+{
+    std::vector<int64_t> shape(static_cast<size_t>(data.get_partial_shape().rank().get_length()),
+                               1);
+    shape[1] = -1;
+    const auto target = op::Constant::create(ov::element::i64, {shape.size()}, shape);
+    return std::make_shared<op::Add>(data, std::make_shared<op::Reshape>(bias, target, false));
 }
 
 static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::Node> &x,
@@ -72,14 +83,7 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
         output_shape =
             op::Constant::create(ov::element::i64, {r.output_shape.size()}, r.output_shape);
     ov::Output<ov::Node> result = stock_operator(r.attributes, parameters[0], filter, output_shape);
-    if (r.bias != nullptr) {
-        ov::Shape channels(r.data.get_shape().size(), 1);
-        channels[1] = r.bias->get_size();
-        const auto bias = parameters.emplace_back(parameter(*r.bias));
-        const auto shape = op::Constant::create(ov::element::i64, {channels.size()}, channels);
-        result =
-            std::make_shared<op::Add>(result, std::make_shared<op::Reshape>(bias, shape, false));
-    }
+    if (r.bias != nullptr) result = add_bias(result, parameters.emplace_back(parameter(*r.bias)));
     ov::Output<ov::Node> slope;
     if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
     return std::make_shared<ov::Model>(ov::OutputVector{activate(r.attributes, result, slope)},

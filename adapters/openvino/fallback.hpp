@@ -4,6 +4,7 @@
 
 #include "layer.hpp"
 
+#include <openvino/op/util/convolution_backprop_base.hpp>
 #include <openvino/runtime/compiled_model.hpp>
 
 #include <optional>
@@ -12,10 +13,14 @@ namespace tconv_openvino
 {
 
 // OpenVINO's operator with these attributes, without what is fused. `output_shape` may be absent.
-std::shared_ptr<ov::Node> stock_operator(const Attributes &attributes,
-                                         const ov::Output<ov::Node> &data,
-                                         const ov::Output<ov::Node> &filter,
-                                         const std::optional<ov::Output<ov::Node>> &output_shape);
+std::shared_ptr<ov::op::util::ConvolutionBackPropBase>
+stock_operator(const Attributes &attributes, const ov::Output<ov::Node> &data,
+               const ov::Output<ov::Node> &filter,
+               const std::optional<ov::Output<ov::Node>> &output_shape);
+
+// The sum of both; the bias has one axis, the channels.
+std::shared_ptr<ov::Node> add_bias(const ov::Output<ov::Node> &data,
+                                   const ov::Output<ov::Node> &bias);
 
 // Its inputs are those of the operator that could not be computed. Any number of threads may run it
 // at once.

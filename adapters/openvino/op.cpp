@@ -157,16 +157,20 @@ static void accept(const Attributes &attributes, const ov::Node &stock)
 }
 
 std::shared_ptr<ov::Node>
-replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock, int64_t device)
+replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock, int64_t device,
+            const std::optional<ov::Output<ov::Node>> &bias)
 {
-    const Attributes attributes = attributes_of(*stock, device);
+    Attributes attributes = attributes_of(*stock, device);
     try {
         accept(attributes, *stock);
     } catch (const Failure &failure) {
         tell(stock->get_type_name(), failure.what());
-        return stock;
+        return bias ? add_bias(stock, *bias) : stock;
     }
-    return std::make_shared<TransposedConvolution>(stock->input_values(), attributes);
+    ov::OutputVector inputs = stock->input_values();
+    if (bias) inputs.insert(inputs.begin() + 2, *bias);
+    attributes.bias = bias.has_value();
+    return std::make_shared<TransposedConvolution>(inputs, attributes);
 }
 
 } // namespace tconv_openvino

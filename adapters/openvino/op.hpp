@@ -48,8 +48,9 @@ class TransposedConvolution : public ov::op::Op
 };
 
 // The operator in the place of OpenVINO's own one, or that one itself, and a line that says why,
-// where the library refuses it or there is no device.
+// where the library refuses it or there is no device. With the bias, of one axis, where there is one.
 std::shared_ptr<ov::Node>
-replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock, int64_t device);
+replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock, int64_t device,
+            const std::optional<ov::Output<ov::Node>> &bias = {});
 
 } // namespace tconv_openvino

@@ -11,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import onnx
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
@@ -132,7 +133,7 @@ def test_vectors(case, tmp_path):
 
 
 def test_there_are_vectors():
-    assert len(CASES) > 80
+    assert len(CASES) > 80 and len(ONNX_CASES) > 40
 
 
 MODELS = [row["model"] for row in rows(VECTORS / "ir" / "layers.csv")]
@@ -383,6 +384,83 @@ def test_saved_and_cached(tmp_path):
     assert list((tmp_path / "cache").glob("*.blob"))
 
 
+ONNX_MODELS = {row["model"]: row for row in rows(VECTORS / "onnx" / "models.csv")}
+
+
+@pytest.mark.parametrize("batch", [None, "N"])
+@pytest.mark.parametrize("name", ONNX_MODELS)
+def test_onnx_files(name, batch, tmp_path, capfd):
+    """Against ONNX Runtime's results, which OpenVINO's own reader does not always give."""
+    path = str(VECTORS / "onnx" / name)
+    data, wanted, bound = (np.load(f"{path}.{part}.npy") for part in ("input", "output", "bound"))
+    file = onnx.load(f"{path}.onnx")
+    if batch is not None:
+        file.graph.input[0].type.tensor_type.shape.dim[0].dim_param = batch
+        del file.graph.output[0].type.tensor_type.shape.dim[:]
+    onnx.save(file, tmp_path / "model.onnx")
+    model = EXTENDED.read_model(tmp_path / "model.onnx")
+    assert "TransposedConvolution" in types(model) and "Add" not in types(model)
+    counted = Counted()
+    output = compiled(model)(data)[0]
+    assert counted.evaluations == 1 and counted.fallbacks == 0
+    assert output.shape == wanted.shape and (np.abs(output - wanted) <= bound).all()
+    stock = STOCK.compile_model(tmp_path / "model.onnx", "CPU", EXACT)(data)[0]
+    differs = stock.shape != wanted.shape or not np.allclose(stock, wanted, atol=1e-4)
+    assert ("OpenVINO's own reader may take others" in capfd.readouterr().err) or not differs
+
+
+def conv_transpose(folder, data_shape, weights, **attributes):
+    """An ONNX file of one ConvTranspose."""
+    node = onnx.helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([node], "g", [value("x", onnx.TensorProto.FLOAT, data_shape)],
+                                   [value("y", onnx.TensorProto.FLOAT, None)],
+                                   [onnx.numpy_helper.from_array(weights, "w")])
+    opset = onnx.helper.make_opsetid("", 13)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), folder / "model.onnx")
+    return folder / "model.onnx"
+
+
+def is_expressible_in_onnx(case):
+    axes = len(case["strides"].split())
+    formats = case["data_format"] == "NCX" and case["filter_format"] == "OIX" and case["op"] == "conv_backprop"
+    return "onnx" in case["rules"].split() and axes <= 3 and formats
+
+
+ONNX_CASES = [case for case in rows(VECTORS / "cases.csv") if is_expressible_in_onnx(case)]
+
+
+@pytest.mark.parametrize("case", ONNX_CASES, ids=lambda case: case["id"])
+def test_vectors_in_onnx(case, tmp_path):
+    name = str(VECTORS / "data" / case["id"])
+    data, filter_, wanted = (np.load(f"{name}.{part}.npy") for part in ("data", "filter", "output"))
+    attributes = {name: integers(case[name]) for name in ("strides", "dilations", "output_padding", "output_shape")}
+    attributes = {name: value for name, value in attributes.items() if value}
+    attributes["auto_pad"] = {"explicit": "NOTSET"}.get(case["auto_pad"], case["auto_pad"].upper())
+    if case["auto_pad"] == "explicit":
+        attributes["pads"] = integers(case["pads_begin"]) + integers(case["pads_end"])
+    path = conv_transpose(tmp_path, data.shape, filter_, group=int(case["groups"]), **attributes)
+    model = EXTENDED.read_model(path)
+    assert "TransposedConvolution" in types(model)
+    output = compiled(model)(data)[0]
+    assert output.shape == wanted.shape
+    if case["check"] == "exact":
+        np.testing.assert_array_equal(output, wanted)
+    else:
+        assert (np.abs(output - wanted) <= np.load(f"{name}.bound.npy")).all()
+
+
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_onnx_with_extents_that_are_not_known(groups, auto_pad, tmp_path, capfd):
+    data, weights = random([2, 4, 4, 5]), random([4, 3, 3, 3], 2)
+    path = conv_transpose(tmp_path, ["n", 4, "h", "w"], weights, group=groups, strides=[2, 2], auto_pad=auto_pad)
+    output = compiled(EXTENDED.read_model(path))(data)[0]
+    assert ("not ONNX's" in capfd.readouterr().err) == (auto_pad != "NOTSET")
+    wanted = STOCK.compile_model(path, "CPU", EXACT)(data)[0]
+    np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
+
+
 # In a process of its own, under another environment: reads a model, tells the types of its nodes, and computes it.
 PROGRAM = """
 import sys
@@ -420,6 +498,19 @@ def test_without_a_device_the_model_stays(environment, reason, tmp_path):
     assert "ConvolutionBackpropData" in nodes and "TransposedConvolution" not in nodes
     assert len(log.splitlines()) == 1 and reason in log and "OpenVINO's own operator" in log
     np.testing.assert_array_equal(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0])
+
+
+def test_the_device_can_be_chosen(tmp_path, capfd):
+    """The second of two devices; and one that is not there, by the other way."""
+    path = VECTORS / "ir" / "plain_f32.xml"
+    data = np.load(VECTORS / "ir" / "plain_f32.0.input.npy")
+    two = {"TCONV_CL_DEVICE": "1", "POCL_DEVICES": "pthread pthread"}
+    nodes, log, output = in_another_process(path, data, tmp_path, **two)
+    assert "TransposedConvolution" in nodes and log == ""
+    np.testing.assert_allclose(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0], rtol=1e-5, atol=1e-5)
+    model = STOCK.read_model(path)
+    assert convert(model, LIBRARY, device=99) == 0 and "TransposedConvolution" not in types(model)
+    assert "99" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("activation, dynamic", [*((name, False) for name in ACTIVATIONS), ("prelu", True)])
