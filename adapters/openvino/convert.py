@@ -122,11 +122,14 @@ def _other(add, node):
 
 
 def _values(output):
-    """The constant's elements, also behind a conversion of its type; None where it is no constant."""
+    """The constant's elements, also behind conversions of its type and shape; None where it is no constant."""
     node = output.get_node()
-    if node.get_type_name() == "Convert":
-        node = node.input_value(0).get_node()
-    return node.get_data() if node.get_type_name() == "Constant" else None
+    if node.get_type_name() == "Constant":
+        return node.get_data()
+    if node.get_type_name() in ("Convert", "Reshape") and output.get_partial_shape().is_static:
+        values = _values(node.input_value(0))
+        return None if values is None else values.reshape(list(output.get_shape()))
+    return None
 
 
 def _scalar(output):

@@ -409,6 +409,15 @@ def test_onnx_files(name, batch, tmp_path, capfd):
     assert ("OpenVINO's own reader may take others" in capfd.readouterr().err) or not differs
 
 
+def test_onnx_files_that_openvino_read():
+    """Its reader makes a Reshape of the bias."""
+    path = VECTORS / "onnx" / "plane_group_bias"
+    data, wanted, bound = (np.load(f"{path}.{part}.npy") for part in ("input", "output", "bound"))
+    model = STOCK.read_model(f"{path}.onnx")
+    assert "Add" in types(model) and convert(model, LIBRARY) == 1 and "Add" not in types(model)
+    assert (np.abs(compiled(model)(data)[0] - wanted) <= bound).all()
+
+
 def conv_transpose(folder, data_shape, weights, **attributes):
     """An ONNX file of one ConvTranspose."""
     node = onnx.helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
