@@ -170,6 +170,8 @@ def compile_intel(tools, target, source, options, folder):
     kernels = []
     for block in info.split("\nkernels_misc_info")[0].split("\n  - name: ")[1:]:
         name = block.split("\n")[0].strip()
+        if name.startswith("Intel_Symbol_Table"):  # IGC's own, beside functions that are not inlined
+            continue
         lanes = int(re.search(r"simd_size: +(\d+)", block).group(1))
         local = re.search(r"slm_size: +(\d+)", block)
         memory = re.findall(r"usage: +(\w+)\n +size: +(\d+)", block.split("per_thread_memory_buffers:")[-1])
@@ -272,8 +274,8 @@ def row_key(program, kernel):
     """Programs that differ in numbers of no consequence share a row, and so do those kernels of a family that pack and stage."""
     if not is_main(kernel):
         return (program.family, 1, kernel.name)
-    unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|MERGED=1$|DX=1$|NX=1$|DATA=f32$|"
-               "(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|ACTIVATION|REQUANTIZED)=0$))")
+    unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|DOT=0$|MERGED=1$|DX=1$|NX=1$|"
+               "DATA=f32$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|ACTIVATION|REQUANTIZED)=0$))")
     options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]
     return (program.family, 0, ", ".join(options))
 
