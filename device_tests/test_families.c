@@ -470,7 +470,7 @@ static void every_family_took_problems(void **state)
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
         print_message("%s took %d problems\n", tconv_algorithm_name(a), taken[a]);
-        assert_true(taken[a] > 0);
+        assert_true(taken[a] > 0 || left_out_any());
     }
 }
 
