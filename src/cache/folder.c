@@ -60,7 +60,7 @@ static void make_folders(const char *folder)
 {
     char *path = joined(folder, "");
     if (path == NULL) return;
-    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    for (char *slash = path; *slash != '\0' && (slash = strchr(slash + 1, '/')) != NULL;) {
         *slash = '\0';
         mkdir(path, 0700);
         *slash = '/';
