@@ -20,7 +20,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     fuzz_prepare(*argc, *argv);
     char name[TCONV_KEY_NAME];
-    tconv_key_name(key, name);
+    tconv_key_name(key, strlen(key), name);
     snprintf(file_name, sizeof file_name, "%s.program", name);
     return 0;
 }

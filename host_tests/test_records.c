@@ -52,7 +52,7 @@ static void store(const char *folder, uint64_t limit, const char *key, const cha
 static void path_of(const char *folder, const char *key, char path[400])
 {
     char name[TCONV_KEY_NAME];
-    tconv_key_name(key, name);
+    tconv_key_name(key, strlen(key), name);
     snprintf(path, 400, "%s/%s.program", folder, name);
 }
 

@@ -20,6 +20,12 @@ enum {
     LEFT_OVER = 3600 /* seconds after which a file that was never renamed belongs to nobody */
 };
 
+static void name_file(const char *key, size_t key_size, char name[NAME_SIZE])
+{
+    tconv_key_name(key, key_size, name);
+    strcat(name, suffix);
+}
+
 /* A text from malloc: the path, or two parts of one; NULL without memory. */
 static char *joined(const char *folder, const char *rest)
 {
@@ -112,8 +118,7 @@ bool tconv_folder_load(const char *folder, const char *key, void **bytes,
     const int fd = open_folder(folder);
     if (fd < 0) return false;
     char name[NAME_SIZE];
-    tconv_key_name(key, name);
-    strcat(name, suffix);
+    name_file(key, strlen(key), name);
     const int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     close(fd);
     if (file < 0) return false;
@@ -221,17 +226,13 @@ void tconv_folder_store(const char *folder, uint64_t limit, const struct tconv_r
         fd = open_folder(folder);
     }
     if (fd < 0) return;
-    char *bytes = malloc(size), *key = malloc(record->key_size + 1);
-    if (bytes != NULL && key != NULL) {
-        memcpy(key, record->key, record->key_size);
-        key[record->key_size] = '\0';
+    char *bytes = malloc(size);
+    if (bytes != NULL) {
         char name[NAME_SIZE];
-        tconv_key_name(key, name);
-        strcat(name, suffix);
+        name_file(record->key, record->key_size, name);
         tconv_record_write(record, bytes);
         if (write_file(fd, name, bytes, size)) trim(fd, limit);
     }
     free(bytes);
-    free(key);
     close(fd);
 }

@@ -68,11 +68,11 @@ bool tconv_record_read(const void *bytes, size_t size, struct tconv_record *reco
     return true;
 }
 
-void tconv_key_name(const char *key, char name[TCONV_KEY_NAME])
+void tconv_key_name(const char *key, size_t key_size, char name[TCONV_KEY_NAME])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char sum[CHECKSUM];
-    checksum(key, strlen(key), sum);
+    checksum(key, key_size, sum);
     for (int i = 0; i < CHECKSUM; i++) {
         name[2 * i] = digits[sum[i] >> 4];
         name[2 * i + 1] = digits[sum[i] & 15];

@@ -35,6 +35,6 @@ bool tconv_record_read(const void *bytes, size_t size, struct tconv_record *reco
 
 /* A name for a key: 32 hexadecimal digits and a terminator. Different keys may have equal names. */
 enum { TCONV_KEY_NAME = 33 };
-void tconv_key_name(const char *key, char name[TCONV_KEY_NAME]);
+void tconv_key_name(const char *key, size_t key_size, char name[TCONV_KEY_NAME]);
 
 #endif

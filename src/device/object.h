@@ -20,9 +20,8 @@ struct tconv_device {
     cl_device_id id;
     tconv_device_info info;
     char *kernel_dir; /* NULL: the sources inside the library */
-    char *
-        identity; /* what programs depend on besides their key: library, platform, device, driver; NULL: nothing is kept */
-    char *cache;  /* folder of kept programs; NULL: none */
+    char *identity;   /* all that programs depend on besides their key; NULL: nothing is kept */
+    char *cache;      /* folder of kept programs; NULL: none */
     uint64_t cache_limit;
     pthread_mutex_t lock;
     struct tconv_program *programs;
