@@ -401,13 +401,19 @@ static bool write_groups(const struct tconv_request *request, struct tconv_recip
     return write_recipe(request, LANES_GROUPS, recipe);
 }
 
+/* All variants are one source with other options. */
+#define SOURCES                                                                                    \
+    {                                                                                              \
+        "types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",                 \
+            "channels_table.h", "taps.clh", "channels.cl"                                          \
+    }
+
 const struct tconv_family tconv_channels = {
     .name = "channels_vector",
     .summary =
         "lanes are output channels: channels-last tensors, small images with many channels; wide "
         "vectors: for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "channels_table.h", "taps.clh", "channels.cl"},
+    .sources = SOURCES,
     .packing = TCONV_PACK_RAW,
     .accepts = accepts_channels,
     .write = write_channels,
@@ -417,8 +423,7 @@ const struct tconv_family tconv_phases = {
     .name = "phases_vector",
     .summary = "lanes are the residues of one place: large strides along the last axis; wide "
                "vectors: for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "channels_table.h", "taps.clh", "channels.cl"},
+    .sources = SOURCES,
     .packing = TCONV_PACK_RAW,
     .accepts = accepts_phases,
     .write = write_phases,
@@ -428,8 +433,7 @@ const struct tconv_family tconv_depthwise = {
     .name = "depthwise_vector",
     .summary =
         "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "channels_table.h", "taps.clh", "channels.cl"},
+    .sources = SOURCES,
     .packing = TCONV_PACK_RAW,
     .accepts = accepts_groups,
     .write = write_groups,

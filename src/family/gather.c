@@ -369,12 +369,18 @@ static bool write_dot(const struct tconv_request *request, struct tconv_recipe *
     return write(request, DOT, recipe);
 }
 
+/* All variants are one source with other options. */
+#define SOURCES                                                                                    \
+    {                                                                                              \
+        "types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",                 \
+            "gather_table.h", "dot.clh", "gather.cl"                                               \
+    }
+
 const struct tconv_family tconv_gather_vector = {
     .name = "gather_vector",
     .summary = "output-stationary gather with merged phases; wide vectors, one work-item a group: "
                "for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "gather_table.h", "dot.clh", "gather.cl"},
+    .sources = SOURCES,
     .accepts = accepts_vector,
     .write = write_vector,
 };
@@ -383,8 +389,7 @@ const struct tconv_family tconv_gather_group = {
     .name = "gather_group",
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
                "for GPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "gather_table.h", "dot.clh", "gather.cl"},
+    .sources = SOURCES,
     .accepts = accepts_group,
     .write = write_group,
 };
@@ -393,8 +398,7 @@ const struct tconv_family tconv_gather_dot = {
     .name = "gather_dot",
     .summary = "gather_group for bytes, four input channels at a time: for GPUs with products of "
                "bytes",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "gather_table.h", "dot.clh", "gather.cl"},
+    .sources = SOURCES,
     .packing = TCONV_PACK_QUADS,
     .accepts = accepts_dot,
     .write = write_dot,
