@@ -355,6 +355,36 @@ static void devices_have_errors_too(void **state)
     assert_null(device);
 }
 
+static void the_environment_names_the_default_device(void **state)
+{
+    (void)state;
+    tconv_error error;
+    int count, number = -1;
+    char last[16];
+    assert_int_equal(tconv_device_count(&count, &error), TCONV_OK);
+    snprintf(last, sizeof last, "%d", count - 1);
+    const char *before = getenv("TCONV_CL_DEVICE");
+    char *kept = before == NULL ? NULL : strdup(before);
+    setenv("TCONV_CL_DEVICE", last, 1);
+    assert_int_equal(tconv_device_default(&number, &error), TCONV_OK);
+    assert_int_equal(number, count - 1);
+    static const char *const wrong[] = {"100000", "-1", "gpu", "0x", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("TCONV_CL_DEVICE", wrong[i], 1);
+        expect_error(tconv_device_default(&number, &error), TCONV_ERROR_NO_DEVICE, &error,
+                     wrong[i]);
+        assert_int_equal(number, count - 1);
+    }
+    setenv("TCONV_CL_DEVICE", "", 1);
+    assert_int_equal(tconv_device_default(&number, &error), TCONV_OK);
+    assert_in_range(number, 0, count - 1);
+    if (kept == NULL)
+        unsetenv("TCONV_CL_DEVICE");
+    else
+        setenv("TCONV_CL_DEVICE", kept, 1);
+    free(kept);
+}
+
 static void a_broken_kernel_folder_is_an_error(void **state)
 {
     (void)state;
@@ -454,6 +484,7 @@ int main(void)
         cmocka_unit_test(an_empty_batch_is_a_problem_like_others),
         cmocka_unit_test(misuse_has_a_sentence),
         cmocka_unit_test(devices_have_errors_too),
+        cmocka_unit_test(the_environment_names_the_default_device),
         cmocka_unit_test(a_broken_kernel_folder_is_an_error),
         cmocka_unit_test(host_arrays_in_host_arrays_out),
         cmocka_unit_test(a_plan_explains_itself),

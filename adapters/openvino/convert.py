@@ -17,8 +17,7 @@ def convert(model, library=LIBRARY, device=-1):
 
     A following Add of one constant for each channel, and a following activation that the library has, become part of
     the operator. What the library refuses stays as it is, and a line on stderr says why. `device` is the number that
-    `tconv-cl devices` prints; -1: the one that the environment variable TCONV_CL_DEVICE names, else the library's
-    default. `library` is the extension's file."""
+    `tconv-cl devices` prints; -1: the library's default. `library` is the extension's file."""
     replace = _Replace(library, device)
     manager = Manager()
     manager.register_pass(replace)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device.hpp"
 
-#include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -105,26 +103,13 @@ void Lane::download(void *target, size_t bytes)
                  "clEnqueueUnmapMemObject");
 }
 
-static int number_from_environment()
-{
-    const char *text = std::getenv("TCONV_CL_DEVICE");
-    if (text == nullptr || *text == '\0') return -1;
-    char *end;
-    errno = 0;
-    const long number = std::strtol(text, &end, 10);
-    if (*end != '\0' || errno != 0 || number < 0 || number > INT32_MAX)
-        throw Failure(std::string("TCONV_CL_DEVICE is \"") + text +
-                      "\", which is no device's number");
-    return static_cast<int>(number);
-}
-
 Device &Device::open(int64_t number)
 {
     static std::mutex mutex;
     static auto *devices = new std::map<int, Device *>; // as what it holds, never given back
     if (number > INT32_MAX) throw Failure("no device has the number " + std::to_string(number));
     tconv_error error;
-    int chosen = number >= 0 ? static_cast<int>(number) : number_from_environment();
+    int chosen = number >= 0 ? static_cast<int>(number) : -1;
     const std::lock_guard<std::mutex> lock(mutex);
     if (chosen < 0) check(tconv_device_default(&chosen, &error), error);
     Device *&device = (*devices)[chosen];

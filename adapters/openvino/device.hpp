@@ -62,8 +62,7 @@ class Lane
 class Device
 {
   public:
-    // The device with that number; where it is negative the one that the environment variable
-    // TCONV_CL_DEVICE names, else the library's default. Opened once, never closed: when a process
+    // The device with that number, or the library's default where it is negative. Opened once, never closed: when a process
     // ends, OpenCL runtimes may be gone before this library is. Throws Failure.
     static Device &open(int64_t number);
 

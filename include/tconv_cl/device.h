@@ -27,7 +27,8 @@ TCONV_API tconv_status tconv_device_count(int *count, tconv_error *error);
 TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
                                        tconv_error *error);
 
-/* The number of the device that is used where nobody names one: the first GPU, else the first
+/* The number of the device that is used where nobody names one: the one that the environment
+ * variable TCONV_CL_DEVICE names; where that is not set or empty, the first GPU, else the first
  * accelerator, else the first device. Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
 TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
 

@@ -118,7 +118,8 @@ def conv_transpose(
         rules: "spec" (the published formulas), "openvino" or "onnx" (what these systems compute).
         algorithm: the name of a kernel family; one that does not take the problem is an error.
         device: NumPy only: a number as `devices` lists them, or several, which then compute slabs side by side.
-            None: the first GPU, else the first accelerator, else the first device.
+            None: the one that the environment variable TCONV_CL_DEVICE names, else the first GPU, else the first
+            accelerator, else the first device.
         scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
         residual: like the output.
         out: where the output goes, contiguous and of its shape and type; shares memory with no other array.

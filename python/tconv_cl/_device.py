@@ -184,7 +184,7 @@ def host_device(number: int) -> Device:
 
 @cache
 def default_number() -> int:
-    """The first GPU, else the first accelerator, else the first device; asked once, for asking takes its time."""
+    """The number of the library's default device; asked once, for asking takes its time."""
     number = c_int()
     call("tconv_device_default", byref(number))
     return number.value
