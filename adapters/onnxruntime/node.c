@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node.h"
+
+#include <CL/cl_half.h>
+#include <math.h>
+#include <string.h>
+
+bool succeeded(OrtStatus *status, tconv_error *error)
+{
+    if (status == NULL) return true;
+    if (error != NULL) fail(error, TCONV_ERROR_INTERNAL, "%s", ort.GetErrorMessage(status));
+    ort.ReleaseStatus(status);
+    return false;
+}
+
+tconv_type type_of(ONNXTensorElementDataType type)
+{
+    switch ((int)type) {
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT: return TCONV_F32;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16: return TCONV_F16;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE: return TCONV_F64;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16: return TCONV_BF16;
+    default: return TCONV_TYPE_DEFAULT;
+    }
+}
+
+static bool is_operator(const OrtNode *node, const char *name)
+{
+    const char *type, *domain;
+    return succeeded(ort.Node_GetOperatorType(node, &type), NULL) && strcmp(type, name) == 0 &&
+           succeeded(ort.Node_GetDomain(node, &domain), NULL) &&
+           (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0);
+}
+
+bool is_conv_transpose(const OrtNode *node)
+{
+    return is_operator(node, "ConvTranspose");
+}
+
+static bool is_taken(const OrtNode *node)
+{
+    const char *provider = NULL;
+    return !succeeded(ort.Node_GetEpName(node, &provider), NULL) ||
+           (provider != NULL && provider[0] != '\0');
+}
+
+/* NULL where the input is left out. */
+static const OrtValueInfo *input_of(const OrtNode *node, size_t index)
+{
+    enum { MOST = 8 };
+    const OrtValueInfo *inputs[MOST] = {NULL};
+    size_t count;
+    if (!succeeded(ort.Node_GetNumInputs(node, &count), NULL) || index >= count || count > MOST ||
+        !succeeded(ort.Node_GetInputs(node, inputs, count), NULL) || inputs[index] == NULL)
+        return NULL;
+    const char *name = "";
+    return succeeded(ort.GetValueInfoName(inputs[index], &name), NULL) && name[0] != '\0'
+               ? inputs[index]
+               : NULL;
+}
+
+static tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type *type,
+                              tconv_error *error)
+{
+    const OrtTypeInfo *info;
+    const OrtTensorTypeAndShapeInfo *tensor = NULL;
+    ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+    size_t rank = 0;
+    if (!succeeded(ort.GetValueInfoTypeInfo(value, &info), error) ||
+        !succeeded(ort.CastTypeInfoToTensorInfo(info, &tensor), error))
+        return error->status;
+    if (tensor == NULL) return fail(error, TCONV_ERROR_TYPE, "an input is no tensor");
+    if (!succeeded(ort.GetTensorElementType(tensor, &element), error) ||
+        !succeeded(ort.GetDimensionsCount(tensor, &rank), error))
+        return error->status;
+    if (rank > TCONV_MAX_RANK) return fail(error, TCONV_ERROR_SHAPE, "a tensor has rank %zu", rank);
+    *type = type_of(element);
+    *shape = (tconv_shape){(int)rank, {0}};
+    if (!succeeded(ort.GetDimensions(tensor, shape->dim, rank), error)) return error->status;
+    return TCONV_OK;
+}
+
+/* False where the attribute is not there, or not of that type or size: `size` in bytes, then what there is. */
+static bool attribute_of(const OrtNode *node, const char *name, OrtOpAttrType type, void *data,
+                         size_t *size)
+{
+    const OrtOpAttr *attribute = NULL;
+    return succeeded(ort.Node_GetAttributeByName(node, name, &attribute), NULL) &&
+           attribute != NULL && succeeded(ort.ReadOpAttr(attribute, type, data, *size, size), NULL);
+}
+
+static double number_of(const OrtNode *node, const char *name, double absent)
+{
+    float value;
+    size_t size = sizeof value;
+    return attribute_of(node, name, ORT_OP_ATTR_FLOAT, &value, &size) ? (double)value : absent;
+}
+
+/* A list with one number for each axis, or `parts` of them; what is absent stays empty. */
+static tconv_status lists_of(const OrtNode *node, const char *name, int axes, int parts,
+                             tconv_list *lists, tconv_error *error)
+{
+    int64_t values[2 * TCONV_MAX_AXES + 2];
+    size_t size = sizeof values;
+    const int64_t *first = values;
+    for (int part = 0; part < parts; part++) lists[part].count = 0;
+    if (!attribute_of(node, name, ORT_OP_ATTR_INTS, values, &size)) {
+        if (size > sizeof values)
+            return fail(error, TCONV_ERROR_ATTRIBUTE, "%s has too many numbers", name);
+        return TCONV_OK;
+    }
+    int count = (int)(size / sizeof *values);
+    if (strcmp(name, "output_shape") == 0 && count == axes + 2) {
+        first += 2; /* some models name batch and channels, too */
+        count = axes;
+    }
+    if (count == 0) return TCONV_OK;
+    if (count != parts * axes)
+        return fail(error, TCONV_ERROR_ATTRIBUTE, "%s has %d numbers, not %d", name, count,
+                    parts * axes);
+    for (int part = 0; part < parts; part++) {
+        lists[part].count = axes;
+        memcpy(lists[part].value, first + part * axes, (size_t)axes * sizeof *first);
+    }
+    return TCONV_OK;
+}
+
+static tconv_status auto_pad_of(const OrtNode *node, tconv_auto_pad *out, tconv_error *error)
+{
+    char text[16] = "";
+    size_t size = sizeof text - 1;
+    *out = TCONV_EXPLICIT;
+    if (!attribute_of(node, "auto_pad", ORT_OP_ATTR_STRING, text, &size))
+        text[0] = size > sizeof text - 1 ? '?' : '\0';
+    if (text[0] != '\0' && !tconv_auto_pad_from_name(text, out))
+        return fail(error, TCONV_ERROR_ATTRIBUTE, "auto_pad is none of ONNX's");
+    return TCONV_OK;
+}
+
+static tconv_status attributes_of(const OrtNode *node, int axes, struct layer_request *request,
+                                  tconv_error *error)
+{
+    tconv_problem *p = &request->problem;
+    tconv_list pads[2];
+    int64_t groups = 1;
+    size_t size = sizeof groups;
+    tconv_status status = TCONV_OK;
+    if (attribute_of(node, "group", ORT_OP_ATTR_INT, &groups, &size) && groups < 1)
+        status = fail(error, TCONV_ERROR_ATTRIBUTE, "group is %lld", (long long)groups);
+    p->groups = groups;
+    if (status == TCONV_OK) status = auto_pad_of(node, &p->auto_pad, error);
+    const struct {
+        const char *name;
+        int parts;
+        tconv_list *lists;
+    } all[] = {
+        {"strides", 1, &p->strides},
+        {"dilations", 1, &p->dilations},
+        {"pads", 2, pads},
+        {"output_padding", 1, &p->output_padding},
+        {"output_shape", 1, &p->output_shape},
+        {"kernel_shape", 1, &request->kernel},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == TCONV_OK; i++)
+        status = lists_of(node, all[i].name, axes, all[i].parts, all[i].lists, error);
+    if (status == TCONV_OK && p->auto_pad == TCONV_EXPLICIT) { /* else ONNX has no use for pads */
+        p->pads_begin = pads[0];
+        p->pads_end = pads[1];
+    }
+    return status;
+}
+
+tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_error *error)
+{
+    const tconv_problem problem = TCONV_PROBLEM_INIT;
+    const tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
+    memset(layer, 0, sizeof *layer);
+    layer->node[0] = node;
+    layer->count = 1;
+    struct layer_request *request = &layer->request;
+    request->problem = problem;
+    request->epilogue = epilogue;
+    tconv_problem *p = &request->problem;
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP; /* with these formats, ONNX's operator */
+    p->data_format = TCONV_NCX;
+    p->filter_format = TCONV_OIX;
+    p->rules = TCONV_RULES_ONNX;
+
+    for (size_t i = 0; i <= TENSOR_BIAS; i++) layer->tensor[i] = input_of(node, i);
+    if (layer->tensor[TENSOR_DATA] == NULL || layer->tensor[TENSOR_FILTER] == NULL)
+        return fail(error, TCONV_ERROR_ARGUMENT, "an input is missing");
+    request->epilogue.bias = layer->tensor[TENSOR_BIAS] != NULL;
+
+    tconv_status status = tensor_of(layer->tensor[TENSOR_DATA], &layer->data, &p->data_type, error);
+    if (status == TCONV_OK)
+        status = tensor_of(layer->tensor[TENSOR_FILTER], &layer->filter, &p->filter_type, error);
+    if (status != TCONV_OK) return status;
+    if (p->data_type == TCONV_TYPE_DEFAULT || p->filter_type != p->data_type)
+        return fail(error, TCONV_ERROR_TYPE,
+                    "only float, float16, double and bfloat16 are computed");
+    const int rank = layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
+    if (rank < 3)
+        return fail(error, TCONV_ERROR_SHAPE,
+                    rank == 0 ? "the rank of its inputs is not known" : "there is no spatial axis");
+    if (rank - 2 > TCONV_MAX_AXES)
+        return fail(error, TCONV_ERROR_SHAPE, "there are %d spatial axes", rank - 2);
+    status = attributes_of(node, rank - 2, request, error);
+    if (status != TCONV_OK) return status;
+    if (!succeeded(ort.ValueInfo_IsConstantInitializer(layer->tensor[TENSOR_FILTER],
+                                                       &request->constant_filter),
+                   error))
+        return error->status;
+    return TCONV_OK;
+}
+
+/* The only node that reads what `node` computes, as its input `*input`; NULL where there is none or where others see it. */
+static const OrtNode *follower_of(const OrtNode *node, int64_t *input)
+{
+    const OrtValueInfo *output;
+    const OrtNode *follower = NULL;
+    size_t count = 0;
+    bool visible = true;
+    if (!succeeded(ort.Node_GetNumOutputs(node, &count), NULL) || count != 1 ||
+        !succeeded(ort.Node_GetOutputs(node, &output, 1), NULL) ||
+        !succeeded(ort.ValueInfo_IsGraphOutput(output, &visible), NULL) || visible ||
+        !succeeded(ort.ValueInfo_GetValueNumConsumers(output, &count), NULL) || count != 1 ||
+        !succeeded(ort.ValueInfo_GetValueConsumers(output, &follower, input, 1), NULL) ||
+        follower == NULL || *input < 0 || is_taken(follower))
+        return NULL;
+    return follower;
+}
+
+/* Whether it has one number for each of the layer's output channels, along their axis. */
+static bool is_per_channel(const struct node_layer *layer, const OrtValueInfo *value)
+{
+    const int rank = layer->filter.rank;
+    const int64_t channels = rank != 0 ? layer->filter.dim[1] * layer->request.problem.groups : -1;
+    tconv_shape shape;
+    tconv_type type;
+    tconv_error error;
+    if (value == NULL || channels < 1 || tensor_of(value, &shape, &type, &error) != TCONV_OK ||
+        type != layer->request.problem.data_type || (shape.rank != rank && shape.rank != rank - 1))
+        return false;
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dim[i] != (i == shape.rank - rank + 1 ? channels : 1)) return false;
+    return true;
+}
+
+static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t input)
+{
+    if (layer->tensor[TENSOR_BIAS] != NULL || !is_operator(node, "Add")) return false;
+    const OrtValueInfo *other = input_of(node, input == 0 ? 1 : 0);
+    if (!is_per_channel(layer, other)) return false;
+    layer->tensor[TENSOR_BIAS] = other;
+    layer->request.epilogue.bias = true;
+    return true;
+}
+
+/* One constant number. */
+static bool constant_of(const OrtValueInfo *value, double *out)
+{
+    bool constant = false;
+    const OrtValue *tensor = NULL;
+    ONNXTensorElementDataType type;
+    const int64_t *shape;
+    size_t rank;
+    const void *data;
+    if (value == NULL || !succeeded(ort.ValueInfo_IsConstantInitializer(value, &constant), NULL) ||
+        !constant || !succeeded(ort.ValueInfo_GetInitializerValue(value, &tensor), NULL) ||
+        tensor == NULL ||
+        !succeeded(ort.GetTensorElementTypeAndShapeDataReference(tensor, &type, &shape, &rank),
+                   NULL) ||
+        !succeeded(ort.GetTensorData(tensor, &data), NULL))
+        return false;
+    for (size_t i = 0; i < rank; i++)
+        if (shape[i] != 1) return false;
+    switch (type_of(type)) {
+    case TCONV_F32: *out = (double)*(const float *)data; return true;
+    case TCONV_F64: *out = *(const double *)data; return true;
+    case TCONV_F16: *out = (double)cl_half_to_float(*(const cl_half *)data); return true;
+    default: return false;
+    }
+}
+
+static bool fuse_clip(const OrtNode *node, tconv_epilogue *epilogue)
+{
+    const double least = number_of(node, "min", NAN), most = number_of(node, "max", NAN);
+    double a = least, b = most; /* up to version 6 attributes, then inputs */
+    const bool given = (isfinite(a) || constant_of(input_of(node, 1), &a)) &&
+                       (isfinite(b) || constant_of(input_of(node, 2), &b));
+    if (!given || !isfinite(a) || !isfinite(b) || a > b) return false;
+    epilogue->activation = TCONV_ACTIVATION_CLAMP;
+    epilogue->a = a;
+    epilogue->b = b;
+    return true;
+}
+
+static bool fuse_prelu(struct node_layer *layer, const OrtNode *node)
+{
+    tconv_epilogue *epilogue = &layer->request.epilogue;
+    const OrtValueInfo *slope = input_of(node, 1);
+    const tconv_type type = layer->request.problem.data_type;
+    if (constant_of(slope, &epilogue->a)) {
+        epilogue->activation = TCONV_ACTIVATION_LEAKY_RELU;
+        return true;
+    }
+    /* The library's slopes are of another type for the others. */
+    if (type != tconv_scale_type(type) || !is_per_channel(layer, slope)) return false;
+    epilogue->activation = TCONV_ACTIVATION_PRELU;
+    layer->tensor[TENSOR_SLOPE] = slope;
+    return true;
+}
+
+static bool fuse_gelu(const OrtNode *node, tconv_epilogue *epilogue)
+{
+    char text[8] = "none";
+    size_t size = sizeof text - 1;
+    if (!attribute_of(node, "approximate", ORT_OP_ATTR_STRING, text, &size)) strcpy(text, "none");
+    epilogue->activation = strncmp(text, "tanh", 4) == 0 ? TCONV_ACTIVATION_GELU_TANH
+                                                         : TCONV_ACTIVATION_GELU;
+    return true;
+}
+
+static bool fuse_activation(struct node_layer *layer, const OrtNode *node, int64_t input)
+{
+    tconv_epilogue *epilogue = &layer->request.epilogue;
+    if (epilogue->activation != TCONV_ACTIVATION_NONE || input != 0) return false;
+    if (is_operator(node, "Clip")) return fuse_clip(node, epilogue);
+    if (is_operator(node, "PRelu")) return fuse_prelu(layer, node);
+    if (is_operator(node, "Gelu")) return fuse_gelu(node, epilogue);
+    static const struct {
+        const char *name;
+        tconv_activation activation;
+        double alpha;
+    } simple[] = {
+        {"Relu", TCONV_ACTIVATION_RELU, 0},       {"LeakyRelu", TCONV_ACTIVATION_LEAKY_RELU, 0.01f},
+        {"Sigmoid", TCONV_ACTIVATION_SIGMOID, 0}, {"Tanh", TCONV_ACTIVATION_TANH, 0},
+        {"Elu", TCONV_ACTIVATION_ELU, 1},
+    };
+    for (size_t i = 0; i < sizeof simple / sizeof *simple; i++) {
+        if (!is_operator(node, simple[i].name)) continue;
+        epilogue->activation = simple[i].activation;
+        epilogue->a = number_of(node, "alpha", simple[i].alpha);
+        return true;
+    }
+    return false;
+}
+
+void node_fuse(struct node_layer *layer, size_t most)
+{
+    while (layer->count < most && layer->count < MOST_NODES) {
+        int64_t input;
+        const OrtNode *node = follower_of(layer->node[layer->count - 1], &input);
+        if (node == NULL) return;
+        const bool activated = layer->request.epilogue.activation != TCONV_ACTIVATION_NONE;
+        if (activated || (!fuse_bias(layer, node, input) && !fuse_activation(layer, node, input)))
+            return;
+        layer->node[layer->count++] = node;
+    }
+}

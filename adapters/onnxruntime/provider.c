@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ONNX Runtime calls: the factory of providers, a provider for each session, and the layers that it computes. */
+#include "node.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct ort ort;
+
+struct factory {
+    OrtEpFactory base;
+    char name[64]; /* under which the library was registered */
+};
+
+struct provider {
+    OrtEp base;
+    const struct factory *factory;
+    const OrtLogger *logger; /* the session's */
+    struct device *device;   /* NULL: there is none */
+};
+
+struct kernel {
+    OrtNodeComputeInfo base;
+    struct layer_request request;
+    struct layer *layer;
+    char name[128];
+    size_t input[TENSORS]; /* of the fused node, where the layer has that tensor */
+    bool has[TENSORS];
+    atomic_flag told;
+};
+
+/* One line where other lines of the session are. */
+__attribute__((format(printf, 2, 3))) static void tell(const OrtLogger *logger, const char *format,
+                                                       ...)
+{
+    char line[1400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (logger == NULL || !succeeded(ort.Logger_LogMessage(logger, ORT_LOGGING_LEVEL_WARNING, line,
+                                                           __FILE__, __LINE__, "tconv_cl"),
+                                     NULL))
+        fprintf(stderr, "%s\n", line);
+}
+
+static OrtStatus *status_of(const char *name, const tconv_error *error)
+{
+    char line[1200];
+    snprintf(line, sizeof line, "tconv_cl: %s: %s", name, error->message);
+    return ort.CreateStatus(ORT_EP_FAIL, line);
+}
+
+/* ---- a layer that runs --------------------------------------------------------------------------------------- */
+
+static tconv_status read_input(const struct kernel *kernel, const OrtKernelContext *context,
+                               enum tensor tensor, tconv_shape *shape, const void **data,
+                               tconv_error *error)
+{
+    const OrtValue *value;
+    ONNXTensorElementDataType type;
+    const int64_t *extents;
+    size_t rank;
+    if (!succeeded(ort.KernelContext_GetInput(context, kernel->input[tensor], &value), error) ||
+        !succeeded(ort.GetTensorElementTypeAndShapeDataReference(value, &type, &extents, &rank),
+                   error) ||
+        !succeeded(ort.GetTensorData(value, data), error))
+        return error->status;
+    if (rank > TCONV_MAX_RANK) return fail(error, TCONV_ERROR_SHAPE, "a tensor has rank %zu", rank);
+    if (type_of(type) != kernel->request.problem.data_type)
+        return fail(error, TCONV_ERROR_TYPE, "an input has another type than it had");
+    *shape = (tconv_shape){(int)rank, {0}};
+    if (rank != 0) memcpy(shape->dim, extents, rank * sizeof *extents);
+    return TCONV_OK;
+}
+
+/* One number for each output channel: bias or slopes. */
+static tconv_status read_channels(const struct kernel *kernel, const OrtKernelContext *context,
+                                  enum tensor tensor, const tconv_geometry *geometry,
+                                  const void **data, tconv_error *error)
+{
+    const int64_t channels = geometry->groups * geometry->group_out_channels;
+    tconv_shape shape;
+    if (!kernel->has[tensor]) return TCONV_OK;
+    const tconv_status status = read_input(kernel, context, tensor, &shape, data, error);
+    if (status != TCONV_OK) return status;
+    int64_t count = 1;
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dim[i] != 1) count = count == 1 ? shape.dim[i] : -1;
+    if (count != channels)
+        return fail(error, TCONV_ERROR_SHAPE, "%s has not one number for each of %lld channels",
+                    tensor == TENSOR_BIAS ? "the bias" : "the slope", (long long)channels);
+    return TCONV_OK;
+}
+
+static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tconv_error *error)
+{
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    tconv_problem problem;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_shape data, filter;
+    tconv_status status = read_input(kernel, context, TENSOR_DATA, &data, &arrays.data, error);
+    if (status == TCONV_OK)
+        status = read_input(kernel, context, TENSOR_FILTER, &filter, &arrays.filter, error);
+    if (status == TCONV_OK)
+        status = layer_resolve(&kernel->request, &data, &filter, &problem, &geometry, error);
+    if (status == TCONV_OK)
+        status = read_channels(kernel, context, TENSOR_BIAS, &geometry, &arrays.bias, error);
+    if (status == TCONV_OK)
+        status = read_channels(kernel, context, TENSOR_SLOPE, &geometry, &arrays.slope, error);
+    if (status != TCONV_OK) return status;
+
+    OrtValue *output;
+    if (!succeeded(ort.KernelContext_GetOutput(context, 0, geometry.output_shape.dim,
+                                               (size_t)geometry.output_shape.rank, &output),
+                   error) ||
+        !succeeded(ort.GetTensorMutableData(output, &arrays.output), error))
+        return error->status;
+    tconv_error in_slabs = {TCONV_OK, 0, ""};
+    status = layer_run(kernel->layer, &problem, &geometry, &arrays, &in_slabs, error);
+    if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
+        !atomic_flag_test_and_set(&kernel->told)) {
+        const OrtLogger *logger = NULL;
+        succeeded(ort.KernelContext_GetLogger(context, &logger), NULL);
+        tell(logger, "tconv_cl: %s is computed in slabs: %s", kernel->name, in_slabs.message);
+    }
+    return status;
+}
+
+static OrtStatus *kernel_create_state(OrtNodeComputeInfo *info, OrtNodeComputeContext *context,
+                                      void **state)
+{
+    (void)context;
+    *state = info;
+    return NULL;
+}
+
+static OrtStatus *kernel_compute(OrtNodeComputeInfo *info, void *state, OrtKernelContext *context)
+{
+    (void)info;
+    struct kernel *kernel = state;
+    tconv_error error;
+    return compute(kernel, context, &error) == TCONV_OK ? NULL : status_of(kernel->name, &error);
+}
+
+static void kernel_release_state(OrtNodeComputeInfo *info, void *state)
+{
+    (void)info;
+    (void)state;
+}
+
+/* ---- a session's provider --------------------------------------------------------------------------------------- */
+
+static const char *provider_name(const OrtEp *ep)
+{
+    return ((const struct provider *)(const void *)ep)->factory->name;
+}
+
+static const char *name_of(const OrtNode *node)
+{
+    const char *name = "";
+    succeeded(ort.Node_GetName(node, &name), NULL);
+    return name;
+}
+
+/* All nodes of a graph, in memory of the caller's. */
+static bool nodes_of(const OrtGraph *graph, const OrtNode ***out, size_t *count, tconv_error *error)
+{
+    if (!succeeded(ort.Graph_GetNumNodes(graph, count), error)) return false;
+    const OrtNode **nodes = calloc(*count + 1, sizeof *nodes);
+    if (nodes == NULL) {
+        fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for %zu nodes", *count);
+        return false;
+    }
+    if (!succeeded(ort.Graph_GetNodes(graph, nodes, *count), error)) {
+        free(nodes);
+        return false;
+    }
+    *out = nodes;
+    return true;
+}
+
+/* `known` with likely extents where they are not: for a try. */
+static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int64_t channels,
+                         int64_t extent, const tconv_list *kernel)
+{
+    tconv_shape shape = {rank, {0}};
+    for (int i = 0; i < rank; i++) {
+        shape.dim[i] = i == 0 ? batch : i == 1 ? channels : extent;
+        if (i > 1 && kernel != NULL && kernel->count != 0) shape.dim[i] = kernel->value[i - 2];
+        if (known->rank == rank && known->dim[i] >= 0) shape.dim[i] = known->dim[i];
+    }
+    return shape;
+}
+
+/* Whether the device can do it: makes a plan, which compiles kernels. Extents that are not known are invented. */
+static tconv_status try(struct device *device, const struct node_layer *layer, tconv_error *error)
+{
+    enum { EXTENT = 64, KERNEL = 3 };
+    const struct layer_request *request = &layer->request;
+    const int rank = layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
+    const int64_t groups = request->problem.groups;
+    int64_t channels = groups;
+    if (layer->data.rank == rank && layer->data.dim[1] >= 0) channels = layer->data.dim[1];
+    if (layer->filter.rank == rank && layer->filter.dim[0] >= 0) channels = layer->filter.dim[0];
+    if (layer->filter.rank != 0 && layer->filter.rank != rank)
+        return fail(error, TCONV_ERROR_SHAPE, "data has rank %d, the filter %d", rank,
+                    layer->filter.rank);
+    const tconv_shape data = guess(&layer->data, rank, 1, channels, EXTENT, NULL);
+    const tconv_shape filter = guess(&layer->filter, rank, channels, 1, KERNEL, &request->kernel);
+    tconv_problem problem;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_status status = layer_resolve(request, &data, &filter, &problem, &geometry, error);
+    if (status != TCONV_OK) return status;
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue = request->epilogue;
+    tconv_plan *plan;
+    status =
+        tconv_plan_create(tconv_host_device(device_host(device)), &problem, &options, &plan, error);
+    if (status == TCONV_OK) tconv_plan_release(plan);
+    return status;
+}
+
+static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
+{
+    const struct provider *provider = (const struct provider *)(void *)ep;
+    if (provider->device == NULL) return NULL; /* a line said so when the session began */
+    const OrtNode **nodes;
+    size_t count;
+    tconv_error error;
+    if (!nodes_of(graph, &nodes, &count, &error)) return status_of("a graph", &error);
+    OrtStatus *status = NULL;
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        struct node_layer layer;
+        if (!is_conv_transpose(nodes[i])) continue;
+        if (node_read(nodes[i], &layer, &error) == TCONV_OK) {
+            node_fuse(&layer, MOST_NODES);
+            if (try(provider->device, &layer, &error) == TCONV_OK) {
+                status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
+                continue;
+            }
+        }
+        tell(provider->logger,
+             "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": %s",
+             name_of(nodes[i]), error.message);
+    }
+    free(nodes);
+    return status;
+}
+
+/* Where the fused node has the tensors that the layer reads. */
+static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *layer,
+                                const OrtNode *fused, tconv_error *error)
+{
+    enum { MOST = 16 };
+    const OrtValueInfo *inputs[MOST];
+    size_t count;
+    if (!succeeded(ort.Node_GetNumInputs(fused, &count), error)) return error->status;
+    if (count > MOST) return fail(error, TCONV_ERROR_INTERNAL, "there are %zu inputs", count);
+    if (!succeeded(ort.Node_GetInputs(fused, inputs, count), error)) return error->status;
+    for (int tensor = 0; tensor < TENSORS; tensor++) {
+        const char *wanted, *name;
+        kernel->has[tensor] = layer->tensor[tensor] != NULL;
+        if (!kernel->has[tensor]) continue;
+        if (!succeeded(ort.GetValueInfoName(layer->tensor[tensor], &wanted), error))
+            return error->status;
+        size_t i = 0;
+        for (; i < count; i++)
+            if (inputs[i] != NULL && succeeded(ort.GetValueInfoName(inputs[i], &name), NULL) &&
+                strcmp(name, wanted) == 0)
+                break;
+        if (i == count) return fail(error, TCONV_ERROR_INTERNAL, "input %s is missing", wanted);
+        kernel->input[tensor] = i;
+    }
+    return TCONV_OK;
+}
+
+static tconv_status make_kernel(const struct provider *provider, const OrtGraph *graph,
+                                const OrtNode *fused, struct kernel **out, tconv_error *error)
+{
+    const OrtNode **nodes;
+    size_t count;
+    if (!nodes_of(graph, &nodes, &count, error)) return error->status;
+    size_t first = 0;
+    while (first < count && !is_conv_transpose(nodes[first])) first++;
+    struct node_layer layer;
+    struct kernel *kernel = calloc(1, sizeof *kernel);
+    tconv_status status = TCONV_OK;
+    if (kernel == NULL)
+        status = fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a kernel");
+    else if (first == count)
+        status = fail(error, TCONV_ERROR_INTERNAL, "there is no ConvTranspose to compile");
+    else
+        status = node_read(nodes[first], &layer, error);
+    if (status == TCONV_OK) {
+        node_fuse(&layer, count);
+        if (layer.count != count)
+            status =
+                fail(error, TCONV_ERROR_INTERNAL, "%zu of %zu nodes are known", layer.count, count);
+    }
+    if (status == TCONV_OK) status = find_inputs(kernel, &layer, fused, error);
+    if (status == TCONV_OK)
+        status = layer_create(provider->device, &layer.request, &kernel->layer, error);
+    if (status == TCONV_OK) {
+        snprintf(kernel->name, sizeof kernel->name, "ConvTranspose \"%s\"", name_of(nodes[first]));
+        kernel->request = layer.request;
+        kernel->base.ort_version_supported = ORT_VERSION;
+        kernel->base.CreateState = kernel_create_state;
+        kernel->base.Compute = kernel_compute;
+        kernel->base.ReleaseState = kernel_release_state;
+        *out = kernel;
+    } else {
+        free(kernel);
+    }
+    free(nodes);
+    return status;
+}
+
+static void release_kernels(OrtEp *ep, OrtNodeComputeInfo **infos, size_t count)
+{
+    (void)ep;
+    for (size_t i = 0; i < count; i++) {
+        struct kernel *kernel = (struct kernel *)(void *)infos[i];
+        if (kernel != NULL) layer_release(kernel->layer);
+        free(kernel);
+        infos[i] = NULL;
+    }
+}
+
+static OrtStatus *compile(OrtEp *ep, const OrtGraph **graphs, const OrtNode **fused_nodes,
+                          size_t count, OrtNodeComputeInfo **out, OrtNode **ep_context_nodes)
+{
+    (void)ep_context_nodes;
+    const struct provider *provider = (const struct provider *)(void *)ep;
+    for (size_t i = 0; i < count; i++) {
+        struct kernel *kernel = NULL;
+        tconv_error error;
+        if (make_kernel(provider, graphs[i], fused_nodes[i], &kernel, &error) != TCONV_OK) {
+            release_kernels(ep, out, i);
+            return status_of(name_of(fused_nodes[i]), &error);
+        }
+        out[i] = &kernel->base;
+    }
+    return NULL;
+}
+
+/* ---- the factory ------------------------------------------------------------------------------------------------ */
+
+static const char *factory_name(const OrtEpFactory *factory)
+{
+    return ((const struct factory *)(const void *)factory)->name;
+}
+
+static const char *factory_vendor(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return "tconv-cl";
+}
+
+static uint32_t factory_vendor_id(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return 0; /* it is no vendor of hardware */
+}
+
+static const char *factory_version(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return TCONV_VERSION_STRING;
+}
+
+/* All tensors are in host memory: NULL is ONNX Runtime's own allocator, and nothing is transferred. */
+static OrtStatus *create_allocator(OrtEpFactory *factory, const OrtMemoryInfo *info,
+                                   const OrtKeyValuePairs *options, OrtAllocator **out)
+{
+    (void)factory;
+    (void)info;
+    (void)options;
+    *out = NULL;
+    return NULL;
+}
+
+static void release_allocator(OrtEpFactory *factory, OrtAllocator *allocator)
+{
+    (void)factory;
+    (void)allocator;
+}
+
+static OrtStatus *create_data_transfer(OrtEpFactory *factory, OrtDataTransferImpl **out)
+{
+    (void)factory;
+    *out = NULL;
+    return NULL;
+}
+
+static bool is_stream_aware(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return false;
+}
+
+/* Tensors stay in host memory, so it stands with the processor, whatever OpenCL device computes. */
+static OrtStatus *get_supported_devices(OrtEpFactory *factory,
+                                        const OrtHardwareDevice *const *devices,
+                                        size_t device_count, OrtEpDevice **out, size_t most,
+                                        size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0; i < device_count && *count == 0 && most > 0; i++)
+        if (ort.HardwareDevice_Type(devices[i]) == OrtHardwareDeviceType_CPU) {
+            OrtStatus *status = ort.CreateEpDevice(factory, devices[i], NULL, NULL, &out[0]);
+            if (status != NULL) return status;
+            *count = 1;
+        }
+    return NULL;
+}
+
+/* The provider option "device"; -1 where it is not given. */
+static tconv_status device_option(const char *name, const OrtSessionOptions *options, int *number,
+                                  tconv_error *error)
+{
+    char key[96] = "ep.", value[32] = "", *end;
+    size_t length = strlen(key), size = sizeof value;
+    int there = 0;
+    for (; *name != '\0'; name++) key[length++] = (char)tolower((unsigned char)*name);
+    memcpy(key + length, ".device", sizeof ".device");
+    *number = -1;
+    if (!succeeded(ort.HasSessionConfigEntry(options, key, &there), error)) return error->status;
+    if (!there) return TCONV_OK;
+    if (!succeeded(ort.GetSessionConfigEntry(options, key, value, &size), error))
+        return error->status;
+    if (value[0] == '\0') return TCONV_OK;
+    errno = 0;
+    const long chosen = strtol(value, &end, 10);
+    if (*end != '\0' || errno != 0 || chosen < 0 || chosen > INT_MAX)
+        return fail(error, TCONV_ERROR_ARGUMENT, "device is \"%s\", which is no device's number",
+                    value);
+    *number = (int)chosen;
+    return TCONV_OK;
+}
+
+static OrtStatus *create_provider(OrtEpFactory *factory, const OrtHardwareDevice *const *devices,
+                                  const OrtKeyValuePairs *const *metadata, size_t device_count,
+                                  const OrtSessionOptions *options, const OrtLogger *logger,
+                                  OrtEp **out)
+{
+    (void)devices;
+    (void)metadata;
+    (void)device_count;
+    struct provider *provider = calloc(1, sizeof *provider);
+    if (provider == NULL) return ort.CreateStatus(ORT_EP_FAIL, "tconv_cl: there is no memory");
+    provider->factory = (const struct factory *)(void *)factory;
+    provider->logger = logger;
+    provider->base.ort_version_supported = ORT_VERSION;
+    provider->base.GetName = provider_name;
+    provider->base.GetCapability = get_capability;
+    provider->base.Compile = compile;
+    provider->base.ReleaseNodeComputeInfos = release_kernels;
+    int number;
+    tconv_error error;
+    if (device_option(provider->factory->name, options, &number, &error) != TCONV_OK ||
+        device_open(number, &provider->device, &error) != TCONV_OK)
+        tell(logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",
+             error.message);
+    *out = &provider->base;
+    return NULL;
+}
+
+static void release_provider(OrtEpFactory *factory, OrtEp *ep)
+{
+    (void)factory;
+    free(ep);
+}
+
+static bool ort_load(const OrtApiBase *base)
+{
+    const OrtApi *api = base->GetApi(ORT_VERSION);
+    if (api == NULL) return false;
+#define LOAD(place, result, name, arguments)                                                       \
+    memcpy(&ort.name, (const unsigned char *)table + (place) * sizeof(void *), sizeof ort.name);
+    const void *table = api;
+    ORT_API_ENTRIES(LOAD)
+    table = ort.GetEpApi();
+    ORT_EP_API_ENTRIES(LOAD)
+#undef LOAD
+    return true;
+}
+
+EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
+                                    const OrtLogger *logger, OrtEpFactory **out, size_t most,
+                                    size_t *count);
+EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory);
+EXPORT void tconv_cl_onnxruntime_statistics(uint64_t *out, size_t count);
+
+EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
+                                    const OrtLogger *logger, OrtEpFactory **out, size_t most,
+                                    size_t *count)
+{
+    (void)logger;
+    *count = 0;
+    if (!ort_load(base)) { /* there is no function to say so with */
+        fprintf(stderr, "tconv_cl: ONNX Runtime 1.24 or later is needed, this is %s\n",
+                base->GetVersionString());
+        return NULL;
+    }
+    struct factory *factory = calloc(1, sizeof *factory);
+    if (factory == NULL || most < 1 || strlen(name) >= sizeof factory->name) {
+        free(factory);
+        return ort.CreateStatus(ORT_EP_FAIL, "tconv_cl: no memory, or too long a name");
+    }
+    strcpy(factory->name, name);
+    factory->base.ort_version_supported = ORT_VERSION;
+    factory->base.GetName = factory_name;
+    factory->base.GetVendor = factory_vendor;
+    factory->base.GetVendorId = factory_vendor_id;
+    factory->base.GetVersion = factory_version;
+    factory->base.GetSupportedDevices = get_supported_devices;
+    factory->base.CreateEp = create_provider;
+    factory->base.ReleaseEp = release_provider;
+    factory->base.CreateAllocator = create_allocator;
+    factory->base.ReleaseAllocator = release_allocator;
+    factory->base.CreateDataTransfer = create_data_transfer;
+    factory->base.IsStreamAware = is_stream_aware;
+    out[0] = &factory->base;
+    *count = 1;
+    return NULL;
+}
+
+EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory)
+{
+    free(factory);
+    return NULL;
+}
+
+/* Writes the first `count` of: layers computed, of these in slabs, plans made, filters packed. */
+EXPORT void tconv_cl_onnxruntime_statistics(uint64_t *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = i < LAYER_COUNTS ? layer_statistics((enum layer_count)i) : 0;
+}

@@ -1,0 +1,537 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The execution provider against ONNX Runtime's own and the conformance vectors. Each test also looks at who computed.
+
+usage: pytest adapters/onnxruntime        after `pip install ./python`; needs an OpenCL device
+
+TCONV_CL_TEST_RUNS: how many inferences each of eight threads does."""
+import csv
+import gc
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import tconv_cl.onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VECTORS = ROOT / "device_tests" / "vectors"
+RUNS = int(os.environ.get("TCONV_CL_TEST_RUNS", "50"))
+TYPES = {np.float32: TensorProto.FLOAT, np.float16: TensorProto.FLOAT16, np.float64: TensorProto.DOUBLE}
+
+
+class Counted:
+    """What has happened since."""
+
+    def __init__(self):
+        self.before = tconv_cl.onnxruntime.statistics()
+
+    def __getattr__(self, name):
+        return getattr(tconv_cl.onnxruntime.statistics(), name) - getattr(self.before, name)
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def integers(text):
+    return [int(word) for word in text.split()]
+
+
+def random(shape, seed=1, dtype=np.float32):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype)
+
+
+def conv_transpose(**attributes):
+    return helper.make_node("ConvTranspose", ["x", "w"], ["y"], "conv", **attributes)
+
+
+def model_of(nodes, shape, constants, dtype=np.float32, opset=13, inputs=(), output=None):
+    """A model from input x of that shape to the last node's output. `inputs`: shapes of further ones, by name."""
+    value, kind = helper.make_tensor_value_info, TYPES[dtype]
+    constants = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    inputs = [value("x", kind, shape), *(value(name, kind, its) for name, its in dict(inputs).items())]
+    outputs = [value(output or nodes[-1].output[0], kind, None)]
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return model.SerializeToString()
+
+
+def session(model, device=None, **settings):
+    options = onnxruntime.SessionOptions()
+    for name, value in settings.items():
+        setattr(options, name, value)
+    return onnxruntime.InferenceSession(model, tconv_cl.onnxruntime.session_options(options, device=device))
+
+
+def stock(model):
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+def run(model, x, **others):
+    """Computed by the provider, which is made sure of."""
+    counted = Counted()
+    output = session(model).run(None, {"x": x, **others})[0]
+    assert counted.computed == 1 and counted.in_slabs == 0
+    return output
+
+
+def compare(model, x, tolerance=1e-5, **others):
+    output = run(model, x, **others)
+    wanted = stock(model).run(None, {"x": x, **others})[0]
+    assert output.shape == wanted.shape and output.dtype == wanted.dtype
+    np.testing.assert_allclose(output.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance)
+
+
+# ---- conformance vectors
+
+
+def is_expressible(case):
+    """ONNX has one operator, with groups, in one format, of floating types."""
+    formats = case["data_format"] == "NCX" and case["filter_format"] == "OIX" or case["op"] == "group_conv_backprop"
+    return "onnx" in case["rules"].split() and formats and case["dtype"] == "f32"
+
+
+CASES = [case for case in rows(VECTORS / "cases.csv") if is_expressible(case)]
+MODELS = [row["model"] for row in rows(VECTORS / "onnx" / "models.csv")]
+
+
+def test_there_are_vectors():
+    assert len(CASES) > 60 and len(MODELS) == 4
+
+
+@pytest.mark.parametrize("opset", [1, 11, 22])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_vectors(case, opset):
+    name = str(VECTORS / "data" / case["id"])
+    data, filter_, wanted = (np.load(f"{name}.{part}.npy") for part in ("data", "filter", "output"))
+    groups = int(case["groups"])
+    if case["op"] == "group_conv_backprop":
+        groups = filter_.shape[0]
+        filter_ = filter_.reshape(-1, *filter_.shape[2:])
+    attributes = {name: integers(case[name]) for name in ("strides", "dilations", "output_padding", "output_shape")}
+    attributes = {name: value for name, value in attributes.items() if value}
+    attributes["auto_pad"] = {"explicit": "NOTSET"}.get(case["auto_pad"], case["auto_pad"].upper())
+    if case["auto_pad"] == "explicit":
+        attributes["pads"] = integers(case["pads_begin"]) + integers(case["pads_end"])
+    node = conv_transpose(group=groups, kernel_shape=filter_.shape[2:], **attributes)
+    output = run(model_of([node], data.shape, {"w": filter_}, opset=opset), data)
+    assert output.shape == wanted.shape
+    if case["check"] == "exact":
+        np.testing.assert_array_equal(output, wanted)
+    else:
+        assert (np.abs(output - wanted) <= np.load(f"{name}.bound.npy")).all()
+
+
+@pytest.mark.parametrize("batch", [None, "N"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name, batch):
+    path = str(VECTORS / "onnx" / name)
+    data, wanted, bound = (np.load(f"{path}.{part}.npy") for part in ("input", "output", "bound"))
+    file = onnx.load(f"{path}.onnx")
+    if batch is not None:
+        file.graph.input[0].type.tensor_type.shape.dim[0].dim_param = batch
+        del file.graph.output[0].type.tensor_type.shape.dim[:]
+    counted = Counted()
+    output = session(file.SerializeToString()).run(None, {file.graph.input[0].name: data})[0]
+    assert counted.computed == 1
+    assert output.shape == wanted.shape and (np.abs(output - wanted) <= bound).all()
+
+
+# ---- attributes, against ONNX Runtime's own operator
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("output_shape", [None, "smaller", "larger"])
+def test_attributes(axes, groups, dynamic, auto_pad, output_shape):
+    extents = [5, 4, 3][:axes]
+    x, w, b = random([2, 4, *extents]), random([4, 3, *[3, 2, 3][:axes]], 2), random([3 * groups], 3)
+    attributes = {"strides": [3, 2, 2][:axes], "dilations": [1, 2, 1][:axes], "output_padding": [1, 0, 1][:axes]}
+    if output_shape is not None:
+        attributes["output_shape"] = [extent * 2 - (output_shape == "smaller") for extent in extents]
+    if auto_pad == "NOTSET":
+        attributes["pads"] = [1, 0, 1][:axes] + [0, 1, 1][:axes]
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], group=groups, auto_pad=auto_pad, **attributes)
+    shape = ["n", 4, *"hwd"[:axes]] if dynamic else x.shape
+    compare(model_of([node], shape, {"w": w, "b": b}), x)
+
+
+def test_an_output_shape_with_batch_and_channels():
+    node = conv_transpose(strides=[2, 2], output_shape=[1, 3, 9, 10])
+    compare(model_of([node], (1, 4, 5, 5), {"w": random([4, 3, 3, 3], 2)}), random([1, 4, 5, 5]))
+
+
+def test_six_axes():
+    """More than ONNX Runtime's own operator has; with one tap, the data are spread."""
+    x = random([1, 1, 2, 1, 2, 1, 2, 2])
+    output = run(model_of([conv_transpose(strides=[2] * 6)], x.shape, {"w": np.ones([1, 1] + [1] * 6, np.float32)}), x)
+    assert output.shape == (1, 1, 3, 1, 3, 1, 3, 3)
+    np.testing.assert_array_equal(output[:, :, ::2, ::2, ::2, ::2, ::2, ::2], x)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float16, 2e-3), (np.float64, 1e-12)])
+@pytest.mark.parametrize("opset", [1, 11, 22])
+def test_other_types(dtype, tolerance, opset):
+    """f16 is computed in f16 by one node, without the conversions that ONNX Runtime's own operator needs; it has no f64."""
+    x, w = random([2, 4, 5, 6], 1, dtype), random([4, 3, 3, 3], 2, dtype)
+    model = model_of([conv_transpose(strides=[2, 2])], x.shape, {"w": w}, dtype, opset)
+    output = run(model, x)
+    node = conv_transpose(strides=[2, 2])
+    wide = stock(model_of([node], x.shape, {"w": w.astype(np.float32)})).run(None, {"x": x.astype(np.float32)})[0]
+    assert output.dtype == dtype and output.shape == wide.shape
+    if dtype == np.float64:  # the operation once more, in NumPy
+        wide = np.zeros(output.shape)
+        for i, j in np.ndindex(3, 3):
+            wide[:, :, i:i + 9:2, j:j + 11:2] += np.einsum("nchw,co->nohw", x, w[:, :, i, j])
+    np.testing.assert_allclose(output.astype(np.float64), wide, rtol=tolerance, atol=tolerance)
+
+
+# ---- what is fused
+
+ACTIVATIONS = {
+    "Relu": {},
+    "LeakyRelu": {"alpha": 0.3},
+    "Sigmoid": {},
+    "Tanh": {},
+    "Elu": {"alpha": 0.7},
+    "Gelu": {"approximate": "tanh"},
+}
+
+
+def chain(*nodes, dtype=np.float32, opset=20, shape=(2, 4, 5, 6), **constants):
+    """ConvTranspose, then nodes by operator, further inputs and attributes."""
+    made, last = [conv_transpose(strides=[2, 2])], "y"
+    for i, (operator, inputs, attributes) in enumerate(nodes):
+        made.append(helper.make_node(operator, [last, *inputs], [f"y{i}"], **attributes))
+        last = f"y{i}"
+    constants = {"w": random([4, 3, 3, 3], 2), **constants}
+    return model_of(made, shape, {name: array.astype(dtype) for name, array in constants.items()}, dtype, opset)
+
+
+def operators_that_ran(model, x, folder):
+    """The operators that each provider ran, from ONNX Runtime's profile; and the output."""
+    own = session(model, enable_profiling=True, profile_file_prefix=str(folder / "profile"))
+    output = own.run(None, {"x": x})[0]
+    events = json.loads(pathlib.Path(own.end_profiling()).read_text())
+    ran = [event["args"] for event in events if event["name"].endswith("_kernel_time")]
+    return [(args["provider"], args["op_name"]) for args in ran], output
+
+
+@pytest.mark.parametrize("name, inputs, attributes, constants", [
+    *((name, [], attributes, {}) for name, attributes in ACTIVATIONS.items()),
+    ("Gelu", [], {}, {}),
+    ("Clip", ["low", "high"], {}, {"low": np.array(-0.5), "high": np.array(1)}),
+    ("PRelu", ["slope"], {}, {"slope": np.array([0.1, -0.2, 3]).reshape(3, 1, 1)}),
+    ("PRelu", ["slope"], {}, {"slope": np.array([0.2])}),
+])  # yapf: disable
+@pytest.mark.parametrize("bias", [False, True])
+def test_bias_and_activation_are_fused(name, inputs, attributes, constants, bias, tmp_path):
+    nodes = [(name, inputs, attributes)]
+    if bias:
+        nodes.insert(0, ("Add", ["b"], {}))
+        constants = {**constants, "b": random([1, 3, 1, 1], 5)}
+    model, x = chain(*nodes, **constants), random([2, 4, 5, 6])
+    ran, output = operators_that_ran(model, x, tmp_path)
+    assert [provider for provider, _ in ran] == ["tconv_cl"]
+    np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_fused_in_other_types(dtype, tmp_path):
+    """Also a clip whose bounds are f16."""
+    nodes = [("Add", ["b"], {}), ("Clip", ["low", "high"], {})]
+    constants = {"b": random([1, 3, 1, 1], 5), "low": np.array(-0.5), "high": np.array(1)}
+    x = random([2, 4, 5, 6])
+    ran, output = operators_that_ran(chain(*nodes, dtype=dtype, **constants), x.astype(dtype), tmp_path)
+    assert [provider for provider, _ in ran] == ["tconv_cl"]
+    wanted = stock(chain(*nodes, **constants)).run(None, {"x": x})[0]
+    np.testing.assert_allclose(output.astype(np.float64), wanted, rtol=4e-3, atol=4e-3)
+
+
+@pytest.mark.parametrize("nodes, constants", [
+    ([("Add", ["b"], {})], {"b": random([11, 13], 5)}),  # along the last axes: no bias
+    ([("Clip", ["low"], {})], {"low": np.array(0.5)}),  # one bound only
+    ([("Sin", [], {})], {}),
+    ([("Relu", [], {}), ("Add", ["b"], {})], {"b": random([3, 1, 1], 5)}),  # a bias comes before
+])  # yapf: disable
+def test_what_is_not_fused(nodes, constants, tmp_path):
+    model, x = chain(*nodes, **constants), random([2, 4, 5, 6])
+    ran, output = operators_that_ran(model, x, tmp_path)
+    assert [provider for provider, _ in ran] == ["tconv_cl", "CPUExecutionProvider"]
+    np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("output", ["y", "z", "v"])
+def test_what_others_see_is_not_fused(output, tmp_path):
+    """ConvTranspose's own result is read twice, or is the model's."""
+    nodes = [
+        conv_transpose(strides=[2, 2]),
+        helper.make_node("Relu", ["y"], ["z"]),
+        helper.make_node("Sub", ["z", "y"] if output == "v" else ["z", "one"], ["v"]),
+    ]
+    x, constants = random([1, 4, 5, 5]), {"w": random([4, 3, 3, 3], 2), "one": np.ones([1], np.float32)}
+    model = model_of(nodes, x.shape, constants, output=output)
+    ran, result = operators_that_ran(model, x, tmp_path)
+    assert ran[0][0] == "tconv_cl"
+    np.testing.assert_allclose(result, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+def test_branches():
+    """The weights are the outer graph's."""
+
+    def branch(name, activation):
+        nodes = [
+            helper.make_node("ConvTranspose", ["x", "w"], [f"{name}_y"]),
+            helper.make_node(activation, [f"{name}_y"], [f"{name}_z"])
+        ]
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(f"{name}_z", TensorProto.FLOAT, None)])
+
+    one = helper.make_node("If", ["choose"], ["y"], then_branch=branch("a", "Relu"), else_branch=branch("b", "Tanh"))
+    value = helper.make_tensor_value_info
+    x, w = random([1, 4, 5, 5]), random([4, 3, 3, 3], 2)
+    graph = helper.make_graph([one], "graph",
+                              [value("x", TensorProto.FLOAT, x.shape), value("choose", TensorProto.BOOL, [])],
+                              [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(w, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    ours, own = session(model), stock(model)
+    counted = Counted()
+    for choose in (True, False):
+        feeds = {"x": x, "choose": np.array(choose)}
+        np.testing.assert_allclose(ours.run(None, feeds)[0], own.run(None, feeds)[0], rtol=1e-5, atol=1e-5)
+    assert counted.computed == 2
+
+
+# ---- shapes, weights, threads, memory
+
+
+def dynamic_model():
+    nodes = [helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["y"], ["z"])]  # yapf: disable
+    return model_of(nodes, ["n", 8, "h", "w"], {"w": random([8, 8, 4, 4]), "b": random([8], 3)})
+
+
+def test_dynamic_shapes():
+    """More shapes than plans are kept; the weights are packed once for each kernel family that they are packed for."""
+    ours, own = session(dynamic_model()), stock(dynamic_model())
+    counted = Counted()
+    shapes = [(1 + i % 3, 8, 3 + i, 5 + i % 7) for i in range(40)]
+    for shape in shapes + shapes[-3:]:
+        x = random(shape)
+        np.testing.assert_allclose(ours.run(None, {"x": x})[0], own.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+    assert counted.computed == 43 and counted.in_slabs == 0
+    assert counted.plans == 40 and 1 <= counted.packs <= 4
+    assert ours.run(None, {"x": random(shapes[0])})[0].shape == (1, 8, 6, 10) and counted.plans == 41
+
+
+def test_an_empty_batch():
+    output = session(dynamic_model()).run(None, {"x": np.zeros((0, 8, 3, 4), np.float32)})[0]
+    assert output.shape == (0, 8, 6, 8)
+
+
+@pytest.mark.parametrize("shape", [[4, 3, 2, 2], ["c", "m", "k", "k"], None])
+def test_a_filter_and_a_bias_that_change(shape):
+    """They are inputs of the model, of known shape or not; the rank of the data is known."""
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 2])
+    x = random([1, 4, 6, 6])
+    model = model_of([node], x.shape, {}, inputs={"w": shape, "b": None if shape is None else [3]})
+    ours, own = session(model), stock(model)
+    counted = Counted()
+    for seed in (1, 2):
+        feeds = {"x": x, "w": random([4, 3, 2, 2], seed), "b": random([3], seed)}
+        np.testing.assert_allclose(ours.run(None, feeds)[0], own.run(None, feeds)[0], rtol=1e-5, atol=1e-5)
+    assert counted.computed == 2 and counted.packs == 2 and counted.plans == 1
+
+
+def test_a_wrong_bias_is_refused():
+    """Its shape is known only when it runs; ONNX Runtime's own operator refuses it, too."""
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"])
+    x, w = random([1, 4, 6, 6]), random([4, 3, 2, 2])
+    ours = session(model_of([node], x.shape, {"w": w}, inputs={"b": ["m"]}))
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.EPFail, match="tconv_cl.*bias"):
+        ours.run(None, {"x": x, "b": random([2])})
+
+
+def test_bound_outputs():
+    """Into the caller's own memory, wherever it begins: some of it is used in place, some is copied."""
+    x = random([2, 8, 6, 7])
+    ours, wanted = session(dynamic_model()), stock(dynamic_model()).run(None, {"x": x})[0]
+    room = np.zeros(wanted.size + 64, np.float32)
+    for offset in range(0, 64, 8):
+        room[:] = -7
+        output = room[offset:offset + wanted.size].reshape(wanted.shape)
+        binding = ours.io_binding()
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("z", "cpu", 0, np.float32, wanted.shape, output.ctypes.data)
+        ours.run_with_iobinding(binding)
+        np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
+        assert (room[:offset] == -7).all() and (room[offset + wanted.size:] == -7).all()
+
+
+def resident():
+    """Bytes of this process in memory."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_eight_threads():
+    """The same results as one thread had, and memory that does not grow: by 16 MiB at most after a warm-up."""
+    inputs = [random((1, 8, 6 + i % 4, 9), i) for i in range(32)]
+    own, ours = stock(dynamic_model()), session(dynamic_model(), intra_op_num_threads=1)
+    wanted = [ours.run(None, {"x": x})[0] for x in inputs]
+    for x, output in zip(inputs, wanted):
+        np.testing.assert_allclose(output, own.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+    def work(thread, runs):
+        for i in range(runs):
+            at = (i * 8 + thread) % len(inputs)
+            np.testing.assert_array_equal(ours.run(None, {"x": inputs[at]})[0], wanted[at])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8), [max(20, RUNS // 5)] * 8))
+        counted, before = Counted(), resident()
+        list(pool.map(work, range(8), [RUNS] * 8))
+        grown = resident() - before
+    print(f"{8 * RUNS} inferences: {before >> 10} KiB in memory, {grown >> 10} KiB more afterwards")
+    assert counted.computed == 8 * RUNS and counted.in_slabs == 0
+    assert counted.plans == 0 and counted.packs == 0
+    assert grown <= 16 << 20
+
+
+def test_sessions_come_and_go():
+    """Memory for at most 16 MiB more after the first few."""
+    model, x = dynamic_model(), random((1, 8, 6, 9))
+    wanted = stock(model).run(None, {"x": x})[0]
+    for i in range(12 + RUNS // 5):
+        if i == 12:
+            before = resident()
+        np.testing.assert_allclose(session(model).run(None, {"x": x})[0], wanted, rtol=1e-5, atol=1e-5)
+    gc.collect()
+    assert resident() - before <= 16 << 20
+
+
+def test_registering_again():
+    x = random((1, 8, 6, 9))
+    for _ in range(3):
+        assert run(dynamic_model(), x).shape == (1, 8, 12, 18)
+        assert tconv_cl.onnxruntime.register() == "tconv_cl"  # nothing happens
+        gc.collect()
+        onnxruntime.unregister_execution_provider_library("tconv_cl")
+        assert "tconv_cl" not in [device.ep_name for device in onnxruntime.get_ep_devices()]
+
+
+def test_another_name():
+    name = tconv_cl.onnxruntime.register("Another_Name")
+    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == name]
+    options = onnxruntime.SessionOptions()
+    options.add_provider_for_devices(devices, {"device": "0"})
+    counted, own = Counted(), onnxruntime.InferenceSession(dynamic_model(), options)
+    assert name in own.get_providers()
+    own.run(None, {"x": random((1, 8, 6, 9))})
+    assert counted.computed == 1
+    del own, options, devices
+    gc.collect()
+    onnxruntime.unregister_execution_provider_library(name)
+
+
+# ---- what is left to others
+
+
+@pytest.mark.parametrize("attributes, reason", [({"kernel_shape": [3, 3]}, "kernel_shape"), ({"group": 3}, "group"),
+                                                ({"strides": [2]}, "strides")])  # yapf: disable
+def test_wrong_models_are_left_to_onnx_runtime(attributes, reason, capfd):
+    """Which refuses them with words of its own, or not: when they run at the latest."""
+    x = random([1, 4, 5, 5])
+    counted = Counted()
+    with pytest.raises(Exception) as failure:
+        session(model_of([conv_transpose(**attributes)], x.shape, {"w": random([4, 3, 2, 2])})).run(None, {"x": x})
+    assert counted.computed == 0 and "tconv_cl" not in str(failure.value)
+    lines = [line for line in capfd.readouterr().err.splitlines() if "tconv_cl:" in line]
+    assert len(lines) <= 1 and all(reason in line and "another provider" in line for line in lines)
+
+
+# In a process of its own, under another environment: computes a model and tells who computed.
+PROGRAM = """
+import sys
+import numpy as np
+import onnxruntime
+import tconv_cl.onnxruntime
+device = int(sys.argv[4]) if len(sys.argv) > 4 else None
+session = onnxruntime.InferenceSession(sys.argv[1], tconv_cl.onnxruntime.session_options(device=device))
+for _ in range(2):
+    output = session.run(None, {"x": np.load(sys.argv[2])})[0]
+np.save(sys.argv[3], output)
+print(tconv_cl.onnxruntime.statistics().computed, tconv_cl.onnxruntime.statistics().in_slabs)
+"""
+
+
+def in_another_process(model, x, folder, *device, **environment):
+    (folder / "model.onnx").write_bytes(model)
+    np.save(folder / "x.npy", x)
+    command = [sys.executable, "-c", PROGRAM, *(folder / name for name in ("model.onnx", "x.npy", "y.npy")), *device]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+    lines = [line for line in done.stderr.splitlines() if "tconv_cl:" in line]
+    return [int(word) for word in done.stdout.split()], lines, np.load(folder / "y.npy")
+
+
+@pytest.mark.parametrize("environment, device, reason", [
+    ({"OCL_ICD_VENDORS": "/nowhere"}, [], "device"),
+    ({"TCONV_CL_DEVICE": "99"}, [], "99"),
+    ({"TCONV_CL_DEVICE": "gpu"}, [], "gpu"),
+    ({}, ["99"], "99"),
+    ({}, ["-3"], "-3"),
+])  # yapf: disable
+def test_without_a_device_onnx_runtime_computes(environment, device, reason, tmp_path):
+    x = random((1, 8, 6, 9))
+    counts, lines, output = in_another_process(dynamic_model(), x, tmp_path, *device, **environment)
+    assert counts == [0, 0]
+    assert len(lines) == 1 and reason in lines[0] and "other providers" in lines[0]
+    np.testing.assert_array_equal(output, stock(dynamic_model()).run(None, {"x": x})[0])
+
+
+def test_a_device_that_cannot_compile(tmp_path):
+    """A folder without kernels: that nothing can be compiled shows before the model runs, with shapes that are not known, too."""
+    x = random((1, 8, 6, 9))
+    (tmp_path / "kernels").mkdir()
+    counts, lines, output = in_another_process(dynamic_model(),
+                                               x,
+                                               tmp_path,
+                                               TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))
+    assert counts == [0, 0]
+    assert len(lines) == 1 and "another provider" in lines[0]
+    np.testing.assert_array_equal(output, stock(dynamic_model()).run(None, {"x": x})[0])
+
+
+def test_the_device_can_be_chosen(tmp_path):
+    """The second of two devices, by either way."""
+    x = random((1, 8, 6, 9))
+    for device, environment in ((["1"], {}), ([], {"TCONV_CL_DEVICE": "1"})):
+        counts, lines, output = in_another_process(dynamic_model(),
+                                                   x,
+                                                   tmp_path,
+                                                   *device,
+                                                   POCL_DEVICES="pthread pthread",
+                                                   **environment)
+        assert counts == [2, 0] and lines == []
+        np.testing.assert_allclose(output, stock(dynamic_model()).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+def test_integers_are_left_to_others():
+    """ONNX has no such ConvTranspose: nobody takes it."""
+    node = conv_transpose()
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([node], "graph", [value("x", TensorProto.INT32, [1, 2, 4])],
+                              [value("y", TensorProto.INT32, None)],
+                              [numpy_helper.from_array(np.ones([2, 2, 3], np.int32), "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    with pytest.raises(Exception, match="int32"):
+        session(model.SerializeToString())
