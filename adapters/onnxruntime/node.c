@@ -100,27 +100,22 @@ static double number_of(const OrtNode *node, const char *name, double absent)
 static tconv_status lists_of(const OrtNode *node, const char *name, int axes, int parts,
                              tconv_list *lists, tconv_error *error)
 {
-    int64_t values[2 * TCONV_MAX_AXES + 2];
+    int64_t values[2 * TCONV_MAX_AXES];
     size_t size = sizeof values;
-    const int64_t *first = values;
     for (int part = 0; part < parts; part++) lists[part].count = 0;
     if (!attribute_of(node, name, ORT_OP_ATTR_INTS, values, &size)) {
         if (size > sizeof values)
             return fail(error, TCONV_ERROR_ATTRIBUTE, "%s has too many numbers", name);
         return TCONV_OK;
     }
-    int count = (int)(size / sizeof *values);
-    if (strcmp(name, "output_shape") == 0 && count == axes + 2) {
-        first += 2; /* some models name batch and channels, too */
-        count = axes;
-    }
+    const int count = (int)(size / sizeof *values);
     if (count == 0) return TCONV_OK;
     if (count != parts * axes)
         return fail(error, TCONV_ERROR_ATTRIBUTE, "%s has %d numbers, not %d", name, count,
                     parts * axes);
     for (int part = 0; part < parts; part++) {
         lists[part].count = axes;
-        memcpy(lists[part].value, first + part * axes, (size_t)axes * sizeof *first);
+        memcpy(lists[part].value, values + part * axes, (size_t)axes * sizeof *values);
     }
     return TCONV_OK;
 }
