@@ -18,7 +18,8 @@ enum role { DATA, WEIGHTS, BIAS, SLOPE, OUTPUT, WORKSPACE, ROLES };
 tconv_status device_open(int number, struct device **out, tconv_error *error);
 tconv_host *device_host(const struct device *device);
 
-/* A lane for one call. Giving it back waits for all of its commands and forgets the caller's memory. */
+/* A lane for one call. Giving it back waits for all of its commands and forgets the caller's
+ * memory. */
 tconv_status lane_take(struct device *device, struct lane **out, tconv_error *error);
 void lane_give_back(struct lane *lane);
 

@@ -156,8 +156,8 @@ static tconv_status pack(tconv_plan *plan, struct lane *lane, const void *weight
     return TCONV_OK;
 }
 
-/* The packed filter that all runs share; under the layer's lock. Plans of one layer differ only in extents, so a family
- * has one layout. */
+/* The packed filter that all runs share; under the layer's lock. Plans of one layer differ only
+ * in extents, so a family has one layout. */
 static tconv_status shared_filter(struct layer *layer, tconv_plan *plan, struct lane *lane,
                                   const void *weights, tconv_filter **out, tconv_error *error)
 {

@@ -23,8 +23,8 @@ tconv_status layer_create(struct device *device, const struct layer_request *req
                           struct layer **out, tconv_error *error);
 void layer_release(struct layer *layer);
 
-/* Computes `problem` of layer_resolve. Any number of threads may run a layer at once. `in_slabs`, where it was set: the
- * device could not do it at once, for the reason in it. */
+/* Computes `problem` of layer_resolve. Any number of threads may run a layer at once.
+ * `in_slabs`, where it was set: the device could not do it at once, for the reason in it. */
 tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
                        const tconv_geometry *geometry, const tconv_arrays *arrays,
                        tconv_error *in_slabs, tconv_error *error);

@@ -37,11 +37,11 @@ bool is_conv_transpose(const OrtNode *node)
     return is_operator(node, "ConvTranspose");
 }
 
-static bool is_taken(const OrtNode *node)
+bool is_free(const OrtNode *node, const char *provider)
 {
-    const char *provider = NULL;
-    return !succeeded(ort.Node_GetEpName(node, &provider), NULL) ||
-           (provider != NULL && provider[0] != '\0');
+    const char *taker = NULL;
+    return succeeded(ort.Node_GetEpName(node, &taker), NULL) &&
+           (taker == NULL || taker[0] == '\0' || strcmp(taker, provider) == 0);
 }
 
 /* NULL where the input is left out. */
@@ -80,7 +80,8 @@ static tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tco
     return TCONV_OK;
 }
 
-/* False where the attribute is not there, or not of that type or size: `size` in bytes, then what there is. */
+/* False where the attribute is not there, or not of that type or size: `size` in bytes, then
+ * what there is. */
 static bool attribute_of(const OrtNode *node, const char *name, OrtOpAttrType type, void *data,
                          size_t *size)
 {
@@ -208,7 +209,8 @@ tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_erro
     return TCONV_OK;
 }
 
-/* The only node that reads what `node` computes, as its input `*input`; NULL where there is none or where others see it. */
+/* The only node that reads what `node` computes, as its input `*input`; NULL where there is none
+ * or where others see it. */
 static const OrtNode *follower_of(const OrtNode *node, int64_t *input)
 {
     const OrtValueInfo *output;
@@ -220,7 +222,7 @@ static const OrtNode *follower_of(const OrtNode *node, int64_t *input)
         !succeeded(ort.ValueInfo_IsGraphOutput(output, &visible), NULL) || visible ||
         !succeeded(ort.ValueInfo_GetValueNumConsumers(output, &count), NULL) || count != 1 ||
         !succeeded(ort.ValueInfo_GetValueConsumers(output, &follower, input, 1), NULL) ||
-        follower == NULL || *input < 0 || is_taken(follower))
+        follower == NULL || *input < 0)
         return NULL;
     return follower;
 }
@@ -229,11 +231,13 @@ static const OrtNode *follower_of(const OrtNode *node, int64_t *input)
 static bool is_per_channel(const struct node_layer *layer, const OrtValueInfo *value)
 {
     const int rank = layer->filter.rank;
-    const int64_t channels = rank != 0 ? layer->filter.dim[1] * layer->request.problem.groups : -1;
+    int64_t channels = -1;
     tconv_shape shape;
     tconv_type type;
     tconv_error error;
-    if (value == NULL || channels < 1 || tensor_of(value, &shape, &type, &error) != TCONV_OK ||
+    if (value == NULL || rank == 0 || layer->filter.dim[1] < 1 ||
+        __builtin_mul_overflow(layer->filter.dim[1], layer->request.problem.groups, &channels) ||
+        tensor_of(value, &shape, &type, &error) != TCONV_OK ||
         type != layer->request.problem.data_type || (shape.rank != rank && shape.rank != rank - 1))
         return false;
     for (int i = 0; i < shape.rank; i++)
@@ -341,12 +345,12 @@ static bool fuse_activation(struct node_layer *layer, const OrtNode *node, int64
     return false;
 }
 
-void node_fuse(struct node_layer *layer, size_t most)
+void node_fuse(struct node_layer *layer, size_t most, const char *provider)
 {
     while (layer->count < most && layer->count < MOST_NODES) {
         int64_t input;
         const OrtNode *node = follower_of(layer->node[layer->count - 1], &input);
-        if (node == NULL) return;
+        if (node == NULL || !is_free(node, provider)) return;
         const bool activated = layer->request.epilogue.activation != TCONV_ACTIVATION_NONE;
         if (activated || (!fuse_bias(layer, node, input) && !fuse_activation(layer, node, input)))
             return;

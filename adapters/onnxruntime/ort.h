@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the provider uses of ONNX Runtime's C interface for plugins, declared here because no package brings its headers.
+/* What the provider uses of ONNX Runtime's C interface for plugins, declared here because no
+ * package brings its headers.
  *
- * The interface is a table of functions to which releases only append, so a function is known by its place. Compiled with
- * ONNX Runtime's own headers (-DORT_INCLUDE_DIR=...), these take the place of the declarations below, and every place,
- * type and structure is compared with them. */
+ * * The interface is a table of functions to which releases only append, so a function is known
+ * by its place. Compiled with ONNX Runtime's own headers (-DORT_INCLUDE_DIR=...), these take the
+ * place of the declarations below, and every place, type and structure is compared with them. */
 #ifndef TCONV_ONNXRUNTIME_ORT_H
 #define TCONV_ONNXRUNTIME_ORT_H
 
@@ -65,7 +66,8 @@ typedef struct OrtApiBase {
     const char *(*GetVersionString)(void);
 } OrtApiBase;
 
-/* The three structures that a provider hands over, as of ORT_VERSION. Members that it leaves NULL have no type here. */
+/* The three structures that a provider hands over, as of ORT_VERSION. Members that it leaves
+ * NULL have no type here. */
 typedef void (*OrtUnused)(void);
 
 struct OrtEpFactory {
@@ -110,181 +112,75 @@ struct OrtNodeComputeInfo {
 
 #endif
 
-/* clang-format off: a list, not nested calls */
+/* clang-format off */
 /* entry(place, result, name, (arguments)) for each function of the table OrtApi that is used. */
-#define ORT_API_ENTRIES(entry)                                                                                                             \
-    entry(0, OrtStatus *, CreateStatus, (OrtErrorCode code, const char *message)) entry(                                                   \
-        2, const char *, GetErrorMessage, (const OrtStatus *status))                                                                       \
-        entry(51, OrtStatus *, GetTensorMutableData, (OrtValue * value, void **out)) entry(                                                \
-            55, OrtStatus *, CastTypeInfoToTensorInfo,                                                                                     \
-            (const OrtTypeInfo *info,                                                                                                      \
-             const OrtTensorTypeAndShapeInfo **out)) entry(60, OrtStatus *, GetTensorElementType,                                          \
-                                                           (const OrtTensorTypeAndShapeInfo *info,                                         \
-                                                            ONNXTensorElementDataType *out))                                               \
-            entry(61, OrtStatus *, GetDimensionsCount,                                                                                     \
-                  (const OrtTensorTypeAndShapeInfo *info,                                                                                  \
-                   size_t *out)) entry(62, OrtStatus *, GetDimensions,                                                                     \
-                                       (const OrtTensorTypeAndShapeInfo *info, int64_t *out,                                               \
-                                        size_t count)) entry(90, OrtStatus *,                                                              \
-                                                             KernelContext_GetInput,                                                       \
-                                                             (const OrtKernelContext *context,                                             \
-                                                              size_t index, const OrtValue **out))                                         \
-                entry(91, OrtStatus *, KernelContext_GetOutput,                                                                            \
-                      (OrtKernelContext * context, size_t index, const int64_t *shape,                                                     \
-                       size_t rank,                                                                                                        \
-                       OrtValue **out)) entry(93, void, ReleaseStatus, (OrtStatus * status))                                               \
-                    entry(237, OrtStatus *, HasSessionConfigEntry,                                                                         \
-                          (const OrtSessionOptions *options, const char *key, int *out))                                                   \
-                        entry(238, OrtStatus *, GetSessionConfigEntry,                                                                     \
-                              (const OrtSessionOptions *options, const char *key, char *value,                                             \
-                               size_t *size))                                                                                              \
-                            entry(246, OrtStatus *, KernelContext_GetLogger,                                                               \
-                                  (const OrtKernelContext *context, const OrtLogger **out))                                                \
-                                entry(247, OrtStatus *, Logger_LogMessage,                                                                 \
-                                      (const OrtLogger *logger, OrtLoggingLevel level,                                                     \
-                                       const char *message, const char *file, int line,                                                    \
-                                       const char *function))                                                                              \
-                                    entry(272, OrtStatus *, ReadOpAttr,                                                                    \
-                                          (const OrtOpAttr *attribute,                                                                     \
-                                           OrtOpAttrType type, void *data, size_t size,                                                    \
-                                           size_t *out)) entry(289, OrtStatus *, GetValueInfoName,                                         \
-                                                               (const OrtValueInfo *value,                                                 \
-                                                                const char **out))                                                         \
-                                        entry(290, OrtStatus *, GetValueInfoTypeInfo,                                                      \
-                                              (const OrtValueInfo *value,                                                                  \
-                                               const OrtTypeInfo **                                                                        \
-                                                   out)) entry(307, OrtHardwareDeviceType,                                                 \
-                                                               HardwareDevice_Type,                                                        \
-                                                               (const OrtHardwareDevice *device))                                          \
-                                            entry(317, const OrtEpApi *, GetEpApi, (void)) entry(                                          \
-                                                324, OrtStatus *,                                                                          \
-                                                ValueInfo_GetValueNumConsumers,                                                            \
-                                                (const OrtValueInfo *value,                                                                \
-                                                 size_t *out)) entry(325, OrtStatus *,                                                     \
-                                                                     ValueInfo_GetValueConsumers,                                          \
-                                                                     (                                                                     \
-                                                                         const OrtValueInfo *value,                                        \
-                                                                         const OrtNode **nodes,                                            \
-                                                                         int64_t *inputs,                                                  \
-                                                                         size_t count))                                                    \
-                                                entry(326, OrtStatus *,                                                                    \
-                                                      ValueInfo_GetInitializerValue,                                                       \
-                                                      (const OrtValueInfo *value,                                                          \
-                                                       const OrtValue                                                                      \
-                                                           *                                                                               \
-                                                               *out)) entry(330, OrtStatus *,                                              \
-                                                                            ValueInfo_IsGraphOutput,                                       \
-                                                                            (                                                              \
-                                                                                const OrtValueInfo                                         \
-                                                                                    *value,                                                \
-                                                                                bool                                                       \
-                                                                                    *out))                                                 \
-                                                    entry(                                                                                 \
-                                                        331, OrtStatus *,                                                                  \
-                                                        ValueInfo_IsConstantInitializer,                                                   \
-                                                        (const OrtValueInfo *value,                                                        \
-                                                         bool *out)) entry(344, OrtStatus *,                                               \
-                                                                           Graph_GetNumNodes,                                              \
-                                                                           (const OrtGraph *graph,                                         \
-                                                                            size_t                                                         \
-                                                                                *out))                                                     \
-                                                        entry(                                                                             \
-                                                            345, OrtStatus *,                                                              \
-                                                            Graph_GetNodes,                                                                \
-                                                            (const OrtGraph *graph,                                                        \
-                                                             const OrtNode                                                                 \
-                                                                 **out,                                                                    \
-                                                             size_t                                                                        \
-                                                                 count)) entry(349, OrtStatus *,                                           \
-                                                                               Node_GetName,                                               \
-                                                                               (const OrtNode *node, const char **out))                    \
-                                                            entry(350, OrtStatus *,                                                        \
-                                                                  Node_GetOperatorType,                                                    \
-                                                                  (const OrtNode *node,                                                    \
-                                                                   const char                                                              \
-                                                                       **out))                                                             \
-                                                                entry(                                                                     \
-                                                                    351, OrtStatus *,                                                      \
-                                                                    Node_GetDomain,                                                        \
-                                                                    (const OrtNode *node,                                                  \
-                                                                     const char                                                            \
-                                                                         **out)) entry(353, OrtStatus *,                                   \
-                                                                                       Node_GetNumInputs,                                  \
-                                                                                       (const OrtNode *node,                               \
-                                                                                        size_t                                             \
-                                                                                            *out))                                         \
-                                                                    entry(                                                                 \
-                                                                        354, OrtStatus *,                                                  \
-                                                                        Node_GetInputs,                                                    \
-                                                                        (const OrtNode *node,                                              \
-                                                                         const OrtValueInfo                                                \
-                                                                             **out,                                                        \
-                                                                         size_t count))                                                    \
-                                                                        entry(                                                             \
-                                                                            355, OrtStatus *,                                              \
-                                                                            Node_GetNumOutputs,                                            \
-                                                                            (const OrtNode *node,                                          \
-                                                                             size_t                                                        \
-                                                                                 *out))                                                    \
-                                                                            entry(                                                         \
-                                                                                356, OrtStatus *,                                          \
-                                                                                Node_GetOutputs,                                           \
-                                                                                (const OrtNode                                             \
-                                                                                     *node,                                                \
-                                                                                 const OrtValueInfo                                        \
-                                                                                     **out,                                                \
-                                                                                 size_t count))                                            \
-                                                                                entry(                                                     \
-                                                                                    361,                                                   \
-                                                                                    OrtStatus                                              \
-                                                                                        *,                                                 \
-                                                                                    Node_GetAttributeByName,                               \
-                                                                                    (const OrtNode                                         \
-                                                                                         *node,                                            \
-                                                                                     const char                                            \
-                                                                                         *name,                                            \
-                                                                                     const OrtOpAttr                                       \
-                                                                                         **out))                                           \
-                                                                                    entry(                                                 \
-                                                                                        368,                                               \
-                                                                                        OrtStatus                                          \
-                                                                                            *,                                             \
-                                                                                        Node_GetEpName,                                    \
-                                                                                        (const OrtNode                                     \
-                                                                                             *node,                                        \
-                                                                                         const char                                        \
-                                                                                             **out))                                       \
-                                                                                        entry(                                             \
-                                                                                            378,                                           \
-                                                                                            OrtStatus                                      \
-                                                                                                *,                                         \
-                                                                                            GetTensorData,                                 \
-                                                                                            (const OrtValue                                \
-                                                                                                 *value,                                   \
-                                                                                             const void                                    \
-                                                                                                 **out))                                   \
-                                                                                            entry(                                         \
-                                                                                                414,                                       \
-                                                                                                OrtStatus                                  \
-                                                                                                    *,                                     \
-                                                                                                GetTensorElementTypeAndShapeDataReference, \
-                                                                                                (const OrtValue                            \
-                                                                                                     *value,                               \
-                                                                                                 ONNXTensorElementDataType                 \
-                                                                                                     *type,                                \
-                                                                                                 const int64_t                             \
-                                                                                                     **shape,                              \
-                                                                                                 size_t                                    \
-                                                                                                     *rank))
+#define ORT_API_ENTRIES(entry) \
+    entry(0, OrtStatus *, CreateStatus, (OrtErrorCode code, const char *message)) \
+    entry(2, const char *, GetErrorMessage, (const OrtStatus *status)) \
+    entry(51, OrtStatus *, GetTensorMutableData, (OrtValue *value, void **out)) \
+    entry(55, OrtStatus *, CastTypeInfoToTensorInfo, (const OrtTypeInfo *info, \
+          const OrtTensorTypeAndShapeInfo **out)) \
+    entry(60, OrtStatus *, GetTensorElementType, (const OrtTensorTypeAndShapeInfo *info, \
+          ONNXTensorElementDataType *out)) \
+    entry(61, OrtStatus *, GetDimensionsCount, (const OrtTensorTypeAndShapeInfo *info, \
+          size_t *out)) \
+    entry(62, OrtStatus *, GetDimensions, (const OrtTensorTypeAndShapeInfo *info, int64_t *out, \
+          size_t count)) \
+    entry(90, OrtStatus *, KernelContext_GetInput, (const OrtKernelContext *context, \
+          size_t index, const OrtValue **out)) \
+    entry(91, OrtStatus *, KernelContext_GetOutput, (OrtKernelContext *context, size_t index, \
+          const int64_t *shape, size_t rank, OrtValue **out)) \
+    entry(93, void, ReleaseStatus, (OrtStatus *status)) \
+    entry(237, OrtStatus *, HasSessionConfigEntry, (const OrtSessionOptions *options, \
+          const char *key, int *out)) \
+    entry(238, OrtStatus *, GetSessionConfigEntry, (const OrtSessionOptions *options, \
+          const char *key, char *value, size_t *size)) \
+    entry(246, OrtStatus *, KernelContext_GetLogger, (const OrtKernelContext *context, \
+          const OrtLogger **out)) \
+    entry(247, OrtStatus *, Logger_LogMessage, (const OrtLogger *logger, OrtLoggingLevel level, \
+          const char *message, const char *file, int line, const char *function)) \
+    entry(272, OrtStatus *, ReadOpAttr, (const OrtOpAttr *attribute, OrtOpAttrType type, \
+          void *data, size_t size, size_t *out)) \
+    entry(289, OrtStatus *, GetValueInfoName, (const OrtValueInfo *value, const char **out)) \
+    entry(290, OrtStatus *, GetValueInfoTypeInfo, (const OrtValueInfo *value, \
+          const OrtTypeInfo **out)) \
+    entry(307, OrtHardwareDeviceType, HardwareDevice_Type, (const OrtHardwareDevice *device)) \
+    entry(317, const OrtEpApi *, GetEpApi, (void)) \
+    entry(324, OrtStatus *, ValueInfo_GetValueNumConsumers, (const OrtValueInfo *value, \
+          size_t *out)) \
+    entry(325, OrtStatus *, ValueInfo_GetValueConsumers, (const OrtValueInfo *value, \
+          const OrtNode **nodes, int64_t *inputs, size_t count)) \
+    entry(326, OrtStatus *, ValueInfo_GetInitializerValue, (const OrtValueInfo *value, \
+          const OrtValue **out)) \
+    entry(330, OrtStatus *, ValueInfo_IsGraphOutput, (const OrtValueInfo *value, bool *out)) \
+    entry(331, OrtStatus *, ValueInfo_IsConstantInitializer, (const OrtValueInfo *value, \
+          bool *out)) \
+    entry(344, OrtStatus *, Graph_GetNumNodes, (const OrtGraph *graph, size_t *out)) \
+    entry(345, OrtStatus *, Graph_GetNodes, (const OrtGraph *graph, const OrtNode **out, \
+          size_t count)) \
+    entry(349, OrtStatus *, Node_GetName, (const OrtNode *node, const char **out)) \
+    entry(350, OrtStatus *, Node_GetOperatorType, (const OrtNode *node, const char **out)) \
+    entry(351, OrtStatus *, Node_GetDomain, (const OrtNode *node, const char **out)) \
+    entry(353, OrtStatus *, Node_GetNumInputs, (const OrtNode *node, size_t *out)) \
+    entry(354, OrtStatus *, Node_GetInputs, (const OrtNode *node, const OrtValueInfo **out, \
+          size_t count)) \
+    entry(355, OrtStatus *, Node_GetNumOutputs, (const OrtNode *node, size_t *out)) \
+    entry(356, OrtStatus *, Node_GetOutputs, (const OrtNode *node, const OrtValueInfo **out, \
+          size_t count)) \
+    entry(361, OrtStatus *, Node_GetAttributeByName, (const OrtNode *node, const char *name, \
+          const OrtOpAttr **out)) \
+    entry(368, OrtStatus *, Node_GetEpName, (const OrtNode *node, const char **out)) \
+    entry(378, OrtStatus *, GetTensorData, (const OrtValue *value, const void **out)) \
+    entry(414, OrtStatus *, GetTensorElementTypeAndShapeDataReference, (const OrtValue *value, \
+          ONNXTensorElementDataType *type, const int64_t **shape, size_t *rank))
 
 /* The same of the table OrtEpApi. */
-#define ORT_EP_API_ENTRIES(entry)                                                                  \
-    entry(0, OrtStatus *, CreateEpDevice,                                                          \
-          (OrtEpFactory * factory, const OrtHardwareDevice *device,                                \
-           const OrtKeyValuePairs *metadata, const OrtKeyValuePairs *options, OrtEpDevice **out))  \
-        entry(2, OrtStatus *, EpGraphSupportInfo_AddNodesToFuse,                                   \
-              (OrtEpGraphSupportInfo * info, const OrtNode *const *nodes, size_t count,            \
-               const OrtNodeFusionOptions *options))
+#define ORT_EP_API_ENTRIES(entry) \
+    entry(0, OrtStatus *, CreateEpDevice, (OrtEpFactory *factory, \
+          const OrtHardwareDevice *device, const OrtKeyValuePairs *metadata, \
+          const OrtKeyValuePairs *options, OrtEpDevice **out)) \
+    entry(2, OrtStatus *, EpGraphSupportInfo_AddNodesToFuse, (OrtEpGraphSupportInfo *info, \
+          const OrtNode *const *nodes, size_t count, const OrtNodeFusionOptions *options))
 /* clang-format on */
 
 /* The functions under their names; ort_load fills it, in provider.c. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ONNX Runtime calls: the factory of providers, a provider for each session, and the layers that it computes. */
+/* What ONNX Runtime calls: the factory of providers, a provider for each session, and the layers
+ * that it computes. */
 #include "node.h"
 
 #include <ctype.h>
@@ -59,7 +60,7 @@ static OrtStatus *status_of(const char *name, const tconv_error *error)
     return ort.CreateStatus(ORT_EP_FAIL, line);
 }
 
-/* ---- a layer that runs --------------------------------------------------------------------------------------- */
+/* ---- a layer that runs ---- */
 
 static tconv_status read_input(const struct kernel *kernel, const OrtKernelContext *context,
                                enum tensor tensor, tconv_shape *shape, const void **data,
@@ -157,7 +158,7 @@ static void kernel_release_state(OrtNodeComputeInfo *info, void *state)
     (void)state;
 }
 
-/* ---- a session's provider --------------------------------------------------------------------------------------- */
+/* ---- a session's provider ---- */
 
 static const char *provider_name(const OrtEp *ep)
 {
@@ -201,8 +202,10 @@ static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int6
     return shape;
 }
 
-/* Whether the device can do it: makes a plan, which compiles kernels. Extents that are not known are invented. */
-static tconv_status try(struct device *device, const struct node_layer *layer, tconv_error *error)
+/* Whether the device can do it: makes a plan, which compiles kernels. Extents that are not known
+ * are invented. */
+static tconv_status try_plan(struct device *device, const struct node_layer *layer,
+                             tconv_error *error)
 {
     enum { EXTENT = 64, KERNEL = 3 };
     const struct layer_request *request = &layer->request;
@@ -240,10 +243,10 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     OrtStatus *status = NULL;
     for (size_t i = 0; i < count && status == NULL; i++) {
         struct node_layer layer;
-        if (!is_conv_transpose(nodes[i])) continue;
+        if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], provider->factory->name)) continue;
         if (node_read(nodes[i], &layer, &error) == TCONV_OK) {
-            node_fuse(&layer, MOST_NODES);
-            if (try(provider->device, &layer, &error) == TCONV_OK) {
+            node_fuse(&layer, MOST_NODES, provider->factory->name);
+            if (try_plan(provider->device, &layer, &error) == TCONV_OK) {
                 status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
                 continue;
             }
@@ -301,7 +304,7 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     else
         status = node_read(nodes[first], &layer, error);
     if (status == TCONV_OK) {
-        node_fuse(&layer, count);
+        node_fuse(&layer, count, provider->factory->name);
         if (layer.count != count)
             status =
                 fail(error, TCONV_ERROR_INTERNAL, "%zu of %zu nodes are known", layer.count, count);
@@ -352,7 +355,7 @@ static OrtStatus *compile(OrtEp *ep, const OrtGraph **graphs, const OrtNode **fu
     return NULL;
 }
 
-/* ---- the factory ------------------------------------------------------------------------------------------------ */
+/* ---- the factory ---- */
 
 static const char *factory_name(const OrtEpFactory *factory)
 {
@@ -377,7 +380,8 @@ static const char *factory_version(const OrtEpFactory *factory)
     return TCONV_VERSION_STRING;
 }
 
-/* All tensors are in host memory: NULL is ONNX Runtime's own allocator, and nothing is transferred. */
+/* All tensors are in host memory: NULL is ONNX Runtime's own allocator, and nothing is
+ * transferred. */
 static OrtStatus *create_allocator(OrtEpFactory *factory, const OrtMemoryInfo *info,
                                    const OrtKeyValuePairs *options, OrtAllocator **out)
 {
@@ -484,13 +488,17 @@ static bool ort_load(const OrtApiBase *base)
 {
     const OrtApi *api = base->GetApi(ORT_VERSION);
     if (api == NULL) return false;
+    struct ort loaded;
 #define LOAD(place, result, name, arguments)                                                       \
-    memcpy(&ort.name, (const unsigned char *)table + (place) * sizeof(void *), sizeof ort.name);
+    memcpy(&loaded.name, (const unsigned char *)table + (place) * sizeof(void *),                  \
+           sizeof loaded.name);
     const void *table = api;
     ORT_API_ENTRIES(LOAD)
-    table = ort.GetEpApi();
+    table = loaded.GetEpApi();
     ORT_EP_API_ENTRIES(LOAD)
 #undef LOAD
+    /* Sessions may run while the library is registered once more. */
+    if (memcmp(&ort, &loaded, sizeof ort) != 0) ort = loaded;
     return true;
 }
 

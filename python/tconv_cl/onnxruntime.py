@@ -18,8 +18,8 @@ __all__ = ["Statistics", "library", "register", "session_options", "statistics"]
 class Statistics(NamedTuple):
     """What all sessions of this process did so far.
 
-    `computed`: layers that ran; `in_slabs`: those of them that the device could only do in parts; `plans`: plans made for
-    shapes; `packs`: filters packed.
+    `computed`: layers that ran; `in_slabs`: those of them that the device could only do in parts; `plans`: plans made
+    for shapes; `packs`: filters packed.
     """
 
     computed: int
