@@ -205,9 +205,13 @@ class ConvTranspose:
         self._memory_limit = memory_limit
         self._filters = Kept(8)
 
-    def __call__(self, data: Array, *, residual: Array | None = None, out: Array | None = None) -> Array:
-        """Computes conv_transpose(data, filter, ...); shapes and errors are the same."""
+    def __call__(
+        self, data: Array, *, bias: Array | None = None, residual: Array | None = None, out: Array | None = None
+    ) -> Array:
+        """Computes conv_transpose(data, filter, ...); shapes and errors are the same. `bias` goes before the layer's."""
         arrays = self._arrays._replace(data=data, residual=residual, out=out)
+        if bias is not None:
+            arrays = arrays._replace(bias=bias)
         return _run(arrays, self._attributes, self._device, self._memory_limit, self._packed)
 
     def _packed(self, device: Device, plan: Plan, queue: Any = None) -> Filter:

@@ -86,6 +86,13 @@ def test_out_is_returned():
     np.testing.assert_allclose(out, SUM, rtol=2e-5, atol=2e-5)
 
 
+def test_a_layer_with_another_bias():
+    layer = tconv_cl.ConvTranspose(FILTER, CHANNELS[0], strides=2)
+    wanted = tconv_cl.conv_transpose(DATA, FILTER, CHANNELS[1], strides=2)
+    np.testing.assert_array_equal(layer(DATA, bias=CHANNELS[1]), wanted)
+    np.testing.assert_array_equal(layer(DATA), tconv_cl.conv_transpose(DATA, FILTER, CHANNELS[0], strides=2))
+
+
 def test_the_same_in_slabs():
     bias, scale, _ = CHANNELS
     options = {"strides": 2, "scale": scale, "residual": TENSOR, "activation": "relu"}
