@@ -1,0 +1,724 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch, against its own operators and the conformance vectors. Each test also looks at who computed."""
+
+from __future__ import annotations
+
+import copy
+import io
+import logging
+import os
+import pickle
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from test_threads import resident_bytes  # noqa: E402
+from test_vectors import CASES, load  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import tconv_cl  # noqa: E402
+import tconv_cl.torch  # noqa: E402
+from tconv_cl.torch import convert, dispatch, revert, statistics  # noqa: E402
+
+THREADS = 8
+CALLS = int(os.environ.get("TCONV_CL_TEST_CALLS", "200"))
+GROWTH = 8 << 20  # bytes of resident memory that allocators may take after the warm-up
+OURS = (tconv_cl.torch.conv_transpose1d, tconv_cl.torch.conv_transpose2d, tconv_cl.torch.conv_transpose3d)
+THEIRS = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
+LAYERS = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+OPERATOR = torch.ops.tconv_cl.conv_transpose
+ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+
+
+class Counted:
+    """What happens in a with statement: by default something is computed, all of it by tconv-cl."""
+
+    def __init__(self, computed=None, fallbacks=0, packed=None):
+        self.wanted = {"computed": computed, "fallbacks": fallbacks, "packed": packed}
+
+    def __enter__(self):
+        self.before = statistics()
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            return
+        happened = {name: getattr(statistics(), name) - getattr(self.before, name) for name in self.wanted}
+        assert happened["computed"] + happened["fallbacks"] > 0
+        for name, wanted in self.wanted.items():
+            assert wanted is None or happened[name] == wanted, happened
+
+
+def random(*shape, dtype=torch.float32, seed=1):
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).sub(0.5).to(dtype)
+
+
+def bound(data, weight, bias, options, wanted):
+    """How far a result in the type of `data` may be from `wanted`, a result in f64: gamma(n) times the sum of the
+    magnitudes of all n terms, in the type of the sums, and one rounding to the type of the output, whose smallest
+    numbers lie further apart."""
+    axes = data.dim() - 2
+    terms = weight.numel() // weight.shape[1] + 1
+    unit = min(ROUNDOFF[data.dtype], ROUNDOFF[torch.float32])
+    magnitudes = THEIRS[axes - 1](
+        data.double().abs(), weight.double().abs(), None if bias is None else bias.double().abs(), **options
+    )
+    sums = terms * unit / (1 - terms * unit) * magnitudes
+    return sums + ROUNDOFF[data.dtype] * (wanted.abs() + sums) + torch.finfo(data.dtype).tiny * ROUNDOFF[data.dtype]
+
+
+def assert_close(output, data, weight, bias=None, **options):
+    """Against torch's own operator in f64."""
+    wide = [None if tensor is None else tensor.detach().double() for tensor in (data, weight, bias)]
+    wanted = THEIRS[data.dim() - 3](*wide, **options)
+    limit = bound(data.detach(), weight.detach(), None if bias is None else bias.detach(), options, wanted)
+    if data.dtype == torch.float64:
+        limit = 2 * limit  # torch's rounds as well
+    assert output.shape == wanted.shape and output.dtype == data.dtype
+    assert torch.all((output.detach().double() - wanted).abs() <= limit)
+
+
+def model(*, dtype=torch.float32):
+    torch.manual_seed(1)
+    layers = (
+        nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2),
+        nn.ReLU(),
+        nn.Conv2d(6, 4, 3),
+        nn.ConvTranspose2d(4, 3, (2, 3), dilation=(1, 2), bias=False),
+        nn.GELU(),
+    )
+    return nn.Sequential(*layers).to(dtype)
+
+
+def converted(own):
+    ours = copy.deepcopy(own)
+    assert convert(ours) == sum(isinstance(module, LAYERS) for module in own.modules())
+    return ours
+
+
+def close(one, other, tolerance=1e-5):
+    torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+# ---- vectors ----
+
+
+def in_torchs_words(row):
+    """The case as torch takes it, or None: the same padding on both sides, and an output padding that torch allows."""
+    name = row["id"]
+    data, weight, wanted = (torch.from_numpy(load("data", name, what)) for what in ("data", "filter", "output"))
+    if data.dim() > 5:
+        return None
+    groups = int(row["groups"])
+    if row["op"] == "group_conv_backprop":
+        groups, weight = weight.shape[0], weight.flatten(0, 1)
+    if row["data_format"] == "NXC":
+        data, wanted = data.movedim(-1, 1), wanted.movedim(-1, 1)
+    if row["filter_format"] == "XIO":
+        weight = weight.movedim((-1, -2), (0, 1))
+    lists = {name: [int(number) for number in row[name].split()] for name in ("strides", "dilations")}
+    padding = [int(number) for number in row["resolved_pads_begin"].split()]
+    output_padding = []
+    for axis, (s, d, p) in enumerate(zip(*lists.values(), padding, strict=True), 2):
+        extra = wanted.shape[axis] - (s * (data.shape[axis] - 1) - 2 * p + d * (weight.shape[axis] - 1) + 1)
+        if p < 0 or not 0 <= extra < max(s, d):
+            return None
+        output_padding.append(extra)
+    options = {"stride": lists["strides"], "dilation": lists["dilations"], "padding": padding, "groups": groups}
+    return data, weight, wanted, {**options, "output_padding": output_padding}
+
+
+EXPRESSIBLE = {row["id"]: case for row in CASES if (case := in_torchs_words(row)) is not None}
+
+
+def test_most_cases_are_expressible():
+    assert len(EXPRESSIBLE) == 97
+
+
+@pytest.mark.parametrize("way", ["function", "dispatch"])
+@pytest.mark.parametrize("row", [row for row in CASES if row["id"] in EXPRESSIBLE], ids=lambda row: row["id"])
+def test_vectors(row, way):
+    data, weight, wanted, options = EXPRESSIBLE[row["id"]]
+    axes = data.dim() - 2
+    with Counted(computed=1):
+        if way == "function":
+            output = OURS[axes - 1](data, weight, **options)
+        else:
+            with dispatch():
+                output = THEIRS[axes - 1](data, weight, **options)
+    assert output.shape == wanted.shape and output.dtype == wanted.dtype
+    if row["check"] == "exact":
+        assert torch.equal(output, wanted)
+    else:
+        limit = torch.from_numpy(load("data", row["id"], "bound"))
+        if row["data_format"] == "NXC":
+            limit = limit.movedim(-1, 1)
+        assert torch.all((output.double() - wanted).abs() <= limit)
+
+
+# ---- the functions ----
+
+
+def problem(seed):
+    """Tensors and attributes of a random call that torch accepts."""
+    dice = np.random.default_rng(seed)
+
+    def numbers(low, high):
+        return [int(number) for number in dice.integers(low, high, axes)]
+
+    axes = int(dice.integers(1, 4))
+    groups, ci, co = (int(number) for number in dice.integers(1, 5, 3))
+    stride, dilation, kernel, extents = numbers(1, 4), numbers(1, 4), numbers(1, 5), numbers(1, 9 - axes)
+    spans = list(zip(stride, dilation, kernel, extents, strict=True))
+    output_padding = [int(dice.integers(0, max(s, d))) for s, d, _, _ in spans]
+    padding = [int(dice.integers(0, ((x - 1) * s + d * (k - 1)) // 2 + 1)) for s, d, k, x in spans]
+    dtype = list(ROUNDOFF)[seed % 4]
+    data = random(int(dice.integers(1, 4)), groups * ci, *extents, dtype=dtype, seed=seed)
+    weight = random(groups * ci, co, *kernel, dtype=dtype, seed=seed + 1)
+    bias = random(groups * co, dtype=dtype, seed=seed + 2) if seed % 3 else None
+    options = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
+    return axes, data, weight, bias, {**options, "groups": groups}
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_random_calls(seed):
+    axes, data, weight, bias, options = problem(seed)
+    with Counted(computed=2):
+        assert_close(OURS[axes - 1](data, weight, bias, **options), data, weight, bias, **options)
+        with dispatch():
+            output = THEIRS[axes - 1](data[0], weight, bias, **options)
+    assert_close(output[None], data[:1], weight, bias, **options)
+
+
+@pytest.mark.parametrize("dtype", ROUNDOFF, ids=str)
+def test_special_numbers(dtype):
+    """Small integers come out exactly, infinity and NaN where they are used."""
+    data, weight = random(1, 3, 5, 6).mul(8).round().to(dtype), random(3, 2, 3, 3, seed=2).mul(8).round().to(dtype)
+    assert torch.equal(tconv_cl.torch.conv_transpose2d(data, weight), functional.conv_transpose2d(data, weight))
+    data[0, 0, 2, 2], data[0, 1, 4, 5] = torch.inf, torch.nan
+    with Counted(computed=1):
+        output = tconv_cl.torch.conv_transpose2d(data, weight + 9, stride=3)
+    wanted = functional.conv_transpose2d(data.double(), weight.double() + 9, stride=3)
+    torch.testing.assert_close(output, wanted.to(dtype), rtol=0, atol=0, equal_nan=True)
+
+
+def test_signature():
+    """Numbers, lists of one, tuples, positions; data without a batch."""
+    data, weight, bias = random(2, 4, 5, 6), random(4, 3, 3, 3), random(6)
+    arguments = (bias, [2], (1, 0), 1, 2, 1)
+    with Counted(computed=2):
+        output = tconv_cl.torch.conv_transpose2d(data, weight, *arguments)
+        close(output, functional.conv_transpose2d(data, weight, *arguments))
+        assert torch.equal(tconv_cl.torch.conv_transpose2d(data[1], weight, *arguments), output[1])
+    with pytest.raises(RuntimeError, match="conv_transpose2d takes data of 3 or 4 axes"):
+        tconv_cl.torch.conv_transpose2d(data[0, 0], weight)
+
+
+def test_memory_formats():
+    """Channels-last data stay so, and no tensor is copied that lies dense in either order."""
+    data, weight = random(2, 8, 5, 6), random(8, 4, 3, 3)
+    last = data.to(memory_format=torch.channels_last)
+    seen = []
+    call = tconv_cl.ConvTranspose.__call__
+
+    def spy(self, array, *, bias, out):
+        seen.append((array.ctypes.data, out.ctypes.data))
+        return call(self, array, bias=bias, out=out)
+
+    with Counted(computed=4), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tconv_cl.ConvTranspose, "__call__", spy)
+        for tensor in (data, last):
+            output = tconv_cl.torch.conv_transpose2d(tensor, weight)
+            assert output.stride() == functional.conv_transpose2d(tensor, weight).stride()
+            assert seen.pop() == (tensor.data_ptr(), output.data_ptr())
+            assert_close(output, tensor, weight)
+        for tensor, other in ((data[:, :, ::2], weight), (data, weight.to(memory_format=torch.channels_last))):
+            assert_close(tconv_cl.torch.conv_transpose2d(tensor, other), tensor, other)
+
+
+def test_views_that_torch_resolves_later():
+    data, weight = random(1, 2, 5), random(2, 2, 3)
+    negative = torch.complex(data, data).conj().imag
+    assert negative.is_neg()
+    with Counted(computed=1):
+        assert_close(tconv_cl.torch.conv_transpose1d(negative, weight), -data, weight)
+
+
+def test_autocast():
+    """The types are those that torch's own functions give under autocast."""
+    data, weight = random(1, 4, 5, 6), random(4, 3, 3, 3)
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype), Counted(computed=2):
+            output = tconv_cl.torch.conv_transpose2d(data, weight)
+            assert output.dtype == functional.conv_transpose2d(data, weight).dtype == dtype
+            assert_close(output, data.to(dtype), weight.to(dtype))
+            output = tconv_cl.torch.conv_transpose2d(data.double(), weight.double())
+            assert output.dtype == functional.conv_transpose2d(data.double(), weight.double()).dtype == torch.float64
+        own = model()
+        ours = converted(own)
+        with torch.autocast("cpu", dtype), Counted(computed=4):
+            wanted = own(data)
+            close(ours(data), wanted, 16 * ROUNDOFF[dtype])
+            with dispatch():
+                close(own(data), wanted, 16 * ROUNDOFF[dtype])
+
+
+# ---- the operator ----
+
+
+@pytest.mark.parametrize("activation, numbers", [("none", []), ("relu", []), ("elu", [0.5]), ("gelu_tanh", [])])
+def test_derivatives(activation, numbers):
+    tensors = [
+        random(*shape, dtype=torch.float64, seed=i).requires_grad_()
+        for i, shape in enumerate([(2, 4, 5), (4, 3, 3), (6,)])
+    ]
+    rest = ([2], [1], [1], 2, [2], activation, numbers)
+    with Counted():
+        torch.library.opcheck(OPERATOR, (*tensors, *rest))
+        assert torch.autograd.gradcheck(lambda *tensors: OPERATOR(*tensors, *rest), tensors)
+        assert torch.autograd.gradgradcheck(lambda *tensors: OPERATOR(*tensors, *rest), tensors)
+
+
+def test_the_operator_without_gradients():
+    last = random(1, 4, 5, 6).to(memory_format=torch.channels_last)
+    rest = ([2, 2], [0, 0], [0, 0], 1, [1, 1])
+    with Counted():
+        torch.library.opcheck(OPERATOR, (last, random(4, 3, 3, 3), None, *rest))
+        torch.library.opcheck(OPERATOR, (last[:, :, 1:], random(4, 3, 3, 3), random(3), *rest))
+
+
+def test_training():
+    own = model()
+    ours = converted(own)
+    for one in (own, ours):
+        optimizer = torch.optim.SGD(one.parameters(), lr=0.1)
+        before = statistics()
+        for step in range(5):
+            optimizer.zero_grad()
+            one(random(2, 4, 5, 6, seed=step)).square().sum().backward()
+            optimizer.step()
+    assert statistics().computed - before.computed == 10 and statistics().fallbacks == before.fallbacks
+    for wanted, parameter in zip(own.parameters(), ours.parameters(), strict=True):
+        close(parameter, wanted, 1e-4)
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_compile(gradients):
+    own = model()
+    ours = torch.compile(converted(own), fullgraph=True, dynamic=True, backend="aot_eager")
+    with torch.set_grad_enabled(gradients), Counted(computed=6):
+        for extent in (5, 6, 9):
+            data = random(2, 4, extent, 7)
+            output, wanted = ours(data), own(data)
+            close(output, wanted)
+            if gradients:
+                output.sum().backward()
+                wanted.sum().backward()
+    if gradients:
+        for wanted, parameter in zip(own.parameters(), ours.parameters(), strict=True):
+            close(parameter.grad, wanted.grad, 1e-4)
+
+
+def test_export():
+    own = model()
+    extent = torch.export.Dim("extent", min=3, max=64)
+    program = torch.export.export(converted(own), (random(1, 4, 5, 6),), dynamic_shapes=({2: extent},))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    with Counted(computed=2):
+        close(torch.export.load(file).module()(random(1, 4, 9, 6)), own(random(1, 4, 9, 6)))
+
+
+def test_tracers():
+    own, data = model(), random(1, 4, 5, 6)
+    ours = converted(own)
+    with Counted(computed=2):
+        close(torch.fx.symbolic_trace(ours)(data), own(data))
+    traced = torch.jit.trace(ours, data)
+    with Counted(computed=2), torch.no_grad():
+        close(traced(data), own(data))
+
+
+def test_transforms_of_functions():
+    """torch.func and forward-mode derivatives: an operator of one's own would take part in neither."""
+    data, weight = random(2, 4, 5), random(4, 3, 3)
+
+    def derivatives(function):
+        jvp = torch.func.jvp(lambda x: function(x, weight), (data,), (data,))[1]
+        grad = torch.func.grad(lambda x: function(x, weight).square().sum())(data)
+        batch = torch.vmap(function)(data[None], weight[None])
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(data, data)
+            tangent = torch.autograd.forward_ad.unpack_dual(function(dual, weight)).tangent
+        return jvp, grad, batch, tangent
+
+    with Counted(computed=0, fallbacks=4):
+        ours = derivatives(tconv_cl.torch.conv_transpose1d)
+    for output, wanted in zip(ours, derivatives(functional.conv_transpose1d), strict=True):
+        close(output, wanted)
+
+
+# ---- modules ----
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convert_and_revert(axes):
+    layer = LAYERS[axes - 1](4, 6, 3, stride=2, padding=1, groups=2)
+    data, weight = random(2, 4, *[5] * axes), layer.weight
+    options = {"stride": 2, "padding": 1, "groups": 2}
+    assert convert(layer) == 1 and isinstance(layer, LAYERS[axes - 1]) and layer.weight is weight
+    assert convert(layer, device=0) == 1
+    with Counted(computed=3, packed=2):  # the device is another now
+        assert_close(layer(data), data, weight, layer.bias, **options)
+        with torch.inference_mode():
+            assert_close(layer(data), data, weight, layer.bias, **options)
+        extents = [10] * axes
+        assert layer(data[0], output_size=extents).shape == (6, *extents)
+    assert revert(layer) == 1 and type(layer) is LAYERS[axes - 1] and "tconv_cl_device" not in vars(layer)
+    before = statistics()
+    layer(data)
+    assert statistics() == before and revert(layer) == 0
+
+
+def test_what_is_left_alone():
+    class Own(nn.ConvTranspose2d):
+        def forward(self, data):
+            return super().forward(data) + 1
+
+    replaced = nn.ConvTranspose2d(1, 1, 1)
+    replaced.forward = lambda data: data
+    modules = nn.ModuleList([Own(1, 1, 1), nn.LazyConvTranspose2d(1, 1), replaced, nn.Conv2d(1, 1, 1)])
+    classes = [type(module) for module in modules]
+    assert convert(modules) == 0 and [type(module) for module in modules] == classes
+
+
+def test_copies_and_files():
+    own, data = model(), random(1, 4, 5, 6)
+    ours = converted(own)
+    assert ours.state_dict().keys() == own.state_dict().keys()
+    file = io.BytesIO()
+    torch.save(ours, file)
+    file.seek(0)
+    fresh = converted(model())
+    nn.init.zeros_(fresh[0].weight)
+    fresh.load_state_dict(own.state_dict())
+    for one in (
+        copy.deepcopy(ours),
+        pickle.loads(pickle.dumps(ours)),
+        torch.load(file, weights_only=False),
+        ours[:],
+        fresh,
+    ):
+        with Counted(computed=2):
+            close(one(data), own(data))
+    with Counted(computed=2):
+        close(torch.func.functional_call(fresh, dict(own.named_parameters()), (data,)), own(data))
+
+
+def test_weight_norm():
+    data, layer = random(1, 4, 6), nn.utils.parametrizations.weight_norm(nn.ConvTranspose1d(4, 3, 3))
+    wanted = layer(data)
+    assert convert(layer) == 1 and type(layer.bias) is nn.Parameter
+    with Counted(computed=2):
+        close(layer(data), wanted)
+        close(copy.deepcopy(layer)(data), wanted)
+    assert revert(layer) == 1
+    before = statistics()
+    close(layer(data), wanted)
+    assert statistics() == before and convert(layer) == 1
+    nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    assert type(layer) is tconv_cl.torch.ConvTranspose1d
+    with Counted(computed=1):
+        close(layer(data), wanted)
+
+
+@pytest.mark.parametrize("channels", [2, 192])  # 192: so large that only some of its elements are looked at
+def test_weights_that_change(channels):
+    layer, data = nn.ConvTranspose1d(channels, channels, 3, bias=False), random(1, channels, 4)
+    convert(layer)
+
+    def compare():
+        with torch.no_grad():
+            assert_close(layer(data), data, layer.weight)
+
+    with Counted(computed=3, packed=1), torch.no_grad():
+        for _ in range(3):
+            layer(data)
+    changes = (
+        lambda: layer.weight.add_(1),
+        lambda: layer.weight[0, 0, 1].add_(1),  # not looked at in large weights
+        lambda: layer.weight.data.mul_(2),
+        lambda: np.add(layer.weight.detach().numpy(), 1, out=layer.weight.detach().numpy()),
+        lambda: setattr(layer.weight, "data", random(channels, channels, 3)),
+        lambda: setattr(layer, "weight", nn.Parameter(random(channels, channels, 3, seed=2))),
+        lambda: layer.load_state_dict({"weight": random(channels, channels, 3, seed=3)}),
+    )
+    for change in changes:
+        with torch.no_grad():
+            change()
+        with Counted(computed=2, packed=1):
+            compare()
+            compare()
+
+
+def test_inference_tensors():
+    with torch.inference_mode():
+        data, weight = random(1, 192, 4), random(192, 192, 3)
+        with Counted(computed=3, packed=2):
+            assert_close(tconv_cl.torch.conv_transpose1d(data, weight), data, weight)
+            tconv_cl.torch.conv_transpose1d(data, weight)
+            weight[5, 6, 1] += 1
+            assert_close(tconv_cl.torch.conv_transpose1d(data, weight), data, weight)
+
+
+def test_packed_weights_go_with_the_weights():
+    kept = tconv_cl.torch._state.weights
+    for seed in range(20):
+        weight = random(64, 8, seed + 1, seed=seed)  # another size: it may lie elsewhere
+        tconv_cl.torch.conv_transpose1d(random(1, 64, 4), weight)
+    del weight
+    tconv_cl.torch.conv_transpose1d(random(1, 2, 4), random(2, 2, 3))
+    assert not [place for place in kept if place[1][:2] == (64, 8)]
+
+
+# Where an activation changes the library's result by more than a rounding: not on these.
+@pytest.mark.parametrize(
+    "activation",
+    [
+        nn.ReLU(),
+        nn.ReLU6(),
+        nn.LeakyReLU(0.2),
+        nn.Hardtanh(-0.1, 0.2),
+        nn.Sigmoid(),
+        nn.Tanh(),
+        nn.GELU(),
+        nn.GELU("tanh"),
+        nn.SiLU(),
+        nn.ELU(0.7),
+        nn.Softplus(),
+    ],
+    ids=str,
+)
+def test_activations_are_fused(activation):
+    own = nn.Sequential(nn.ConvTranspose1d(4, 3, 3, stride=2), activation)
+    ours, data = converted(own), random(2, 4, 5)
+    calls = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(activation), "forward", lambda *_: calls.append("own") or torch.zeros(1))
+        with torch.no_grad(), Counted(computed=1):
+            output = ours(data)
+    if isinstance(activation, nn.Softplus):
+        assert calls == ["own"]
+    else:
+        assert not calls
+        close(output, own(data).detach())
+    with Counted(computed=1):
+        close(ours(data), own(data))  # with gradients: not fused
+    seen = []
+    with ours[0].register_forward_hook(lambda *_: seen.append(1)), torch.no_grad():
+        close(ours(data), own(data))
+    assert seen == [1]
+    assert revert(ours) == 1 and type(ours) is nn.Sequential
+
+
+def test_the_operators_own_activation_where_torch_computes():
+    data, weight = random(1, 2, 5), random(2, 2, 3)
+    with Counted(computed=0, fallbacks=1):
+        output = OPERATOR(data, weight, None, [1], [0], [0], 1, [1], "leaky_relu", [0.1], 99)
+    close(output, functional.leaky_relu(functional.conv_transpose1d(data, weight), 0.1))
+
+
+# ---- TorchScript ----
+
+
+@pytest.mark.parametrize("way", ["script", "trace", "freeze", "optimize_for_inference"])
+def test_torchscript(way):
+    own, data = model().eval(), random(1, 4, 5, 6)
+    script = torch.jit.trace(own, data) if way == "trace" else torch.jit.script(own)
+    if way in ("freeze", "optimize_for_inference"):
+        script = getattr(torch.jit, way)(script)
+    if way != "optimize_for_inference":  # such ones cannot be saved
+        file = io.BytesIO()
+        torch.jit.save(script, file)
+        file.seek(0)
+        script = torch.jit.load(file)
+    with Counted(computed=16, packed=2):
+        for mode in (torch.no_grad, torch.inference_mode):
+            with mode(), dispatch():
+                for _ in range(4):
+                    output = script(data)
+            close(output, own(data).detach())
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_what_dispatch_catches(axes, mode):
+    """Whatever torch calls it, with all arguments or the fewest; and nothing else."""
+    extents = [5] * axes
+    data, weight, bias = random(1, 4, *extents), random(4, 3, *[3] * axes), random(3)
+    options = {"stride": 2, "padding": 1, "output_padding": 1, "dilation": 2}
+    lists = ([2] * axes, [1] * axes, [1] * axes)
+    rest = (True, [0] * axes, 1, False, False, False)
+    with mode(), dispatch(), Counted(computed=4):
+        least = THEIRS[axes - 1](data, weight)
+        most = THEIRS[axes - 1](data, weight, bias, **options)
+        older = torch.ops.aten._convolution.deprecated(data, weight, bias, *lists, *rest)
+        traced = torch.ops.aten._convolution.default(data, weight, bias, *lists, *rest, False)
+    assert_close(least, data, weight)
+    assert_close(most, data, weight, bias, **options)
+    assert_close(older, data, weight, bias, stride=2, padding=1)
+    assert torch.equal(traced, older)
+    before = statistics()
+    with mode(), dispatch():
+        torch.convolution(data, random(3, 4, *[3] * axes), None, *lists, False, [0] * axes, 1)
+    assert statistics() == before
+
+
+def test_dispatch_with_gradients():
+    own, data = model(), random(1, 4, 5, 6)
+    own(data).sum().backward()
+    wanted = [parameter.grad for parameter in own.parameters()]
+    own.zero_grad()
+    with dispatch(device=0), Counted(computed=2):
+        own(data).sum().backward()
+    for gradient, parameter in zip(wanted, own.parameters(), strict=True):
+        close(parameter.grad, gradient)
+
+
+# ---- where torch computes ----
+
+
+def test_fallbacks(caplog):
+    """torch's own results and errors, and one line for each reason and layer."""
+    data, weight = random(1, 2, 5).mul(9).long(), random(2, 2, 3).mul(9).long()
+    with caplog.at_level(logging.WARNING, "tconv_cl"), Counted(computed=0, fallbacks=4):
+        for _ in range(2):
+            assert torch.equal(tconv_cl.torch.conv_transpose1d(data, weight), functional.conv_transpose1d(data, weight))
+        with dispatch():
+            functional.conv_transpose1d(data, weight)
+        with pytest.raises(RuntimeError, match="to have 1 channels"):
+            tconv_cl.torch.conv_transpose1d(data, weight[:1])
+    assert len(caplog.messages) == 2
+    assert re.fullmatch(
+        r"tconv_cl: PyTorch's own operator computes .* int64 weights \[2, 2, 3\]: data has .*", caplog.messages[0]
+    )
+
+
+def test_refusals():
+    f32, weight = random(1, 2, 5), random(2, 2, 3)
+
+    class Tensor(torch.Tensor):
+        pass
+
+    def reason(data, weight=weight, bias=None):
+        return tconv_cl.torch._refusal(data, weight, bias)
+
+    assert reason(f32) is None
+    assert reason(f32.as_subclass(Tensor)) == "data is a Tensor"
+    assert reason(f32, weight.to("meta")) == "weight is on the device meta"
+    assert reason(f32.to_sparse()) == "data has the layout torch.sparse_coo"
+    assert reason(f32.cfloat()) == "data has elements of type torch.complex64"
+    assert "bias of torch.float64" in reason(f32, bias=random(2).double())
+    assert tconv_cl.torch.conv_transpose1d(f32.to("meta"), weight.to("meta")).shape == (1, 2, 7)
+    layer = nn.ConvTranspose1d(2, 2, 3)
+    convert(layer, device=99)
+    with Counted(computed=0, fallbacks=1):
+        close(layer(f32), functional.conv_transpose1d(f32, layer.weight, layer.bias))
+
+
+def in_process(code, **environment):
+    """What a Python program of its own says, and that it ends well."""
+    start = (
+        "import os, sys, torch\nfrom torch.nn import functional\n"
+        "data, weight = torch.ones(1, 2, 5), torch.ones(2, 2, 3)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", start + code],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+COMPARE = """
+def compare():
+    assert torch.equal(tconv_cl.torch.conv_transpose1d(data, weight), functional.conv_transpose1d(data, weight))
+"""
+
+
+def test_no_device():
+    said = in_process(
+        f"import tconv_cl.torch{COMPARE}\ncompare(); compare()\nassert tconv_cl.torch.statistics()[:2] == (0, 2)",
+        OCL_ICD_VENDORS="/nowhere",
+    )
+    assert len(re.findall("^tconv_cl: PyTorch's own operator computes .* device", said, re.MULTILINE)) == 1
+
+
+def test_no_ml_dtypes():
+    said = in_process(
+        f"sys.modules['ml_dtypes'] = None\nimport tconv_cl.torch{COMPARE}\ncompare()\n"
+        "data, weight = data.bfloat16(), weight.bfloat16()\ncompare()\n"
+        "assert tconv_cl.torch.statistics()[:2] == (1, 1)"
+    )
+    assert "bfloat16 weights [2, 2, 3]: arrays of bf16 need the package ml_dtypes" in said
+
+
+def test_fork():
+    """A child of a process that used OpenCL computes by torch's own operators."""
+    said = in_process(
+        f"import tconv_cl.torch{COMPARE}\ncompare()\nchild = os.fork()\ncompare()\n"
+        "assert tconv_cl.torch.statistics()[:2] == ((2, 0) if child else (0, 1))\n"
+        "if child: assert os.waitpid(child, 0)[1] == 0"
+    )
+    assert "OpenCL was used before this process was forked" in said
+
+
+# ---- threads ----
+
+
+def test_many_threads():
+    own = model()
+    ours = converted(own)
+    script = torch.jit.freeze(torch.jit.script(own.eval()))
+    inputs = [random(1, 4, 5 + i, 6, seed=i) for i in range(4)]
+    with torch.no_grad():
+        wanted = [ours(data) for data in inputs]
+
+    def work(thread, count):
+        with torch.no_grad():
+            for i in range(thread, thread + count):
+                assert torch.equal(ours(inputs[i % 4]), wanted[i % 4])
+            with dispatch():
+                for i in range(thread, thread + count // 8):
+                    close(script(inputs[i % 4]), wanted[i % 4])
+
+    def in_threads(count):
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(work, range(THREADS), [count] * THREADS))
+
+    in_threads(max(8, CALLS // 4))
+    before = resident_bytes()
+    with Counted(computed=2 * THREADS * (CALLS + CALLS // 8), packed=0):
+        in_threads(CALLS)
+    grown = resident_bytes() - before
+    print(f"{THREADS} threads x {CALLS}: resident memory grew by {grown} bytes of {before}")
+    assert grown < GROWTH
+
+
+def test_the_page():
+    text = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 4
+    assert "tconv_cl:" not in in_process("\n".join(blocks))
