@@ -85,6 +85,22 @@ static float *rows_of(const float *tensor, bool last, int64_t batch, int64_t cha
     return part;
 }
 
+struct watch {
+    int64_t calls, last, total, stop_at;
+    int hosts[8];
+};
+
+static bool watch_slab(void *user, const tconv_slab *slab, int64_t done, int64_t total)
+{
+    struct watch *w = user;
+    w->calls++;
+    w->hosts[slab->host]++;
+    assert_int_equal(done, w->last + 1);
+    w->last = done;
+    w->total = total;
+    return w->calls != w->stop_at;
+}
+
 static void windows_are_parts_of_the_whole(void **state)
 {
     (void)state;
@@ -123,6 +139,20 @@ static void windows_are_parts_of_the_whole(void **state)
             if (memcmp(output, wanted, count * sizeof *output) != 0)
                 failed("problem %d: rows %lld to %lld are not those of the whole", which,
                        (long long)begin, (long long)end);
+            /* The same window in slabs of a few rows. */
+            struct watch watch = {0};
+            tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+            const int64_t bytes = (int64_t)t.geometry.output_bytes / g->output[0] * (end - begin) +
+                                  (int64_t)t.geometry.data_bytes / g->input[0] * (to - from);
+            slabs.memory_limit = (uint64_t)(bytes / g->batch * 3 / 2); /* two slabs at once */
+            slabs.done = watch_slab;
+            slabs.user = &watch;
+            memset(output, 0xff, count * sizeof *output);
+            expect(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error), &error);
+            assert_true(watch.calls > g->batch && watch.calls == watch.total);
+            if (memcmp(output, wanted, count * sizeof *output) != 0)
+                failed("problem %d: rows %lld to %lld in slabs are not those of the whole", which,
+                       (long long)begin, (long long)end);
             free(data);
             free(wanted);
             free(output);
@@ -134,22 +164,6 @@ static void windows_are_parts_of_the_whole(void **state)
         tconv_host_release(host);
         free_tensors(&t);
     }
-}
-
-struct watch {
-    int64_t calls, last, total, stop_at;
-    int hosts[8];
-};
-
-static bool watch_slab(void *user, const tconv_slab *slab, int64_t done, int64_t total)
-{
-    struct watch *w = user;
-    w->calls++;
-    w->hosts[slab->host]++;
-    assert_int_equal(done, w->last + 1);
-    w->last = done;
-    w->total = total;
-    return w->calls != w->stop_at;
 }
 
 static void slabs_are_the_whole(void **state)

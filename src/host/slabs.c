@@ -28,7 +28,7 @@ struct division {
 /* What all workers share. */
 struct job {
     const tconv_problem *problem;
-    tconv_geometry geometry; /* of the whole problem */
+    tconv_geometry geometry; /* of the arrays: of the problem, or of the window in `options` */
     tconv_plan_options options;
     const tconv_slabs_options *slabs;
     const tconv_arrays *arrays;
@@ -279,8 +279,9 @@ static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kin
     tconv_plan_options options = job->options;
     tconv_error error;
     problem.data.dim[0] = kind->items;
-    options.output_begin = slab->output_begin;
-    options.output_end = slab->output_end;
+    const int64_t first = job->options.output_begin; /* 0 without a window */
+    options.output_begin = first + slab->output_begin;
+    options.output_end = first + slab->output_end;
     tconv_status status =
         tconv_plan_create(tconv_host_device(w->host), &problem, &options, &kind->plan, &error);
     if (status == TCONV_OK)
@@ -512,9 +513,23 @@ static tconv_status check_arguments(tconv_host *const *hosts, int host_count,
     if (wrong != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "struct_size of %s is wrong: start from its INIT", wrong);
-    if (options != NULL && (options->output_begin != 0 || options->output_end != 0))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "options has a window of its own: slabs are the whole problem's");
+    return TCONV_OK;
+}
+
+/* With a window the arrays are its rows, and slabs are parts of them: what slabs need of the geometry is told of these. */
+static tconv_status take_window(struct job *job, tconv_error *error)
+{
+    const int64_t begin = job->options.output_begin, end = job->options.output_end;
+    if (begin == 0 && end == 0) return TCONV_OK;
+    tconv_geometry *g = &job->geometry;
+    int64_t first, last;
+    const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
+    if (status != TCONV_OK) return status;
+    g->data_bytes = g->data_bytes / (uint64_t)g->input[0] * (uint64_t)(last - first);
+    g->output_bytes = g->output_bytes / (uint64_t)g->output[0] * (uint64_t)(end - begin);
+    g->pad_begin[0] += begin - first * g->stride[0];
+    g->input[0] = last - first;
+    g->output[0] = end - begin;
     return TCONV_OK;
 }
 
@@ -534,6 +549,7 @@ tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tco
         (status = tconv_resolve(problem, &job.geometry, error)) != TCONV_OK)
         return status;
     if (options != NULL) job.options = *options;
+    if ((status = take_window(&job, error)) != TCONV_OK) return status;
     tconv_host_take_arrays(arrays, &job.options.epilogue);
     if (job.geometry.output_bytes == 0) return TCONV_OK;
     if ((status = tconv_host_check_arrays(arrays, &job.options.epilogue, error)) != TCONV_OK ||
