@@ -3,9 +3,9 @@
 
 from importlib.metadata import version
 
-from ._convolution import ConvTranspose, conv_transpose, output_shape
+from ._convolution import ConvTranspose, conv_transpose, explain, output_shape, window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
-from ._library import Error
+from ._library import Error, RequestError
 
 __version__ = version("tconv_cl")
 __all__ = [
@@ -13,9 +13,12 @@ __all__ = [
     "ConvTranspose",
     "DeviceInfo",
     "Error",
+    "RequestError",
     "cache_info",
     "clear_cache",
     "conv_transpose",
     "devices",
+    "explain",
     "output_shape",
+    "window_input",
 ]

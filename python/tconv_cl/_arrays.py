@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._device import Plan
+from ._device import Resolved
+from ._library import RequestError
 from ._types import dtype_of, type_of
 
 
@@ -23,7 +24,7 @@ class Arrays(NamedTuple):
     out: Any = None
 
 
-def check(plan: Plan, arrays: Arrays) -> np.dtype:
+def check(plan: Resolved, arrays: Arrays) -> np.dtype:
     """Compares shapes and types with what the plan wants; returns the output's type. C's pointers tell neither."""
     epilogue = plan.options.epilogue
     channels = (plan.channels,)
@@ -33,13 +34,13 @@ def check(plan: Plan, arrays: Arrays) -> np.dtype:
     _expect("residual", arrays.residual, *plan.output)
     _expect("out", arrays.out, *plan.output)
     if plan.slopes != (arrays.slope is not None):
-        raise ValueError(
+        raise RequestError(
             "the activation needs a slope for each output channel"
             if plan.slopes
             else "slope is given, but the activation is neither prelu nor snake"
         )
     if epilogue.beta != 0 and arrays.out is None:
-        raise ValueError(f"beta is {epilogue.beta}, but there is no out to read")
+        raise RequestError(f"beta is {epilogue.beta}, but there is no out to read")
     return dtype_of(plan.output.type)
 
 
@@ -47,6 +48,6 @@ def _expect(name: str, array: Any, shape: tuple[int, ...], number: int) -> None:
     if array is None:
         return
     if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}: {shape} is needed")
+        raise RequestError(f"{name} has shape {array.shape}: {shape} is needed")
     if type_of(name, array.dtype) != number:
-        raise ValueError(f"{name} has elements of type {array.dtype}: {dtype_of(number)} is needed")
+        raise RequestError(f"{name} has elements of type {array.dtype}: {dtype_of(number)} is needed")

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from ctypes import create_string_buffer
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
 from . import _host, _opencl
 from ._arrays import Arrays
-from ._device import Device, Filter, Kept, Plan, Request, default_number
-from ._request import Attributes, Tensor, _integer, attributes_of, extents, resolve
+from ._device import Device, Filter, Kept, Plan, Request, default_number, host_device
+from ._library import RequestError, library
+from ._request import Attributes, Tensor, Window, _integer, attributes_of, extents, resolve, window_of
+from ._request import window_input as _window_input
 from ._types import type_of
 
 if TYPE_CHECKING:
@@ -83,6 +86,9 @@ def conv_transpose(
     math: str = "exact",
     workspace_limit: int = 0,
     memory_limit: int | None = None,
+    output_rows: tuple[int, int] | None = None,
+    data_rows: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> Array:
     """Transposed convolution (ConvolutionBackpropData-1, GroupConvolutionBackpropData-1, and the oneAPI form).
 
@@ -134,13 +140,18 @@ def conv_transpose(
         workspace_limit: bytes; kernels that need more are not taken. 0: no limit.
         memory_limit: NumPy only: bytes of device memory for tensors that are computed in slabs; 0: 256 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
+        output_rows: (begin, end): only these rows of the output's outermost spatial axis; `out` and `residual` hold
+            these, and `data` holds the input rows that `window_input` tells.
+        data_rows: with output_rows: how many rows the outermost spatial axis of all data has.
+        progress: NumPy only: called with how many slabs are done and how many there are, after each; with (1, 1) where
+            all is computed at once. By one thread at a time, not always the caller's. What it raises ends the call.
 
     Returns:
         An array of the same kind. A pyopencl array is on the queue of `data` and may still be being computed, as with
         pyopencl's own functions: it carries the event; nothing was copied to the host.
 
     Raises:
-        ValueError: the request cannot be carried out; the sentence says why.
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why.
         Error: no device, no memory, or an OpenCL call failed.
 
     Example:
@@ -171,7 +182,8 @@ def conv_transpose(
         filter_zero_point=filter_zero_point,
         output_zero_point=output_zero_point,
     )
-    return _run(Arrays(data, filter, bias, scale, slope, residual, out), attributes, device, memory_limit)
+    arrays = Arrays(data, filter, bias, scale, slope, residual, out)
+    return _run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
 
 
 class ConvTranspose:
@@ -206,13 +218,22 @@ class ConvTranspose:
         self._filters = Kept(8)
 
     def __call__(
-        self, data: Array, *, bias: Array | None = None, residual: Array | None = None, out: Array | None = None
+        self,
+        data: Array,
+        *,
+        bias: Array | None = None,
+        residual: Array | None = None,
+        out: Array | None = None,
+        output_rows: tuple[int, int] | None = None,
+        data_rows: int | None = None,
+        progress: Callable[[int, int], Any] | None = None,
     ) -> Array:
         """Computes conv_transpose(data, filter, ...); shapes and errors are the same. `bias` goes before the layer's."""
         arrays = self._arrays._replace(data=data, residual=residual, out=out)
         if bias is not None:
             arrays = arrays._replace(bias=bias)
-        return _run(arrays, self._attributes, self._device, self._memory_limit, self._packed)
+        window = window_of(output_rows, data_rows)
+        return _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self._packed)
 
     def _packed(self, device: Device, plan: Plan, queue: Any = None) -> Filter:
         """The filter as the plan wants it: plans of one family share it, except that fast math's layout may follow extents."""
@@ -253,7 +274,7 @@ def output_shape(
         (1, 10, 447, 447)
 
     Raises:
-        ValueError: the request cannot be carried out; the sentence says why.
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why.
     """
     attributes = attributes_of(
         strides=strides,
@@ -269,8 +290,62 @@ def output_shape(
         rules=rules,
         algorithm=algorithm,
     )
+    return extents(resolve(_problem(attributes, data, filter)).output_shape)
+
+
+def window_input(
+    data: Sequence[int], filter: Sequence[int], output_rows: tuple[int, int], **options: Unpack[Options]
+) -> tuple[int, int]:
+    """The input rows (begin, end) of the outermost spatial axis that these output rows take; needs no device.
+
+    It is at least one row, also where none reaches the output rows: conv_transpose(..., output_rows=) wants just these.
+
+    Args:
+        data, filter: shapes of the whole arrays, as for output_shape; options: as for conv_transpose.
+
+    Example:
+        >>> data, filter = np.arange(8, dtype=np.float32).reshape(1, 1, 8), np.ones((1, 1, 3), np.float32)
+        >>> begin, end = window_input(data.shape, filter.shape, (4, 7), strides=2)
+        >>> begin, end
+        (1, 4)
+        >>> conv_transpose(data[:, :, begin:end], filter, strides=2, output_rows=(4, 7), data_rows=8)
+        array([[[3., 2., 5.]]], dtype=float32)
+
+    Raises:
+        RequestError: a ValueError: the request cannot be carried out, or these are no output rows.
+    """
+    window = window_of(output_rows, 1)
+    return _window_input(resolve(_problem(attributes_of(**options), data, filter)), window.begin, window.end)
+
+
+def explain(
+    data: Sequence[int],
+    filter: Sequence[int],
+    *,
+    dtype: Any = np.float32,
+    filter_dtype: Any = None,
+    bias: bool = False,
+    device: int | None = None,
+    **options: Unpack[Options],
+) -> str:
+    """Why conv_transpose takes the kernel family that it takes: one line for each, for shapes of data and filter.
+
+    Args:
+        dtype: of the data. filter_dtype: where it differs. bias: whether there is one.
+    """
+    types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
+    tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
+    request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False, slabs=False)
+    plan = host_device(_devices(device)[0]).plan(request)
+    text = create_string_buffer(library.tconv_plan_why(plan.handle, None, 0) + 1)
+    library.tconv_plan_why(plan.handle, text, len(text))
+    return text.value.decode()
+
+
+def _problem(attributes: Attributes, data: Sequence[int], filter: Sequence[int]) -> Any:
+    """Of these shapes; which elements they have is no matter."""
     f32 = type_of("data", np.dtype(np.float32))
-    return extents(resolve(attributes.problem(Tensor(tuple(data), f32), Tensor(tuple(filter), f32))).output_shape)
+    return attributes.problem(Tensor(tuple(data), f32), Tensor(tuple(filter), f32))
 
 
 def _run(
@@ -278,6 +353,8 @@ def _run(
     attributes: Attributes,
     device: int | Sequence[int] | None,
     memory_limit: int | None,
+    window: Window | None,
+    progress: Callable[[int, int], Any] | None,
     packed: Any = None,
 ) -> Any:
     """Takes the way that the kind of `data` decides."""
@@ -287,7 +364,7 @@ def _run(
     elif isinstance(arrays.data, np.ndarray):
         arrays = _host.contiguous(arrays)
     else:
-        raise ValueError(f"data is a {type(arrays.data).__name__}: a NumPy or a pyopencl array is needed")
+        raise RequestError(f"data is a {type(arrays.data).__name__}: a NumPy or a pyopencl array is needed")
     request = Request(
         attributes,
         Tensor(arrays.data.shape, type_of("data", arrays.data.dtype)),
@@ -296,16 +373,19 @@ def _run(
         arrays.scale is not None,
         arrays.residual is not None,
         slabs=False,
+        window=window,
     )
     if opencl:
-        if device is not None or memory_limit is not None:
-            raise ValueError("device and memory_limit are for NumPy arrays: a pyopencl array stays where its queue is")
+        if device is not None or memory_limit is not None or progress is not None:
+            raise RequestError(
+                "device, memory_limit and progress are for NumPy arrays: a pyopencl array stays where its queue is"
+            )
         queue = arrays.data.queue
         return _opencl.run(arrays, request, packed and (lambda device, plan: packed(device, plan, queue)))
     devices = _devices(device)
     limit = 0 if memory_limit is None else _integer("memory_limit", memory_limit, 0)
     slabs = True if len(devices) > 1 or memory_limit is not None else None
-    return _host.run(arrays, request._replace(slabs=slabs), devices, limit, packed)
+    return _host.run(arrays, request._replace(slabs=slabs), devices, limit, packed, progress)
 
 
 def _devices(device: int | Sequence[int] | None) -> list[int]:
@@ -313,5 +393,5 @@ def _devices(device: int | Sequence[int] | None) -> list[int]:
         return [default_number()]
     numbers = [device] if not isinstance(device, Sequence) else list(device)
     if not numbers:
-        raise ValueError("device is an empty list")
+        raise RequestError("device is an empty list")
     return [_integer("device", number, 0, 2**31 - 1) for number in numbers]

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from . import _library as c
-from ._library import call, create, library
-from ._request import Attributes, Tensor, extents, resolve
+from ._library import RequestError, call, create, library
+from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, window_input, with_rows
 
 PLANS = 128  # kept for each device
 CONTEXTS = 8  # of pyopencl, kept with their plans
@@ -107,29 +107,59 @@ class Request(NamedTuple):
     scale: bool
     residual: bool
     slabs: bool | None  # None: where the tensors are large
+    window: Window | None = None  # the data are the window's rows
 
 
-class Plan:
-    """A resolved request on one device, with its tconv_plan; `handle` is None where it is to be computed in slabs."""
+class Resolved:
+    """What a request comes to on any device: shapes and types of the arrays, and what the library wants to be told."""
 
-    def __init__(self, device: Device, request: Request) -> None:
-        attributes = request.attributes
-        self.problem = attributes.problem(request.data, request.filter)
+    def __init__(self, request: Request) -> None:
+        attributes, window, data = request.attributes, request.window, request.data
+        axis = 1 if attributes.data_format == NXC else 2
+        if window is not None and len(data.shape) > axis:
+            data = Tensor(with_rows(data.shape, axis, window.rows), data.type)
+        self.problem = attributes.problem(data, request.filter)
         self.options = attributes.options(bias=request.bias, scale=request.scale, residual=request.residual)
         geometry = resolve(self.problem)
         self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
+        self.data_bytes, self.output_bytes = geometry.data_bytes, geometry.output_bytes
+        self.key = request  # requests of one key have the same plan
+        if window is not None:
+            self._narrow(geometry, request)
         self.channels = geometry.groups * geometry.group_out_channels
         self.bias_type = library.tconv_bias_type(byref(self.options.epilogue), geometry.output_type)
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
         self.slopes = library.tconv_activation_slopes(attributes.activation)
         self.empty = geometry.output_bytes == 0
+
+    def _narrow(self, geometry: c.Geometry, request: Request) -> None:
+        axis, window = rows_at(geometry), request.window
+        rows, given = window.end - window.begin, request.data.shape[axis]
+        first, last = window_input(geometry, window.begin, window.end)
+        if given != last - first:
+            raise RequestError(
+                f"data has {given} rows along axis {axis}: output rows {window.begin} to {window.end} take the "
+                f"{last - first} input rows {first} to {last}"
+            )
+        self.options.output_begin, self.options.output_end = window.begin, window.end
+        self.output = Tensor(with_rows(self.output.shape, axis, rows), self.output.type)
+        self.data_bytes = self.data_bytes // window.rows * given
+        self.output_bytes = self.output_bytes // geometry.output[0] * rows
+        # Windows inside are all alike but for where they are: one plan does for them.
+        pad = geometry.pad_begin[0] + window.begin - first * geometry.stride[0]
+        self.key = request._replace(window=(pad, rows))
+
+
+class Plan(Resolved):
+    """A resolved request on one device, with its tconv_plan; `handle` is None where it is to be computed in slabs."""
+
+    def __init__(self, device: Device, request: Request) -> None:
+        super().__init__(request)
         self.handle = None
         slabs = request.slabs
         if slabs is None:
             limit = library.tconv_device_properties(device.handle).contents.allocation_limit
-            slabs = max(geometry.data_bytes, geometry.output_bytes) > limit or (
-                geometry.data_bytes + geometry.output_bytes > WHOLE
-            )
+            slabs = max(self.data_bytes, self.output_bytes) > limit or self.data_bytes + self.output_bytes > WHOLE
         if not slabs:
             handle = create("tconv_plan_create", device.handle, byref(self.problem), byref(self.options))
             self.handle = keep(self, "tconv_plan_release", handle)
@@ -157,7 +187,8 @@ class Device:
 
     def plan(self, request: Request) -> Plan:
         """The plan for a request, kept or new."""
-        return self.plans.get(request, lambda: Plan(self, request))
+        key = request if request.window is None else Resolved(request).key
+        return self.plans.get(key, lambda: Plan(self, request))
 
 
 def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from ctypes import byref, c_int, c_void_p
+from ctypes import byref, c_int, c_void_p, cast
+from typing import Any
 
 import numpy as np
 
 from . import _library as c
 from ._arrays import Arrays, check
 from ._device import Device, Filter, Plan, Request, host_device
-from ._library import call, library, raise_error
+from ._library import Error, RequestError, call, library, raise_error
 
 READ_WRITE = 1  # CL_MEM_READ_WRITE
 HOST_MEMORY, DEVICE_MEMORY, OPENCL = 40, 41, 60  # of status.h
@@ -23,14 +24,14 @@ def contiguous(arrays: Arrays) -> Arrays:
     """Arrays that lie dense in memory: copies of those that do not. `out` is written, so that it must lie so itself."""
     for name, array in arrays._asdict().items():
         if array is not None and not isinstance(array, np.ndarray):
-            raise ValueError(f"{name} is a {type(array).__name__}: a NumPy array is needed, as data is one")
+            raise RequestError(f"{name} is a {type(array).__name__}: a NumPy array is needed, as data is one")
     out = arrays.out
     if out is not None:
         if not (out.flags.c_contiguous and out.flags.writeable):
-            raise ValueError("out must be writeable and C-contiguous")
+            raise RequestError("out must be writeable and C-contiguous")
         for name, array in arrays._asdict().items():
             if name != "out" and array is not None and np.may_share_memory(array, out):
-                raise ValueError(f"out shares memory with {name}")
+                raise RequestError(f"out shares memory with {name}")
     dense = {
         name: np.ascontiguousarray(array)
         for name, array in arrays._asdict().items()
@@ -45,6 +46,7 @@ def run(
     devices: list[int],
     memory_limit: int,
     packed: Callable[[Device, Plan], Filter] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> np.ndarray:
     """Computes dense arrays; `packed` gives the filter where it is not to be packed at each call."""
     device = host_device(devices[0])
@@ -55,9 +57,11 @@ def run(
     if plan.empty:
         return arrays.out
     if plan.handle is None:
-        _run_in_slabs(plan, arrays, [device, *map(host_device, devices[1:])], memory_limit)
+        _run_in_slabs(plan, arrays, [device, *map(host_device, devices[1:])], memory_limit, progress)
     else:
         _run_whole(device, plan, arrays, packed)
+        if progress is not None:
+            progress(1, 1)
     return arrays.out
 
 
@@ -70,19 +74,42 @@ def pack(device: Device, plan: Plan, weights: np.ndarray) -> Filter:
         return Filter(plan, queue, memory, 0, [])
 
 
-def _run_in_slabs(plan: Plan, arrays: Arrays, devices: list[Device], memory_limit: int) -> None:
+def _run_in_slabs(
+    plan: Plan,
+    arrays: Arrays,
+    devices: list[Device],
+    memory_limit: int,
+    progress: Callable[[int, int], Any] | None,
+) -> None:
     hosts = (c_void_p * len(devices))(*(device.host for device in devices))
     pointers = {name: None if array is None else array.ctypes.data for name, array in arrays._asdict().items()}
     pointers["output"] = pointers.pop("out")
-    call(
-        "tconv_slabs_run",
-        hosts,
-        len(devices),
-        byref(plan.problem),
-        byref(plan.options),
-        byref(c.SlabsOptions(memory_limit=memory_limit)),
-        byref(c.Arrays(**pointers)),
-    )
+    raised: list[BaseException] = []
+
+    def done(user: int, slab: int, count: int, total: int) -> bool:
+        try:
+            progress(count, total)
+        except BaseException as error:
+            raised.append(error)
+        return not raised
+
+    callback = c.Done(done) if progress is not None else c.Done()
+    options = c.SlabsOptions(memory_limit=memory_limit, done=cast(callback, c_void_p))
+    try:
+        call(
+            "tconv_slabs_run",
+            hosts,
+            len(devices),
+            byref(plan.problem),
+            byref(plan.options),
+            byref(options),
+            byref(c.Arrays(**pointers)),
+        )
+    except Error:
+        if not raised:
+            raise
+    if raised:
+        raise raised[0]
 
 
 def _run_whole(device: Device, plan: Plan, arrays: Arrays, packed: Callable[[Device, Plan], Filter] | None) -> None:

@@ -18,7 +18,7 @@ MAX_RANK = MAX_AXES + 3
 
 
 class Error(RuntimeError):
-    """The work failed: no device, no memory, an OpenCL call. A wrong request is a `ValueError` instead.
+    """The work failed: no device, no memory, an OpenCL call. A wrong request is a `RequestError` instead.
 
     `status` is a `tconv_status` of status.h, `opencl_code` the code of the OpenCL call that failed, else 0.
     """
@@ -32,6 +32,19 @@ class Error(RuntimeError):
 
     def __reduce__(self) -> tuple:
         return Error, (str(self), self.status, self.opencl_code)
+
+
+class RequestError(ValueError):
+    """The request is wrong, or this version or device cannot do it: trying again does not help.
+
+    `status` is a `tconv_status` of status.h; TCONV_ERROR_ARGUMENT for what the package finds before the library does.
+    """
+
+    __module__ = "tconv_cl"
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class CError(Structure):
@@ -162,6 +175,10 @@ class Arrays(Sized):
     ]
 
 
+# tconv_slabs_options.done: user, slab, how many are done, of how many; false stops.
+Done = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, c_int64, c_int64)
+
+
 class SlabsOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("memory_limit", c_uint64), ("done", c_void_p), ("user", c_void_p)]
 
@@ -215,6 +232,7 @@ _wait = (c_uint32, c_void_p, c_void_p)  # count and events to wait for, event to
 # Functions that return a tconv_status and take a tconv_error as their last argument, which `call` adds.
 _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_resolve": (POINTER(Problem), POINTER(Geometry)),
+    "tconv_window_input": (POINTER(Geometry), c_int64, c_int64, POINTER(c_int64), POINTER(c_int64)),
     "tconv_device_count": (POINTER(c_int),),
     "tconv_device_at": (c_int, c_void_p, _handle),
     "tconv_device_default": (POINTER(c_int),),
@@ -244,6 +262,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_plan_geometry": (POINTER(Geometry), c_void_p),
     "tconv_plan_algorithm": (c_char_p, c_void_p),
     "tconv_plan_workspace_bytes": (c_uint64, c_void_p),
+    "tconv_plan_why": (c_int, c_void_p, c_char_p, c_size_t),
     "tconv_filter_release": (None, c_void_p),
     "tconv_host_release": (None, c_void_p),
     "tconv_host_context": (c_void_p, c_void_p),
@@ -291,7 +310,7 @@ library = _load()
 def raise_error(status: int, opencl_code: int, message: str) -> None:
     """Raises what `status` stands for, with the sentence."""
     if library.tconv_status_is_request(status):
-        raise ValueError(message)
+        raise RequestError(message, status)
     raise Error(message, status, opencl_code)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from . import _library as c
 from ._arrays import Arrays, check
 from ._device import Device, Filter, Plan, Request, context_device, wait_list
-from ._library import create
+from ._library import RequestError, create
 
 
 def is_array(array: Any) -> bool:
@@ -26,14 +26,14 @@ def check_arrays(arrays: Arrays) -> None:
         if array is None:
             continue
         if not is_array(array):
-            raise ValueError(f"{name} is a {type(array).__name__}: a pyopencl array is needed, as data is one")
+            raise RequestError(f"{name} is a {type(array).__name__}: a pyopencl array is needed, as data is one")
         if not array.flags.c_contiguous:
-            raise ValueError(f"{name} is not C-contiguous, and pyopencl arrays are not copied: make it so first")
+            raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied: make it so first")
     if arrays.data.queue is None:
-        raise ValueError("data has no queue: give it one with data.with_queue(queue)")
+        raise RequestError("data has no queue: give it one with data.with_queue(queue)")
     for name, array in arrays._asdict().items():
         if name != "out" and array is not None and arrays.out is not None and _overlap(array, arrays.out):
-            raise ValueError(f"out shares memory with {name}")
+            raise RequestError(f"out shares memory with {name}")
 
 
 def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filter] | None = None) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from ctypes import byref
+from ctypes import byref, c_int64
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from . import _library as c
-from ._library import call, library
+from ._library import RequestError, call, library
 from ._types import number_of, output_type_of
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
@@ -22,6 +22,14 @@ class Tensor(NamedTuple):
 
     shape: tuple[int, ...]
     type: int
+
+
+class Window(NamedTuple):
+    """Output rows `begin` to `end` of the outermost spatial axis, of data that have `rows` rows in all."""
+
+    rows: int
+    begin: int
+    end: int
 
 
 class Attributes(NamedTuple):
@@ -95,6 +103,34 @@ def resolve(problem: c.Problem) -> c.Geometry:
     return geometry
 
 
+def window_input(geometry: c.Geometry, begin: int, end: int) -> tuple[int, int]:
+    """The input rows that these output rows take; at least one."""
+    first, last = c_int64(), c_int64()
+    call("tconv_window_input", byref(geometry), begin, end, byref(first), byref(last))
+    return first.value, last.value
+
+
+def rows_at(geometry: c.Geometry) -> int:
+    """Where the outermost spatial axis is in data and output."""
+    return 1 if geometry.data_format == NXC else 2
+
+
+def window_of(output_rows: Any, data_rows: Any) -> Window | None:
+    """The arguments output_rows and data_rows of a call."""
+    if output_rows is None and data_rows is None:
+        return None
+    if output_rows is None or data_rows is None:
+        raise RequestError("output_rows and data_rows go together: which rows, and how many rows all data have")
+    rows = _integers("output_rows", output_rows)
+    if isinstance(rows, int) or len(rows) != 2:
+        raise RequestError(f"output_rows is {output_rows!r}: (begin, end) is needed")
+    return Window(_integer("data_rows", data_rows, 1), *rows)
+
+
+def with_rows(shape: tuple[int, ...], axis: int, rows: int) -> tuple[int, ...]:
+    return (*shape[:axis], rows, *shape[axis + 1 :])
+
+
 def extents(shape: c.Shape) -> tuple[int, ...]:
     return tuple(shape.dim[: shape.rank])
 
@@ -127,7 +163,7 @@ def attributes_of(
     """Reads the attributes of a call as conv_transpose documents them."""
     activation_number, a, b = _activation(activation)
     if groups is not None and _integer("groups", groups) < 1:
-        raise ValueError(f"groups is {groups}: at least 1 is needed")
+        raise RequestError(f"groups is {groups}: at least 1 is needed")
     return Attributes(
         strides=_integers("strides", strides),
         dilations=_integers("dilations", dilations),
@@ -165,9 +201,9 @@ def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63
     try:
         number = operator.index(value)
     except TypeError:
-        raise ValueError(f"{argument} is {value!r}: an integer is needed") from None
+        raise RequestError(f"{argument} is {value!r}: an integer is needed") from None
     if not least <= number <= most:
-        raise ValueError(f"{argument} is {number}: {least} to {most} are possible")
+        raise RequestError(f"{argument} is {number}: {least} to {most} are possible")
     return number
 
 
@@ -186,12 +222,12 @@ def _real(argument: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{argument} is {value!r}: a number is needed") from None
+        raise RequestError(f"{argument} is {value!r}: a number is needed") from None
 
 
 def _text(argument: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{argument} is {value!r}: a name is needed")
+        raise RequestError(f"{argument} is {value!r}: a name is needed")
     return value
 
 
@@ -201,7 +237,7 @@ def _activation(value: str | tuple) -> tuple[int, float, float]:
     number = _number_of("activation", name)
     wanted = library.tconv_activation_numbers(number)
     if len(numbers) != wanted:
-        raise ValueError(
+        raise RequestError(
             f"activation is {value!r}: {name} takes {wanted} numbers, for example "
             '"relu", ("leaky_relu", 0.1) or ("clamp", -1, 1)'
         )
@@ -211,7 +247,7 @@ def _activation(value: str | tuple) -> tuple[int, float, float]:
 
 def _shape(argument: str, shape: tuple[int, ...]) -> c.Shape:
     if len(shape) > c.MAX_RANK:
-        raise ValueError(f"{argument} has rank {len(shape)}: {c.MAX_RANK} at most is possible")
+        raise RequestError(f"{argument} has rank {len(shape)}: {c.MAX_RANK} at most is possible")
     return c.Shape(len(shape), tuple(_integer(argument, extent) for extent in shape))
 
 
@@ -219,5 +255,5 @@ def _list(argument: str, value: int | tuple[int, ...], axes: int) -> c.List:
     if isinstance(value, int):
         value = (value,) * max(1, min(axes, c.MAX_AXES))
     if len(value) > c.MAX_AXES:
-        raise ValueError(f"{argument} has {len(value)} entries: {c.MAX_AXES} at most are possible")
+        raise RequestError(f"{argument} has {len(value)} entries: {c.MAX_AXES} at most are possible")
     return c.List(len(value), value)

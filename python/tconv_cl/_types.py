@@ -7,7 +7,7 @@ from ctypes import byref, c_int
 
 import numpy as np
 
-from ._library import library
+from ._library import RequestError, library
 
 # tconv_type of problem.h.
 _TYPES: dict[np.dtype, int] = {
@@ -40,14 +40,14 @@ def type_of(what: str, dtype: np.dtype) -> int:
     number = _TYPES.get(dtype)
     if number is None:
         known = ", ".join(dtype.name for dtype in _TYPES)
-        raise ValueError(f"{what} has elements of type {dtype}: {known} are possible, in this machine's byte order")
+        raise RequestError(f"{what} has elements of type {dtype}: {known} are possible, in this machine's byte order")
     return number
 
 
 def dtype_of(number: int) -> np.dtype:
     """The NumPy type of a tconv_type."""
     if number not in _DTYPES:
-        raise ValueError(f"arrays of {library.tconv_type_name(number).decode()} need the package ml_dtypes")
+        raise RequestError(f"arrays of {library.tconv_type_name(number).decode()} need the package ml_dtypes")
     return _DTYPES[number]
 
 
@@ -76,5 +76,5 @@ def number_of(argument: str, kind: str, name: str) -> int:
     """The number behind one of the library's names, in any letter case."""
     number = c_int()
     if not isinstance(name, str) or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
-        raise ValueError(f"{argument} is {name!r}: {_NAMES[kind]} are possible")
+        raise RequestError(f"{argument} is {name!r}: {_NAMES[kind]} are possible")
     return number.value

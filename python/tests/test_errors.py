@@ -61,6 +61,14 @@ def test_request(sentence):
         tconv_cl.conv_transpose(DATA, **arguments)
 
 
+def test_status_of_a_request():
+    for status, options in {1: dict(device=[]), 3: dict(strides=0), 7: dict(algorithm="magic")}.items():
+        with pytest.raises(tconv_cl.RequestError) as caught:
+            tconv_cl.conv_transpose(DATA, FILTER, **options)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (caught.value.status, again.status, str(again)) == (status, status, str(caught.value))
+
+
 def test_data_is_an_array():
     with pytest.raises(ValueError, match="data is a list: a NumPy or a pyopencl array"):
         tconv_cl.conv_transpose([[[1.0]]], FILTER)
@@ -108,7 +116,7 @@ def test_of_pyopencl(queue):
         tconv_cl.conv_transpose(data[:, :, ::2], filter)
     with pytest.raises(ValueError, match="data has no queue"):
         tconv_cl.conv_transpose(data.with_queue(None), filter)
-    with pytest.raises(ValueError, match="device and memory_limit are for NumPy"):
+    with pytest.raises(ValueError, match="device, memory_limit and progress are for NumPy"):
         tconv_cl.conv_transpose(data, filter, device=0)
     with pytest.raises(ValueError, match="out shares memory with data"):
         tconv_cl.conv_transpose(data, pyopencl.array.zeros(queue, (2, 2, 1), np.float32), out=data)

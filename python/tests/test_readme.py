@@ -11,7 +11,7 @@ import tconv_cl
 def test_readme():
     text = (Path(__file__).parents[1] / "README.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     exec("\n".join(blocks), {})
 
 
@@ -23,4 +23,4 @@ def test_docstrings():
     for name in tconv_cl.__all__:
         for test in finder.find(getattr(tconv_cl, name), name, module=False, globs=names):
             runner.run(test)
-    assert runner.tries == 4 and runner.failures == 0
+    assert runner.tries == 8 and runner.failures == 0
