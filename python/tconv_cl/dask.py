@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dask arrays: one task for each slab of output rows, computed from the input rows that it needs, on the device of its worker."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate
+from typing import Any, Unpack
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.array.chunk import getitem
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+from dask.utils import parse_bytes
+
+from ._arrays import Arrays, check
+from ._convolution import ConvTranspose, Options
+from ._device import Request, Resolved, devices
+from ._library import RequestError
+from ._request import Tensor, attributes_of, resolve, rows_at, window_input
+from ._types import type_of
+
+__all__ = ["conv_transpose"]
+
+
+def conv_transpose(
+    data: da.Array,
+    filter: np.ndarray | da.Array,
+    bias: np.ndarray | da.Array | None = None,
+    *,
+    chunks: str | int | Sequence[int] = "auto",
+    memory_limit: int | str | None = None,
+    device: int | Sequence[int] | str | None = None,
+    scale: np.ndarray | da.Array | None = None,
+    slope: np.ndarray | da.Array | None = None,
+    residual: np.ndarray | da.Array | None = None,
+    **options: Unpack[Options],
+) -> da.Array:
+    """tconv_cl.conv_transpose for a Dask array: lazy, in tasks that each compute some output rows of some batch items.
+
+    A task reads the input rows that its output rows take (tconv_cl.window_input), and computes no others. Only batch and
+    rows, the outermost spatial axis, are divided: the data's other axes are rechunked to one chunk first. Nothing is
+    computed or opened here.
+
+    Args:
+        data: [N, C, X...], or with the channels last; of any chunks, which must be known.
+        filter, bias, scale, slope: NumPy arrays or Dask arrays. A worker packs the filter once.
+        residual: like the output.
+        chunks: output rows of a task: a number, or one number for each task. "auto": as many as come from one chunk of
+            the data, but no more than go with memory_limit; where not even these fit, fewer batch items, too.
+        memory_limit: bytes, or text as "64 MiB", for the data and output of a task. Tasks that chunks makes larger are
+            computed in slabs of this size on the device. None: Dask's array.chunk-size; no task is divided again but
+            those that the device cannot hold.
+        device: as for tconv_cl.conv_transpose, looked up where the task runs; None: the default there, which
+            TCONV_CL_DEVICE may name. "worker": for a distributed worker whose name ends with the number i, the device i
+            modulo the number of its devices.
+        options: the attributes of tconv_cl.conv_transpose.
+
+    Returns:
+        A Dask array; its chunks along batch and rows are regular, for zarr, if those of the batch are.
+
+    Raises:
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why. What only a device can tell
+            is raised by the tasks.
+
+    Example:
+        >>> data = da.ones((1, 1, 1000), chunks=100, dtype=np.float32)
+        >>> output = conv_transpose(data, np.ones((1, 1, 4), np.float32), strides=2)
+        >>> output.shape, output.chunks[2][:2], float(output[0, 0, 500].compute())
+        ((1, 1, 2002), (200, 200), 2.0)
+    """
+    if not isinstance(data, da.Array) or type(data._meta) is not np.ndarray:
+        raise RequestError(f"data is a {type(data).__name__}: a Dask array of NumPy arrays is needed")
+    if any(np.isnan(extent) for extent in data.shape):
+        raise RequestError(f"data has the shape {data.shape}: call its compute_chunk_sizes() first")
+    if isinstance(device, str) and device != "worker":
+        raise RequestError(f'device is {device!r}: a number, several, or "worker" are possible')
+    small = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
+    small = {name: _dask_array(name, array) for name, array in small.items()}
+    residual = _dask_array("residual", residual)
+
+    attributes = attributes_of(**options)
+    request = Request(
+        attributes,
+        Tensor(data.shape, type_of("data", data.dtype)),
+        Tensor(small["filter"].shape, type_of("filter", small["filter"].dtype)),
+        small["bias"] is not None,
+        scale is not None,
+        residual is not None,
+        slabs=None,
+    )
+    resolved = Resolved(request)
+    dtype = check(resolved, Arrays(data, **small, residual=residual))
+    division = _Division(resolved, data, chunks, memory_limit)
+
+    data = data.rechunk({axis: -1 for axis in range(1, data.ndim) if axis != division.axis})
+    small = {name: array if array is None else array.rechunk(-1) for name, array in small.items()}
+    if residual is not None:
+        residual = residual.rechunk(division.chunks)
+    layer = partial(_Layer, device=device, memory_limit=division.task_limit, options=options)
+    token = tokenize(data, *small.values(), residual, division.chunks, device, division.task_limit, options)
+    name = f"conv-transpose-{token}"
+    graph = {f"conv-transpose-filter-{token}": (layer, *(_only_key(array) for array in small.values()))}
+    graph.update(division.tasks(token, data, residual))
+    sources = [array for array in (data, *small.values(), residual) if array is not None]
+    graph = HighLevelGraph.from_collections(name, graph, dependencies=sources)
+    return da.Array(graph, name, division.chunks, meta=np.empty((0,) * data.ndim, dtype))
+
+
+class _Division:
+    """Which output rows of which batch items each task computes."""
+
+    def __init__(self, resolved: Resolved, data: da.Array, chunks: Any, memory_limit: int | str | None) -> None:
+        self.geometry = geometry = resolve(resolved.problem)
+        self.axis = rows_at(geometry)
+        limit = parse_bytes(dask.config.get("array.chunk-size") if memory_limit is None else memory_limit)
+        if limit < 1:
+            raise RequestError(f"memory_limit is {memory_limit}: at least 1 is needed")
+        items = max(data.chunks[0])
+        if chunks == "auto":
+            stride = geometry.stride[0]
+            while items > 1 and self._rows_within(limit, items) < stride:
+                items = (items + 1) // 2
+            rows = min(max(data.chunks[self.axis]) * stride, max(1, self._rows_within(limit, items)))
+            chunks = rows // stride * stride or rows  # whole strides: tasks inside are of one kind, and share a plan
+        rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
+        self.items = max(items, 1)
+        batch = tuple(end - begin for _, begin, end in self._batches(data))
+        self.chunks = tuple((extent,) for extent in resolved.output.shape)
+        self.chunks = (batch, *self.chunks[1 : self.axis], rows, *self.chunks[self.axis + 1 :])
+        self.windows = [(end - extent, end) for extent, end in zip(rows, accumulate(rows), strict=True)]
+        larger = self._rows_within(limit, self.items) < max(rows)
+        self.task_limit = limit if memory_limit is not None and larger else None
+
+    def tasks(self, token: str, data: da.Array, residual: da.Array | None) -> dict:
+        """The graph: parts of the data's chunks, and what is computed from them."""
+        graph: dict = {}
+        ends = list(accumulate(data.chunks[self.axis]))
+        for n, (block, item, item_end) in enumerate(self._batches(data)):
+            for row, window in enumerate(self.windows):
+                begin, end = window_input(self.geometry, *window)
+                parts = []
+                for chunk in range(bisect_right(ends, begin), bisect_right(ends, end - 1) + 1):
+                    first = ends[chunk] - data.chunks[self.axis][chunk]
+                    index = [slice(None)] * data.ndim
+                    index[0] = slice(item, item_end)
+                    index[self.axis] = slice(max(begin - first, 0), min(end, ends[chunk]) - first)
+                    part = (f"conv-transpose-rows-{token}", n, row, chunk)
+                    graph[part] = (getitem, (data.name, *self._place(data.ndim, block, chunk)), tuple(index))
+                    parts.append(part)
+                place = self._place(data.ndim, n, row)
+                compute = partial(_slab, axis=self.axis, output_rows=window, data_rows=data.shape[self.axis])
+                beside = None if residual is None else (residual.name, *place)
+                graph[f"conv-transpose-{token}", *place] = (compute, f"conv-transpose-filter-{token}", parts, beside)
+        return graph
+
+    def _batches(self, data: da.Array) -> Iterator[tuple[int, int, int]]:
+        """The chunk of the data, and which of its items, for each chunk of the output's batch."""
+        for block, items in enumerate(data.chunks[0]):
+            for begin in range(0, max(items, 1), self.items):
+                yield block, begin, min(begin + self.items, items)
+
+    def _place(self, axes: int, batch: int, row: int) -> list[int]:
+        place = [0] * axes
+        place[0], place[self.axis] = batch, row
+        return place
+
+    def _rows_within(self, limit: int, items: int) -> int:
+        """The most output rows of `items` batch items that fit into `limit` bytes with the input rows that they take."""
+        g = self.geometry
+        share = max(g.batch, 1) / max(items, 1)
+        data, output = g.data_bytes / g.input[0] / share, g.output_bytes / g.output[0] / share
+        if data * g.input[0] + output * g.output[0] <= limit:
+            return g.output[0]
+        beside = g.dilation[0] * (g.kernel[0] - 1) // g.stride[0] + 2
+        return max(0, int((limit - beside * data) / (output + data / g.stride[0])))
+
+
+class _Layer:
+    """The small arrays and the attributes of a call. It goes to each worker once, and packs the filter there."""
+
+    def __init__(self, *arrays: np.ndarray | None, **options: Any) -> None:
+        self._arrays = arrays
+        self._options = options
+        self._lock = threading.Lock()
+        self._convolution: ConvTranspose | None = None
+
+    def __reduce__(self) -> tuple:
+        return partial(_Layer, **self._options), self._arrays
+
+    def __sizeof__(self) -> int:  # what Dask takes for the costs of sending it
+        return sum(0 if array is None else array.nbytes for array in self._arrays)
+
+    def convolution(self) -> ConvTranspose:
+        """The layer in this process, on its device."""
+        with self._lock:
+            if self._convolution is None:
+                filter, bias, scale, slope = self._arrays
+                device, memory_limit, options = (self._options[name] for name in ("device", "memory_limit", "options"))
+                self._convolution = ConvTranspose(
+                    filter,
+                    bias,
+                    scale=scale,
+                    slope=slope,
+                    device=_worker_device() if device == "worker" else device,
+                    memory_limit=memory_limit,
+                    **options,
+                )
+            return self._convolution
+
+
+def _slab(
+    layer: _Layer,
+    parts: list[np.ndarray],
+    residual: np.ndarray | None,
+    *,
+    axis: int,
+    output_rows: tuple[int, int],
+    data_rows: int,
+) -> np.ndarray:
+    """One task: the output rows, from the parts that hold their input rows."""
+    data = parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
+    return layer.convolution()(data, residual=residual, output_rows=output_rows, data_rows=data_rows)
+
+
+def _worker_device() -> int:
+    """The device of the distributed worker that runs this task, by the number at the end of its name."""
+    worker = None
+    with suppress(KeyError, ValueError):
+        worker = sys.modules["distributed"].get_worker()
+    if worker is None:
+        raise RequestError('device is "worker", but no distributed worker runs this task')
+    name = str(worker.name)
+    number = re.search(r"\d+$", name)
+    if number is None or "://" in name:
+        raise RequestError(f'device is "worker", but the worker\'s name, {name}, does not end with its number')
+    return int(number[0]) % max(1, len(devices()))
+
+
+def _dask_array(name: str, array: Any) -> da.Array | None:
+    if array is None or isinstance(array, da.Array):
+        return array
+    if not isinstance(array, np.ndarray):
+        raise RequestError(f"{name} is a {type(array).__name__}: a NumPy or a Dask array is needed")
+    return da.from_array(array, chunks=-1)
+
+
+def _only_key(array: da.Array | None) -> tuple | None:
+    return None if array is None else (array.name, *(0 for _ in array.shape))
