@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dask arrays: one task for each slab of output rows, computed from the input rows that it needs, on the device of its worker."""
+"""Dask arrays: a task for each slab of output rows, from the input rows that it needs, on the device of its worker."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def conv_transpose(
 ) -> da.Array:
     """tconv_cl.conv_transpose for a Dask array: lazy, in tasks that each compute some output rows of some batch items.
 
-    A task reads the input rows that its output rows take (tconv_cl.window_input), and computes no others. Only batch and
-    rows, the outermost spatial axis, are divided: the data's other axes are rechunked to one chunk first. Nothing is
-    computed or opened here.
+    A task reads the input rows that its output rows take (tconv_cl.window_input), and computes no others. Only batch
+    and rows, the outermost spatial axis, are divided: the data's other axes are rechunked to one chunk first. Nothing
+    is computed or opened here.
 
     Args:
         data: [N, C, X...], or with the channels last; of any chunks, which must be known.
@@ -68,8 +68,8 @@ def conv_transpose(
         A Dask array; its chunks along batch and rows are regular, for zarr, if those of the batch are.
 
     Raises:
-        RequestError: a ValueError: the request cannot be carried out; the sentence says why. What only a device can tell
-            is raised by the tasks.
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why. What only a device can
+            tell is raised by the tasks.
 
     Example:
         >>> data = da.ones((1, 1, 1000), chunks=100, dtype=np.float32)
@@ -174,7 +174,7 @@ class _Division:
         return place
 
     def _rows_within(self, limit: int, items: int) -> int:
-        """The most output rows of `items` batch items that fit into `limit` bytes with the input rows that they take."""
+        """The most output rows of `items` batch items that fit into `limit` bytes with their input rows."""
         g = self.geometry
         share = max(g.batch, 1) / max(items, 1)
         data, output = g.data_bytes / g.input[0] / share, g.output_bytes / g.output[0] / share
