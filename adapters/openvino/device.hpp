@@ -22,7 +22,7 @@ class Failure : public std::runtime_error
 void check(tconv_status status, const tconv_error &error);
 void check_opencl(cl_int code, const char *call);
 
-enum Role { DATA, WEIGHTS, BIAS, SLOPE, OUTPUT, WORKSPACE, ROLES };
+enum Role { DATA, WEIGHTS, SCALE, BIAS, SLOPE, OUTPUT, WORKSPACE, ROLES };
 
 // Its buffers grow to what calls need and then stay. Commands run in order.
 class Lane

@@ -31,16 +31,6 @@ stock_operator(const Attributes &a, const ov::Output<ov::Node> &data,
     return make<op::ConvolutionBackpropData>(a, data, filter, output_shape);
 }
 
-std::shared_ptr<ov::Node> add_bias(const ov::Output<ov::Node> &data,
-                                   const ov::Output<ov::Node> &bias)
-{
-    std::vector<int64_t> shape(static_cast<size_t>(data.get_partial_shape().rank().get_length()),
-                               1);
-    shape[1] = -1;
-    const auto target = op::Constant::create(ov::element::i64, {shape.size()}, shape);
-    return std::make_shared<op::Add>(data, std::make_shared<op::Reshape>(bias, target, false));
-}
-
 static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::Node> &x,
                                      const ov::Output<ov::Node> &slope)
 {
@@ -83,7 +73,10 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
         output_shape =
             op::Constant::create(ov::element::i64, {r.output_shape.size()}, r.output_shape);
     ov::Output<ov::Node> result = stock_operator(r.attributes, parameters[0], filter, output_shape);
-    if (r.bias != nullptr) result = add_bias(result, parameters.emplace_back(parameter(*r.bias)));
+    if (r.scale != nullptr)
+        result = by_channel<op::Multiply>(result, parameters.emplace_back(parameter(*r.scale)));
+    if (r.bias != nullptr)
+        result = by_channel<op::Add>(result, parameters.emplace_back(parameter(*r.bias)));
     ov::Output<ov::Node> slope;
     if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
     return std::make_shared<ov::Model>(ov::OutputVector{activate(r.attributes, result, slope)},
@@ -111,8 +104,8 @@ void Fallback::run(const Request &r)
     size_t i = 0;
     request.set_input_tensor(i++, r.data);
     if (!r.constant_filter) request.set_input_tensor(i++, r.filter);
-    if (r.bias != nullptr) request.set_input_tensor(i++, *r.bias);
-    if (r.slope != nullptr) request.set_input_tensor(i++, *r.slope);
+    for (const ov::Tensor *numbers : {r.scale, r.bias, r.slope})
+        if (numbers != nullptr) request.set_input_tensor(i++, *numbers);
     request.infer();
     const ov::Tensor result = request.get_output_tensor();
     r.output.set_shape(result.get_shape());

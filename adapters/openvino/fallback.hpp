@@ -4,6 +4,8 @@
 
 #include "layer.hpp"
 
+#include <openvino/op/constant.hpp>
+#include <openvino/op/reshape.hpp>
 #include <openvino/op/util/convolution_backprop_base.hpp>
 #include <openvino/runtime/compiled_model.hpp>
 
@@ -18,9 +20,18 @@ stock_operator(const Attributes &attributes, const ov::Output<ov::Node> &data,
                const ov::Output<ov::Node> &filter,
                const std::optional<ov::Output<ov::Node>> &output_shape);
 
-// The sum of both; the bias has one axis, the channels.
-std::shared_ptr<ov::Node> add_bias(const ov::Output<ov::Node> &data,
-                                   const ov::Output<ov::Node> &bias);
+// The sum or product of both; `numbers` has one axis, the channels.
+template <typename Operator>
+std::shared_ptr<ov::Node> by_channel(const ov::Output<ov::Node> &data,
+                                     const ov::Output<ov::Node> &numbers)
+{
+    std::vector<int64_t> shape(static_cast<size_t>(data.get_partial_shape().rank().get_length()),
+                               1);
+    shape[1] = -1;
+    const auto target = ov::op::v0::Constant::create(ov::element::i64, {shape.size()}, shape);
+    return std::make_shared<Operator>(
+        data, std::make_shared<ov::op::v1::Reshape>(numbers, target, false));
+}
 
 // Its inputs are those of the operator that could not be computed. Any number of threads may run it
 // at once.

@@ -85,6 +85,7 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
 tconv_epilogue epilogue_of(const Attributes &attributes)
 {
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
+    epilogue.scale = attributes.scale;
     epilogue.bias = attributes.bias;
     if (!tconv_activation_from_name(attributes.activation.c_str(), &epilogue.activation))
         throw Failure("there is no activation " + attributes.activation);
@@ -157,20 +158,22 @@ Layer::Filter Layer::filter(Device::Lease &lane, const Plan &plan, const Request
     return made;
 }
 
-// Slopes are f32 for all types but f64.
-static const void *slopes_of(const ov::Tensor &slope, std::vector<float> &converted)
+// A buffer of scales or slopes, which are f32 for all types but f64; `converted` must stay as long
+// as the tensor.
+static cl_mem upload_numbers(Device::Lease &lane, Role role, const ov::Tensor &tensor,
+                             std::vector<float> &converted)
 {
-    const size_t size = slope.get_size();
-    if (slope.get_element_type() == ov::element::f16) {
-        const ov::float16 *values = slope.data<ov::float16>();
+    const size_t size = tensor.get_size();
+    if (tensor.get_element_type() == ov::element::f16) {
+        const ov::float16 *values = tensor.data<ov::float16>();
         converted.assign(values, values + size);
-    } else if (slope.get_element_type() == ov::element::bf16) {
-        const ov::bfloat16 *values = slope.data<ov::bfloat16>();
+    } else if (tensor.get_element_type() == ov::element::bf16) {
+        const ov::bfloat16 *values = tensor.data<ov::bfloat16>();
         converted.assign(values, values + size);
     } else {
-        return slope.data();
+        return lane->upload(role, tensor.data(), tensor.get_byte_size());
     }
-    return converted.data();
+    return lane->upload(role, converted.data(), size * sizeof(float));
 }
 
 void Layer::run(const Request &r)
@@ -181,7 +184,7 @@ void Layer::run(const Request &r)
     const tconv_shape &shape = geometry->output_shape;
     r.output.set_shape(ov::Shape(shape.dim, shape.dim + shape.rank));
     if (geometry->output_bytes != 0) {
-        std::vector<float> slopes;
+        std::vector<float> scales, slopes;
         Device::Lease lane(device);
         const Filter packed = filter(lane, plan, r);
         tconv_args args = TCONV_ARGS_INIT;
@@ -189,11 +192,8 @@ void Layer::run(const Request &r)
         args.data.memory = lane->upload(DATA, r.data.data(), r.data.get_byte_size());
         if (r.bias != nullptr)
             args.bias.memory = lane->upload(BIAS, r.bias->data(), r.bias->get_byte_size());
-        if (r.slope != nullptr) {
-            const size_t bytes = r.slope->get_size() * tconv_type_size(tconv_scale_type(
-                                                           type_of(r.data.get_element_type())));
-            args.slope.memory = lane->upload(SLOPE, slopes_of(*r.slope, slopes), bytes);
-        }
+        if (r.scale != nullptr) args.scale.memory = upload_numbers(lane, SCALE, *r.scale, scales);
+        if (r.slope != nullptr) args.slope.memory = upload_numbers(lane, SLOPE, *r.slope, slopes);
         if (const size_t bytes = tconv_plan_workspace_bytes(plan.get()))
             args.workspace.memory = lane->space(WORKSPACE, bytes);
         args.output.memory = lane->output(r.output.data(), geometry->output_bytes);

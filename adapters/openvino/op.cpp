@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op.hpp"
 
+#include <openvino/op/add.hpp>
 #include <openvino/op/constant.hpp>
 #include <openvino/op/convert.hpp>
 #include <openvino/op/group_conv.hpp>
@@ -31,6 +32,7 @@ bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
     visitor.on_attribute("pads_end", attributes_.pads_end);
     visitor.on_attribute("output_padding", attributes_.output_padding);
     visitor.on_attribute("auto_pad", attributes_.auto_pad);
+    visitor.on_attribute("scale", attributes_.scale);
     visitor.on_attribute("bias", attributes_.bias);
     visitor.on_attribute("activation", attributes_.activation);
     visitor.on_attribute("a", attributes_.a);
@@ -46,7 +48,7 @@ bool TransposedConvolution::has_slope() const
 
 size_t TransposedConvolution::required_inputs() const
 {
-    return size_t{2} + attributes_.bias + has_slope();
+    return size_t{2} + attributes_.scale + attributes_.bias + has_slope();
 }
 
 void TransposedConvolution::validate_and_infer_types()
@@ -97,14 +99,16 @@ static std::vector<int64_t> integers_of(const ov::Tensor &tensor)
 bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
                                      const ov::TensorVector &inputs) const
 {
-    const size_t required = required_inputs();
-    const ov::Tensor *bias = attributes_.bias ? &inputs[2] : nullptr;
-    const ov::Tensor *slope = has_slope() ? &inputs[required - 1] : nullptr;
+    size_t next = 2;
+    const ov::Tensor *scale = attributes_.scale ? &inputs[next++] : nullptr;
+    const ov::Tensor *bias = attributes_.bias ? &inputs[next++] : nullptr;
+    const ov::Tensor *slope = has_slope() ? &inputs[next++] : nullptr;
     std::vector<int64_t> output_shape;
-    if (inputs.size() > required) output_shape = integers_of(inputs[required]);
+    if (inputs.size() > next) output_shape = integers_of(inputs[next]);
     const Request request{attributes_,
                           inputs[0],
                           inputs[1],
+                          scale,
                           bias,
                           slope,
                           std::move(output_shape),
@@ -165,7 +169,7 @@ replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
         accept(attributes, *stock);
     } catch (const Failure &failure) {
         tell(stock->get_type_name(), failure.what());
-        return bias ? add_bias(stock, *bias) : stock;
+        return bias ? by_channel<ov::op::v1::Add>(stock, *bias) : stock;
     }
     ov::OutputVector inputs = stock->input_values();
     if (bias) inputs.insert(inputs.begin() + 2, *bias);

@@ -12,8 +12,9 @@
 namespace tconv_openvino
 {
 
-// Inputs: data; filter; bias, where the attribute says so; slopes, where the activation has such;
-// output_shape, where there is one more. Bias and slopes have one axis, the output channels.
+// Inputs: data; filter; scale and bias, where the attributes say so; slopes, where the activation
+// has such; output_shape, where there is one more. Scale, bias and slopes have one axis, the output
+// channels.
 class TransposedConvolution : public ov::op::Op
 {
   public:

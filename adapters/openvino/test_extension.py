@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extension against OpenVINO's own operators and the conformance vectors. Each test also looks at who computed.
 
-usage: pytest adapters/openvino        after the extension was built in build/openvino; needs an OpenCL device"""
+usage: pytest adapters/openvino        with tconv_cl installed as docs/openvino.md says; needs an OpenCL device"""
 import csv
-import ctypes
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,24 +18,14 @@ import pytest
 from openvino import opset13 as ops
 from openvino.utils.node_factory import NodeFactory
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("TCONV_CL_OPENVINO_BUILD", ROOT / "build" / "openvino"))
-LIBRARY = BUILD / "libtconv_cl_openvino.so"
-VECTORS = ROOT / "device_tests" / "vectors"
-sys.path.insert(0, str(BUILD))
-from convert import convert  # noqa: E402
+from tconv_cl.openvino import add_extension, convert, library, statistics
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VECTORS = ROOT / "device_tests" / "vectors"
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 STOCK = ov.Core()
 EXTENDED = ov.Core()
-EXTENDED.add_extension(LIBRARY)
-COUNTS = ("evaluations", "fallbacks", "plans", "packs")
-
-
-def statistics():
-    values = (ctypes.c_uint64 * len(COUNTS))()
-    ctypes.CDLL(str(LIBRARY)).tconv_cl_openvino_statistics(values, ctypes.c_size_t(len(values)))
-    return dict(zip(COUNTS, values))
+add_extension(EXTENDED)
 
 
 class Counted:
@@ -44,7 +35,7 @@ class Counted:
         self.before = statistics()
 
     def __getattr__(self, name):
-        return statistics()[name] - self.before[name]
+        return getattr(statistics(), name) - getattr(self.before, name)
 
 
 def types(model):
@@ -146,7 +137,7 @@ def test_models(name, way):
     data = np.load(VECTORS / "ir" / f"{name}.0.input.npy")
     wanted = STOCK.compile_model(path, "CPU", EXACT)(data)[0]
     model = (EXTENDED if way == "add_extension" else STOCK).read_model(path)
-    replaced = convert(model, LIBRARY)
+    replaced = convert(model)
     assert replaced == (1 if way == "convert" or name in ("from_onnx", "from_pytorch") else 0)
     assert "TransposedConvolution" in types(model) and "Add" not in types(model) and "Relu" not in types(model)
     counted = Counted()
@@ -184,14 +175,166 @@ def test_bias_and_activation_are_fused(activation, grouped, axes):
     node.set_friendly_name("the last one")
     model = ov.Model([node], [parameter])
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
-    assert convert(model, LIBRARY) == 1
+    assert convert(model) == 1
     ours = [node for node in model.get_ordered_ops() if node.get_type_name() == "TransposedConvolution"]
     assert ours[0].get_attributes()["activation"] == activation and ours[0].get_attributes()["bias"]
     assert len(types(model)) == {"none": 6, "prelu": 6}.get(activation, 5)
     counted = Counted()
     np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=2e-5, atol=2e-6)
     assert counted.evaluations == 1 and counted.fallbacks == 0
-    assert convert(model, LIBRARY) == 0
+    assert convert(model) == 0
+
+
+def numbers(channels, axes, seed, low=0.5, high=2):
+    return np.random.default_rng(seed).uniform(low, high, (1, channels, *[1] * axes)).astype(np.float32)
+
+
+def normalized(node, channels, epsilon=1e-3):
+    gamma, beta, mean, variance = (numbers(channels, 0, seed).reshape(channels) for seed in (11, 12, 13, 14))
+    return ops.batch_norm_inference(node, gamma, beta, mean, variance, epsilon)
+
+
+FACTORS = {
+    "multiply": lambda x, axes: ops.multiply(x, numbers(6, axes, 3)),
+    "multiply_one_number": lambda x, axes: ops.multiply(np.array(-1.5, dtype=np.float32), x),
+    "multiply_add": lambda x, axes: ops.add(ops.multiply(x, numbers(6, axes, 3)), numbers(6, axes, 4)),
+    "add_multiply_add": lambda x, axes: ops.add(ops.multiply(ops.add(x, numbers(6, axes, 5)), numbers(6, axes, 3)),
+                                                numbers(6, axes, 4)),
+    "normalized": lambda x, axes: normalized(x, 6),
+    "bias_normalized": lambda x, axes: normalized(ops.add(x, numbers(6, axes, 5)), 6),
+}
+
+
+@pytest.mark.parametrize("grouped, axes", [(False, 2), (True, 1), (True, 3)])
+@pytest.mark.parametrize("chain", FACTORS)
+def test_factors_and_addends_are_fused(chain, grouped, axes, tmp_path):
+    """Also into what was converted before, as when an ONNX file was read with the extension."""
+    data = random([2, 4, *[7, 6, 5][:axes]])
+    filter_ = random([2, 2, 3, *[3] * axes] if grouped else [4, 6, *[3] * axes], 2)
+    parameter = ops.parameter(data.shape, np.float32)
+    first = transposed(parameter, ops.constant(filter_), [2] * axes, begin=[1] * axes, grouped=grouped)
+    node = FACTORS[chain](first, axes)
+    slopes = np.linspace(-0.5, 0.5, 6, dtype=np.float32)
+    model = ov.Model([ops.prelu(node, slopes)], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1
+    inputs = 2 + 1 + ("add" in chain or "normalized" in chain)  # data, filter; scale; bias
+    assert types(model).count("Constant") == inputs and len(types(model)) == inputs + 3
+    for changed in (model, reread(model, tmp_path)):
+        counted = Counted()
+        np.testing.assert_allclose(compiled(changed)(data)[0], wanted, rtol=3e-5, atol=1e-5)
+        assert counted.evaluations == 1 and counted.fallbacks == 0
+        assert convert(changed) == 0
+
+
+def test_a_converted_operator_takes_what_follows():
+    data = random([2, 4, 7, 6])
+    parameter = ops.parameter(data.shape, np.float32)
+    biased = ops.add(transposed(parameter, ops.constant(random([4, 6, 3, 3], 2)), [2, 2]), numbers(6, 2, 5))
+    model = ov.Model([biased], [parameter])
+    assert convert(model) == 1
+    result = model.get_results()[0]
+    result.input(0).replace_source_output(ops.relu(normalized(result.input_value(0).get_node(), 6)).output(0))
+    parameter = ops.parameter(data.shape, np.float32)
+    biased = ops.add(transposed(parameter, ops.constant(random([4, 6, 3, 3], 2)), [2, 2]), numbers(6, 2, 5))
+    wanted = STOCK.compile_model(ov.Model([ops.relu(normalized(biased, 6))], [parameter]), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1 and "BatchNormInference" not in types(model) and "Relu" not in types(model)
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=3e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [
+    np.array([1, 2, 3, np.inf, 5, 6], np.float32).reshape(1, 6, 1, 1),
+    np.array([1, 2, 3, np.nan, 5, 6], np.float32).reshape(1, 6, 1, 1),
+    numbers(6, 0, 3).reshape(6),
+    numbers(2, 0, 3).reshape(2, 1, 1, 1),
+])
+def test_factors_that_are_not_fused(factor):
+    """What is not finite; and what is not one number for each channel."""
+    data = random([2, 4, 3, 3])
+    parameter = ops.parameter(data.shape, np.float32)
+    node = transposed(parameter, ops.constant(random([4, 6, 2, 2])), [2, 2])
+    wanted = STOCK.compile_model(ov.Model([node], [parameter]), "CPU", EXACT)(data)[0] * factor
+    model = ov.Model([ops.multiply(node, factor)], [parameter])
+    assert convert(model) == 1 and "Multiply" in types(model)
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("element, tolerance", [(ov.Type.f16, 2e-3), (ov.Type.bf16, 2e-2)])
+@pytest.mark.parametrize("chain, left", [("multiply_add", False), ("normalized", True)])
+def test_short_types_are_fused_where_no_constant_is_rounded(chain, left, element, tolerance):
+    data = random([1, 4, 6, 6])
+    parameter = ops.parameter(data.shape, np.float32)
+
+    def short(values):
+        return ops.constant(values, element)
+
+    node = transposed(ops.convert(parameter, element), short(random([4, 6, 3, 3])), [2, 2])
+    if chain == "normalized":
+        node = ops.batch_norm_inference(node, *(short(numbers(6, 0, seed).reshape(6)) for seed in (1, 2, 3, 4)), 1e-3)
+    else:
+        node = ops.add(ops.multiply(node, short(numbers(6, 2, 3))), short(numbers(6, 2, 4)))
+    model = ov.Model([ops.convert(node, np.float32)], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1
+    assert ("BatchNormInference" in types(model)) == left and "Multiply" not in types(model)
+    counted = Counted()
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=tolerance, atol=tolerance)
+    assert counted.evaluations == 1 and counted.fallbacks == 0
+
+
+def quantized(node, low, high, levels=256):
+    return ops.fake_quantize(node, *(np.array(value, dtype=np.float32) for value in (low, high, low, high)), levels)
+
+
+@pytest.mark.parametrize("way", ["add_extension", "convert"])
+def test_quantized_models(way, tmp_path):
+    """OpenVINO computes the whole network with integers; with the extension, all but the transposed convolution."""
+    data = np.random.default_rng(1).uniform(0, 2.5, (1, 8, 12, 12)).astype(np.float32)
+    parameter = ops.parameter(data.shape, np.float32)
+    ones = [[1, 1]] * 4
+    node = ops.convolution(quantized(parameter, 0, 2.55), quantized(random([16, 8, 3, 3], 2), -1.27, 1.27, 255), *ones)
+    limit = np.full((1, 6, 1, 1), 1.27)
+    weights = quantized(random([16, 6, 4, 4], 3), -limit, limit, 255)
+    node = transposed(quantized(ops.relu(node), 0, 2.55), weights, [2, 2], begin=[1, 1], end=[1, 1])
+    node = quantized(ops.relu(ops.add(node, random([1, 6, 1, 1], 4))), 0, 2.55)
+    node = ops.convolution(node, quantized(random([4, 6, 3, 3], 5), -1.27, 1.27, 255), *ones)
+    model = ov.Model([node], [parameter])
+    stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
+    assert any(node.get_rt_info()["layerType"].astype(str) == "Deconvolution" and
+               node.get_rt_info()["runtimePrecision"].astype(str) == "u8"
+               for node in stock.get_runtime_model().get_ordered_ops())
+    model = reread(model, tmp_path, EXTENDED if way == "add_extension" else STOCK)
+    if way == "convert":
+        assert convert(model) == 1
+    ours = compiled(model)
+    counted = Counted()
+    for _ in range(2):
+        difference = np.abs(ours(data)[0] - stock(data)[0])
+        # A sum that is half-way between two levels may go to either.
+        assert (difference > 1e-4).mean() < 0.01 and difference.max() < 0.1
+    assert counted.evaluations == 2 and counted.packs == 1 and counted.fallbacks == 0
+
+
+def test_weights_of_bytes_with_a_zero_point(tmp_path):
+    """Against the same network without integers: OpenVINO's own operator loses the zero point of the weights here."""
+    data = np.random.default_rng(1).uniform(0, 2.5, (1, 8, 12, 12)).astype(np.float32)
+    weights = np.random.default_rng(2).integers(-127, 128, (8, 6, 4, 4))
+
+    def model(inner, input_):
+        parameter = ops.parameter(data.shape, np.float32)
+        return ov.Model([transposed(input_(parameter), inner, [2, 2])], [parameter])
+
+    wide = ops.subtract(ops.convert(ops.constant(weights.astype(np.int8)), np.float32), np.array(3, np.float32))
+    ours = model(ops.multiply(wide, np.full((1, 6, 1, 1), 0.01, np.float32)), lambda x: quantized(x, 0, 2.55))
+    plain = model(ops.constant(((weights - 3) * 0.01).astype(np.float32)), lambda x: x)
+    steps = (np.round(data.astype(np.float64) * 100) / 100).astype(np.float32)
+    wanted = STOCK.compile_model(plain, "CPU", EXACT)(steps)[0]
+    assert convert(ours) == 1
+    ours = compiled(ours)
+    counted = Counted()
+    for _ in range(2):
+        np.testing.assert_allclose(ours(data)[0], wanted, rtol=1e-4, atol=1e-4)
+    assert counted.evaluations == 2 and counted.packs == 1 and counted.fallbacks == 0
 
 
 def test_what_others_read_is_not_fused():
@@ -202,7 +345,7 @@ def test_what_others_read_is_not_fused():
     row = ops.add(node, random([10]))  # along the last axis: no bias
     model = ov.Model([ops.relu(biased), row, biased], [parameter])
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)
-    assert convert(model, LIBRARY) == 1
+    assert convert(model) == 1
     assert types(model).count("Add") == 2 and types(model).count("Relu") == 1
     for got, want in zip(compiled(model)(data).values(), wanted.values()):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
@@ -214,7 +357,7 @@ def test_an_add_along_another_axis_is_no_bias():
     node = ops.add(transposed(parameter, ops.constant(random([4, 6, 2, 2])), [2, 2]), random([6]))
     model = ov.Model([node], [parameter])
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
-    assert convert(model, LIBRARY) == 1 and "Add" in types(model)
+    assert convert(model) == 1 and "Add" in types(model)
     np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -228,7 +371,7 @@ def test_dynamic_shapes():
     """More shapes than plans are kept; the weights are packed once for each kernel family that they are packed for."""
     model = dynamic_model()
     stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
-    assert convert(model, LIBRARY) == 1
+    assert convert(model) == 1
     counted = Counted()
     ours = compiled(model)
     shapes = [(1 + i % 3, 8, 3 + i, 5 + i % 7) for i in range(40)]
@@ -275,7 +418,7 @@ def test_weights_that_change_between_compilations(tmp_path):
     data, weights = random([1, 4, 6, 6]), random([4, 3, 2, 2])
     parameter = ops.parameter(data.shape, np.float32)
     model = ov.Model([transposed(parameter, ops.constant(weights, shared_memory=True), [2, 2])], [parameter])
-    convert(model, LIBRARY)
+    convert(model)
     first = compiled(model)
     before = first(data)[0].copy()
     weights *= 2
@@ -286,7 +429,7 @@ def test_weights_that_change_between_compilations(tmp_path):
 def test_eight_threads(streams):
     model = dynamic_model()
     stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
-    convert(model, LIBRARY)
+    convert(model)
     inputs = [random((1, 8, 6 + i % 4, 9), i) for i in range(64)]
     wanted = [stock(data)[0] for data in inputs]
     ours = compiled(model, NUM_STREAMS=str(streams))
@@ -307,7 +450,7 @@ def test_eight_threads(streams):
 def test_asynchronous_requests():
     model = dynamic_model((1, 8, 10, 12))
     stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
-    convert(model, LIBRARY)
+    convert(model)
     inputs = [random((1, 8, 10, 12), i) for i in range(32)]
     outputs = {}
     queue = ov.AsyncInferQueue(compiled(model, NUM_STREAMS="2"), 8)
@@ -321,6 +464,39 @@ def test_asynchronous_requests():
     assert counted.evaluations == 32 and counted.plans == 1 and counted.packs == 1
 
 
+def resident_memory():
+    """In MiB."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def test_many_inferences_give_the_same_bits_in_flat_memory():
+    """TCONV_CL_TEST_INFERENCES in each of eight threads, on one compiled model, after at most 50 for warming up."""
+    count = int(os.environ.get("TCONV_CL_TEST_INFERENCES", "50"))
+    model = dynamic_model()
+    convert(model)
+    ours = compiled(model, NUM_STREAMS="2")
+    inputs = [random((1, 8, 12 + i % 4, 20), i) for i in range(8)]
+    requests = [ours.create_infer_request() for _ in range(8)]
+    # By a request: after ours(data), requests that are made later write their inputs into this data.
+    wanted = [requests[0].infer(data)[0].copy() for data in inputs]
+
+    def work(thread, count):
+        for i in range(count):
+            which = (thread + i) % len(inputs)
+            requests[thread].infer(inputs[which])
+            assert np.array_equal(requests[thread].get_output_tensor().data, wanted[which])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8), [min(count, 50)] * 8))
+        before, counted, start = resident_memory(), Counted(), time.monotonic()
+        list(pool.map(work, range(8), [count] * 8))
+    seconds, after = time.monotonic() - start, resident_memory()
+    print(f"{8 * count} inferences in {seconds:.1f} s, {before:.1f} MiB before and {after:.1f} MiB after them")
+    assert counted.evaluations == 8 * count
+    assert counted.fallbacks == counted.plans == counted.packs == 0
+    assert after - before < 4
+
+
 def test_models_in_f16(tmp_path):
     data = random([1, 4, 6, 6]).astype(np.float16)
     parameter = ops.parameter(data.shape, np.float16)
@@ -329,7 +505,7 @@ def test_models_in_f16(tmp_path):
     model = ov.Model([node], [parameter])
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
     for changed in (reread(model, tmp_path), model):
-        convert(changed, LIBRARY)
+        convert(changed)
         counted = Counted()
         output = compiled(changed)(data)[0]
         assert output.dtype == np.float16 and counted.evaluations == 1 and counted.fallbacks == 0
@@ -353,7 +529,7 @@ def test_bodies_of_branches():
     branch.set_input(outer.output(0), first, second)
     model = ov.Model([branch.set_output(then_body.get_results()[0], else_body.get_results()[0])], [condition, outer])
     stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
-    assert convert(model, LIBRARY) == 2
+    assert convert(model) == 2
     ours = compiled(model)
     counted = Counted()
     for value in (True, False):
@@ -368,12 +544,12 @@ def test_saved_and_cached(tmp_path):
     model = dynamic_model((1, 8, 10, 12))
     data = random((1, 8, 10, 12))
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
-    convert(model, LIBRARY)
+    convert(model)
     model = reread(model, tmp_path)
     assert types(model).count("TransposedConvolution") == 1 and "Relu" not in types(model)
     for _ in range(2):
         core = ov.Core()
-        core.add_extension(LIBRARY)
+        add_extension(core)
         core.set_property({"CACHE_DIR": str(tmp_path / "cache")})
         counted = Counted()
         np.testing.assert_allclose(core.compile_model(tmp_path / "model.xml", "CPU", EXACT)(data)[0],
@@ -414,7 +590,7 @@ def test_onnx_files_that_openvino_read():
     path = VECTORS / "onnx" / "plane_group_bias"
     data, wanted, bound = (np.load(f"{path}.{part}.npy") for part in ("input", "output", "bound"))
     model = STOCK.read_model(f"{path}.onnx")
-    assert "Add" in types(model) and convert(model, LIBRARY) == 1 and "Add" not in types(model)
+    assert "Add" in types(model) and convert(model) == 1 and "Add" not in types(model)
     assert (np.abs(compiled(model)(data)[0] - wanted) <= bound).all()
 
 
@@ -473,6 +649,7 @@ def test_onnx_with_extents_that_are_not_known(groups, auto_pad, tmp_path, capfd)
 # In a process of its own, under another environment: reads a model, tells the types of its nodes, and computes it.
 PROGRAM = """
 import sys
+import time
 import numpy as np
 import openvino as ov
 core = ov.Core()
@@ -488,7 +665,7 @@ np.save(sys.argv[4], output)
 
 def in_another_process(path, data, folder, **environment):
     np.save(folder / "data.npy", data)
-    command = [sys.executable, "-c", PROGRAM, LIBRARY, path, folder / "data.npy", folder / "output.npy"]
+    command = [sys.executable, "-c", PROGRAM, library(), path, folder / "data.npy", folder / "output.npy"]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
     return done.stdout.split(), done.stderr, np.load(folder / "output.npy")
 
@@ -518,7 +695,7 @@ def test_the_device_can_be_chosen(tmp_path, capfd):
     assert "TransposedConvolution" in nodes and log == ""
     np.testing.assert_allclose(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0], rtol=1e-5, atol=1e-5)
     model = STOCK.read_model(path)
-    assert convert(model, LIBRARY, device=99) == 0 and "TransposedConvolution" not in types(model)
+    assert convert(model, device=99) == 0 and "TransposedConvolution" not in types(model)
     assert "99" in capfd.readouterr().err
 
 
@@ -528,9 +705,10 @@ def test_what_shows_late_is_computed_by_openvino(activation, dynamic, tmp_path):
     data = random((1, 8, 6, 7))
     parameter = ops.parameter(ov.PartialShape([1, 8, -1, -1]) if dynamic else data.shape, np.float32)
     node = transposed(parameter, ops.constant(random([8, 6, 4, 4])), [2, 2], begin=[1, 1], end=[1, 1])
-    model = ov.Model([ACTIVATIONS[activation](ops.add(node, random([1, 6, 1, 1], 3)))], [parameter])
+    node = ops.add(ops.multiply(node, numbers(6, 2, 5)), random([1, 6, 1, 1], 3))
+    model = ov.Model([ACTIVATIONS[activation](node)], [parameter])
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
-    assert convert(model, LIBRARY) == 1
+    assert convert(model) == 1
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     (tmp_path / "kernels").mkdir()
     nodes, log, output = in_another_process(tmp_path / "model.xml",
@@ -539,7 +717,7 @@ def test_what_shows_late_is_computed_by_openvino(activation, dynamic, tmp_path):
                                             TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))
     assert "TransposedConvolution" in nodes
     assert len(log.splitlines()) == 1 and "OpenVINO's own operator" in log
-    np.testing.assert_allclose(output, wanted, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(output, wanted, rtol=2e-6, atol=2e-6)
 
 
 def test_integers_are_left_to_openvino(tmp_path, capfd):
@@ -547,5 +725,20 @@ def test_integers_are_left_to_openvino(tmp_path, capfd):
     model = ov.Model([transposed(parameter, ops.constant(np.ones([2, 2, 3], dtype=np.int32)), [2])], [parameter])
     assert "ConvolutionBackpropData" in types(reread(model, tmp_path))
     assert "i32" in capfd.readouterr().err
-    assert convert(model, LIBRARY) == 0
+    assert convert(model) == 0
     assert "i32" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("release, sentence", [("2025.1.0", "was built for OpenVINO 2025.1.0"),
+                                               (None, "without its extension for OpenVINO")])
+def test_an_extension_of_another_release_is_refused(release, sentence, tmp_path):
+    """A copy of the package, whose library was built for that release, or not at all."""
+    shutil.copytree(pathlib.Path(library()).parent, tmp_path / "tconv_cl")
+    file = tmp_path / "tconv_cl" / "openvino_release.txt"
+    file.unlink() if release is None else file.write_text(release + "\n")
+    done = subprocess.run([sys.executable, "-c", "import tconv_cl.openvino"],
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                          capture_output=True,
+                          text=True)
+    assert done.returncode == 1 and "ImportError: " in done.stderr and sentence in done.stderr
+    assert "TCONV_OPENVINO=ON" in done.stderr

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenVINO models whose transposed convolutions tconv-cl computes: the extension, and its operator in any model.
+
+docs/openvino.md says how it is installed and what it does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import openvino
+from openvino import Node, Output, Type
+from openvino import opset13 as ops
+from openvino.passes import AnyInput, Manager, Matcher, MatcherPass
+from openvino.utils.node_factory import NodeFactory
+
+__all__ = ["Statistics", "add_extension", "convert", "library", "statistics"]
+
+STOCK = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
+OURS = "TransposedConvolution"
+AGAIN = "install it again with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
+
+
+def _load() -> ctypes.CDLL:
+    """The extension's library, which another release of OpenVINO would crash: it is not even loaded then."""
+    folder = Path(__file__).parent
+    file = folder / "openvino_release.txt"
+    if not file.exists():
+        raise ImportError(f"tconv_cl was installed without its extension for OpenVINO: {AGAIN}")
+    built, running = file.read_text().strip(), openvino.get_version().split("-")[0]
+    if built != running:
+        raise ImportError(f"the extension of tconv_cl was built for OpenVINO {built}, and this is {running}: {AGAIN}")
+    return ctypes.CDLL(str(folder / "libtconv_cl_openvino.so"))
+
+
+_library = _load()
+
+
+class Statistics(NamedTuple):
+    """In this process so far: evaluations by tconv-cl and by OpenVINO's own operators, plans made, filters packed."""
+
+    evaluations: int
+    fallbacks: int
+    plans: int
+    packs: int
+
+
+def library() -> str:
+    """The path of the extension's library, which OpenVINO's tools and programs in C++ take, too."""
+    return str(Path(__file__).with_name("libtconv_cl_openvino.so"))
+
+
+def add_extension(core: openvino.Core) -> None:
+    """Has `core` replace the transposed convolutions of IR and ONNX files that it reads from now on."""
+    core.add_extension(library())
+
+
+def statistics() -> Statistics:
+    """The counts so far; the difference of two says who computed between them."""
+    values = (ctypes.c_uint64 * len(Statistics._fields))()
+    _library.tconv_cl_openvino_statistics(values, ctypes.c_size_t(len(values)))
+    return Statistics(*values)
+
+
+def convert(model: openvino.Model, device: int | None = None) -> int:
+    """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and returns how many changed.
+
+    Factors and addends that follow with one constant for each channel, and then an activation that the library has,
+    become part of the operator. What the library refuses stays as it is, and a line on stderr says why. `device` is the
+    number that `tconv_cl.devices()` has; None: the library's default.
+    """
+    replace = _Replace(-1 if device is None else device)
+    manager = Manager()
+    manager.register_pass(replace)
+    manager.run_passes(model)
+    return replace.count
+
+
+class _Replace(MatcherPass):
+    def __init__(self, device: int) -> None:
+        super().__init__()
+        self.count = 0
+        self.device = device
+        self.factory = NodeFactory()
+        self.factory.add_extension(library())
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() in (*STOCK, OURS))
+        self.register_matcher(Matcher(pattern, "tconv_cl"), self.replace)
+
+    def replace(self, matcher: Matcher) -> bool:
+        node = matcher.get_match_root()
+        attributes = node.get_attributes()
+        if node.get_type_name() in STOCK:
+            # The extension decides: its factory gives OpenVINO's own node back where the library refuses it.
+            attributes["device"] = self.device
+            made = self.factory.create(node.get_type_name(), node.input_values(), attributes)
+            if made.get_type_name() != OURS:
+                return False
+            attributes = made.get_attributes()
+        last, inputs, fused = _fuse(node, attributes)
+        if node.get_type_name() == OURS and last == node:
+            return False
+        made = self.factory.create(OURS, inputs, {**attributes, **fused})
+        made.set_friendly_name(last.get_friendly_name())
+        names = last.output(0).get_names()
+        last.output(0).replace(made.output(0))
+        made.output(0).set_names(names)
+        self.count += 1
+        return True
+
+
+def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
+    """What follows `node` and can be fused: the last of it, all inputs of the operator that has it, its attributes."""
+    inputs = node.input_values()
+    shape = node.get_output_partial_shape(0)
+    fused = [name for name in ("scale", "bias") if attributes[name]]
+    if shape.rank.is_dynamic or shape[1].is_dynamic or attributes["activation"] != "none":
+        return node, inputs, {}
+    channels = shape[1].get_length()
+    before = dict(zip(fused, (_values(value) for value in inputs[2:])))
+    if any(values is None for values in before.values()):
+        return node, inputs, {}
+    scale, bias = before.get("scale", np.ones(channels)), before.get("bias", np.zeros(channels))
+    last, scale, bias = _follow(node, channels, scale, bias)
+    added, changed = [], {"scale": bool((scale != 1).any()), "bias": bool(bias.any())}
+    element = node.get_output_element_type(0)
+    added += [_constant(values, element) for name, values in (("scale", scale), ("bias", bias)) if changed[name]]
+    after = _only_consumer(last)
+    activation = None if after is None else _activation(after, last, channels)
+    if activation is not None:
+        slopes, its = activation
+        added += slopes
+        changed.update(its)
+        last = after
+    return last, inputs[:2] + added + inputs[2 + len(fused) :], changed
+
+
+def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> tuple[Node, np.ndarray, np.ndarray]:
+    """The last of the nodes behind `node` that are together one factor and one addend for each channel, and both."""
+    while (after := _only_consumer(node)) is not None:
+        affine = _affine(after, node, channels)
+        if affine is None:
+            break
+        factor, addend = affine
+        with np.errstate(all="ignore"):  # what is not finite is not fused
+            now = scale * factor, bias * factor + addend
+        if not all(_can_hold(node.get_output_element_type(0), values) for values in now):
+            break
+        (scale, bias), node = now, after
+    return node, scale, bias
+
+
+def _affine(node: Node, data: Node, channels: int) -> tuple[Any, Any] | None:
+    """Factor and addend, for each channel, of what `node` makes of `data`; None where it is something else."""
+    kind = node.get_type_name()
+    if kind in ("Add", "Multiply"):
+        other = _per_channel(node.input_value(1 if node.input_value(0).get_node() == data else 0), channels, data)
+        if other is None or node.get_attributes()["auto_broadcast"] != "numpy":
+            return None
+        return (1, other) if kind == "Add" else (other, 0)
+    if kind == "BatchNormInference" and node.input_value(0).get_node() == data:
+        constants = [_values(value) for value in node.input_values()[1:]]
+        if any(values is None for values in constants):
+            return None
+        gamma, beta, mean, variance = constants
+        with np.errstate(all="ignore"):
+            factor = gamma / np.sqrt(variance + node.get_attributes()["epsilon"])
+        return factor, beta - mean * factor
+    return None
+
+
+def _can_hold(element: Type, values: np.ndarray) -> bool:
+    """Whether the constant is finite and, where the type is a short one, needs no rounding."""
+    if element not in (Type.f32, Type.f64):
+        return bool((ops.constant(values, element).get_data(dtype=np.float64) == values).all())
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(values.astype(np.float32 if element == Type.f32 else np.float64)).all())
+
+
+def _activation(node: Node, data: Node, channels: int) -> tuple[list[Output], dict[str, Any]] | None:
+    """The inputs and attributes of the activation that `node` is on `data`; None where the library has no such."""
+    kind, attributes = node.get_type_name(), node.get_attributes()
+    if node.input_value(0).get_node() != data:
+        return None
+    simple = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh"}
+    if kind in simple:
+        return [], {"activation": simple[kind]}
+    if kind == "Clamp":
+        return [], {"activation": "clamp", "a": float(attributes["min"]), "b": float(attributes["max"])}
+    if kind == "Elu":
+        return [], {"activation": "elu", "a": float(attributes["alpha"])}
+    if kind == "Gelu":
+        mode = str(attributes.get("approximation_mode", "erf")).lower()
+        return [], {"activation": "gelu_tanh" if mode == "tanh" else "gelu"}
+    if kind == "Swish" and (node.get_input_size() == 1 or _scalar(node.input_value(1)) == 1):
+        return [], {"activation": "silu"}
+    if kind == "PRelu":
+        slope = _scalar(node.input_value(1))
+        if slope is not None:
+            return [], {"activation": "leaky_relu", "a": slope}
+        slopes = _slopes(node.input_value(1), channels, data)
+        if slopes is not None:
+            return [_constant(slopes, data.get_output_element_type(0))], {"activation": "prelu"}
+    return None
+
+
+def _only_consumer(node: Node) -> Node | None:
+    consumers = node.output(0).get_target_inputs()
+    return next(iter(consumers)).get_node() if len(consumers) == 1 else None
+
+
+def _values(output: Output) -> np.ndarray | None:
+    """The constant's elements, also behind conversions of its type and shape; None where it is no constant."""
+    node = output.get_node()
+    if node.get_type_name() == "Constant":
+        return node.get_data(dtype=np.float64)  # as numbers: those of bf16 have no type in NumPy
+    if node.get_type_name() in ("Convert", "Reshape") and output.get_partial_shape().is_static:
+        values = _values(node.input_value(0))
+        if values is None:
+            return None
+        if node.get_type_name() == "Convert":  # as it rounds
+            values = ops.constant(values, output.get_element_type()).get_data(dtype=np.float64)
+        return values.reshape(list(output.get_shape()))
+    return None
+
+
+def _scalar(output: Output) -> float | None:
+    values = _values(output)
+    return float(values.reshape(())) if values is not None and values.size == 1 else None
+
+
+def _per_channel(output: Output, channels: int, node: Node) -> np.ndarray | None:
+    """One number for each channel, where broadcasting to the output of `node` means that."""
+    values = _values(output)
+    rank = node.get_output_partial_shape(0).rank.get_length()
+    if values is None or values.ndim > rank or output.get_element_type() != node.get_output_element_type(0):
+        return None
+    shape = (1,) * (rank - values.ndim) + values.shape
+    if values.size == 1:
+        return np.broadcast_to(values.reshape(1), channels)
+    return values.reshape(channels) if values.size == channels == shape[1] else None
+
+
+def _slopes(output: Output, channels: int, node: Node) -> np.ndarray | None:
+    """The same for PRelu, which takes one axis as the channels."""
+    values = _values(output)
+    same_type = output.get_element_type() == node.get_output_element_type(0)
+    if values is not None and values.shape == (channels,) and same_type:
+        return values
+    return _per_channel(output, channels, node)
+
+
+def _constant(values: np.ndarray, element: Type) -> Output:
+    return ops.constant(np.ascontiguousarray(values), element).output(0)
