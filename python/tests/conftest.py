@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyopencl
 import pyopencl.array
@@ -12,13 +14,14 @@ import tconv_cl
 
 
 @pytest.fixture(scope="session")
-def queue() -> pyopencl.CommandQueue:
+def queue() -> Iterator[pyopencl.CommandQueue]:
     """An in-order queue on the device that the library would take."""
     devices = [device for platform in pyopencl.get_platforms() for device in platform.get_devices()]
     for kind in (pyopencl.device_type.GPU, pyopencl.device_type.ACCELERATOR):
         devices.sort(key=lambda device: not device.type & kind)
     context = pyopencl.Context(devices[:1])
-    return pyopencl.CommandQueue(context)
+    yield pyopencl.CommandQueue(context)
+    del context  # not before: with Intel's runtime the context of a queue ends with the last reference of the caller's
 
 
 @pytest.fixture(params=["numpy", "pyopencl"])

@@ -120,6 +120,7 @@ def test_of_pyopencl(queue):
         tconv_cl.conv_transpose(data, filter, device=0)
     with pytest.raises(ValueError, match="out shares memory with data"):
         tconv_cl.conv_transpose(data, pyopencl.array.zeros(queue, (2, 2, 1), np.float32), out=data)
-    other = pyopencl.CommandQueue(pyopencl.Context([queue.device]))
+    context = pyopencl.Context([queue.device])
+    other = pyopencl.CommandQueue(context)
     with pytest.raises(ValueError, match="another context"):
         tconv_cl.conv_transpose(data, pyopencl.array.to_device(other, FILTER))

@@ -26,11 +26,10 @@ def any_queue(request, queue):
 
 
 def test_nothing_waits_and_nothing_goes_to_the_host(any_queue):
-    data, filter = to_device(any_queue, np.zeros_like(DATA), FILTER)
+    data, filter, source = to_device(any_queue, np.zeros_like(DATA), FILTER, DATA)
     any_queue.finish()
     gate = pyopencl.UserEvent(any_queue.context)
     # The data come behind a gate that only this thread opens: a call that read them, or waited, would never return.
-    source = pyopencl.array.to_device(any_queue, DATA)
     ready = pyopencl.enqueue_copy(any_queue, data.base_data, source.base_data, wait_for=[gate])
     data.add_event(ready)
     output = tconv_cl.conv_transpose(data, filter)
@@ -76,20 +75,23 @@ def test_a_layer_on_two_queues(queue):
 
 
 def test_nothing_of_the_caller_is_kept(queue):
-    own = pyopencl.CommandQueue(pyopencl.Context([queue.device]))
+    context = pyopencl.Context([queue.device])
+    own = pyopencl.CommandQueue(context)
     counts = []
+    idle = context.reference_count
     for _ in range(8):
         tconv_cl.conv_transpose(*to_device(own, DATA, FILTER)).get()
         own.finish()
-        assert own.context.reference_count > 4  # of plans and their kernels, among others
+        assert context.reference_count > idle  # of the device and, with some drivers, of kernels and programs
         tconv_cl.clear_cache()
-        counts.append(own.context.reference_count)
+        counts.append(context.reference_count)
     assert min(counts[4:]) <= counts[0]  # the same in the end; some drivers give back a little later
 
 
 def test_contexts_are_bounded(queue):
     tconv_cl.clear_cache()
     for _ in range(10):
-        own = pyopencl.CommandQueue(pyopencl.Context([queue.device]))
+        context = pyopencl.Context([queue.device])
+        own = pyopencl.CommandQueue(context)
         np.testing.assert_array_equal(tconv_cl.conv_transpose(*to_device(own, DATA, FILTER)).get(), WANTED)
     assert tconv_cl.cache_info().devices == 8
