@@ -95,15 +95,13 @@ def check_layer(arguments, folder, xml, node, data, wanted):
     return got
 
 
-def heat_map(picture, logits, target):
+def heat_map(picture, probability, target):
     """The picture, and the picture with the probability of text over it."""
-    probability = 1 / (1 + np.exp(-logits[0, 0].astype(np.float64)))
     page = np.asarray(picture, dtype=np.float64)
     hot = np.array([230.0, 60.0, 20.0])
     mixed = page * (1 - 0.75 * probability[..., None]) + hot * 0.75 * probability[..., None]
     both = np.concatenate([page, mixed], axis=1)
     Image.fromarray(both.round().astype(np.uint8)).save(target)
-    return probability
 
 
 def main():
@@ -131,7 +129,9 @@ def main():
     constant = next(value.get_node() for value in add.input_values() if value.get_node().get_type_name() in ("Constant", "Convert"))
     if constant.get_type_name() == "Convert":
         constant = constant.input_value(0).get_node()
-    ours = heat_map(picture, got[-1] + constant.data.astype(np.float32), folder / "heatmap.png")
+    logits = got[-1] + constant.data.astype(np.float32)
+    ours = 1 / (1 + np.exp(-logits[0, 0].astype(np.float64)))
+    heat_map(picture, ours, folder / "heatmap.png")
     print(f"probability of text: largest difference from OpenVINO's network {np.max(np.abs(ours - probability[0, 0])):.3g}")
     print(f"{folder / 'heatmap.png'} shows where the network sees text")
 

@@ -11,5 +11,5 @@ mkdir -p "$work"
 [ -x "$work/venv/bin/pip" ] || python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --requirement examples/ppocr/requirements.txt
 [ -e "$work/rapidocr_onnxruntime-1.4.4-py3-none-any.whl" ] ||
-    "$work/venv/bin/pip" download --quiet --no-deps --dest "$work" rapidocr-onnxruntime==1.4.4
+    "$work/venv/bin/pip" download --quiet --no-deps --dest "$work" --constraint python/versions.txt rapidocr-onnxruntime
 exec "$work/venv/bin/python" examples/ppocr/ppocr.py --tool build/tconv-cl --folder "$work" "$@"
