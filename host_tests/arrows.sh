@@ -38,7 +38,7 @@ for file in src/*/*.[ch]; do
     tool) ;;
     *)
         grep -nE '\b(printf|fprintf|puts|abort|exit)\(' "$file" && echo "$file prints or aborts" && bad=1
-        [ "$file" = src/cache/folder.c ] || { grep -n 'getenv' "$file" | grep -v TCONV_CL_KERNEL_DIR && bad=1; }
+        case $file in src/cache/folder.c | src/device/list.c) ;; *) grep -n 'getenv' "$file" | grep -v TCONV_CL_KERNEL_DIR && bad=1 ;; esac
         ;;
     esac
     [ "$(head -1 "$file")" = "/* SPDX-License-Identifier: Apache-2.0 */" ] || { echo "$file has no licence line" && bad=1; }
