@@ -650,7 +650,6 @@ def test_onnx_with_extents_that_are_not_known(groups, auto_pad, tmp_path, capfd)
 # In a process of its own, under another environment: reads a model, tells the types of its nodes, and computes it.
 PROGRAM = """
 import sys
-import time
 import numpy as np
 import openvino as ov
 core = ov.Core()
