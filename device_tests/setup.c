@@ -24,7 +24,7 @@ tconv_problem plane_for(const char *algorithm, int64_t n, int64_t ci, int64_t co
 {
     if (strcmp(algorithm, "phases_vector") == 0) return plane(n, ci, co, x, 8, 4, pad);
     tconv_problem p = plane(n, ci, co, x, k, s, pad);
-    if (strcmp(algorithm, "gather_dot") == 0) {
+    if (strcmp(algorithm, "gather_dot") == 0 || strcmp(algorithm, "matrix_group") == 0) {
         p.data_type = p.filter_type = TCONV_I8;
         p.output_type = TCONV_I32;
     }

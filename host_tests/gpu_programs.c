@@ -77,6 +77,17 @@ static const struct {
      }},
 };
 
+/* Cards with matrix units: what only the family for them would build. */
+static const struct {
+    const char *name;
+    int like; /* index in `devices` */
+    tconv_matrix_unit unit;
+} units[] = {
+    {"AMD wmma", 0, TCONV_MATRIX_AMD_WMMA},     {"AMD mfma", 0, TCONV_MATRIX_AMD_MFMA},
+    {"Intel dpas", 1, TCONV_MATRIX_INTEL_DPAS}, {"Intel Max dpas", 2, TCONV_MATRIX_INTEL_DPAS},
+    {"NVIDIA mma", 3, TCONV_MATRIX_NVIDIA_MMA},
+};
+
 /* One program, and who takes it. */
 struct program {
     struct program *next;
@@ -100,13 +111,17 @@ static struct program *find_or_add(struct program **list, const struct tconv_fam
 /* Built even where selection takes none of them; the other families are for processors. */
 static bool for_gpus(const struct tconv_family *family, const tconv_device_info *device)
 {
+    const bool matrix = family == &tconv_matrix_group;
+    if (matrix || device->matrix_unit != TCONV_MATRIX_NONE)
+        return matrix && device->matrix_unit != TCONV_MATRIX_NONE;
     return strstr(family->name, "_group") != NULL || strcmp(family->name, "reference") == 0 ||
            (strcmp(family->name, "gather_dot") == 0 && device->integer_dot_product);
 }
 
 /* Adds the programs of one layer: of the family that selection takes, and of those for GPUs. */
 static bool add_layer(struct program **list, const tconv_device_info *device,
-                      const struct entry *entry, tconv_type type, tconv_activation activation)
+                      const struct entry *entry, tconv_type type, tconv_activation activation,
+                      tconv_math math)
 {
     tconv_problem problem = entry->problem;
     problem.data_type = problem.filter_type = type;
@@ -121,15 +136,16 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     epilogue.bias = true;
     epilogue.activation = activation;
-    const struct tconv_request request = {&layer, device, &epilogue, 0, TCONV_MATH_EXACT};
+    const struct tconv_request request = {&layer, device, &epilogue, 0, math};
     struct tconv_reason reason;
     const struct tconv_family *taken = tconv_family_choose(&request, NULL, 0, &reason);
     for (int f = 0; tconv_family_at(f) != NULL; f++) {
         const struct tconv_family *family = tconv_family_at(f);
         double cost;
-        if ((family != taken && !for_gpus(family, device)) ||
-            !family->accepts(&request, &cost, &reason))
+        if ((device->matrix_unit != TCONV_MATRIX_NONE || family != taken) &&
+            !for_gpus(family, device))
             continue;
+        if (!family->accepts(&request, &cost, &reason)) continue;
         struct tconv_recipe recipe = {0};
         if (!family->write(&request, &recipe)) return false;
         for (int i = 0; i < recipe.pack_count + recipe.run_count; i++) {
@@ -138,6 +154,7 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
             char text[TCONV_MAX_OPTIONS];
             if (!tconv_launch_all_options(launch, &request, family, text, sizeof text))
                 return false;
+            if (strstr(text, " -DMATRIX=1 ") != NULL) continue; /* plain OpenCL C is for tests */
             struct program *program = find_or_add(list, family, text);
             if (program == NULL) return false;
             const size_t used = strlen(program->layers);
@@ -185,7 +202,7 @@ int main(int argc, char **argv)
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i++)
             done = add_layer(&list, &devices[d].info, &suite.entries[i], TCONV_F32,
-                             TCONV_ACTIVATION_NONE);
+                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT);
         /* Other types, and an epilogue, for a few layers: the loops are the same. f16 only where conversions are
          * the compiler's own: those of libclc are not what drivers have. */
         for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
@@ -193,8 +210,21 @@ int main(int argc, char **argv)
                 if ((others[t].type != TCONV_F64 || devices[d].info.double_arithmetic) &&
                     (others[t].type != TCONV_F16 || devices[d].info.half_arithmetic))
                     done = add_layer(&list, &devices[d].info, &suite.entries[i], others[t].type,
-                                     others[t].activation);
+                                     others[t].activation, TCONV_MATH_EXACT);
         print_and_free(devices[d].name, list);
+    }
+    for (size_t u = 0; u < sizeof units / sizeof *units && done; u++) {
+        static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_U8, TCONV_F32};
+        struct program *list = NULL;
+        tconv_device_info info = devices[units[u].like].info;
+        info.matrix_unit = units[u].unit;
+        for (size_t i = 0; i < suite.count && done; i++)
+            for (size_t t = 0; t < sizeof types / sizeof *types && done; t++)
+                done =
+                    add_layer(&list, &info, &suite.entries[i], types[t],
+                              i % OTHERS_EVERY == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
+                              TCONV_MATH_FAST);
+        print_and_free(units[u].name, list);
     }
     suite_free(&suite);
     return done ? 0 : 1;

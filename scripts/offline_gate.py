@@ -7,7 +7,8 @@ clang, libclc and ptxas for NVIDIA; ocloc for Intel. A vendor whose compilers ar
 
 The table has, for each program, the worst of a vendor's targets: registers of a work-item (Intel: lanes that work-items are compiled
 to), bytes of local memory, and how many multiply-adds there are for 100 instructions of the hottest loop. That is the innermost loop with
-most multiply-adds; an instruction that does two of them (v_pk_fma, v_dual_fmac) counts as two and there can be more than 100.
+most multiply-adds; an instruction that does two of them (v_pk_fma, v_dual_fmac) counts as two and there can be more than 100. An
+instruction of a matrix unit counts as one.
 """
 import argparse
 import collections
@@ -28,6 +29,11 @@ TARGETS = {  # of each device that gpu_programs describes
     "Intel": ["dg2", "skl"],
     "Intel Max": ["pvc"],
     "NVIDIA": ["sm_80", "sm_90"],
+    "AMD wmma": ["gfx1100"],
+    "AMD mfma": ["gfx90a", "gfx942"],
+    "Intel dpas": ["dg2"],
+    "Intel Max dpas": ["pvc"],
+    "NVIDIA mma": ["sm_80", "sm_90"],
 }
 LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
 
@@ -99,7 +105,7 @@ def compile_amd(tools, target, source, options, folder):
 
     def multiply_adds(line):
         packed = 2 * len(re.findall(r"\bv_pk_fma_f32", line))
-        return packed + len(re.findall(r"\bv_(?:dual_)?fma(?:c|mk|ak|amk|aak)?_f32", line))
+        return packed + len(re.findall(r"\bv_(?:(?:dual_)?fma(?:c|mk|ak|amk|aak)?_f32|wmma_|mfma_)", line))
 
     bodies = {}
     for name, body in re.findall(r"\n(\w+):\s+; @\w+\n(.*?)\n\.Lfunc_end", code, re.S):
@@ -130,7 +136,7 @@ def compile_nvidia(tools, target, source, options, folder):
             lines = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
             shares[name] = hottest_share(lines, lambda line: first_group(r"(\.L\w+):", line),
                                          lambda line: first_group(r".*\bBRA\b.*`\((\.L\w+)\)", line),
-                                         lambda line: (2 if "FFMA2" in line else 1) if "FFMA" in line else 0)
+                                         lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]MMA", line) else 0)
     kernels = []
     for block in log.split("Compiling entry function '")[1:]:
         name = block[: block.index("'")]
@@ -191,7 +197,7 @@ def share_intel(dump, name):
     lines = [line.split("//")[0].strip() for line in max(texts)[1].split("\n") if line and not line.startswith(("//", "."))]
     return hottest_share([line for line in lines if line], lambda line: first_group(r"(\w+):$", line),
                          lambda line: first_group(r".*\b(?:goto|while|jmpi)\b.*?\)?\s+(\w+)(?:\s|$)", line),
-                         lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b", line) else 0)
+                         lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b|\bdpas", line) else 0)
 
 
 COMPILE = {"AMD": compile_amd, "Intel": compile_intel, "NVIDIA": compile_nvidia}
@@ -276,6 +282,8 @@ def row_key(program, kernel):
         return (program.family, 1, kernel.name)
     unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|DOT=0$|MERGED=1$|DX=1$|NX=1$|"
                "DATA=f32$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|ACTIVATION|REQUANTIZED)=0$))")
+    if program.family == "matrix_group":
+        unnamed = "-(?!DMATRIX=|DMT=)"
     options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]
     return (program.family, 0, ", ".join(options))
 

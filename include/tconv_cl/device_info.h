@@ -14,6 +14,15 @@ typedef enum tconv_device_kind {
     TCONV_DEVICE_ACCELERATOR = 3
 } tconv_device_kind;
 
+/* Units that multiply small matrices at once, as far as the library can use them. */
+typedef enum tconv_matrix_unit {
+    TCONV_MATRIX_NONE = 0,
+    TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
+    TCONV_MATRIX_AMD_WMMA = 2,   /* gfx11 */
+    TCONV_MATRIX_AMD_MFMA = 3,   /* gfx90a, gfx942 */
+    TCONV_MATRIX_INTEL_DPAS = 4  /* cl_intel_subgroup_matrix_multiply_accumulate */
+} tconv_matrix_unit;
+
 /* What kernel selection knows of a device: plain data, so that a test can invent devices. */
 typedef struct tconv_device_info {
     size_t struct_size;
@@ -38,6 +47,7 @@ typedef struct tconv_device_info {
     bool integer_dot_product; /* cl_khr_integer_dot_product */
     uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
                                  (cl_intel_required_subgroup_size); 0: it may not */
+    tconv_matrix_unit matrix_unit;
 } tconv_device_info;
 
 #endif

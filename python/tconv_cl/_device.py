@@ -53,6 +53,7 @@ class DeviceInfo(NamedTuple):
     subgroups: bool
     integer_dot_product: bool
     subgroup_least: int
+    matrix_unit: int
 
 
 def keep(owner: object, release: str, handle: int) -> int:

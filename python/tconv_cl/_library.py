@@ -206,6 +206,7 @@ class DeviceInfo(Sized):
         ("subgroups", c_bool),
         ("integer_dot_product", c_bool),
         ("subgroup_least", c_uint32),
+        ("matrix_unit", c_int),
     ]
 
 

@@ -104,6 +104,11 @@ cl_device_id tconv_device_id_of(const tconv_device *device)
     return device->id;
 }
 
+atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type, tconv_type filter_type)
+{
+    return &device->verdicts[data_type][filter_type];
+}
+
 bool tconv_device_has_own_sources(const tconv_device *device)
 {
     return device->kernel_dir != NULL;

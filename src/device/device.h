@@ -4,12 +4,19 @@
 #define TCONV_DEVICE_DEVICE_H
 
 #include "tconv_cl/device.h"
+#include "tconv_cl/problem.h"
+
+#include <stdatomic.h>
 
 /* One more owner. */
 void tconv_device_retain(tconv_device *device);
 
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
+
+/* What was found out of the device's matrix unit for these types: above 0 right, below 0 wrong, 0 not asked yet. */
+atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type,
+                                 tconv_type filter_type);
 
 /* Whether kernel sources come from a folder, not from the library. */
 bool tconv_device_has_own_sources(const tconv_device *device);

@@ -25,6 +25,7 @@ struct tconv_device {
     uint64_t cache_limit;
     pthread_mutex_t lock;
     struct tconv_program *programs;
+    atomic_int verdicts[TCONV_U64 + 1][TCONV_U64 + 1];
 };
 
 /* Keeps a program that was just built, unless another thread was faster: then `*program` becomes that thread's. It

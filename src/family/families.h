@@ -16,6 +16,7 @@ extern const struct tconv_family tconv_winograd;
 extern const struct tconv_family tconv_gather_vector;
 extern const struct tconv_family tconv_gather_group;
 extern const struct tconv_family tconv_gather_dot;
+extern const struct tconv_family tconv_matrix_group;
 extern const struct tconv_family tconv_col2im_vector;
 extern const struct tconv_family tconv_col2im_group;
 extern const struct tconv_family tconv_reference;

@@ -14,7 +14,7 @@ enum {
     TCONV_MAX_FAMILIES = 32,
     TCONV_MAX_ARGS = 12,
     TCONV_MAX_LAUNCHES = 2,
-    TCONV_MAX_SOURCES = 8
+    TCONV_MAX_SOURCES = 9
 };
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
@@ -80,6 +80,7 @@ enum tconv_packing {
     TCONV_PACK_SUMMED, /* a number of the type that products are added up in */
     TCONV_PACK_RAW,    /* an element of the filter's type */
     TCONV_PACK_QUADS,  /* four bytes of neighbouring input channels in a word: cl/dot.clh */
+    TCONV_PACK_WORDS, /* a word of neighbouring input channels, as many as fill it: cl/matrix.clh */
 };
 
 struct tconv_family {

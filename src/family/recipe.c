@@ -62,7 +62,9 @@ void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request 
                         enum tconv_packing packing)
 {
     const bool fits = append(recipe->layout, sizeof recipe->layout, "%s %zu bytes zero %d",
-                             packing == TCONV_PACK_QUADS ? " quads" : "",
+                             packing == TCONV_PACK_QUADS   ? " quads"
+                             : packing == TCONV_PACK_WORDS ? " words"
+                                                           : "",
                              tconv_packed_bytes(request, packing),
                              (int)request->epilogue->filter_zero_point);
     recipe->overflow = recipe->overflow || !fits;

@@ -279,12 +279,16 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
     const int64_t all_blocks = layer->groups * blocks;
     const tconv_device_info *device = request->device;
     const size_t bytes = tconv_packed_bytes(request, packing);
+    const int64_t in =
+        packing == TCONV_PACK_WORDS
+            ? tconv_ceil_div(layer->in_channels * (int64_t)tconv_type_size(layer->filter_type),
+                             (int64_t)bytes)
+            : layer->in_channels;
     char name[80];
     snprintf(name, sizeof name, "%s%d", kind, mw);
     tconv_rows_layout(recipe, name, rows);
     recipe->filter_bytes =
-        (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * layer->in_channels) *
-        bytes;
+        (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * in) * bytes;
 
     struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_taps_clear");
     snprintf(clear->options, sizeof clear->options, "%s", options);
@@ -293,7 +297,7 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
 
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_taps_pack");
     snprintf(pack->options, sizeof pack->options, "%s", options);
-    tconv_launch_items(pack, 0, layer->in_channels, 32, device);
+    tconv_launch_items(pack, 0, in, 32, device);
     tconv_launch_items(pack, 1, taps, 1, device);
     tconv_launch_items(pack, 2, all_blocks, 1, device);
     tconv_launch_args(

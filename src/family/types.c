@@ -52,7 +52,7 @@ static bool is_raw(const struct tconv_request *request, enum tconv_packing packi
 
 static tconv_type packed_type(const struct tconv_request *request, enum tconv_packing packing)
 {
-    if (packing == TCONV_PACK_QUADS) return TCONV_U32;
+    if (packing == TCONV_PACK_QUADS || packing == TCONV_PACK_WORDS) return TCONV_U32;
     return is_raw(request, packing) ? request->layer->filter_type : acc_type(request->layer);
 }
 

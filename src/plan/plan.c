@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "family/families.h"
 #include "geometry/window.h"
+#include "plan/probe.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -173,11 +175,18 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
     const bool strict = (name != NULL && strcmp(name, "auto") != 0) ||
                         tconv_device_has_own_sources(plan->device);
     unsigned excluded = 0;
+    bool unit_is_wrong = false;
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         struct tconv_reason reason = {""};
         plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
+        if (unit_is_wrong) plan->info.matrix_unit = TCONV_MATRIX_NONE;
         plan->family = tconv_family_choose(&plan->request, name, excluded, &reason);
+        if (plan->family == &tconv_matrix_group && plan->info.matrix_unit != TCONV_MATRIX_NONE &&
+            !tconv_probe_matrix(plan->device, plan->layer.data_type, plan->layer.filter_type)) {
+            unit_is_wrong = true;
+            continue;
+        }
         if (plan->family == NULL && excluded != 0) {
             if (error != NULL) *error = first;
             return first.status;

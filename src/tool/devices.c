@@ -20,20 +20,29 @@ static const char *kind_name(tconv_device_kind kind)
     return "other";
 }
 
+static const char *unit_name(tconv_matrix_unit unit)
+{
+    return unit == TCONV_MATRIX_NVIDIA_MMA   ? "mma"
+           : unit == TCONV_MATRIX_AMD_WMMA   ? "wmma"
+           : unit == TCONV_MATRIX_AMD_MFMA   ? "mfma"
+           : unit == TCONV_MATRIX_INTEL_DPAS ? "dpas"
+                                             : "no";
+}
+
 json_t *device_json(int number, const tconv_device_info *d)
 {
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, "
-                     "s:b, s:b, s:b, s:b}",
-                     "number", number, "name", text_json(d->name), "vendor", text_json(d->vendor),
-                     "platform", text_json(d->platform), "driver", text_json(d->driver), "version",
-                     text_json(d->version), "kind", kind_name(d->kind), "compute_units",
-                     (int)d->compute_units, "vector_width", (int)d->vector_width,
-                     "work_group_limit", (json_int_t)d->work_group_limit, "local_memory",
-                     (json_int_t)d->local_memory, "global_memory", (json_int_t)d->global_memory,
-                     "allocation_limit", (json_int_t)d->allocation_limit, "dedicated_local",
-                     d->dedicated_local, "fma", d->fma, "half_arithmetic", d->half_arithmetic,
-                     "double_arithmetic", d->double_arithmetic, "subgroups", d->subgroups,
-                     "integer_dot_product", d->integer_dot_product);
+    return json_pack(
+        "{s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, "
+        "s:b, s:b, s:b, s:b, s:s}",
+        "number", number, "name", text_json(d->name), "vendor", text_json(d->vendor), "platform",
+        text_json(d->platform), "driver", text_json(d->driver), "version", text_json(d->version),
+        "kind", kind_name(d->kind), "compute_units", (int)d->compute_units, "vector_width",
+        (int)d->vector_width, "work_group_limit", (json_int_t)d->work_group_limit, "local_memory",
+        (json_int_t)d->local_memory, "global_memory", (json_int_t)d->global_memory,
+        "allocation_limit", (json_int_t)d->allocation_limit, "dedicated_local", d->dedicated_local,
+        "fma", d->fma, "half_arithmetic", d->half_arithmetic, "double_arithmetic",
+        d->double_arithmetic, "subgroups", d->subgroups, "integer_dot_product",
+        d->integer_dot_product, "matrix_unit", unit_name(d->matrix_unit));
 }
 
 static void print_device(int number, bool preferred, const tconv_device_info *d)
@@ -46,9 +55,10 @@ static void print_device(int number, bool preferred, const tconv_device_info *d)
     printf("     memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s\n",
            (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),
            (unsigned long long)(d->local_memory >> 10), d->dedicated_local ? " (dedicated)" : "");
-    printf("     f16 %s, f64 %s, sub-groups %s, integer dot products %s\n",
+    printf("     f16 %s, f64 %s, sub-groups %s, integer dot products %s, matrix unit %s\n",
            d->half_arithmetic ? "yes" : "no", d->double_arithmetic ? "yes" : "no",
-           d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no");
+           d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no",
+           unit_name(d->matrix_unit));
 }
 
 enum exit_code command_devices(int argc, const char **argv)

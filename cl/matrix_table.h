@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix family's own part of its table; rows_table.h has the part before. Read by the host (C) and by the
+ * kernels (OpenCL C). */
+
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
+#include "rows_table.h"
+#endif
+
+enum {
+    MATRIX_PLACES_Z = ROWS_NUMBERS, /* outputs of one residue along each axis */
+    MATRIX_PLACES_Y,
+    MATRIX_PLACES_X,
+    MATRIX_PLACES,      /* of all batch items */
+    MATRIX_TILES,       /* of NT places */
+    MATRIX_CLASSES,     /* residues (tz, ty, tx) of the outputs */
+    MATRIX_CLASSES_AT,  /* for each of them a kind, as rows_table.h has it */
+    MATRIX_TAP_LIST_AT, /* their taps */
+    MATRIX_LONGS
+};
+
+/* A tap of a class: its place in the packed filter, and the distance from a place to the input that it reads. */
+enum { PAIR_TAP, PAIR_Z, PAIR_Y, PAIR_X, PAIR_LONGS };

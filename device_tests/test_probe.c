@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix units are used only where they compute what they should: the small problem that finds out, on every device, and a
+ * unit that the device does not have. */
+#include "device/object.h"
+#include "plan/probe.h"
+#include "tconv_cl/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct {
+    tconv_type data, filter;
+} types[] = {{TCONV_F16, TCONV_F16}, {TCONV_BF16, TCONV_BF16}, {TCONV_F32, TCONV_F32},
+             {TCONV_I8, TCONV_I8},   {TCONV_U8, TCONV_I8},     {TCONV_U8, TCONV_U8}};
+
+/* Runs a test with each device, or the one that TCONV_CL_TEST_DEVICE names. */
+static void with_devices(void (*test)(tconv_device *device))
+{
+    const char *only = getenv("TCONV_CL_TEST_DEVICE");
+    tconv_error error;
+    int count = 0;
+    assert_int_equal(tconv_device_count(&count, &error), TCONV_OK);
+    assert_true(count > 0);
+    for (int number = 0; number < count; number++) {
+        if (only != NULL && atoi(only) != number) continue;
+        cl_device_id id;
+        cl_int code;
+        tconv_device *device = NULL;
+        assert_int_equal(tconv_device_at(number, NULL, &id, &error), TCONV_OK);
+        cl_context context = clCreateContext(NULL, 1, &id, NULL, NULL, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        assert_int_equal(tconv_device_create(context, id, &device, &error), TCONV_OK);
+        test(device);
+        tconv_device_release(device);
+        clReleaseContext(context);
+    }
+}
+
+static void small_problem(tconv_device *device)
+{
+    if (tconv_device_properties(device)->work_group_limit < 32) {
+        printf("%s has no work-groups of 32 work-items\n", tconv_device_properties(device)->name);
+        return;
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        assert_true(tconv_probe_run(device, types[i].data, types[i].filter, "matrix_group"));
+        assert_true(tconv_probe_run(device, types[i].data, types[i].filter, "reference"));
+    }
+    assert_false(tconv_probe_run(device, TCONV_F16, TCONV_F16, "gather_dot")); /* refuses */
+}
+
+static void the_small_problem_is_right_on_every_device(void **state)
+{
+    (void)state;
+    with_devices(small_problem);
+}
+
+/* The device is said to have a unit whose kernels no compiler for it takes. */
+static void missing_unit(tconv_device *device)
+{
+    if (tconv_device_properties(device)->work_group_limit < 32) return;
+    device->info.matrix_unit = TCONV_MATRIX_AMD_WMMA;
+    assert_false(tconv_probe_matrix(device, TCONV_F16, TCONV_F16));
+    assert_true(atomic_load(tconv_device_verdict(device, TCONV_F16, TCONV_F16)) < 0);
+    assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_BF16, TCONV_BF16)), 0);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) /* in plain OpenCL C */
+        assert_true(tconv_probe_run(device, types[i].data, types[i].filter, "matrix_group"));
+}
+
+static void a_unit_that_fails_is_not_used(void **state)
+{
+    (void)state;
+    with_devices(missing_unit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_small_problem_is_right_on_every_device),
+        cmocka_unit_test(a_unit_that_fails_is_not_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

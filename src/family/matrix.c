@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix family: parameters, cost and recipe of cl/matrix.cl. */
+#include "family/families.h"
+
+#include "base/checked.h"
+#include "family/rows.h"
+#include "matrix_table.h"
+
+enum {
+    MOST_CLASSES = 1 << 12,
+    MOST_TAPS = 1 << 16,
+    MOST_CHANNELS = 128, /* of a tile */
+    STAGE_WORDS = 16,
+    ITEMS = 128,      /* of a work-group, where the device allows that many */
+    PLACE_BYTES = 28, /* of struct places in cl/matrix.cl, for each place */
+};
+
+/* What a unit multiplies at once: the first lines of cl/matrix.clh. */
+struct fragment {
+    int macro; /* MATRIX */
+    int lanes, channels, places, sums;
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct matrix {
+    struct tconv_rows rows;
+    struct fragment fragment;
+    int mt, nt, gm, gn; /* as in cl/matrix.cl */
+    bool last;
+    int64_t words;     /* of a place: groups of input channels that fill 32 bits */
+    int64_t places[3]; /* along z, y, x */
+    int64_t all_places, tiles, blocks, classes, taps;
+};
+
+/* The unit that is to be used; false where none multiplies these types. */
+static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
+                            struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_type data = layer->data_type;
+    const bool bytes = tconv_type_size(data) == 1;
+    if (bytes ? tconv_type_size(layer->filter_type) != 1
+              : data != TCONV_F16 && data != TCONV_BF16 && data != TCONV_F32)
+        return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
+    if (data == TCONV_F32 && request->math != TCONV_MATH_FAST)
+        return tconv_refuse(reason, "it rounds f32 to 11 bits, which wants math=fast");
+    if (request->epilogue->filter_zero_point != 0)
+        return tconv_refuse(reason, "it takes no zero point away from the filter");
+    static const struct fragment plain = {1, 32, 16, 8, 4}, nvidia = {2, 32, 16, 8, 4},
+                                 wmma = {3, 32, 16, 16, 8}, mfma = {4, 64, 16, 16, 4};
+    const int lanes = (int)request->device->subgroup_least; /* a multiplication is as wide as one */
+    const struct fragment dpas = {5, lanes, 8, lanes, 8};
+    *fragment = plain;
+    switch (request->device->matrix_unit) {
+    case TCONV_MATRIX_NONE: break;
+    case TCONV_MATRIX_NVIDIA_MMA: *fragment = nvidia; break;
+    case TCONV_MATRIX_AMD_WMMA:
+        if (data != TCONV_F32) *fragment = wmma;
+        break;
+    case TCONV_MATRIX_AMD_MFMA:
+        if (data != TCONV_F32 && !bytes) *fragment = mfma;
+        break;
+    case TCONV_MATRIX_INTEL_DPAS:
+        if (data != TCONV_F32 && (lanes == 8 || lanes == 16)) *fragment = dpas;
+        break;
+    }
+    return true;
+}
+
+/* Words of local memory: the tiles of a stage, or the sums on their way out. */
+static int64_t local_bytes(const struct matrix *g)
+{
+    const int64_t stage =
+        STAGE_WORDS * (int64_t)(g->mt + 8) +
+        (g->last ? (int64_t)g->nt * (STAGE_WORDS + 4) : STAGE_WORDS * (int64_t)(g->nt + 8));
+    const int64_t rows = (int64_t)g->gm * g->fragment.channels;
+    const int64_t finished = g->last ? g->nt * (rows + 1) : rows * (g->nt + 1);
+    return 4 * tconv_max(stage, finished) + (int64_t)PLACE_BYTES * g->nt + 4 * (int64_t)g->mt;
+}
+
+/* The tile's channels follow from channels only, not from extents: filters are shared. */
+static bool choose_tile(struct matrix *g, const tconv_device_info *device,
+                        struct tconv_reason *reason)
+{
+    const struct fragment *f = &g->fragment;
+    const bool intel = f->macro == 5; /* its compiler keeps few sums of a work-item in registers */
+    int groups = intel ? 16 : ITEMS / f->lanes;
+    while (groups > 0 && ((uint64_t)(groups * f->lanes) > device->work_group_limit ||
+                          (uint64_t)(groups * f->lanes) > device->work_item_limit[0]))
+        groups /= 2;
+    if (groups == 0) return tconv_refuse(reason, "it needs work-groups of %d work-items", f->lanes);
+    int64_t least = INT64_MAX;
+    for (int mt = intel ? MOST_CHANNELS / 2 : MOST_CHANNELS; mt >= f->channels; mt /= 2) {
+        const int64_t channels = tconv_ceil_div(g->rows.layer.out_channels, mt) * mt;
+        if (channels < least) {
+            least = channels;
+            g->mt = mt;
+        }
+    }
+    g->gm = 1;
+    while (g->gm * g->gm < groups && g->mt >= 2 * g->gm * f->channels) g->gm *= 2;
+    g->gn = groups / g->gm;
+    for (g->nt = g->mt < 64 ? 128
+                 : intel    ? 4 * f->lanes
+                            : 64;
+         g->nt >= g->gn * f->places; g->nt /= 2)
+        if (local_bytes(g) <= (int64_t)device->local_memory &&
+            (g->nt / 2 < g->gn * f->places || g->nt / 2 < g->all_places))
+            return true;
+    return tconv_refuse(reason, "it needs %lld bytes of local memory", (long long)local_bytes(g));
+}
+
+static bool prepare(const struct tconv_request *request, struct matrix *g, double *cost,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct matrix){.classes = 1, .taps = 1};
+    if (!tconv_rows_fold(layer, &g->rows, reason) ||
+        !choose_fragment(request, &g->fragment, reason))
+        return false;
+    const struct tconv_axis *axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    double places = (double)g->rows.layer.batch, pairs = 0;
+    for (int a = 0; a < 3; a++) {
+        g->taps *= axes[a]->kernel;
+        if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+        g->classes *= axes[a]->stride;
+        if (g->classes > MOST_CLASSES)
+            return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+        g->places[a] = tconv_ceil_div(axes[a]->output, axes[a]->stride);
+        places *= (double)g->places[a];
+    }
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    g->all_places = (int64_t)places;
+    g->last = layer->data_channel_step == 1 && layer->in_channels > 1;
+    const int64_t word = 4 / (int64_t)tconv_type_size(layer->data_type);
+    g->words = tconv_ceil_div(layer->in_channels, word);
+    if (!choose_tile(g, request->device, reason)) return false;
+    g->tiles = tconv_ceil_div(g->all_places, g->nt);
+    g->blocks = tconv_ceil_div(layer->out_channels, g->mt);
+    const double groups = (double)g->tiles * (double)g->blocks * (double)layer->groups;
+    const double items = (double)g->fragment.lanes * g->gm * g->gn;
+    if (groups * (double)g->classes * items > INT32_MAX)
+        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+
+    /* Each tap is of one residue. What is issued for tiles in vain counts, words past the last channel too. */
+    const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
+    pairs = (double)g->taps * stages * (double)word * groups * g->mt * g->nt;
+    const double outputs = places * (double)g->classes * (double)layer->groups *
+                           (double)layer->out_channels;
+    /* From data sheets, not yet measured: the units multiply 8 times as fast as f32 is multiplied and added, bytes 16
+     * times, TF32 4 times; half of that is counted on. In plain OpenCL C it is for tests only. */
+    const bool unit = g->fragment.macro != 1;
+    const double speed = unit ? 2.0 * (double)word : 0.01;
+    *cost = (pairs / speed + 4 * outputs) * tconv_rows_misfit(false, request->device);
+    return true;
+}
+
+static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+{
+    struct matrix g;
+    return prepare(request, &g, cost, reason);
+}
+
+static void write_pair(const void *matrix, const int64_t k[3], int64_t *pair)
+{
+    const struct matrix *g = matrix;
+    pair[PAIR_TAP] = tconv_rows_tap_index(&g->rows, k);
+    pair[PAIR_Z] = tconv_rows_distance(&g->rows.z, k[0]);
+    pair[PAIR_Y] = tconv_rows_distance(&g->rows.y, k[1]);
+    pair[PAIR_X] = tconv_rows_distance(&g->rows.x, k[2]);
+}
+
+static bool write_table(const struct matrix *g, struct tconv_recipe *recipe)
+{
+    const size_t classes_at = MATRIX_LONGS, list_at = classes_at + (size_t)g->classes * KIND_LONGS;
+    if (!tconv_recipe_table(recipe, list_at + (size_t)g->taps * PAIR_LONGS)) return false;
+    int64_t *t = recipe->table;
+    tconv_rows_write_numbers(&g->rows, g->blocks, g->tiles, t);
+    for (int a = 0; a < 3; a++) t[MATRIX_PLACES_Z + a] = g->places[a];
+    t[MATRIX_PLACES] = g->all_places;
+    t[MATRIX_TILES] = g->tiles;
+    t[MATRIX_CLASSES] = g->classes;
+    t[MATRIX_CLASSES_AT] = (int64_t)classes_at;
+    t[MATRIX_TAP_LIST_AT] = (int64_t)list_at;
+    return tconv_rows_write_residues(&g->rows, write_pair, g, PAIR_LONGS, t + classes_at,
+                                     t + list_at);
+}
+
+static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    struct matrix g;
+    double cost;
+    struct tconv_reason reason;
+    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    const struct fragment *f = &g.fragment;
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_matrix");
+    tconv_launch_option(run, "MATRIX", f->macro);
+    if (f->macro == 5) tconv_launch_option(run, "LANES", f->lanes);
+    tconv_launch_option(run, "MT", g.mt);
+    tconv_launch_option(run, "MW", g.mt); /* as cl/taps.clh calls it */
+    tconv_launch_option(run, "NT", g.nt);
+    tconv_launch_option(run, "KT", STAGE_WORDS);
+    tconv_launch_option(run, "GM", g.gm);
+    tconv_launch_option(run, "GN", g.gn);
+    tconv_launch_option(run, "FM", g.mt / g.gm / f->channels);
+    tconv_launch_option(run, "FN", g.nt / g.gn / f->places);
+    tconv_launch_option(run, "LAST", g.last);
+    const size_t items = (size_t)(f->lanes * g.gm * g.gn);
+    run->local[0] = items;
+    run->global[0] = items * (size_t)(g.classes * g.tiles * g.blocks * g.rows.layer.groups);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+                      9);
+    tconv_rows_pack(recipe, &g.rows, "words", g.mt, g.blocks, run->options, request,
+                    TCONV_PACK_WORDS);
+    /* TF32 has 11 bits, and a product's error is at most 2^-11 of it: the bound with this factor is the oracle's. */
+    if (request->layer->data_type == TCONV_F32)
+        recipe->error_factor =
+            (double)g.taps + 1 +
+            8192.0 / ((double)request->layer->in_channels + 20.0 * request->layer->axes);
+    return true;
+}
+
+const struct tconv_family tconv_matrix_group = {
+    .name = "matrix_group",
+    .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
+               "as TF32 on request; for GPUs",
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "matrix_table.h", "matrix.clh", "taps.clh", "matrix.cl"},
+    .packing = TCONV_PACK_WORDS,
+    .accepts = accepts,
+    .write = write,
+};

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/probe.h"
+
+#include "device/device.h"
+
+#include <string.h>
+
+/* The problem: one axis, numbers that no type rounds. */
+enum {
+    IN = 37,
+    OUT = 19,
+    INPUT = 21,
+    KERNEL = 3,
+    STRIDE = 2,
+    OUTPUT = STRIDE * (INPUT - 1) + KERNEL
+};
+
+static int data_at(int ci, int x)
+{
+    return (ci * 5 + x * 3) % 7 % 3;
+}
+
+static int filter_at(int ci, int co, int k)
+{
+    return (ci * 3 + co * 2 + k) % 5 % 2;
+}
+
+static int output_at(int co, int o)
+{
+    int sum = 0;
+    for (int k = 0; k < KERNEL; k++)
+        if ((o - k) % STRIDE == 0 && o >= k && (o - k) / STRIDE < INPUT)
+            for (int ci = 0; ci < IN; ci++)
+                sum += data_at(ci, (o - k) / STRIDE) * filter_at(ci, co, k);
+    return sum;
+}
+
+/* Writes 0, 1 or 2 as element number `index`. */
+static void put(tconv_type type, void *tensor, int index, int value)
+{
+    static const float single[] = {0, 1, 2};
+    static const uint16_t half[] = {0, 0x3c00, 0x4000}, brain[] = {0, 0x3f80, 0x4000};
+    const uint8_t byte = (uint8_t)value;
+    const void *from = type == TCONV_F32    ? (const void *)&single[value]
+                       : type == TCONV_F16  ? (const void *)&half[value]
+                       : type == TCONV_BF16 ? (const void *)&brain[value]
+                                            : (const void *)&byte;
+    const size_t size = tconv_type_size(type);
+    memcpy((char *)tensor + (size_t)index * size, from, size);
+}
+
+/* What a probe holds; everything may be missing. */
+struct probe {
+    tconv_plan *plan;
+    tconv_filter *filter;
+    cl_command_queue queue;
+    cl_mem data, weights, output;
+};
+
+static cl_mem buffer_of(const tconv_device *device, size_t bytes, void *host)
+{
+    cl_int code;
+    cl_mem memory =
+        clCreateBuffer(tconv_device_context(device), CL_MEM_COPY_HOST_PTR, bytes, host, &code);
+    return code == CL_SUCCESS ? memory : NULL;
+}
+
+static bool compute(struct probe *p, tconv_device *device, const tconv_problem *problem,
+                    const char *algorithm)
+{
+    char data[4 * IN * INPUT], weights[4 * IN * OUT * KERNEL];
+    int32_t output[OUT * OUTPUT];
+    for (int ci = 0; ci < IN; ci++) {
+        for (int x = 0; x < INPUT; x++)
+            put(problem->data_type, data, ci * INPUT + x, data_at(ci, x));
+        for (int co = 0; co < OUT; co++)
+            for (int k = 0; k < KERNEL; k++)
+                put(problem->filter_type, weights, (ci * OUT + co) * KERNEL + k,
+                    filter_at(ci, co, k));
+    }
+    memset(output, 0xff, sizeof output);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = algorithm;
+    options.math = TCONV_MATH_FAST;
+    tconv_error error;
+    cl_int code;
+    if (tconv_plan_create(device, problem, &options, &p->plan, &error) != TCONV_OK ||
+        tconv_filter_create(p->plan, NULL, 0, &p->filter, &error) != TCONV_OK)
+        return false;
+    p->queue =
+        clCreateCommandQueue(tconv_device_context(device), tconv_device_id_of(device), 0, &code);
+    if (code != CL_SUCCESS) return false;
+    p->data = buffer_of(device, sizeof data, data);
+    p->weights = buffer_of(device, sizeof weights, weights);
+    p->output = buffer_of(device, sizeof output, output);
+    tconv_args args = TCONV_ARGS_INIT;
+    args.filter = p->filter;
+    args.data.memory = p->data;
+    args.output.memory = p->output;
+    if (p->data == NULL || p->weights == NULL || p->output == NULL ||
+        tconv_filter_enqueue_pack(p->filter, p->queue, p->weights, 0, 0, NULL, NULL, &error) !=
+            TCONV_OK ||
+        tconv_plan_enqueue(p->plan, p->queue, &args, 0, NULL, NULL, &error) != TCONV_OK ||
+        clEnqueueReadBuffer(p->queue, p->output, CL_TRUE, 0, sizeof output, output, 0, NULL,
+                            NULL) != CL_SUCCESS)
+        return false;
+    const bool floating = tconv_type_is_floating(problem->data_type);
+    for (int co = 0; co < OUT; co++)
+        for (int o = 0; o < OUTPUT; o++) {
+            float single;
+            memcpy(&single, &output[co * OUTPUT + o], sizeof single);
+            if (floating ? single != (float)output_at(co, o)
+                         : output[co * OUTPUT + o] != output_at(co, o))
+                return false;
+        }
+    return true;
+}
+
+bool tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
+                     const char *algorithm)
+{
+    tconv_problem problem = TCONV_PROBLEM_INIT;
+    problem.data_type = data_type;
+    problem.filter_type = filter_type;
+    problem.output_type = tconv_type_is_floating(data_type) ? TCONV_F32 : TCONV_I32;
+    problem.data = (tconv_shape){3, {1, IN, INPUT}};
+    problem.filter = (tconv_shape){3, {IN, OUT, KERNEL}};
+    problem.strides = (tconv_list){1, {STRIDE}};
+    struct probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
+    const bool right = compute(&p, device, &problem, algorithm);
+    if (p.queue != NULL) clFinish(p.queue);
+    const cl_mem buffers[] = {p.data, p.weights, p.output};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
+    tconv_filter_release(p.filter);
+    if (p.queue != NULL) clReleaseCommandQueue(p.queue);
+    tconv_plan_release(p.plan);
+    return right;
+}
+
+bool tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type)
+{
+    static _Thread_local bool probing; /* the small problem's own plan asks, too */
+    if (probing) return true;
+    atomic_int *verdict = tconv_device_verdict(device, data_type, filter_type);
+    int known = atomic_load(verdict);
+    if (known == 0) {
+        probing = true;
+        known = tconv_probe_run(device, data_type, filter_type, "matrix_group") ? 1 : -1;
+        probing = false;
+        atomic_store(verdict, known);
+    }
+    return known > 0;
+}
