@@ -85,11 +85,11 @@ static uint sum_of_bytes(const uint q)
 }
 #endif
 
-/* Intel's compiler puts sums into memory where much is unrolled beside them. */
+/* In front of loops that fill the tiles: Intel's compiler puts sums into memory where much is unrolled beside them. */
 #if MATRIX == 5
-#define UNROLL _Pragma("unroll 1")
+#define FILL _Pragma("unroll 1")
 #else
-#define UNROLL _Pragma("unroll")
+#define FILL EACH
 #endif
 
 /* Sums on their way out: a fragment of each sub-group along channels, all places. */
@@ -160,8 +160,8 @@ static void fill(const struct stage *stage, __local uint *filters, __local uint 
 {
     const uint item = (uint)get_local_id(0);
     const int left = stage->words - stage->first; /* words */
-    UNROLL
-    for (uint i = 0; i < MT * KT; i += ITEMS) {
+    FILL for (uint i = 0; i < MT * KT; i += ITEMS)
+    {
         const uint own = i + item, k = own / MT;
         if (MT * KT % ITEMS == 0 || own < MT * KT)
             filters[FILTER_AT(k, own % MT)] = (int)k < left ? stage->weights[own] : 0;
@@ -174,8 +174,8 @@ static void fill(const struct stage *stage, __local uint *filters, __local uint 
 #if !LAST && ITEMS % NT == 0 /* a work-item has words of one place */
     const bool inside = source_of(stage, item % NT, places, table, &source);
 #endif
-    UNROLL
-    for (uint i = 0; i < NT * KT; i += ITEMS) {
+    FILL for (uint i = 0; i < NT * KT; i += ITEMS)
+    {
         const uint own = i + item, k = LAST ? own % KT : own / NT, n = LAST ? own / KT : own % NT;
         if (NT * KT % ITEMS != 0 && own >= NT * KT) continue;
 #if LAST || ITEMS % NT != 0
@@ -226,18 +226,14 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
 
     sums_t sums[FM][FN];
-#pragma unroll
-    for (int i = 0; i < FM; i++)
-#pragma unroll
-        for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
+    EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
 
     for (int number = 0; number < stages; number++) {
         const struct stage stage = stage_of(number, tap_stages, own_data, weights, table, list);
         barrier(CLK_LOCAL_MEM_FENCE); /* the stage before is multiplied */
         fill(&stage, words, words + FILTER_WORDS, &places, table);
         barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (int k = 0; k < KT; k += DEPTH)
+        EACH for (int k = 0; k < KT; k += DEPTH)
             add_products(sums, words, words + FILTER_WORDS, k, own_m, own_n, lane);
 #if QUANTIZED
         for (int m = item; m < MT; m += ITEMS)
@@ -251,13 +247,9 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #pragma unroll 1
     for (int i = 0; i < FM; i++) {
         barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (int j = 0; j < FN; j++)
-#pragma unroll
-            for (int s = 0; s < SUMS; s++)
-                words[FINISHED_AT(sub_group_m * FRAG_M + ROW_OF(lane, s),
-                                  own_n + j * FRAG_N + COLUMN_OF(lane, s))] =
-                    SUM_BITS(SUM_NUMBER(sums[0][j], s));
+        EACH for (int j = 0; j < FN; j++) EACH for (int s = 0; s < SUMS; s++) words[FINISHED_AT(
+            sub_group_m * FRAG_M + ROW_OF(lane, s), own_n + j * FRAG_N + COLUMN_OF(lane, s))] =
+            SUM_BITS(SUM_NUMBER(sums[0][j], s));
         barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
         for (int own = item; own < FINISHED_ROWS * NT; own += ITEMS) {
@@ -279,9 +271,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
             put_one(&finish, affine_one(&finish, sum, channel),
                     places.output[n] + channel * table[ROWS_OUTPUT_CHANNEL_STEP], channel);
         }
-#pragma unroll
-        for (int next = 1; next < FM; next++)
-#pragma unroll
-            for (int j = 0; j < FN; j++) sums[next - 1][j] = sums[next][j];
+        EACH for (int next = 1; next < FM; next++) EACH for (int j = 0; j < FN; j++)
+            sums[next - 1][j] = sums[next][j];
     }
 }

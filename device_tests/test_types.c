@@ -98,6 +98,19 @@ static void every_type_in_every_family(void **state)
     }
 }
 
+/* So many channels that tiles for GPUs are as large as they become. */
+static void many_channels(void **state)
+{
+    (void)state;
+    static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_U8};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        tconv_problem p = plane(i == 1, 2, 45, 131, 1, 6, 7, 4, 2, 1, 1);
+        p.data_type = p.filter_type = types[i];
+        if (types[i] == TCONV_U8) p.output_type = TCONV_I32;
+        run_families(&p, NULL, REAL_NUMBERS, (unsigned)(9000 + i));
+    }
+}
+
 static void outputs_of_other_types(void **state)
 {
     (void)state;
@@ -408,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_in_every_family),
+        cmocka_unit_test(many_channels),
         cmocka_unit_test(outputs_of_other_types),
         cmocka_unit_test(quantised_layers),
         cmocka_unit_test(every_activation_in_every_family),
