@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts for real models share: a model in a runtime against the same with tconv-cl, compared, timed, in a table."""
+"""What the scripts for real models share: a model in a runtime against the same with tconv-cl, compared and timed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ import tconv_cl
 from tconv_cl._device import default_number
 
 UNIT = 2.0**-24  # the largest relative error of one rounding to f32
-KERNELS = {"Convolution": 1, "GroupConvolution": 2, "MatMul": 1}  # which axes of the weights are terms of a sum: from this one
+KERNELS = {
+    "Convolution": 1,
+    "GroupConvolution": 2,
+    "MatMul": 1,
+}  # the axes of the weights from this one on are added up
 TRANSPOSED = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 Compute = Callable[[np.ndarray], np.ndarray]
 
@@ -90,7 +94,8 @@ def with_torch(path: Path, shape: Sequence[int]) -> Pair:
 
     import tconv_cl.torch
 
-    model, same = (torch.jit.load(path, map_location="cpu").eval() for _ in range(2))  # each optimises itself as it runs
+    # Two, since each optimises itself as it runs.
+    model, same = (torch.jit.load(path, map_location="cpu").eval() for _ in range(2))
 
     @torch.inference_mode()
     def stock(data: np.ndarray) -> np.ndarray:
@@ -233,7 +238,8 @@ def run(
 
 
 HEADER = (
-    "| model | runtime | layers | stock | with tconv-cl | stock / ours | difference | tolerance | from f64: stock, ours | equal in masks |",
+    "| model | runtime | layers | stock | with tconv-cl | stock / ours | difference | tolerance "
+    "| from f64: stock, ours | equal in masks |",
     "|---|---|---|---|---|---|---|---|---|---|",
 )
 

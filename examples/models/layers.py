@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transposed convolutions of PP-OCRv4's text detection one by one: the tool tconv-cl against OpenVINO.
 
-OpenVINO writes the model as IR, computes it, and hands out the inputs and outputs of the layers. `tconv-cl run --model` must give
-the same outputs, within the rounding bound of both sides; `tconv-cl bench --model` times them.
+OpenVINO writes the model as IR, computes it, and hands out the inputs and outputs of the layers. `tconv-cl run --model`
+must give the same outputs, within the rounding bound of both sides; `tconv-cl bench --model` times them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def check_layer(tool: str, folder: Path, xml: Path, node: openvino.Node, data: n
     if got.shape != wanted.shape:
         sys.exit(f"{name}: the output is {got.shape}, not {wanted.shape}")
     worst = np.max(np.abs(got.astype(np.float64) - wanted) / rounding_bound(data, weights))
-    print(f"{name}: {data.shape} -> {got.shape}, {worst:.2g} of the difference from OpenVINO that rounding allows", flush=True)
+    shapes = f"{data.shape} -> {got.shape}"
+    print(f"{name}: {shapes}, {worst:.2g} of the difference from OpenVINO that rounding allows", flush=True)
     if not worst <= 1:
         sys.exit(f"{name} differs from OpenVINO")
     subprocess.run([tool, "bench", *layer, "--data-shape", ",".join(map(str, data.shape))], check=True)

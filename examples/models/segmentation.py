@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """deepbet tells brain from head in a volume: the network as a runtime computes it, and with tconv-cl in it.
 
-The head is made of ellipsoids here, as bright as tissues are in T1-weighted magnetic resonance, with noise: it is nobody's.
-The volume is what deepbet gives the network: the brain and a margin around it, 256 voxels along each axis, normalised. The
-picture shows a slice from the front to the back of the head, and what of it the network with tconv-cl takes for brain.
+The head is made of ellipsoids here, as bright as tissues are in T1-weighted magnetic resonance, with noise: it is
+nobody's. The volume is what deepbet gives the network: the brain and a margin around it, 256 voxels along each axis,
+normalised. The picture shows a slice from the back to the front of the head, and what of it the network with tconv-cl
+takes for brain.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import common
 import numpy as np
 
 EXTENT = 256
-# From the outside inwards: how bright, the centre, the radii. The axes go right, to the front, and up; the brain is from -1 to 1.
+# From the outside inwards: how bright, the centre, the radii. The axes go right, to the front, and up.
+# The brain is from -1 to 1.
 ELLIPSOIDS = (
     (0.80, (0.00, 0.02, -0.10), (1.17, 1.18, 1.28)),  # scalp
     (0.08, (0.00, 0.02, -0.06), (1.09, 1.10, 1.16)),  # skull
@@ -31,13 +33,15 @@ ELLIPSOIDS = (
 
 
 def make_head() -> np.ndarray:
-    axis = (np.arange(EXTENT, dtype=np.float32) - (EXTENT - 1) / 2) / (EXTENT / 2) * 1.2  # a margin of 10 % on each side
+    axis = (
+        (np.arange(EXTENT, dtype=np.float32) - (EXTENT - 1) / 2) / (EXTENT / 2) * 1.2
+    )  # a margin of 10 % on each side
     right, front, up = axis[:, None, None], axis[None, :, None], axis[None, None, :]
     head = np.zeros((EXTENT,) * 3, np.float32)
     folds = 0.02 * np.sin(14 * right) * np.sin(13 * front + 1) * np.sin(15 * up + 2)  # as a brain has them, roughly
     for bright, (x, y, z), (a, b, c) in ELLIPSOIDS:
-        inside = ((right - x) / a) ** 2 + ((front - y) / b) ** 2 + ((up - z) / c) ** 2 < 1 + (4 * folds if c < 1 else 0)
-        head[inside] = bright
+        edge = 1 + 4 * folds if c < 1 else 1
+        head[((right - x) / a) ** 2 + ((front - y) / b) ** 2 + ((up - z) / c) ** 2 < edge] = bright
     for _ in range(2):  # a scanner sees no sharp edges
         for along in range(3):
             head = (np.roll(head, 1, along) + 2 * head + np.roll(head, -1, along)) / 4

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HiFi-GAN makes sound of a mel spectrogram: the network as a runtime computes it, and with tconv-cl in it.
 
-The spectrogram is that of two seconds of a voice made of harmonics here, which passes through five vowels. The package says
-nothing of the spectrogram that its network was trained on: it is made as HiFi-GAN's own code makes it, and the sound must have
-nearly the same. The sound with tconv-cl goes into a .wav file; the picture shows what was asked for, and the sound.
+The spectrogram is that of two seconds of a voice made of harmonics here, which passes through five vowels. The package
+says nothing of the spectrogram that its network was trained on: it is made as HiFi-GAN's own code makes it, and the
+sound must have nearly the same. The sound with tconv-cl goes into a .wav file; the picture shows what was asked for,
+and the sound.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from matplotlib import pyplot  # noqa: E402
 
 RATE, HOP, WINDOW, BANDS = 16000, 160, 1024, 80
 SECONDS = 2.0
-VOWELS = ((730, 1090, 2440), (530, 1840, 2480), (270, 2290, 3010), (570, 840, 2410), (300, 870, 2240))  # their formants, Hz
+# The formants of the vowels, in Hz.
+VOWELS = ((730, 1090, 2440), (530, 1840, 2480), (270, 2290, 3010), (570, 840, 2410), (300, 870, 2240))
 FORMANTS = ((1, 60), (0.6, 80), (0.3, 120))  # how loud and how wide the three are
 LIKE = 0.9  # the correlation of both spectrograms; others than HiFi-GAN's give 0.88 and less
 
@@ -68,7 +70,8 @@ def draw(asked: np.ndarray, sound: np.ndarray, target: Path) -> None:
         (above, asked, "mel spectrogram that the network was given"),
         (below, spectrogram(sound), "mel spectrogram of the sound"),
     ):
-        axes.imshow(values, origin="lower", aspect="auto", extent=(0, SECONDS, 0, BANDS), vmin=asked.min(), vmax=asked.max())
+        extent = (0, SECONDS, 0, BANDS)
+        axes.imshow(values, origin="lower", aspect="auto", extent=extent, vmin=asked.min(), vmax=asked.max())
         axes.set(title=title, ylabel="band")
     middle.plot(np.arange(sound.size) / RATE, sound, linewidth=0.4)
     middle.set(title="sound, with tconv-cl in the network", xlim=(0, SECONDS))
