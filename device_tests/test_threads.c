@@ -356,8 +356,39 @@ static void threads_build_the_same_programs_at_once(void **state)
     }
 }
 
+static void *count_devices(void *user)
+{
+    pthread_barrier_wait(user);
+    tconv_error error;
+    int *count = malloc(sizeof *count);
+    if (count != NULL && tconv_device_count(count, &error) != TCONV_OK) *count = -1;
+    return count;
+}
+
+/* The first calls of the process: drivers start meanwhile. */
+static void the_first_calls_come_at_once(void **state)
+{
+    (void)state;
+    pthread_t threads[RUNNERS];
+    pthread_barrier_t start;
+    assert_int_equal(pthread_barrier_init(&start, NULL, RUNNERS), 0);
+    for (int i = 0; i < RUNNERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, count_devices, &start), 0);
+    for (int i = 0; i < RUNNERS; i++) {
+        void *count;
+        assert_int_equal(pthread_join(threads[i], &count), 0);
+        assert_non_null(count);
+        assert_true(*(int *)count > 0);
+        free(count);
+    }
+    pthread_barrier_destroy(&start);
+}
+
 int main(void)
 {
+    const struct CMUnitTest first[] = {cmocka_unit_test(the_first_calls_come_at_once)};
+    const int failed = cmocka_run_group_tests_name("first calls", first, NULL, NULL);
+    if (failed != 0) return failed;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_plans_while_others_come_and_go),
         cmocka_unit_test(threads_build_the_same_programs_at_once),

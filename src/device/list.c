@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static bool add_platform(struct list *list, cl_platform_id platform)
     return memory;
 }
 
-static tconv_status read_list(struct list *list, tconv_error *error)
+static tconv_status read_platforms(struct list *list, tconv_error *error)
 {
     *list = (struct list){NULL, 0, 0, ""};
     cl_uint count = 0;
@@ -63,6 +64,17 @@ static tconv_status read_list(struct list *list, tconv_error *error)
     if (memory) return TCONV_OK;
     free(list->entries);
     return tconv_fail_memory(error, count * sizeof *platforms, "listing the OpenCL devices");
+}
+
+/* One thread after the other: to those that ask while another one's first question makes it start, PoCL 3.1 says that it has
+ * no device. */
+static tconv_status read_list(struct list *list, tconv_error *error)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    const tconv_status status = read_platforms(list, error);
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 static tconv_status no_device(const struct list *list, tconv_error *error)
