@@ -31,6 +31,8 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
             if (only != NULL && strcmp(algorithm, only) != 0) continue;
             if (scaled(100) < 10 && (seed / 2 + (unsigned)a) % 2 == 0)
                 continue; /* half of them for a simulator */
+            if (scaled(100) < 10 && strcmp(algorithm, "matrix_group") == 0)
+                continue; /* it multiplies whole tiles; test_types has it run in a simulator, too */
             tconv_error error;
             const tconv_status status =
                 run_guarded(&devices[d], problem, algorithm, bias, &t, &error);
