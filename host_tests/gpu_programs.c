@@ -180,7 +180,7 @@ static void print_and_free(const char *device, struct program *list)
     }
 }
 
-enum { OTHERS_EVERY = 26 };
+enum { OTHERS_EVERY = 26, UNITS_EVERY = 5 };
 static const struct {
     tconv_type type;
     tconv_activation activation;
@@ -218,12 +218,11 @@ int main(int argc, char **argv)
         struct program *list = NULL;
         tconv_device_info info = devices[units[u].like].info;
         info.matrix_unit = units[u].unit;
-        for (size_t i = 0; i < suite.count && done; i++)
+        for (size_t i = 0; i < suite.count && done; i += UNITS_EVERY)
             for (size_t t = 0; t < sizeof types / sizeof *types && done; t++)
-                done =
-                    add_layer(&list, &info, &suite.entries[i], types[t],
-                              i % OTHERS_EVERY == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
-                              TCONV_MATH_FAST);
+                done = add_layer(&list, &info, &suite.entries[i], types[t],
+                                 i == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
+                                 TCONV_MATH_FAST);
         print_and_free(units[u].name, list);
     }
     suite_free(&suite);
