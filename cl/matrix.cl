@@ -38,11 +38,10 @@ struct places {
     int z[NT], y[NT], x[NT]; /* the input for distance 0 */
 };
 
-/* The batch item of a place. */
-static int image_of(__global const long *table, const long place)
+/* Places of a batch item. */
+static long places_of(__global const long *table)
 {
-    return (int)(place /
-                 (table[MATRIX_PLACES_Z] * table[MATRIX_PLACES_Y] * table[MATRIX_PLACES_X]));
+    return table[MATRIX_PLACES_Z] * table[MATRIX_PLACES_Y] * table[MATRIX_PLACES_X];
 }
 
 static void find_places(__local struct places *places, __global const long *table, const long first,
@@ -50,8 +49,9 @@ static void find_places(__local struct places *places, __global const long *tabl
 {
     const int count_x = (int)table[MATRIX_PLACES_X], count_y = (int)table[MATRIX_PLACES_Y],
               count_z = (int)table[MATRIX_PLACES_Z];
+    const long all_places = table[ROWS_BATCHES] * places_of(table);
     for (int i = (int)get_local_id(0); i < NT; i += ITEMS) {
-        const bool there = first + i < table[MATRIX_PLACES];
+        const bool there = first + i < all_places;
         int rest = there ? (int)first + i : 0;
         const int x = rest % count_x;
         rest /= count_x;
@@ -73,17 +73,6 @@ static void find_places(__local struct places *places, __global const long *tabl
                    : -1;
     }
 }
-
-#if QUANTIZED
-/* The sum of a word of weights. */
-#define SIGN_i8 0x80
-#define SIGN_u8 0
-#define BYTE_SUM(q, i) ((((q) >> 8 * (i)&0xff) ^ PASTE(SIGN_, FILTER)) - PASTE(SIGN_, FILTER))
-static uint sum_of_bytes(const uint q)
-{
-    return BYTE_SUM(q, 0) + BYTE_SUM(q, 1) + BYTE_SUM(q, 2) + BYTE_SUM(q, 3);
-}
-#endif
 
 /* In front of loops that fill the tiles: Intel's compiler puts sums into memory where much is unrolled beside them. */
 #if MATRIX == 5
@@ -200,12 +189,13 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     __local uint weight_sums[MT];
 #endif
     /* Residues first: they write between each other's outputs. */
-    const int classes = (int)table[MATRIX_CLASSES], tiles = (int)table[MATRIX_TILES];
+    const int stride_x = (int)table[ROWS_STRIDE_X], stride_y = (int)table[ROWS_STRIDE_Y];
+    const int classes = (int)table[ROWS_STRIDE_Z] * stride_y * stride_x,
+              tiles = (int)table[ROWS_TILES];
     const int group = (int)get_group_id(0), class = group % classes;
     const int tile = group / classes % tiles, all_blocks = group / classes / tiles;
     const int blocks = (int)table[ROWS_BLOCKS];
     const int g = all_blocks / blocks, block = all_blocks % blocks;
-    const int stride_x = (int)table[ROWS_STRIDE_X], stride_y = (int)table[ROWS_STRIDE_Y];
     const int tx = class % stride_x, ty = class / stride_x % stride_y,
               tz = class / stride_x / stride_y;
     const int item = (int)get_local_id(0), lane = item % LANES;
@@ -237,7 +227,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
             add_products(sums, words, words + FILTER_WORDS, k, own_m, own_n, lane);
 #if QUANTIZED
         for (int m = item; m < MT; m += ITEMS)
-            for (int k = 0; k < KT; k++) weight_sums[m] += sum_of_bytes(words[FILTER_AT(k, m)]);
+            for (int k = 0; k < KT; k++) weight_sums[m] += sum_of_quad(words[FILTER_AT(k, m)]);
 #endif
     }
 
@@ -259,7 +249,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
             acc_t sum = BITS_SUM(words[FINISHED_AT(row, n)]);
 #if FLOATING
             if (flags[flags_offset + (ulong)all_blocks] != 0)
-                sum = careful_output(own_data + image_of(table, (long)tile * NT + n) *
+                sum = careful_output(own_data + ((long)tile * NT + n) / places_of(table) *
                                                     table[ROWS_DATA_BATCH_STEP],
                                      weights, table, places.z[n] * table[ROWS_STRIDE_Z] + tz,
                                      places.y[n] * table[ROWS_STRIDE_Y] + ty,

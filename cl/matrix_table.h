@@ -10,10 +10,7 @@ enum {
     MATRIX_PLACES_Z = ROWS_NUMBERS, /* outputs of one residue along each axis */
     MATRIX_PLACES_Y,
     MATRIX_PLACES_X,
-    MATRIX_PLACES,      /* of all batch items */
-    MATRIX_TILES,       /* of NT places */
-    MATRIX_CLASSES,     /* residues (tz, ty, tx) of the outputs */
-    MATRIX_CLASSES_AT,  /* for each of them a kind, as rows_table.h has it */
+    MATRIX_CLASSES_AT, /* for each residue (tz, ty, tx) of the outputs a kind, as rows_table.h has it */
     MATRIX_TAP_LIST_AT, /* their taps */
     MATRIX_LONGS
 };

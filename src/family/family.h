@@ -14,7 +14,7 @@ enum {
     TCONV_MAX_FAMILIES = 32,
     TCONV_MAX_ARGS = 12,
     TCONV_MAX_LAUNCHES = 2,
-    TCONV_MAX_SOURCES = 9
+    TCONV_MAX_SOURCES = 10
 };
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the

@@ -177,9 +177,6 @@ static bool write_table(const struct matrix *g, struct tconv_recipe *recipe)
     int64_t *t = recipe->table;
     tconv_rows_write_numbers(&g->rows, g->blocks, g->tiles, t);
     for (int a = 0; a < 3; a++) t[MATRIX_PLACES_Z + a] = g->places[a];
-    t[MATRIX_PLACES] = g->all_places;
-    t[MATRIX_TILES] = g->tiles;
-    t[MATRIX_CLASSES] = g->classes;
     t[MATRIX_CLASSES_AT] = (int64_t)classes_at;
     t[MATRIX_TAP_LIST_AT] = (int64_t)list_at;
     return tconv_rows_write_residues(&g->rows, write_pair, g, PAIR_LONGS, t + classes_at,
@@ -228,7 +225,7 @@ const struct tconv_family tconv_matrix_group = {
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
                "as TF32 on request; for GPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "matrix_table.h", "matrix.clh", "taps.clh", "matrix.cl"},
+                "matrix_table.h", "dot.clh", "matrix.clh", "taps.clh", "matrix.cl"},
     .packing = TCONV_PACK_WORDS,
     .accepts = accepts,
     .write = write,

@@ -109,7 +109,10 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
     /* Not on processors: Intel's compiler for them (2026.2) crashes on vectors of half. */
     const bool halves = layer->data_type == TCONV_F16 && request->device->half_arithmetic &&
                         request->device->kind == TCONV_DEVICE_GPU;
-    const int dot = packing != TCONV_PACK_QUADS ? 0 : request->device->integer_dot_product ? 2 : 1;
+    const bool words = packing == TCONV_PACK_WORDS && tconv_type_size(layer->data_type) == 1;
+    const int dot = packing != TCONV_PACK_QUADS            ? words
+                    : request->device->integer_dot_product ? 2
+                                                           : 1;
     return snprintf(
         text, size,
         "-cl-std=%s -DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s "
