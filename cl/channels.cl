@@ -20,9 +20,6 @@
  *   PHASES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all residues of one place
  *                 being treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
  *                 taps.
- *   DEPTHWISE = 1 for groups of one channel, channels last: lanes are groups, and have their own inputs, which come
- *                 straight from the data. The table then describes a single group with as many output channels as
- *                 there are groups.
  *
  * A zero of the padding must not meet a weight that is infinite or NaN: see careful_output. taps.clh has the packed
  * filter, channels_table.h the table.
@@ -36,15 +33,12 @@
  *             constant distances
  *   BATCHED   see above                               0, 1
  *   PHASES    see above                               0, 1
- *   DEPTHWISE see above                               0, 1
  *   STREAM    see finish.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
-#if !defined(VW) || !defined(MW) || !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) ||      \
-    !defined(PHASES) || !defined(DEPTHWISE)
-#error "VW, MW, PX, SEGMENT, BATCHED, PHASES and DEPTHWISE must be set"
+#if !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) || !defined(PHASES)
+#error "PX, SEGMENT, BATCHED and PHASES must be set"
 #endif
-#define CV (MW / VW)
 
 enum {
     MOST_READS = 256, /* taps of a residue */
@@ -145,109 +139,6 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
     }
 }
 
-#if DEPTHWISE
-/* The next lanes of one input, of which `left` are there. */
-static vec_t load_lanes(__global const data_t *from, const acc_t zero, const int left)
-{
-    if (left >= VW) return READS_DATA(from, zero);
-    acc_t lane[VW];
-    for (int i = 0; i < VW; i++) lane[i] = i < left ? READ_DATA(from + i, zero) : (acc_t)0;
-    return LOAD(lane);
-}
-
-/* Adds one tap to PX places. `data` is the first one's input, the `x`th of its row, which may be outside; what is
- * outside is left out. */
-static void add_groups(vec_t sum[CV][PX], __global const data_t *data, const acc_t zero,
-                       const long x_step, __global const packed_t *w, const int x, const int places,
-                       const int input_x, const int lanes)
-{
-    vec_t weight[CV];
-#pragma unroll
-    for (int c = 0; c < CV; c++) weight[c] = READS_WEIGHT(w + c * VW);
-    if (lanes == MW && places == PX && x >= 0 && x + PX <= input_x) {
-#pragma unroll
-        for (int v = 0; v < PX; v++)
-#pragma unroll
-            for (int c = 0; c < CV; c++)
-                sum[c][v] = MULTIPLY_ADD(READS_DATA(data + v * x_step + c * VW, zero), weight[c],
-                                         sum[c][v]);
-        return;
-    }
-#pragma unroll
-    for (int v = 0; v < PX; v++)
-        if (v < places && x + v >= 0 && x + v < input_x) {
-#pragma unroll
-            for (int c = 0; c < CV; c++)
-                sum[c][v] =
-                    MULTIPLY_ADD(load_lanes(data + v * x_step + c * VW, zero, lanes - c * VW),
-                                 weight[c], sum[c][v]);
-        }
-}
-#endif
-
-/* What a block's lanes are finished with. */
-struct lanes {
-    result_vec_t factor[CV], bias[CV], slope[CV];
-    long channel; /* of the first lane, in all groups */
-};
-
-static void find_lanes(const struct finish *f, const long channel, const int count,
-                       struct lanes *lanes)
-{
-    lanes->channel = channel;
-#pragma unroll
-    for (int c = 0; c < CV; c++) {
-#if PHASES /* lanes are outputs of one channel */
-        lanes->factor[c] = (result_vec_t)(factor_of(f, channel));
-        lanes->bias[c] = (result_vec_t)(BIAS_OF(f, channel));
-        lanes->slope[c] = (result_vec_t)(SLOPE_OF(f, channel));
-#else
-        result_t factor[VW], bias[VW], slope[VW];
-        for (int i = 0; i < VW; i++) {
-            const long own = channel + min(c * VW + i, count - 1);
-            factor[i] = factor_of(f, own);
-            bias[i] = BIAS_OF(f, own);
-            slope[i] = SLOPE_OF(f, own);
-        }
-        lanes->factor[c] = LOAD(factor);
-        lanes->bias[c] = LOAD(bias);
-        lanes->slope[c] = LOAD(slope);
-#endif
-    }
-}
-
-/* Stores a block's lanes from `first` to `last` - 1 of one place, whose outputs begin at `at`. */
-static void store_lanes(const struct finish *f, const struct lanes *lanes, const long at,
-                        const result_vec_t value[CV], const long lane_step, const int first,
-                        const int last)
-{
-#pragma unroll
-    for (int c = 0; c < CV; c++) {
-        const bool whole = first <= c * VW && last >= (c + 1) * VW;
-        if (whole && lane_step == 1)
-            put_lanes(f, value[c], at + c * VW, lanes->slope[c]);
-        else {
-            const long channel = lanes->channel + (PHASES ? 0 : c * VW);
-            lane_t lane[VW];
-            TO_LANES(f, value[c], lanes->slope[c], lane);
-            if (whole) {
-#pragma unroll
-                for (int i = 0; i < VW; i++)
-                    PUT_LANE(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
-            } else {
-                int i = max(first - c * VW, 0);
-                const int end = min(last - c * VW, VW);
-#if !SLOPES
-                for (; lane_step == 1 && i + 4 <= end; i += 4)
-                    put_four(f, lane + i, at + c * VW + i, channel);
-#endif
-                for (; i < end; i++)
-                    PUT_LANE(f, lane[i], at + (c * VW + i) * lane_step, channel + (PHASES ? 0 : i));
-            }
-        }
-    }
-}
-
 /* Which lanes of a block are outputs. */
 struct span {
     int first, last;
@@ -268,11 +159,9 @@ static struct span lanes_of(__global const long *table, const int place, const i
 /* The taps that reach a row of one residue from inside the data along z and y. */
 struct reads {
     int count;
-    int tap[MOST_READS]; /* its place in the packed filter */
-    long from
-        [MOST_READS]; /* where it reads for the row's first place: in local memory, or with DEPTHWISE in the
-                              row of the data */
-    int x[MOST_READS]; /* and along x in the data */
+    int tap[MOST_READS];   /* its place in the packed filter */
+    long from[MOST_READS]; /* where it reads for the row's first place in local memory */
+    int x[MOST_READS];     /* and along x in the data */
 };
 
 /* One row of places of one residue (tz, ty, tx): what is the same for all of its tiles. */
@@ -298,13 +187,7 @@ static void find_reads(__global const long *table, const struct box *box, const 
             low_y + iy >= table[ROWS_INPUT_Y])
             continue;
         reads->tap[reads->count] = (int)read[READ_TAP];
-#if DEPTHWISE
-        reads->from[reads->count] = (low_z + iz) * table[ROWS_DATA_Z_STEP] +
-                                    (low_y + iy) * table[ROWS_DATA_Y_STEP];
-#else
         reads->from[reads->count] = (z + iz) * steps->z + (y + iy) * steps->y + ix * steps->x;
-#endif
-
         reads->x[reads->count++] = low_x + ix;
     }
 }
@@ -322,7 +205,6 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     const int width = BATCHED ? 1 : places;
     const int ox = row->x + x * (int)table[ROWS_STRIDE_X];
 
-    const acc_t zero = DATA_ZERO(table);
     vec_t sum[CV][PX];
 #pragma unroll
     for (int c = 0; c < CV; c++)
@@ -333,18 +215,12 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         const int input = reads->x[j] + x;
         if (input + width <= 0 || input >= input_x) continue;
         __global const packed_t *w = weights + (long)reads->tap[j] * in_channels * MW;
-#if DEPTHWISE
-        add_groups(sum, data + reads->from[j] + input * table[ROWS_DATA_X_STEP], zero,
-                   table[ROWS_DATA_X_STEP], w, input, places, input_x, row->lanes);
-#else
         padded = padded || input < 0 || input + width > input_x;
         __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
         for (int ci = 0; ci < in_channels; ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
             add_segment(sum, from, w, min((int)SEGMENT, in_channels - ci));
-#endif
     }
-    if (careful && padded) { /* never with BATCHED or DEPTHWISE */
-
+    if (careful && padded) { /* never with BATCHED */
         for (int v = 0; v < places; v++) {
             const int o = ox + v * (int)table[ROWS_STRIDE_X];
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
@@ -472,9 +348,7 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
     FINISH(finish, table)
     __global const data_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
-#if !DEPTHWISE
     copy_inputs(own_data, table, local_memory, &box, &steps);
-#endif
 
     for (int block = first_block; block < last_block; block++) {
         const int all_blocks = g * blocks + block;
@@ -497,10 +371,8 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
         for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
             for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++)
                 for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
-                    compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP] +
-                                     (DEPTHWISE ? block * MW : 0),
-                                 weights, flags[flags_offset + (ulong)all_blocks] != 0, &finish,
-                                 &own_lanes, to, table, local_memory, &box, &steps, phase, lanes,
-                                 tz, ty, tx);
+                    compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
+                                 flags[flags_offset + (ulong)all_blocks] != 0, &finish, &own_lanes,
+                                 to, table, local_memory, &box, &steps, phase, lanes, tz, ty, tx);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels family and its variants for large strides and for depthwise layers: parameters, cost and recipe of
+/* The channels family and its variant for large strides: parameters, cost and recipe of
  * cl/channels.cl. */
 #include "family/families.h"
 
@@ -21,7 +21,7 @@ enum {
 };
 
 /* What the lanes of a vector are. */
-enum lanes { LANES_CHANNELS, LANES_PHASES, LANES_GROUPS };
+enum lanes { LANES_CHANNELS, LANES_PHASES };
 
 /* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order z, y, x. */
 struct channels {
@@ -51,15 +51,6 @@ static void fold_phases(struct channels *g)
     x->output_step *= g->x.stride;
 }
 
-/* Sees depthwise groups as output channels of one group, all of them reading inputs of their own. */
-static void fold_groups(struct channels *g)
-{
-    struct tconv_layer *layer = &g->rows.layer;
-    layer->out_channels = layer->groups;
-    layer->groups = 1;
-    layer->filter_out_step = layer->filter_group_step;
-}
-
 /* MW may depend on channels and stride only, not on extents: filters are shared. The fewest lanes in vain, then two
  * vectors. */
 static void choose_lanes(struct channels *g, const tconv_device_info *device)
@@ -83,22 +74,15 @@ static void choose_lanes(struct channels *g, const tconv_device_info *device)
 static double channel_cycles(const struct channels *g)
 {
     const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / 2,
-                 loads = (vectors + (g->lanes == LANES_GROUPS ? vectors : 1) * g->px) / 2,
-                 issue = (vectors * g->px + vectors + 5) / 6;
+                 loads = (vectors + g->px) / 2, issue = (vectors * g->px + vectors + 5) / 6;
     double most = adds > loads ? adds : loads;
     if (most < 4) most = 4;
     return (most > issue ? most : issue) * 1.05;
 }
 
-/* Bytes that a work-item works with: inputs in local memory, or for depthwise layers inputs and outputs that should
- * stay in a cache while one block of lanes follows the other. */
+/* Bytes of local memory. */
 static double bytes_of(const struct channels *g)
 {
-    if (g->lanes == LANES_GROUPS) {
-        double places = 1;
-        for (int a = 0; a < 3; a++) places *= (double)g->box[a];
-        return 4.0 * (double)(g->item_blocks * g->mw) * places * (double)(1 + g->classes);
-    }
     const int64_t segments = tconv_ceil_div(g->rows.layer.in_channels, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
@@ -146,10 +130,8 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    const double copies = g->lanes == LANES_GROUPS
-                              ? 0
-                              : copied * passes *
-                                    (10 + in * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5));
+    const double copies = copied * passes *
+                          (10 + in * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5));
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
@@ -208,7 +190,7 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
                     }
                     if (items > INT32_MAX) continue;
                     g->items = (int64_t)items;
-                    g->local_bytes = g->lanes == LANES_GROUPS ? g->rows.acc_bytes : (uint64_t)bytes;
+                    g->local_bytes = (uint64_t)bytes;
                     const double cost = cost_of(g, device);
                     if (!*found || cost < *least) {
                         *found = true;
@@ -231,16 +213,6 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     const tconv_device_info *device = request->device;
     *g = (struct channels){.taps = 1, .classes = 1, .segment = 1, .lanes = lanes};
     if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
-    if (lanes == LANES_GROUPS &&
-        (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1))
-        return tconv_refuse(reason,
-                            "%lld groups of %lld to %lld channels; it takes several groups of one",
-                            (long long)layer->groups, (long long)layer->in_channels,
-                            (long long)layer->out_channels);
-    if (lanes == LANES_GROUPS && (layer->data_channel_step != 1 || layer->output_channel_step != 1))
-        return tconv_refuse(
-            reason, "its vectors run along channels, which are not contiguous in this data format");
-    if (lanes == LANES_GROUPS) fold_groups(g);
     if (lanes == LANES_PHASES && (g->rows.x.dilation != 1 || g->rows.x.stride < LEAST_PHASES))
         return tconv_refuse(
             reason,
@@ -289,7 +261,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     struct channels one = *g;
     bool found = false;
     const int limit = tconv_rows_sums(&g->rows, device) * g->vw / g->mw;
-    for (int batched = 0; batched <= (g->rows.layer.batch > 1 && lanes != LANES_GROUPS); batched++)
+    for (int batched = 0; batched <= (g->rows.layer.batch > 1); batched++)
         for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
             one.batched = batched != 0;
             one.px = places_at_a_time[i];
@@ -353,7 +325,6 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     tconv_launch_option(run, "SEGMENT", g.segment);
     tconv_launch_option(run, "BATCHED", g.batched);
     tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
-    tconv_launch_option(run, "DEPTHWISE", lanes == LANES_GROUPS);
     /* Only whole cache lines can be stored past the caches. */
     tconv_launch_option(run, "STREAM",
                         lane_step_of(&g) == 1 && g.rows.x.output_step % CACHE_LINE == 0 &&
@@ -389,23 +360,11 @@ static bool write_phases(const struct tconv_request *request, struct tconv_recip
     return write_recipe(request, LANES_PHASES, recipe);
 }
 
-static bool accepts_groups(const struct tconv_request *request, double *cost,
-                           struct tconv_reason *reason)
-{
-    struct channels g;
-    return prepare(request, LANES_GROUPS, &g, cost, reason);
-}
-
-static bool write_groups(const struct tconv_request *request, struct tconv_recipe *recipe)
-{
-    return write_recipe(request, LANES_GROUPS, recipe);
-}
-
 /* All variants are one source with other options. */
 #define SOURCES                                                                                    \
     {                                                                                              \
         "types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",                 \
-            "channels_table.h", "taps.clh", "channels.cl"                                          \
+            "channels_table.h", "lanes.clh", "taps.clh", "channels.cl"                             \
     }
 
 const struct tconv_family tconv_channels = {
@@ -427,14 +386,4 @@ const struct tconv_family tconv_phases = {
     .packing = TCONV_PACK_RAW,
     .accepts = accepts_phases,
     .write = write_phases,
-};
-
-const struct tconv_family tconv_depthwise = {
-    .name = "depthwise_vector",
-    .summary =
-        "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
-    .sources = SOURCES,
-    .packing = TCONV_PACK_RAW,
-    .accepts = accepts_groups,
-    .write = write_groups,
 };

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The depthwise family: groups of one channel, channels last; lanes of a vector are groups. Output-stationary and exact in
+ * work, for processors.
+ *
+ * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. Inputs come straight from the
+ * data: neighbouring residues of a place read the same ones while they are in the first-level cache.
+ *
+ *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_PLACES places along x
+ *     run         RUN places, all residues: one block of MW channels after the other, since the channels of a place lie
+ *                 side by side
+ *     tile        PX places of one residue where all of its taps along x are inside the data, else one place
+ *
+ * Taps whose input is outside the data are left out, so no zero of the padding meets a weight. lanes.clh says how blocks
+ * are stored, taps.clh has the packed filter, depthwise_table.h the table.
+ *
+ *   macro     meaning                                 legal values
+ *   VW, MW    see lanes.clh
+ *   PX        places of a tile                        at least 1
+ *   STREAM    see finish.clh                          0, 1
+ *
+ * Registers: MW / VW * PX vectors of sums. */
+#if !defined(PX)
+#error "PX must be set"
+#endif
+
+#define RUN (4 * PX)
+
+/* Loops over a tile disappear only where its size is known. */
+#define INLINE static __attribute__((always_inline))
+
+/* The taps along an axis that reach a place, or all places of a tile: tap number `tap` + j * step reads input number
+ * `input` - j * step of the inputs. */
+struct reach {
+    int taps, tap, input;
+};
+
+/* Of place u of a residue, clipped to the data. */
+static struct reach reach_of(__global const long *residue, const int u, const int tap_step,
+                             const int input_step, const int inputs)
+{
+    struct reach reach = {(int)residue[REACH_TAPS], (int)residue[REACH_TAP],
+                          (int)residue[REACH_INPUT] + u};
+    if (reach.input >= inputs) {
+        const int skipped = (reach.input - inputs) / input_step + 1;
+        reach.taps -= skipped;
+        reach.tap += skipped * tap_step;
+        reach.input -= skipped * input_step;
+    }
+    reach.taps = reach.input < 0 ? 0 : clamp(reach.input / input_step + 1, 0, max(reach.taps, 0));
+    return reach;
+}
+
+/* The next lanes of one input, of which `left` are there. */
+static vec_t load_lanes(__global const data_t *from, const acc_t zero, const int left)
+{
+    if (left >= VW) return READS_DATA(from, zero);
+    acc_t lane[VW];
+    for (int i = 0; i < VW; i++) lane[i] = i < left ? READ_DATA(from + i, zero) : (acc_t)0;
+    return LOAD(lane);
+}
+
+/* Steps that every tile needs. */
+struct steps {
+    long data_z, data_y, data_x; /* between the inputs of neighbouring taps, in elements */
+    long place;                  /* between the inputs of neighbouring places */
+    int weight_z, weight_y, weight_x;
+    long output; /* between the outputs of neighbouring places */
+};
+
+/* Computes `places` places, 1 or PX, of a block whose lanes are all there (`whole`) or only the first `count`. `data` and
+ * `weights` are those of the first tap, the outputs begin at `at`. */
+INLINE void compute(const int places, const bool whole, const struct finish *f,
+                    const struct lanes *lanes, __global const data_t *data,
+                    __global const packed_t *weights, const acc_t zero, const struct steps *steps,
+                    const int taps_z, const int taps_y, const int taps_x, const int count,
+                    const long at)
+{
+    vec_t sum[CV][PX];
+#pragma unroll
+    for (int c = 0; c < CV; c++)
+#pragma unroll
+        for (int v = 0; v < PX; v++) sum[c][v] = (vec_t)(0);
+    for (int jz = 0; jz < taps_z; jz++)
+        for (int jy = 0; jy < taps_y; jy++) {
+            __global const data_t *x = data - jz * steps->data_z - jy * steps->data_y;
+            __global const packed_t *w = weights + jz * steps->weight_z + jy * steps->weight_y;
+            for (int jx = 0; jx < taps_x; jx++, x -= steps->data_x, w += steps->weight_x) {
+                vec_t weight[CV];
+#pragma unroll
+                for (int c = 0; c < CV; c++) weight[c] = READS_WEIGHT(w + c * VW);
+#pragma unroll
+                for (int v = 0; v < PX; v++)
+                    if (v < places) {
+#pragma unroll
+                        for (int c = 0; c < CV; c++) {
+                            __global const data_t *from = x + v * steps->place + c * VW;
+                            sum[c][v] = MULTIPLY_ADD(whole ? READS_DATA(from, zero)
+                                                           : load_lanes(from, zero, count - c * VW),
+                                                     weight[c], sum[c][v]);
+                        }
+                    }
+            }
+        }
+#pragma unroll
+    for (int v = 0; v < PX; v++)
+        if (v < places) {
+            result_vec_t value[CV];
+#pragma unroll
+            for (int c = 0; c < CV; c++) {
+                value[c] = affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]);
+                if (whole) put_lanes(f, value[c], at + v * steps->output + c * VW, lanes->slope[c]);
+            }
+            if (!whole) store_lanes(f, lanes, at + v * steps->output, value, 1, 0, count);
+        }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
+                __global const packed_t *restrict filter, const ulong filter_offset,
+                FINISH_PARAMETERS, __global const long *restrict table)
+{
+    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y],
+              stride_x = (int)table[ROWS_STRIDE_X];
+    const int output_z = (int)table[ROWS_OUTPUT_Z], output_y = (int)table[ROWS_OUTPUT_Y],
+              output_x = (int)table[ROWS_OUTPUT_X];
+    const int input_x = (int)table[ROWS_INPUT_X], kernel_x = (int)table[ROWS_KERNEL_X];
+    const int tap_step_z = (int)table[ROWS_TAP_STEP_Z], tap_step_y = (int)table[ROWS_TAP_STEP_Y],
+              tap_step_x = (int)table[DEPTHWISE_TAP_STEP_X];
+    const int input_step_z = (int)table[ROWS_INPUT_STEP_Z],
+              input_step_y = (int)table[ROWS_INPUT_STEP_Y],
+              input_step_x = (int)table[ROWS_INPUT_STEP_X];
+    __global const long *residues_x = table + table[DEPTHWISE_X_AT];
+
+    /* Which places, rows and image. */
+    const int item_rows = (int)table[DEPTHWISE_ROWS], item_places = (int)table[DEPTHWISE_PLACES];
+    const int places = (output_x + stride_x - 1) / stride_x;
+    const int parts_x = (places + item_places - 1) / item_places,
+              parts_y = (output_y + item_rows - 1) / item_rows;
+    int rest = (int)get_group_id(0);
+    const int first_place = rest % parts_x * item_places,
+              last_place = min(first_place + item_places, places);
+    rest /= parts_x;
+    const int first_y = rest % parts_y * item_rows, last_y = min(first_y + item_rows, output_y);
+    rest /= parts_y;
+    const int z = rest % output_z, n = rest / output_z;
+
+    FINISH(finish, table)
+    const acc_t zero = DATA_ZERO(table);
+    struct steps steps;
+    steps.place = table[ROWS_DATA_X_STEP];
+    steps.data_z = input_step_z * table[ROWS_DATA_Z_STEP];
+    steps.data_y = input_step_y * table[ROWS_DATA_Y_STEP];
+    steps.data_x = input_step_x * steps.place;
+    steps.weight_x = tap_step_x * MW;
+    steps.weight_y = tap_step_y * kernel_x * MW;
+    steps.weight_z = tap_step_z * (int)table[ROWS_KERNEL_Y] * kernel_x * MW;
+    steps.output = stride_x * table[ROWS_OUTPUT_X_STEP];
+
+    /* The places whose taps along x are all inside the data, and whose outputs all exist. */
+    int low = 0, high = output_x / stride_x;
+    for (int t = 0; t < stride_x; t++) {
+        __global const long *residue = residues_x + t * REACH_LONGS;
+        const int input = (int)residue[REACH_INPUT], taps = (int)residue[REACH_TAPS];
+        if (taps == 0) continue;
+        low = max(low, (taps - 1) * input_step_x - input);
+        high = min(high, input_x - input);
+    }
+
+    const struct reach reach_z =
+        reach_of(table + table[DEPTHWISE_Z_AT] + z % stride_z * REACH_LONGS, z / stride_z,
+                 tap_step_z, input_step_z, (int)table[ROWS_INPUT_Z]);
+    for (int y = first_y; y < last_y; y++) {
+        const struct reach reach_y =
+            reach_of(table + table[DEPTHWISE_Y_AT] + y % stride_y * REACH_LONGS, y / stride_y,
+                     tap_step_y, input_step_y, (int)table[ROWS_INPUT_Y]);
+        __global const data_t *row = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+                                     reach_z.input * table[ROWS_DATA_Z_STEP] +
+                                     reach_y.input * table[ROWS_DATA_Y_STEP];
+        const long line = n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
+                          y * table[ROWS_OUTPUT_Y_STEP];
+        for (int first = first_place; first < last_place; first += RUN)
+            for (int block = 0; block < (int)table[ROWS_BLOCKS]; block++) {
+                const int channel = block * MW,
+                          count = min(MW, (int)table[ROWS_OUT_CHANNELS] - channel);
+                __global const packed_t *weights =
+                    weights_of(filter + filter_offset, table, block) +
+                    (reach_z.tap * table[ROWS_KERNEL_Y] + reach_y.tap) * kernel_x * MW;
+                struct lanes lanes;
+                find_lanes(&finish, channel, count, &lanes);
+                const int last = min(first + RUN, last_place);
+                for (int u = first; u < last;) {
+                    const bool tile = count == MW && u >= low && u + PX <= min(high, last);
+                    for (int t = 0; t < stride_x; t++) {
+                        __global const long *residue = residues_x + t * REACH_LONGS;
+                        const int x = u * stride_x + t;
+                        const long at = line + x * table[ROWS_OUTPUT_X_STEP] + channel;
+                        if (tile)
+                            compute(PX, true, &finish, &lanes,
+                                    row + (residue[REACH_INPUT] + u) * steps.place + channel,
+                                    weights + residue[REACH_TAP] * MW, zero, &steps, reach_z.taps,
+                                    reach_y.taps, (int)residue[REACH_TAPS], count, at);
+                        else if (x < output_x) {
+                            const struct reach reach =
+                                reach_of(residue, u, tap_step_x, input_step_x, input_x);
+                            __global const data_t *from = row + reach.input * steps.place + channel;
+                            if (count == MW)
+                                compute(1, true, &finish, &lanes, from, weights + reach.tap * MW,
+                                        zero, &steps, reach_z.taps, reach_y.taps, reach.taps, count,
+                                        at);
+                            else
+                                compute(1, false, &finish, &lanes, from, weights + reach.tap * MW,
+                                        zero, &steps, reach_z.taps, reach_y.taps, reach.taps, count,
+                                        at);
+                        }
+                    }
+                    u += tile ? PX : 1;
+                }
+            }
+    }
+}

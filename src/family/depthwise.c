@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The depthwise family: parameters, cost and recipe of cl/depthwise.cl. */
+#include "family/families.h"
+
+#include "base/checked.h"
+#include "depthwise_table.h"
+#include "family/rows.h"
+
+#include <stdlib.h>
+
+enum {
+    MOST_VECTORS = 4, /* of a block */
+    MOST_PLACES = 8,  /* of a tile */
+    MOST_STRIDE = 1 << 12,
+    MOST_TAPS = 1 << 16,
+    CACHE_LINE = 16, /* elements */
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct depthwise {
+    struct tconv_rows rows;
+    int vw, mw, px;
+    int64_t blocks, item_rows, item_places, items;
+};
+
+/* Sees groups as output channels of one group, all of them reading inputs of their own. */
+static void fold_groups(struct tconv_layer *layer)
+{
+    layer->out_channels = layer->groups;
+    layer->groups = 1;
+    layer->filter_out_step = layer->filter_group_step;
+}
+
+/* MW may depend on channels only, not on extents: filters are shared. The fewest lanes in vain, then the most vectors
+ * of which enough places fit into registers that weights are not loaded too often. */
+static void choose_tile(struct depthwise *g, const tconv_device_info *device)
+{
+    const int64_t channels = g->rows.layer.out_channels;
+    const int sums = tconv_rows_sums(&g->rows, device);
+    g->vw = tconv_rows_widest(device);
+    while (g->vw > 4 && g->vw / 2 >= channels) g->vw /= 2;
+    int64_t least = INT64_MAX;
+    for (int vectors = MOST_VECTORS; vectors > 0; vectors--) {
+        const int64_t lanes = tconv_ceil_div(channels, vectors * g->vw) * vectors * g->vw;
+        if (lanes < least && 4 * vectors <= sums) {
+            least = lanes;
+            g->mw = vectors * g->vw;
+        }
+    }
+    g->px = 1;
+    while (2 * g->px <= MOST_PLACES && 2 * g->px * (g->mw / g->vw) <= sums &&
+           2 * g->px <= g->rows.places)
+        g->px *= 2;
+}
+
+/* Cycles of adding one tap to a tile: two loads a cycle. */
+static double tap_cycles(const struct depthwise *g)
+{
+    return g->mw / (double)g->vw * (g->px + 1) / 2 + 1;
+}
+
+static double tiles_of(const struct depthwise *g, int64_t places)
+{
+    return (double)tconv_ceil_div(places, g->px) + 2; /* borders are computed place by place */
+}
+
+/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
+static double cost_of(const struct depthwise *g, const tconv_device_info *device)
+{
+    const struct tconv_rows *r = &g->rows;
+    const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
+    const double lines = (double)r->layer.batch * (double)g->blocks; /* of blocks */
+    const double tiles = tiles_of(g, g->item_places) *
+                         (double)tconv_ceil_div(r->places, g->item_places);
+    const double adds = tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) * (double)r->x.kernel *
+                        tiles * tap_cycles(g);
+    const double stores = (double)r->output_rows *
+                          (20 + tiles * (double)r->x.stride * (2 * g->mw / g->vw * g->px + 8));
+    const double units = device->compute_units, items = (double)g->items;
+    const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
+    return (lines * (adds + stores) * rounds + items * 300) * speed;
+}
+
+/* Whether a work-item of this division has too much to do. */
+static bool too_long(const struct depthwise *g, const tconv_device_info *device)
+{
+    const struct tconv_rows *r = &g->rows;
+    const double taps = (double)tconv_ceil_div(r->z.kernel, tconv_tap_step(&r->z)) *
+                        (double)tconv_ceil_div(r->y.kernel, tconv_tap_step(&r->y)) *
+                        (double)r->x.kernel;
+    return tconv_rows_too_long((double)(g->item_rows * g->item_places * g->blocks) *
+                                   (taps + (double)r->x.stride * 2 * g->mw),
+                               device);
+}
+
+/* Divides rows and places among work-items as it costs least; false where no part is small enough. */
+static bool divide(struct depthwise *g, const tconv_device_info *device, double *least)
+{
+    const struct tconv_rows *r = &g->rows;
+    struct depthwise best = *g;
+    bool found = false;
+    for (g->item_rows = r->y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
+        for (g->item_places = r->places;;
+             g->item_places = tconv_ceil_div(tconv_ceil_div(g->item_places, 2), g->px) * g->px) {
+            const double items = (double)r->layer.batch * (double)r->z.output *
+                                 (double)tconv_ceil_div(r->y.output, g->item_rows) *
+                                 (double)tconv_ceil_div(r->places, g->item_places);
+            if (items < INT32_MAX && !too_long(g, device)) {
+                g->items = (int64_t)items;
+                const double cost = cost_of(g, device);
+                if (!found || cost < *least) {
+                    found = true;
+                    *least = cost;
+                    best = *g;
+                }
+            }
+            if (g->item_places <= g->px) break;
+        }
+        if (g->item_rows == 1) break;
+    }
+    *g = best;
+    return found;
+}
+
+static bool prepare(const struct tconv_request *request, struct depthwise *g, double *cost,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct depthwise){0};
+    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    if (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1)
+        return tconv_refuse(reason,
+                            "%lld groups of %lld to %lld channels; it takes several groups of one",
+                            (long long)layer->groups, (long long)layer->in_channels,
+                            (long long)layer->out_channels);
+    if (layer->data_channel_step != 1 || layer->output_channel_step != 1)
+        return tconv_refuse(
+            reason, "its vectors run along channels, which are not contiguous in this data format");
+    fold_groups(&g->rows.layer);
+    const struct tconv_axis *axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    int64_t taps = 1;
+    for (int a = 0; a < 3; a++) {
+        taps *= axes[a]->kernel;
+        if (taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+        if (axes[a]->stride > MOST_STRIDE)
+            return tconv_refuse(reason, "stride %lld; it takes up to %d",
+                                (long long)axes[a]->stride, MOST_STRIDE);
+    }
+    choose_tile(g, request->device);
+    g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
+    if (!divide(g, request->device, cost))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    *cost *= tconv_rows_misfit(true, request->device);
+    return true;
+}
+
+static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+{
+    struct depthwise g;
+    return prepare(request, &g, cost, reason);
+}
+
+/* Writes a reach for each residue of the outputs along an axis. False only where host memory is missing. */
+static bool write_axis(const struct tconv_axis *axis, int64_t *list)
+{
+    struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);
+    if (classes == NULL) return false;
+    tconv_classes(axis, classes);
+    for (int64_t t = 0; t < axis->stride; t++, list += REACH_LONGS) {
+        const struct tconv_class *class = &classes[tconv_mod(t + axis->pad, axis->stride)];
+        list[REACH_TAPS] = class->taps;
+        list[REACH_TAP] = class->first;
+        list[REACH_INPUT] = class->taps == 0 ? 0 : tconv_rows_distance(axis, class->first);
+    }
+    free(classes);
+    return true;
+}
+
+static bool write_table(const struct depthwise *g, struct tconv_recipe *recipe)
+{
+    const struct tconv_rows *r = &g->rows;
+    const size_t z_at = DEPTHWISE_LONGS, y_at = z_at + (size_t)r->z.stride * REACH_LONGS,
+                 x_at = y_at + (size_t)r->y.stride * REACH_LONGS;
+    if (!tconv_recipe_table(recipe, x_at + (size_t)r->x.stride * REACH_LONGS)) return false;
+    int64_t *t = recipe->table;
+    tconv_rows_write_numbers(r, g->blocks, 0, t);
+    t[DEPTHWISE_ROWS] = g->item_rows;
+    t[DEPTHWISE_PLACES] = g->item_places;
+    t[DEPTHWISE_TAP_STEP_X] = tconv_tap_step(&r->x);
+    t[DEPTHWISE_Z_AT] = (int64_t)z_at;
+    t[DEPTHWISE_Y_AT] = (int64_t)y_at;
+    t[DEPTHWISE_X_AT] = (int64_t)x_at;
+    return write_axis(&r->z, t + z_at) && write_axis(&r->y, t + y_at) &&
+           write_axis(&r->x, t + x_at);
+}
+
+static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+{
+    struct depthwise g;
+    double cost;
+    struct tconv_reason reason;
+    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_depthwise");
+    tconv_launch_option(run, "VW", g.vw);
+    tconv_launch_option(run, "MW", g.mw);
+    tconv_launch_option(run, "PX", g.px);
+    /* Only whole cache lines can be stored past the caches. */
+    tconv_launch_option(run, "STREAM",
+                        g.rows.x.output_step % CACHE_LINE == 0 && tconv_rows_streams(&g.rows));
+    tconv_launch_items(run, 0, g.items, 1, request->device);
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+        8);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);
+    return true;
+}
+
+const struct tconv_family tconv_depthwise = {
+    .name = "depthwise_vector",
+    .summary =
+        "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
+    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+                "depthwise_table.h", "lanes.clh", "taps.clh", "depthwise.cl"},
+    .packing = TCONV_PACK_RAW,
+    .accepts = accepts,
+    .write = write,
+};
