@@ -53,12 +53,6 @@ static double floor_ms(const struct result *r, const struct roofs *roofs)
                 1e-6 * r->bytes / roofs_bandwidth(roofs, r->bytes));
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The timed runs: `wanted`, or with 0 as many as fit. */
 static bool time_runs(struct trial *trial, int wanted, struct result *r)
 {
@@ -71,10 +65,8 @@ static bool time_runs(struct trial *trial, int wanted, struct result *r)
         seconds[r->runs] = trial_repeat(trial);
         if (seconds[r->runs] < 0) return false;
     }
-    qsort(seconds, (size_t)r->runs, sizeof *seconds, by_value);
+    r->ms_median = 1e3 * median(seconds, r->runs);
     r->ms_min = 1e3 * seconds[0];
-    r->ms_median = 1e3 * (r->runs % 2 == 1 ? seconds[r->runs / 2]
-                                           : (seconds[r->runs / 2 - 1] + seconds[r->runs / 2]) / 2);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "base/sources.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,6 +22,18 @@ double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median(double *seconds, int count)
+{
+    qsort(seconds, (size_t)count, sizeof *seconds, by_value);
+    return count % 2 == 1 ? seconds[count / 2] : (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
 }
 
 static struct spread spread_of(const tconv_device_info *d)
@@ -59,20 +72,26 @@ static cl_program build(tconv_host *host, const tconv_device_info *d, const stru
     return NULL;
 }
 
-/* The shortest of several runs, in seconds; a negative number where a call fails. Runs until
- * `budget` seconds are over. */
+/* Seconds from enqueueing a kernel until clFinish returns; a negative number where a call fails. */
+static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local)
+{
+    const double start = now();
+    if (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) !=
+            CL_SUCCESS ||
+        clFinish(queue) != CL_SUCCESS)
+        return -1;
+    return now() - start;
+}
+
+/* The shortest of several runs until `budget` seconds are over; a negative number where a call fails. */
 static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
                        double budget)
 {
     double least = -1;
     const double begin = now();
     for (int run = 0; run < 3 || now() - begin < budget; run++) {
-        const double start = now();
-        if (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) !=
-                CL_SUCCESS ||
-            clFinish(queue) != CL_SUCCESS)
-            return -1;
-        const double seconds = now() - start;
+        const double seconds = run_once(queue, kernel, global, local);
+        if (seconds < 0) return -1;
         if (least < 0 || seconds < least) least = seconds;
     }
     return least;
@@ -111,10 +130,16 @@ static bool measure_launch(tconv_host *host, cl_program program, double *microse
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "empty", &code);
     if (code != CL_SUCCESS) return false;
-    const double seconds = shortest(tconv_host_queue(host), kernel, 1, 1, 0.05);
+    double seconds[1000];
+    int runs = 0;
+    bool measured = true;
+    while (measured && runs < (int)(sizeof seconds / sizeof *seconds)) {
+        seconds[runs] = run_once(tconv_host_queue(host), kernel, 1, 1);
+        measured = seconds[runs++] > 0;
+    }
     clReleaseKernel(kernel);
-    *microseconds = 1e6 * seconds;
-    return seconds > 0;
+    *microseconds = 1e6 * median(seconds, runs);
+    return measured;
 }
 
 static bool measure_bandwidth(tconv_host *host, cl_program program, const struct spread *spread,

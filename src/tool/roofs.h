@@ -9,8 +9,9 @@ enum { MOST_SIZES = 12 };
 
 struct roofs {
     double peak_gflops; /* 2 flops for each f32 multiply-add */
-    double launch_us; /* the shortest time from enqueueing an empty kernel until clFinish returns */
-    int sizes;        /* 0: nothing was measured */
+    double
+        launch_us; /* from enqueueing an empty kernel until clFinish returns; a median, as the times of layers */
+    int sizes;                /* 0: nothing was measured */
     double bytes[MOST_SIZES]; /* working sets, growing */
     double gbs[MOST_SIZES];   /* bandwidth of a triad over each */
 };
@@ -28,5 +29,8 @@ double roofs_bandwidth(const struct roofs *roofs, double bytes);
 
 /* Seconds since some fixed moment. */
 double now(void);
+
+/* The median of times, which it sorts. */
+double median(double *seconds, int count);
 
 #endif
