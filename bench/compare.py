@@ -12,7 +12,8 @@ wrong one is told and does not count. A variant whose name begins with "plain" r
 and leave them, channels last or in a format that the peer chose. A peer that is not installed, or refuses a layer, is left out.
 
 The JSON file is written after every layer: an interrupted run goes on with --resume. bench/compare_report.py makes table and pictures from
-it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what tconv-cl runs on.
+it again. Environment variables reach all processes: OCL_ICD_VENDORS and --device choose what tconv-cl runs on; POCL_AFFINITY is 1 unless it
+is set, else threads of PoCL may share a processor for whole kernels.
 """
 import argparse
 import contextlib
@@ -200,7 +201,7 @@ class Worker:
 def ours(arguments, layer, data_format, ceilings):
     """One run of the tool: its report, or an error."""
     command = [arguments.tool, 'bench', '--suite', arguments.suite, '--ids', layer['id'], '--data-format', data_format,
-               '--quiet', '--json', '-']
+               '--math', arguments.math, '--quiet', '--json', '-']
     if not ceilings:
         command.append('--no-ceilings')
     if arguments.device is not None:
@@ -214,7 +215,8 @@ def ours(arguments, layer, data_format, ceilings):
 
 def raise_roofs(run, report):
     """Keeps the highest ceilings and the shortest launch of all reports that have them."""
-    if run.setdefault('device', report['device']) != report['device']:
+    device = run.setdefault('device', report['device'])
+    if any(device[key] != report['device'][key] for key in ('name', 'platform', 'driver')):  # memory may vary
         sys.exit('compare.py: the layers of the JSON file were timed on another device')
     if report['peak_gflops'] is None:
         return
@@ -298,7 +300,8 @@ def begin(arguments):
             versions[name] = importlib.metadata.version(PEERS[name].package)
         except importlib.metadata.PackageNotFoundError:
             print(f'{name} is not installed and is left out: pip install -r {os.path.join(HERE, "peers.txt")}', file=sys.stderr)
-    run = {'how': {'peers': versions, 'threads': arguments.threads, 'rounds': arguments.rounds, 'seconds': arguments.seconds}, 'layers': []}
+    run = {'how': {'peers': versions, 'threads': arguments.threads, 'rounds': arguments.rounds, 'seconds': arguments.seconds,
+                   'math': arguments.math}, 'layers': []}
     if not arguments.resume or not os.path.exists(arguments.json):
         return run
     with open(arguments.json) as file:
@@ -319,12 +322,14 @@ def main():
     parser.add_argument('--rounds', type=int, default=3, help='interleaved rounds of each layer; default: %(default)s')
     parser.add_argument('--seconds', type=float, default=0.1, help='for each variant of a peer and round; default: %(default)s')
     parser.add_argument('--timeout', type=float, default=600, help='seconds after which an answer is given up; default: %(default)s')
+    parser.add_argument('--math', choices=('exact', 'fast'), default='exact', help='of ours only; default: %(default)s')
     parser.add_argument('--json', default='compare.json', help='all results; default: %(default)s')
     parser.add_argument('--resume', action='store_true', help='go on with what the JSON file has')
     parser.add_argument('--noisy', type=float, metavar='SHARE',
                         help='with --resume: time layers again while which others took more than this share of the CPU, for example 0.05')
     compare_report.add_options(parser)
     arguments = parser.parse_args()
+    os.environ.setdefault('POCL_AFFINITY', '1')
     for name in arguments.peers.split(','):
         if name not in PEERS:
             parser.error(f'--peers names "{name}": {", ".join(PEERS)} are possible')

@@ -106,7 +106,7 @@ def write_table(run, file):
         print(f'tconv-cl on {run["device"]["name"]} ({run["device"]["platform"]}): peak {roofs["peak_gflops"]:.0f} GFLOP/s, '
               f'{roofs["bandwidth_by_working_set"][-1]["gbs"]:.1f} GB/s from memory, {roofs["launch_us"]:.1f} us a launch. Peers with '
               f'{how["threads"]} threads: {", ".join(f"{name} {version}" for name, version in how["peers"].items())}. Times in ms, medians '
-              f'of {how["rounds"]} interleaved rounds.\n', file=file)
+              f'of {how["rounds"]} interleaved rounds{", ours with math=fast" * (how["math"] == "fast")}.\n', file=file)
     print_table([['id', 'layer', 'floor', 'ours plain', 'ours best', 'best plain peer', 'ms', 'ratio', 'best peer, any layout', 'ms',
                   'ratio'], *(row(run, e) for e in entries)], file)
     if not timed:
