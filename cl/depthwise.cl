@@ -25,9 +25,6 @@
 
 #define RUN (4 * PX)
 
-/* Loops over a tile disappear only where its size is known. */
-#define INLINE static __attribute__((always_inline))
-
 /* The taps along an axis that reach a place, or all places of a tile: tap number `tap` + j * step reads input number
  * `input` - j * step of the inputs. */
 struct reach {
@@ -67,13 +64,13 @@ struct steps {
     long output; /* between the outputs of neighbouring places */
 };
 
-/* Computes `places` places, 1 or PX, of a block whose lanes are all there (`whole`) or only the first `count`. `data` and
- * `weights` are those of the first tap, the outputs begin at `at`. */
-INLINE void compute(const int places, const bool whole, const struct finish *f,
-                    const struct lanes *lanes, __global const data_t *data,
-                    __global const packed_t *weights, const acc_t zero, const struct steps *steps,
-                    const int taps_z, const int taps_y, const int taps_x, const int count,
-                    const long at)
+/* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there. `data` and `weights` are
+ * those of the first tap, the outputs begin at `at`. Inline, since its loops disappear only where both numbers are known. */
+static __attribute__((always_inline)) void
+compute(const int places, const int count, const struct finish *f, const struct lanes *lanes,
+        __global const data_t *data, __global const packed_t *weights, const acc_t zero,
+        const struct steps *steps, const int taps_z, const int taps_y, const int taps_x,
+        const long at)
 {
     vec_t sum[CV][PX];
 #pragma unroll
@@ -94,8 +91,7 @@ INLINE void compute(const int places, const bool whole, const struct finish *f,
 #pragma unroll
                         for (int c = 0; c < CV; c++) {
                             __global const data_t *from = x + v * steps->place + c * VW;
-                            sum[c][v] = MULTIPLY_ADD(whole ? READS_DATA(from, zero)
-                                                           : load_lanes(from, zero, count - c * VW),
+                            sum[c][v] = MULTIPLY_ADD(load_lanes(from, zero, count - c * VW),
                                                      weight[c], sum[c][v]);
                         }
                     }
@@ -106,11 +102,9 @@ INLINE void compute(const int places, const bool whole, const struct finish *f,
         if (v < places) {
             result_vec_t value[CV];
 #pragma unroll
-            for (int c = 0; c < CV; c++) {
+            for (int c = 0; c < CV; c++)
                 value[c] = affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]);
-                if (whole) put_lanes(f, value[c], at + v * steps->output + c * VW, lanes->slope[c]);
-            }
-            if (!whole) store_lanes(f, lanes, at + v * steps->output, value, 1, 0, count);
+            store_lanes(f, lanes, at + v * steps->output, value, 1, 0, count);
         }
 }
 
@@ -191,27 +185,20 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                 for (int u = first; u < last;) {
                     const bool tile = count == MW && u >= low && u + PX <= min(high, last);
                     for (int t = 0; t < stride_x; t++) {
-                        __global const long *residue = residues_x + t * REACH_LONGS;
                         const int x = u * stride_x + t;
-                        const long at = line + x * table[ROWS_OUTPUT_X_STEP] + channel;
+                        if (x >= output_x) break;
+                        const struct reach reach = reach_of(residues_x + t * REACH_LONGS, u,
+                                                            tap_step_x, input_step_x, input_x);
+#define COMPUTE(places, count)                                                                     \
+    compute(places, count, &finish, &lanes, row + reach.input * steps.place + channel,             \
+            weights + reach.tap * MW, zero, &steps, reach_z.taps, reach_y.taps, reach.taps,        \
+            line + x * table[ROWS_OUTPUT_X_STEP] + channel)
                         if (tile)
-                            compute(PX, true, &finish, &lanes,
-                                    row + (residue[REACH_INPUT] + u) * steps.place + channel,
-                                    weights + residue[REACH_TAP] * MW, zero, &steps, reach_z.taps,
-                                    reach_y.taps, (int)residue[REACH_TAPS], count, at);
-                        else if (x < output_x) {
-                            const struct reach reach =
-                                reach_of(residue, u, tap_step_x, input_step_x, input_x);
-                            __global const data_t *from = row + reach.input * steps.place + channel;
-                            if (count == MW)
-                                compute(1, true, &finish, &lanes, from, weights + reach.tap * MW,
-                                        zero, &steps, reach_z.taps, reach_y.taps, reach.taps, count,
-                                        at);
-                            else
-                                compute(1, false, &finish, &lanes, from, weights + reach.tap * MW,
-                                        zero, &steps, reach_z.taps, reach_y.taps, reach.taps, count,
-                                        at);
-                        }
+                            COMPUTE(PX, MW);
+                        else if (count == MW)
+                            COMPUTE(1, MW);
+                        else
+                            COMPUTE(1, count);
                     }
                     u += tile ? PX : 1;
                 }

@@ -21,10 +21,10 @@ atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type,
 /* Whether kernel sources come from a folder, not from the library. */
 bool tconv_device_has_own_sources(const tconv_device *device);
 
-/* The program made of the files `names` (at most `count`, NULL ends) in their order, built with
- * `options`. Built at most once for each text of options: later calls share it. The caller releases
- * it. Any thread. */
-tconv_status tconv_device_program(tconv_device *device, const char *const *names, int count,
+/* The program made of the files `names` (at most TCONV_MAX_SOURCES, NULL ends) in their order, built
+ * with `options`. Built at most once for each text of options: later calls share it. The caller
+ * releases it. Any thread. */
+tconv_status tconv_device_program(tconv_device *device, const char *const *names,
                                   const char *options, cl_program *program, tconv_error *error);
 
 #endif

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SOURCES = 10 };
-
 /* A file of the folder that TCONV_CL_KERNEL_DIR names, behind a #line that lets build logs name it.
  */
 static tconv_status read_source(const char *folder, const char *name, char **text,
@@ -53,11 +51,11 @@ static const char *embedded_source(const char *name)
 }
 
 /* The texts to compile. Those in `owned` are to be freed. */
-static tconv_status gather_sources(const tconv_device *device, const char *const *names, int count,
+static tconv_status gather_sources(const tconv_device *device, const char *const *names,
                                    const char **texts, char **owned, int *found, tconv_error *error)
 {
     *found = 0;
-    for (int i = 0; i < count && names[i] != NULL; i++) {
+    for (int i = 0; i < TCONV_MAX_SOURCES && names[i] != NULL; i++) {
         owned[i] = NULL;
         if (device->kernel_dir != NULL) {
             const tconv_status status = read_source(device->kernel_dir, names[i], &owned[i], error);
@@ -99,14 +97,13 @@ static tconv_status build_failure(const tconv_device *device, cl_program program
     return status;
 }
 
-static tconv_status build(const tconv_device *device, const char *const *names, int count,
-                          const char *options, cl_program *out, tconv_error *error)
+static tconv_status build(const tconv_device *device, const char *const *names, const char *options,
+                          cl_program *out, tconv_error *error)
 {
-    const char *texts[MOST_SOURCES];
-    char *owned[MOST_SOURCES];
+    const char *texts[TCONV_MAX_SOURCES];
+    char *owned[TCONV_MAX_SOURCES];
     int found = 0;
-    tconv_status status = gather_sources(device, names, count < MOST_SOURCES ? count : MOST_SOURCES,
-                                         texts, owned, &found, error);
+    tconv_status status = gather_sources(device, names, texts, owned, &found, error);
     if (status == TCONV_OK) {
         const char *source = names[found - 1]; /* the last one is the family's own */
         cl_int code;
@@ -166,12 +163,12 @@ tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *pro
     return TCONV_OK;
 }
 
-tconv_status tconv_device_program(tconv_device *device, const char *const *names, int count,
+tconv_status tconv_device_program(tconv_device *device, const char *const *names,
                                   const char *options, cl_program *program, tconv_error *error)
 {
     size_t size = strlen(options) + 1;
     int last = 0;
-    for (int i = 0; i < count && names[i] != NULL; i++) last = i;
+    for (int i = 0; i < TCONV_MAX_SOURCES && names[i] != NULL; i++) last = i;
     size += strlen(names[last]) + 1;
     char *key = malloc(size);
     if (key == NULL) return tconv_fail_memory(error, size, "building a program");
@@ -185,7 +182,7 @@ tconv_status tconv_device_program(tconv_device *device, const char *const *names
     }
     *program = tconv_program_load(device, key);
     if (*program == NULL) {
-        const tconv_status status = build(device, names, count, options, program, error);
+        const tconv_status status = build(device, names, options, program, error);
         if (status != TCONV_OK) {
             free(key);
             return status;

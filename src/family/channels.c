@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels family and its variant for large strides: parameters, cost and recipe of
- * cl/channels.cl. */
+/* The channels family and its variant for large strides: parameters, cost and recipe of cl/channels.cl. */
 #include "family/families.h"
 
 #include "base/checked.h"
@@ -12,7 +11,6 @@
 enum {
     MOST_SEGMENT = 64,
     LEAST_PHASES = 4,
-    MOST_VECTORS = 4, /* of a block */
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
     CACHE_LINE = 16,          /* elements */
@@ -51,22 +49,12 @@ static void fold_phases(struct channels *g)
     x->output_step *= g->x.stride;
 }
 
-/* MW may depend on channels and stride only, not on extents: filters are shared. The fewest lanes in vain, then two
- * vectors. */
+/* Of a block that has no more lanes in vain than others, two vectors are best. */
 static void choose_lanes(struct channels *g, const tconv_device_info *device)
 {
-    const int64_t channels = g->lanes == LANES_PHASES ? g->x.stride : g->rows.layer.out_channels;
-    g->vw = tconv_rows_widest(device);
-    while (g->vw > 4 && g->vw / 2 >= channels) g->vw /= 2;
-    int64_t least = INT64_MAX;
     static const int order[] = {2, 3, 1, 4};
-    for (int i = 0; i < MOST_VECTORS; i++) {
-        const int64_t lanes = tconv_ceil_div(channels, order[i] * g->vw) * order[i] * g->vw;
-        if (lanes < least) {
-            least = lanes;
-            g->mw = order[i] * g->vw;
-        }
-    }
+    tconv_rows_lanes(g->lanes == LANES_PHASES ? g->x.stride : g->rows.layer.out_channels, device,
+                     order, sizeof order / sizeof *order, &g->vw, &g->mw);
 }
 
 /* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains of additions that

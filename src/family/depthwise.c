@@ -9,8 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    MOST_VECTORS = 4, /* of a block */
-    MOST_PLACES = 8,  /* of a tile */
+    MOST_PLACES = 8, /* of a tile */
     MOST_STRIDE = 1 << 12,
     MOST_TAPS = 1 << 16,
     CACHE_LINE = 16, /* elements */
@@ -31,22 +30,13 @@ static void fold_groups(struct tconv_layer *layer)
     layer->filter_out_step = layer->filter_group_step;
 }
 
-/* MW may depend on channels only, not on extents: filters are shared. The fewest lanes in vain, then the most vectors
- * of which enough places fit into registers that weights are not loaded too often. */
+/* The most vectors of which enough places fit into registers that weights are not loaded too often. */
 static void choose_tile(struct depthwise *g, const tconv_device_info *device)
 {
-    const int64_t channels = g->rows.layer.out_channels;
-    const int sums = tconv_rows_sums(&g->rows, device);
-    g->vw = tconv_rows_widest(device);
-    while (g->vw > 4 && g->vw / 2 >= channels) g->vw /= 2;
-    int64_t least = INT64_MAX;
-    for (int vectors = MOST_VECTORS; vectors > 0; vectors--) {
-        const int64_t lanes = tconv_ceil_div(channels, vectors * g->vw) * vectors * g->vw;
-        if (lanes < least && 4 * vectors <= sums) {
-            least = lanes;
-            g->mw = vectors * g->vw;
-        }
-    }
+    static const int order[] = {4, 3, 2, 1};
+    const int sums = tconv_rows_sums(&g->rows, device), skipped = sums < 4 * order[0];
+    tconv_rows_lanes(g->rows.layer.out_channels, device, order + skipped,
+                     (int)(sizeof order / sizeof *order) - skipped, &g->vw, &g->mw);
     g->px = 1;
     while (2 * g->px <= MOST_PLACES && 2 * g->px * (g->mw / g->vw) <= sums &&
            2 * g->px <= g->rows.places)

@@ -5,17 +5,13 @@
 #ifndef TCONV_FAMILY_FAMILY_H
 #define TCONV_FAMILY_FAMILY_H
 
+#include "base/sources.h"
 #include "geometry/layer.h"
 #include "tconv_cl/device_info.h"
 #include "tconv_cl/epilogue.h"
 
 enum { TCONV_GRID_LIMIT = 65535 }; /* groups along dimensions 1 and 2 */
-enum {
-    TCONV_MAX_FAMILIES = 32,
-    TCONV_MAX_ARGS = 12,
-    TCONV_MAX_LAUNCHES = 2,
-    TCONV_MAX_SOURCES = 10
-};
+enum { TCONV_MAX_FAMILIES = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
  * buffer and, as ulong, the offset from which on it is to be used, in units of tconv_arg_unit. */

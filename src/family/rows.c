@@ -116,6 +116,22 @@ int tconv_rows_widest(const tconv_device_info *device)
     return device->vector_width < 16 ? (int)device->vector_width : 16;
 }
 
+void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const int *order,
+                      int count, int *vw, int *mw)
+{
+    *vw = tconv_rows_widest(device);
+    while (*vw > 4 && *vw / 2 >= channels) *vw /= 2;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < count; i++) {
+        const int64_t block = (int64_t)order[i] * *vw,
+                      lanes = tconv_ceil_div(channels, block) * block;
+        if (lanes < least) {
+            least = lanes;
+            *mw = (int)block;
+        }
+    }
+}
+
 int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *device)
 {
     /* AVX-512 has 32 vector registers of 64 bytes, most others 16. */

@@ -50,6 +50,12 @@ bool tconv_rows_too_long(double iterations, const tconv_device_info *device);
 int tconv_rows_widest(const tconv_device_info *device);
 int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *device);
 
+/* For vectors whose lanes are channels: chooses how wide they are, 4 lanes at least and no wider than all channels
+ * need, and a block of as many of them as leaves the fewest lanes in vain; of several such numbers the first in
+ * `order`. Depends on channels only, not on extents: filters are shared. */
+void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const int *order,
+                      int count, int *vw, int *mw);
+
 /* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its additions
  * need at best. It also loads, chains additions that take 4 cycles each, and issues 6 operations a cycle;
  * two additions and two loads a cycle, as processors with wide vectors do. */

@@ -8,9 +8,8 @@
 enum { MOST_SIZES = 12 };
 
 struct roofs {
-    double peak_gflops; /* 2 flops for each f32 multiply-add */
-    double
-        launch_us; /* from enqueueing an empty kernel until clFinish returns; a median, as the times of layers */
+    double peak_gflops;       /* 2 flops for each f32 multiply-add */
+    double launch_us;         /* median from enqueueing an empty kernel until clFinish returns */
     int sizes;                /* 0: nothing was measured */
     double bytes[MOST_SIZES]; /* working sets, growing */
     double gbs[MOST_SIZES];   /* bandwidth of a triad over each */
