@@ -17,6 +17,8 @@
  *                 that reach all PX places from outside are left out.
  *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, and none is added in vain.
  *
+ *   TURNED = 1    for tensors whose rows are contiguous: the sums of a box are kept in local memory, one output's
+ *                 channels side by side, and leave it row by row, VW outputs of VW channels being turned in registers.
  *   PHASES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all residues of one place
  *                 being treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
  *                 taps.
@@ -33,11 +35,12 @@
  *             constant distances
  *   BATCHED   see above                               0, 1
  *   PHASES    see above                               0, 1
+ *   TURNED    see above; not with PHASES              0, 1
  *   STREAM    see finish.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
-#if !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) || !defined(PHASES)
-#error "PX, SEGMENT, BATCHED and PHASES must be set"
+#if !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) || !defined(PHASES) || !defined(TURNED)
+#error "PX, SEGMENT, BATCHED, PHASES and TURNED must be set"
 #endif
 
 enum {
@@ -74,40 +77,81 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
     }
 }
 
+#if TURNED
+/* Copies `count` neighbours in a row, all channels of each, turned in registers. Less than a vector is read together with
+ * `before` elements in front of it and with what follows. */
+static void copy_turned(__global const data_t *from, const acc_t zero, const long channel_step,
+                        __local acc_t *to, const struct steps *steps, const int in_channels,
+                        const int count, const int before)
+{
+    for (int first = 0; first < in_channels; first += VW) {
+        __local acc_t *own = to + first / SEGMENT * steps->segment + first % SEGMENT;
+        for (int x = 0; x < count; x += VW) {
+            const int place = count < VW ? -before : min(x, count - VW);
+            vec_t tile[VW];
+#pragma unroll
+            for (int i = 0; i < VW; i++)
+                tile[i] =
+                    READS_DATA(from + min(first + i, in_channels - 1) * channel_step + place, zero);
+            turn(tile);
+            if (count < VW)
+                for (int v = 0; v < count; v++) STORE(tile[before + v], own + v * steps->x);
+            else {
+#pragma unroll
+                for (int v = 0; v < VW; v++) STORE(tile[v], own + (place + v) * steps->x);
+            }
+        }
+    }
+}
+#endif
+
 /* Copies the inputs that a box reads; `data` is the group's first channel. */
 static void copy_inputs(__global const data_t *data, __global const long *table,
                         __local acc_t *local_memory, const struct box *box,
                         const struct steps *steps)
 {
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
+    const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
+    const long channel_step = table[ROWS_DATA_CHANNEL_STEP];
     const acc_t zero = DATA_ZERO(table);
     const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
     const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
     const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
+    const int low_x = box->x + (int)table[CHANNELS_LOW_X];
+    const int begin = clamp(-low_x, 0, rows_x), end = clamp(input_x - low_x, begin, rows_x);
+#if TURNED
+    const long points = table[ROWS_INPUT_ROWS] * input_x; /* of a channel */
+    const bool turned = SEGMENT >= VW && points >= VW;
+#endif
     for (int iz = 0; iz < rows_z; iz++)
-        for (int iy = 0; iy < rows_y; iy++)
-            for (int ix = 0; ix < rows_x; ix++) {
-                const long z = box->z + table[CHANNELS_LOW_Z] + iz;
-                const long y = box->y + table[CHANNELS_LOW_Y] + iy;
-                const long x = box->x + table[CHANNELS_LOW_X] + ix;
-                if (z < 0 || z >= table[ROWS_INPUT_Z] || y < 0 || y >= table[ROWS_INPUT_Y])
-                    continue;
-                const bool inside = x >= 0 && x < table[ROWS_INPUT_X];
+        for (int iy = 0; iy < rows_y; iy++) {
+            const long z = box->z + table[CHANNELS_LOW_Z] + iz;
+            const long y = box->y + table[CHANNELS_LOW_Y] + iy;
+            if (z < 0 || z >= table[ROWS_INPUT_Z] || y < 0 || y >= table[ROWS_INPUT_Y]) continue;
+            __local acc_t *row = local_memory + iz * steps->z + iy * steps->y;
+            for (int v = 0; v < (BATCHED ? PX : 1); v++, row += SEGMENT) {
+                const bool image = v < box->count_n;
                 __global const data_t *from =
-                    data + box->n * table[ROWS_DATA_BATCH_STEP] + z * table[ROWS_DATA_Z_STEP] +
-                    y * table[ROWS_DATA_Y_STEP] + x * table[ROWS_DATA_X_STEP];
-                __local acc_t *to = local_memory + iz * steps->z + iy * steps->y + ix * steps->x;
-#if BATCHED
-                if (!inside) continue;
-                for (int v = 0; v < PX; v++)
-                    copy_channels(from + v * table[ROWS_DATA_BATCH_STEP], zero,
-                                  table[ROWS_DATA_CHANNEL_STEP], v < box->count_n, to + v * SEGMENT,
-                                  steps->segment, in_channels);
-#else
-                copy_channels(from, zero, table[ROWS_DATA_CHANNEL_STEP], inside, to, steps->segment,
-                              in_channels);
+                    data + (image ? box->n + v : 0) * table[ROWS_DATA_BATCH_STEP] +
+                    z * table[ROWS_DATA_Z_STEP] + y * table[ROWS_DATA_Y_STEP] +
+                    low_x * table[ROWS_DATA_X_STEP];
+#if TURNED
+                if (turned && image) {
+                    const long at = (z * table[ROWS_INPUT_Y] + y) * input_x + low_x + begin;
+                    copy_turned(from + begin, zero, channel_step, row + begin * steps->x, steps,
+                                in_channels, end - begin, (int)max(at + VW - points, 0L));
+                } else
+#endif
+                    for (int x = begin; x < end; x++)
+                        copy_channels(from + x * table[ROWS_DATA_X_STEP], zero, channel_step, image,
+                                      row + x * steps->x, steps->segment, in_channels);
+#if !BATCHED
+                for (int x = 0; x < rows_x; x++)
+                    if (x < begin || x >= end)
+                        copy_channels(from, zero, 1, false, row + x * steps->x, steps->segment,
+                                      in_channels);
 #endif
             }
+        }
 #if !BATCHED
     /* The last tile of a row may have more places than the box. */
     for (int iz = 0; iz < rows_z; iz++)
@@ -120,11 +164,13 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
 #endif
 }
 
-/* Adds `count` input channels, at most SEGMENT, of one tap to PX places. */
+/* Adds `count` input channels, 1 to SEGMENT, of one tap to PX places. A loop with a way around the additions would make some
+ * compilers (Intel's 2026.2) store all sums in each round. */
 static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
                         const int count)
 {
-    for (int ci = 0; ci < count; ci++, x++, w += MW) {
+    int ci = 0;
+    do {
         vec_t weight[CV];
 #pragma unroll
         for (int c = 0; c < CV; c++) {
@@ -136,7 +182,9 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
 #pragma unroll
             for (int c = 0; c < CV; c++)
                 sum[c][v] = MULTIPLY_ADD((vec_t)(x[v * SEGMENT]), weight[c], sum[c][v]);
-    }
+        x++;
+        w += MW;
+    } while (++ci < count);
 }
 
 /* Which lanes of a block are outputs. */
@@ -169,6 +217,7 @@ struct row {
     int z, y, x;                /* of its first output */
     int places;                 /* BATCHED: images */
     long place_step, lane_step; /* in the output */
+    int turned_step;            /* between places, in local memory */
     int phase, lanes;           /* of the block */
 };
 
@@ -192,13 +241,13 @@ static void find_reads(__global const long *table, const struct box *box, const 
     }
 }
 
-/* Computes PX places from the `x`th of a row on; their outputs begin at `at`; `data` as for careful_output, of the
- * block's first lane. */
+/* Computes PX places from the `x`th of a row on; their outputs begin at `at`, or their sums at `turned`; `data` as for
+ * careful_output, of the block's first lane. */
 static void compute(__global const data_t *data, __global const packed_t *weights,
                     const bool careful, const struct finish *f, const struct lanes *lanes,
                     const long at, __global const long *table, __local const acc_t *local_memory,
-                    const struct reads *reads, const struct row *row, const struct steps *steps,
-                    const int x)
+                    __local acc_t *turned, const struct reads *reads, const struct row *row,
+                    const struct steps *steps, const int x)
 {
     const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
     const int places = BATCHED ? row->places : min((int)PX, row->places - x);
@@ -223,17 +272,30 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     if (careful && padded) { /* never with BATCHED */
         for (int v = 0; v < places; v++) {
             const int o = ox + v * (int)table[ROWS_STRIDE_X];
+#if TURNED
+            for (int m = 0; m < MW; m++) /* lanes that are no outputs are turned with the others */
+                turned[v * row->turned_step + m] =
+                    m < row->lanes ? careful_output(data, weights, table, row->z, row->y, o, m) : 0;
+#else
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
             for (int m = own_lanes.first; m < own_lanes.last; m++) {
+                const acc_t own = careful_output(data, weights, table, row->z, row->y, o, m);
                 const long channel = lanes->channel + (PHASES ? 0 : m);
-                put_one(f,
-                        affine_one(f, careful_output(data, weights, table, row->z, row->y, o, m),
-                                   channel),
+                put_one(f, affine_one(f, own, channel),
                         at + v * row->place_step + m * row->lane_step, channel);
             }
+#endif
         }
         return;
     }
+#if TURNED
+#pragma unroll
+    for (int v = 0; v < PX; v++)
+        if (v < places) {
+#pragma unroll
+            for (int c = 0; c < CV; c++) STORE(sum[c][v], turned + v * row->turned_step + c * VW);
+        }
+#else
     const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
     const struct span last_lanes = lanes_of(
         table, BATCHED ? ox : ox + (PX - 1) * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
@@ -258,16 +320,24 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             store_lanes(f, lanes, at + v * row->place_step, value, row->lane_step, own_lanes.first,
                         own_lanes.last);
         }
+#endif
+}
+
+/* Outputs of a row that belong to a box, of all residues along x. */
+static int turned_outputs(__global const long *table, const struct box *box)
+{
+    const int stride_x = (int)table[ROWS_STRIDE_X];
+    return min(box->count_x * stride_x, (int)table[ROWS_OUTPUT_X] - box->x * stride_x);
 }
 
 /* Computes all rows of a box for one residue (tz, ty, tx) and block; the outputs of the box's first image and the
- * block's first lane begin at `at`. */
+ * block's first lane begin at `at`, or their sums at `turned`. */
 static void compute_rows(__global const data_t *data, __global const packed_t *weights,
                          const bool careful, const struct finish *f, const struct lanes *own_lanes,
                          const long at, __global const long *table,
-                         __local const acc_t *local_memory, const struct box *box,
-                         const struct steps *steps, const int phase, const int lanes, const int tz,
-                         const int ty, const int tx)
+                         __local const acc_t *local_memory, __local acc_t *turned,
+                         const struct box *box, const struct steps *steps, const int phase,
+                         const int lanes, const int tz, const int ty, const int tx)
 {
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X];
@@ -281,6 +351,8 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
     const int places_x = min(box->count_x, (left + stride_x - 1) / stride_x);
     row.places = BATCHED ? box->count_n : places_x;
     row.place_step = BATCHED ? table[ROWS_OUTPUT_BATCH_STEP] : stride_x * table[ROWS_OUTPUT_X_STEP];
+    const int turned_row = turned_outputs(table, box) * MW;
+    row.turned_step = BATCHED ? box->count_z * box->count_y * turned_row : stride_x * MW;
     for (int z = 0; z < box->count_z; z++)
         for (int y = 0; y < box->count_y; y++) {
             row.z = (box->z + z) * stride_z + tz;
@@ -292,9 +364,33 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
                 compute(data, weights, careful, f, own_lanes,
                         at + row.z * table[ROWS_OUTPUT_Z_STEP] + row.y * table[ROWS_OUTPUT_Y_STEP] +
                             (row.x + x * stride_x) * table[ROWS_OUTPUT_X_STEP],
-                        table, local_memory, &reads, &row, steps, x);
+                        table, local_memory,
+                        turned + (z * box->count_y + y) * turned_row + (tx + x * stride_x) * MW,
+                        &reads, &row, steps, x);
         }
 }
+
+#if TURNED
+/* Stores what compute_rows left in local memory for the residues (tz, ty) and all along x. */
+static void store_rows(const struct finish *f, __local acc_t *turned, __global const long *table,
+                       const struct box *box, const long at, const long channel, const int lanes,
+                       const int tz, const int ty)
+{
+    const int count = turned_outputs(table, box);
+    for (int n = 0; n < box->count_n; n++)
+        for (int z = 0; z < box->count_z; z++)
+            for (int y = 0; y < box->count_y; y++, turned += count * MW) {
+                const int oz = (box->z + z) * (int)table[ROWS_STRIDE_Z] + tz,
+                          oy = (box->y + y) * (int)table[ROWS_STRIDE_Y] + ty;
+                if (oz >= table[ROWS_OUTPUT_Z] || oy >= table[ROWS_OUTPUT_Y]) continue;
+                store_turned(f, turned, count,
+                             at + n * table[ROWS_OUTPUT_BATCH_STEP] +
+                                 oz * table[ROWS_OUTPUT_Z_STEP] + oy * table[ROWS_OUTPUT_Y_STEP] +
+                                 box->x * table[ROWS_STRIDE_X],
+                             table[CHANNELS_LANE_STEP], channel, lanes);
+            }
+}
+#endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_channels(__global const data_t *restrict data, const ulong data_offset,
@@ -349,6 +445,7 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
     __global const data_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     copy_inputs(own_data, table, local_memory, &box, &steps);
+    __local acc_t *turned = local_memory + table[CHANNELS_TURNED_AT];
 
     for (int block = first_block; block < last_block; block++) {
         const int all_blocks = g * blocks + block;
@@ -369,10 +466,15 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
         find_lanes(&finish, co, lanes, &own_lanes);
 
         for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
-            for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++)
+            for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++) {
                 for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
                     compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
                                  flags[flags_offset + (ulong)all_blocks] != 0, &finish, &own_lanes,
-                                 to, table, local_memory, &box, &steps, phase, lanes, tz, ty, tx);
+                                 to, table, local_memory, turned, &box, &steps, phase, lanes, tz,
+                                 ty, tx);
+#if TURNED
+                store_rows(&finish, turned, table, &box, to, co, lanes, tz, ty);
+#endif
+            }
     }
 }

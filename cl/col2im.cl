@@ -59,9 +59,9 @@ static void col2im_tile(__global const data_t *restrict data,
     const int in_channels = (int)table[ROWS_IN_CHANNELS],
               out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int z = row / (int)table[ROWS_OUTPUT_Y], y = row % (int)table[ROWS_OUTPUT_Y];
-    __global const long *reach_z = table + table[ROWS_REACH_Z_AT] + z * REACH_LONGS;
+    __global const long *slice = table + table[ROWS_SLICES_AT] + z * SLICE_LONGS;
     __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
-    const int taps_z = (int)reach_z[REACH_TAPS], taps_y = (int)reach_y[REACH_TAPS];
+    const int taps_y = (int)reach_y[REACH_TAPS];
     const int strips = (int)part[PART_STRIPS];
 
     const int places = (int)table[COL2IM_PLACES], inputs = (int)table[COL2IM_INPUTS];
@@ -86,7 +86,7 @@ static void col2im_tile(__global const data_t *restrict data,
     const acc_t zero = DATA_ZERO(table);
     __global const data_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
                                       (long)g * in_channels * channel_step +
-                                      reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
+                                      reach_y[REACH_INPUT] * y_step;
     const long row_weights = table[COL2IM_STRIPS] * in_channels * MW; /* of one (kz, ky) */
     __global const packed_t *own_weights =
         filter + (long)all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * row_weights +
@@ -101,14 +101,15 @@ static void col2im_tile(__global const data_t *restrict data,
         for (int m = 0; m < MW; m++)
 #pragma unroll
             for (int v = 0; v < NX; v++) sum[m][v] = (vec_t)(0);
-        for (int jz = 0; jz < taps_z; jz++)
+        for (int jz = 0; jz < slice[SLICE_TAPS]; jz++)
             for (int jy = 0; jy < taps_y; jy++) {
-                const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+                __global const long *tap_z = table + slice[SLICE_LIST] + jz * SLICE_TAP_LONGS;
+                const long kz = tap_z[SLICE_TAP];
                 const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
                 __global const packed_t *w = own_weights +
                                              (kz * table[ROWS_KERNEL_Y] + ky) * row_weights +
                                              (long)strip * in_channels * MW;
-                __global const data_t *x = own_data + at - jz * table[ROWS_INPUT_STEP_Z] * z_step -
+                __global const data_t *x = own_data + at + tap_z[SLICE_INPUT] * z_step -
                                            jy * table[ROWS_INPUT_STEP_Y] * y_step;
                 for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += MW) {
                     vec_t in[NX];

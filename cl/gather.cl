@@ -18,7 +18,7 @@
  *                read from the table. For all other strides and for many taps.
  *
  * Along y and z the table lists for each output row which taps reach it from which input rows,
- * already clipped to the data. Only along x can a tile stick out of the data. Such a tile does not
+ * already clipped to the data; z stands for all axes but the last two. Only along x can a tile stick out of the data. Such a tile does not
  * read the data but a copy of its inputs in the workspace, the stage, where zeros surround them;
  * all others read the data. A zero times an infinite or NaN weight would be wrong: packing notes in
  * a flag whether a block of channels has such weights, and then its staged tiles are computed by
@@ -65,23 +65,23 @@
 #define RESIDUES 1
 #endif
 
-/* One output element, tap by tap, from the data itself. `reach_z` and `reach_y` are its row's, `o`
+/* One output element, tap by tap, from the data itself. `slice` and `reach_y` are its row's, `o`
  * its place in the row, `weights` and `m` its block and channel. */
 #if FLOATING
 static acc_t careful_output(__global const data_t *data, __global const packed_t *weights,
-                            __global const long *table, __global const long *reach_z,
+                            __global const long *table, __global const long *slice,
                             __global const long *reach_y, const long o, const int m)
 {
     const long in_channels = table[ROWS_IN_CHANNELS];
     const acc_t zero = DATA_ZERO(table);
     acc_t sum = 0;
-    for (long jz = 0; jz < reach_z[REACH_TAPS]; jz++)
+    for (long jz = 0; jz < slice[SLICE_TAPS]; jz++)
         for (long jy = 0; jy < reach_y[REACH_TAPS]; jy++) {
-            __global const data_t *x =
-                data +
-                (reach_z[REACH_INPUT] - jz * table[ROWS_INPUT_STEP_Z]) * table[ROWS_DATA_Z_STEP] +
-                (reach_y[REACH_INPUT] - jy * table[ROWS_INPUT_STEP_Y]) * table[ROWS_DATA_Y_STEP];
-            const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+            __global const long *tap_z = table + slice[SLICE_LIST] + jz * SLICE_TAP_LONGS;
+            __global const data_t *x = data + tap_z[SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
+                                       (reach_y[REACH_INPUT] - jy * table[ROWS_INPUT_STEP_Y]) *
+                                           table[ROWS_DATA_Y_STEP];
+            const long kz = tap_z[SLICE_TAP];
             const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
             __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) *
                                                        table[ROWS_KERNEL_X] * in_channels * MW;
@@ -194,9 +194,10 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
               out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int output_x = (int)table[ROWS_OUTPUT_X];
     const int z = row / (int)table[ROWS_OUTPUT_Y], y = row % (int)table[ROWS_OUTPUT_Y];
-    __global const long *reach_z = table + table[ROWS_REACH_Z_AT] + z * REACH_LONGS;
+    __global const long *slice = table + table[ROWS_SLICES_AT] + z * SLICE_LONGS;
+    __global const long *taps_z = table + slice[SLICE_LIST];
     __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
-    const int taps_z = (int)reach_z[REACH_TAPS], taps_y = (int)reach_y[REACH_TAPS];
+    const int taps_y = (int)reach_y[REACH_TAPS];
     const int quads = DOT ? (in_channels + 3) / 4 : in_channels;
     const long row_weights = table[ROWS_KERNEL_X] * quads * MW; /* of one (kz, ky) */
     __global const packed_t *weights = filter + table[GATHER_HEADER] +
@@ -231,7 +232,7 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
         channel_step = table[ROWS_DATA_CHANNEL_STEP];
         from = own_data + (long)tile * TILE + table[ROWS_FIRST_INPUT];
     }
-    from += reach_z[REACH_INPUT] * z_step + reach_y[REACH_INPUT] * y_step;
+    from += reach_y[REACH_INPUT] * y_step;
 
 #if FLOATING
     if (sees_data && staged && flags[all_blocks] != 0) {
@@ -241,7 +242,7 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
             for (int o = tile * TILE * step; o < last; o++)
                 put_one(finish,
                         affine_one(finish,
-                                   careful_output(own_data, weights, table, reach_z, reach_y, o, m),
+                                   careful_output(own_data, weights, table, slice, reach_y, o, m),
                                    co + m),
                         to + m * table[ROWS_OUTPUT_CHANNEL_STEP] + o, co + m);
         return;
@@ -274,12 +275,12 @@ static void gather_tile(__global const data_t *restrict data, __global const dat
 #endif
 
         /* One loop over the rows of taps: some compilers copy all sums for each loop around. */
-        const int rows = sees_data ? taps_z * taps_y : 0;
+        const int rows = sees_data ? (int)slice[SLICE_TAPS] * taps_y : 0;
         for (int j = 0, jz = 0, jy = 0; j < rows; j++) {
-            const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+            const long kz = taps_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
             const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
             __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) * row_weights;
-            __global const data_t *x = from - jz * table[ROWS_INPUT_STEP_Z] * z_step -
+            __global const data_t *x = from + taps_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * z_step -
                                        jy * table[ROWS_INPUT_STEP_Y] * y_step;
             if (++jy == taps_y) {
                 jy = 0;

@@ -222,7 +222,8 @@ static void pack_tile(__global const data_t *data, __global const long *table,
     }
 }
 
-/* Adds the taps of one residue over `channels` input channels. */
+/* Adds the taps of one residue over `channels` input channels, at least one. The loops have no way around the additions: some
+ * compilers (Intel's 2026.2) would store all sums in each round. */
 static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
                      __global const packed_t *weights, __global const long *table,
                      __global const long *kind, const ulong live, const int first_channel,
@@ -233,7 +234,11 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
     __global const long *list = table + table[PACKED_TAP_LIST_AT] + kind[KIND_LIST] * ENTRY_LONGS;
     for (int tap = 0; tap < taps; tap++, list += ENTRY_LONGS) {
 #if FLAT != 1
-        if ((live >> list[ENTRY_SLOT] & 1) == 0) continue;
+        while (tap < taps && (live >> list[ENTRY_SLOT] & 1) == 0) {
+            tap++;
+            list += ENTRY_LONGS;
+        }
+        if (tap == taps) break;
 #endif
         __local const acc_t *x = packed + list[ENTRY_OFFSET];
         __global const packed_t *w = weights + (list[ENTRY_TAP] * in_channels + first_channel) * MW;
@@ -244,7 +249,8 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
                 : 0;
         const int turn = channels - AHEAD / MW;
         long ahead = turn < 0 ? AHEAD + skip : AHEAD;
-        for (int ci = 0; ci < channels; ci++, x += NX * row, w += MW) {
+        int ci = 0;
+        do {
             vec_t in[NX];
             if (ci == turn) ahead += skip;
             PREFETCH(w + ahead);
@@ -255,7 +261,9 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
 #pragma unroll
                 for (int v = 0; v < NX; v++)
                     sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][v]);
-        }
+            x += NX * row;
+            w += MW;
+        } while (++ci < channels);
     }
 }
 

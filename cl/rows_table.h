@@ -64,13 +64,18 @@ enum {
     ROWS_SOURCE_X_STEP,
     ROWS_NUMBERS, /* here the numbers of a family without the lists below begin */
     /* Where in the table the lists begin. */
-    ROWS_REACH_Z_AT = ROWS_NUMBERS, /* for each output along z a reach */
-    ROWS_REACH_Y_AT,                /* for each output along y a reach */
-    ROWS_CLASSES_AT,                /* for each residue along x a class */
-    ROWS_LONGS                      /* here a family's own numbers begin */
+    ROWS_SLICES_AT = ROWS_NUMBERS, /* for each output along z a slice */
+    ROWS_REACH_Y_AT,               /* for each output along y a reach */
+    ROWS_CLASSES_AT,               /* for each residue along x a class */
+    ROWS_LONGS                     /* here a family's own numbers begin */
 };
 
-/* One output row along z or y: which taps reach it, from which inputs, clipped to the data. */
+/* One output along z, which may stand for several axes: how many taps reach it, and where in the table they
+ * begin; clipped to the data. A tap, and the input that it reads. */
+enum { SLICE_TAPS, SLICE_LIST, SLICE_LONGS };
+enum { SLICE_TAP, SLICE_INPUT, SLICE_TAP_LONGS };
+
+/* One output row along y: which taps reach it, from which inputs, clipped to the data. */
 enum { REACH_TAPS, REACH_TAP, REACH_INPUT, REACH_LONGS };
 
 /* One residue of the outputs along x. */

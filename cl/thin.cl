@@ -99,7 +99,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int output_x = (int)table[ROWS_OUTPUT_X], output_y = (int)table[ROWS_OUTPUT_Y];
     const int input_x = (int)table[ROWS_INPUT_X], row = (int)table[THIN_ROW];
-    const int step_y = (int)table[ROWS_INPUT_STEP_Y], step_z = (int)table[ROWS_INPUT_STEP_Z];
+    const int step_y = (int)table[ROWS_INPUT_STEP_Y];
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
 
     /* Which tiles, rows and planes. */
@@ -118,7 +118,8 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     const int last_plane = min(first_plane + (int)table[THIN_PLANES], planes);
 
     /* Which input rows the output rows read. */
-    __global const long *reach_z = table + table[ROWS_REACH_Z_AT] + z * REACH_LONGS;
+    __global const long *slice = table + table[ROWS_SLICES_AT] + z * SLICE_LONGS;
+    __global const long *list_z = table + slice[SLICE_LIST];
     __global const long *reach = table + table[ROWS_REACH_Y_AT];
     int low = (int)table[ROWS_INPUT_Y], high = -1;
     for (int y = first_y; y < last_y; y++) {
@@ -127,7 +128,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
         if (taps > 0) low = min(low, input - (taps - 1) * step_y);
         if (taps > 0) high = max(high, input);
     }
-    const int rows = high - low + 1, taps_z = (int)reach_z[REACH_TAPS];
+    const int rows = high - low + 1, taps_z = (int)slice[SLICE_TAPS];
     const int first_input = first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
     const int own_row = (last_tile - first_tile) * TILE + row - item_tiles * TILE;
 
@@ -162,7 +163,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                 for (int y = low; y <= high; y++)
                     for (int ci = 0; ci < in_channels; ci++)
                         copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
-                                     (reach_z[REACH_INPUT] - jz * step_z) *
+                                     list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] *
                                          table[ROWS_DATA_Z_STEP] +
                                      y * table[ROWS_DATA_Y_STEP],
                                  zero, first_input, input_x,
@@ -185,7 +186,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                         for (int t = 0; t < RESIDUES; t++) sum[m][v][t] = (vec_t)(0);
                 for (int jz = 0; jz < taps_z; jz++)
                     for (int jy = 0; jy < taps_y; jy++) {
-                        const long kz = reach_z[REACH_TAP] + jz * table[ROWS_TAP_STEP_Z];
+                        const long kz = list_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
                         const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
                         add_row(sum,
                                 packed +

@@ -68,6 +68,18 @@ static tconv_problem depthwise(int64_t channels, int64_t y, int64_t x, int64_t k
     return p;
 }
 
+/* Four spatial axes: taps along the outer ones come from a list. */
+static tconv_problem four_axes(void)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    set_shape(&p.data, 6, (int64_t[]){1, 2, 2, 3, 2, 4});
+    set_shape(&p.filter, 6, (int64_t[]){2, 2, 3, 2, 3, 3});
+    set_list(&p.strides, 4, (int64_t[]){2, 1, 2, 2});
+    set_list(&p.dilations, 4, (int64_t[]){1, 2, 1, 1});
+    set_list(&p.pads_begin, 4, (int64_t[]){1, 1, 1, 1});
+    return p;
+}
+
 static void special_values_reach_what_uses_them(void **state)
 {
     (void)state;
@@ -76,8 +88,10 @@ static void special_values_reach_what_uses_them(void **state)
         plane(2, 3, 3, 40, 4, 2, 1, 1), /* tiles with and without a border */
         plane(2, 2, 3, 19, 7, 5, 1, 3), /* one residue after the other */
         plane(2, 2, 2, 9, 8, 4, 1, 3),  /* all residues of a place together */
-        depthwise(19, 3, 21, 3, 2, 1),  plane(2, 2, 5, 9, 3, 2, 3, 2), /* dilation */
-        plane(3, 2, 6, 18, 2, 2, 1, 0),                                /* kernel equals stride */
+        depthwise(19, 3, 21, 3, 2, 1),
+        plane(2, 2, 5, 9, 3, 2, 3, 2),  /* dilation */
+        plane(3, 2, 6, 18, 2, 2, 1, 0), /* kernel equals stride */
+        four_axes(),
     };
     const float values[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {

@@ -163,17 +163,32 @@ static void the_reference_takes_what_is_left(void **state)
 {
     (void)state;
     tconv_problem p = TCONV_PROBLEM_INIT; /* four spatial axes that do not fold */
-    p.data = (tconv_shape){6, {1, 2, 3, 3, 3, 3}};
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.filter_format = TCONV_OIX;
+    p.data_format = TCONV_NXC;
+    p.data = (tconv_shape){6, {1, 3, 3, 3, 3, 2}};
     p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
-    const struct tconv_layer layer = layer_of(&p);
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    struct tconv_layer layer = layer_of(&p);
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
+                            gpu = device_of(TCONV_DEVICE_GPU, 1, 256, 32 << 10);
     struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
-    assert_null(tconv_family_choose(&request, "gather_vector", 0, &reason));
+    assert_null(tconv_family_choose(&request, "packed_vector", 0, &reason));
     assert_non_null(strstr(reason.text, "4 spatial axes"));
     assert_null(tconv_family_choose(&request, "nonsense", 0, &reason));
     assert_non_null(strstr(reason.text, "no such"));
+
+    /* Where rows are contiguous there is something better for any number of axes. */
+    p.data_format = TCONV_NCX;
+    p.data = (tconv_shape){6, {1, 2, 3, 3, 3, 3}};
+    layer = layer_of(&p);
+    assert_null(tconv_family_choose(&request, "packed_vector", 0, &reason));
+    assert_non_null(tconv_family_choose(&request, "col2im_vector", 0, &reason));
+    assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "gather_vector");
+    request.device = &gpu;
+    assert_non_null(tconv_family_choose(&request, "gather_group", 0, &reason));
+    assert_string_not_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
 }
 
 /* An axis that is only copied along takes the batch's place, or joins it where the next item is behind its end. */

@@ -57,6 +57,14 @@ static void choose_lanes(struct channels *g, const tconv_device_info *device)
                      order, sizeof order / sizeof *order, &g->vw, &g->mw);
 }
 
+/* Whether sums are kept in local memory to be stored row by row: channels are lanes, but rows are contiguous, and long enough
+ * for a vector. */
+static bool turned(const struct channels *g)
+{
+    return g->lanes == LANES_CHANNELS && g->rows.layer.output_channel_step != 1 &&
+           g->rows.x.output_step == 1 && g->rows.x.data_step == 1 && g->rows.x.output >= g->vw;
+}
+
 /* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains of additions that
  * take 4 cycles each, 6 operations a cycle. */
 static double channel_cycles(const struct channels *g)
@@ -65,17 +73,29 @@ static double channel_cycles(const struct channels *g)
                  loads = (vectors + g->px) / 2, issue = (vectors * g->px + vectors + 5) / 6;
     double most = adds > loads ? adds : loads;
     if (most < 4) most = 4;
-    return (most > issue ? most : issue) * 1.05;
+    if (most < 2.3 * vectors) most = 2.3 * vectors; /* weights come from the second cache */
+    return (most > issue ? most : issue) * (turned(g) ? 1.1 : 1.05);
 }
 
-/* Bytes of local memory. */
-static double bytes_of(const struct channels *g)
+/* Elements of local memory for the inputs of a box. */
+static double input_elements(const struct channels *g)
 {
     const int64_t segments = tconv_ceil_div(g->rows.layer.in_channels, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
-    return (double)g->rows.acc_bytes * g->segment * (double)segments * (double)row *
-           (double)(g->box[1] + g->span[1]) * (double)(g->box[0] + g->span[0]);
+    return (double)g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
+           (double)(g->box[0] + g->span[0]);
+}
+
+/* Bytes of local memory: the inputs, and the sums of a box for one residue along z and y. */
+static double bytes_of(const struct channels *g)
+{
+    const double sums = turned(g) ? (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
+                                            (double)g->axis[2]->stride * (g->batched ? g->px : 1) *
+                                            g->mw +
+                                        CACHE_LINE
+                                  : 0;
+    return (double)g->rows.acc_bytes * (input_elements(g) + sums);
 }
 
 /* Elements between the outputs of neighbouring lanes. */
@@ -90,6 +110,24 @@ static double scattered_cycles(const struct channels *g)
 {
     const double cycles = 2 + (double)lane_step_of(g) / 20, most = g->batched ? 100 : 30;
     return cycles < most ? cycles : most;
+}
+
+/* Cycles of keeping a sum and storing it row by row: more where the last vector of a row is stored in parts or overlaps the one
+ * before. */
+static double turned_cycles(const struct channels *g)
+{
+    const int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
+    return row < g->vw ? 3 : row < 2 * g->vw && row % g->vw != 0 ? 2.5 : 1.5;
+}
+
+/* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where it is turned, else one by
+ * one. */
+static double copied_cycles(const struct channels *g)
+{
+    if (g->rows.layer.data_channel_step == 1) return 2.5 / g->vw;
+    if (!turned(g) || g->segment < g->vw) return 2.5;
+    const int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
+    return row < g->vw ? 20.0 / (double)row : 1.2;
 }
 
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
@@ -110,16 +148,15 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
-    const double stores = lane_step == 1
-                              ? outputs * (double)g->blocks * (4.0 * g->mw / g->vw + 6)
-                              : outputs * (double)layer->out_channels *
-                                    (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
-                                    scattered_cycles(g);
+    const double stores = lane_step == 1 ? outputs * (double)g->blocks * (4.0 * g->mw / g->vw + 6)
+                          : turned(g)    ? outputs * (double)(g->blocks * g->mw) * turned_cycles(g)
+                                         : outputs * (double)layer->out_channels *
+                                            (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
+                                            scattered_cycles(g);
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    const double copies = copied * passes *
-                          (10 + in * (layer->data_channel_step == 1 ? 2.5 / g->vw : 2.5));
+    const double copies = copied * passes * (10 + in * copied_cycles(g));
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
@@ -130,7 +167,7 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double rows = resident > 600e3
                             ? (double)(g->box[0] * g->box[1]) * (g->batched ? (double)g->box[2] : 1)
                             : 1;
-    const double streamed = weights * boxes * rows / 8;
+    const double streamed = weights * boxes * rows / (weights < 4e6 ? 16 : 8);
     const double waits = streamed > 0.3 * adds ? streamed - 0.3 * adds : 0;
     const double units = device->compute_units, items = (double)g->items;
     const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
@@ -259,7 +296,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
             divide(&one, device, &found, cost, g);
         }
     if (!found) return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost *= tconv_rows_misfit(true, device);
+    *cost = tconv_rows_misfit(*cost, true, device);
     return true;
 }
 
@@ -287,6 +324,7 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     }
     t[CHANNELS_ITEM_BLOCKS] = g->item_blocks;
     t[CHANNELS_LANE_STEP] = lane_step_of(g);
+    t[CHANNELS_TURNED_AT] = tconv_ceil_div((int64_t)input_elements(g), CACHE_LINE) * CACHE_LINE;
     if (g->lanes == LANES_PHASES) {
         t[CHANNELS_STRIDE] = g->x.stride;
         t[CHANNELS_CROP] = tconv_mod(g->x.pad, g->x.stride);
@@ -297,6 +335,14 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
     return tconv_rows_write_residues(&g->rows, write_read, g, READ_LONGS, t + classes_at,
                                      t + list_at);
+}
+
+/* Whether whole cache lines are stored, nearly always: only these can go past the caches. */
+static bool whole_lines(const struct channels *g)
+{
+    enum { LONG_ROW = 256 };
+    if (turned(g)) return g->rows.x.output % CACHE_LINE == 0 || g->rows.x.output >= LONG_ROW;
+    return lane_step_of(g) == 1 && g->rows.x.output_step % CACHE_LINE == 0;
 }
 
 static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
@@ -313,10 +359,8 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     tconv_launch_option(run, "SEGMENT", g.segment);
     tconv_launch_option(run, "BATCHED", g.batched);
     tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
-    /* Only whole cache lines can be stored past the caches. */
-    tconv_launch_option(run, "STREAM",
-                        lane_step_of(&g) == 1 && g.rows.x.output_step % CACHE_LINE == 0 &&
-                            tconv_rows_streams(&g.rows));
+    tconv_launch_option(run, "TURNED", turned(&g));
+    tconv_launch_option(run, "STREAM", whole_lines(&g) && tconv_rows_streams(&g.rows));
     char kind[60] = "taps";
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
     tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);

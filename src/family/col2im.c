@@ -69,21 +69,22 @@ static double cost_of(const struct col2im *g, bool vector, const tconv_device_in
         (double)g->parts *
         (double)tconv_ceil_div((r->x.kernel + g->parts - 1) / g->parts * g->mc, g->mw) * g->mw;
     const double images = (double)layer->batch * (double)layer->groups;
-    const double adds = images * (double)g->blocks * tconv_rows_pairs(&r->z) *
+    const double adds = images * (double)g->blocks * tconv_rows_slices(r) *
                         tconv_rows_pairs(&r->y) * inputs * columns * (double)layer->in_channels;
     const double lanes =
         vector && g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw : 1;
     const double loads = 1 + 0.3 * (g->mw + g->nx) / (g->mw * g->nx);
     const double outputs = images * (double)layer->out_channels * (double)r->output_rows *
                            (double)r->x.output;
-    const double add_up = (double)g->class_taps * 2 + (r->x.stride == 1 ? 4 : 24);
+    const double add_up = vector ? (double)g->class_taps * 13 + (r->x.stride == 1 ? 8 : 75)
+                                 : (double)g->class_taps * 2 + (r->x.stride == 1 ? 4 : 24);
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
-                         (double)(g->tiles * g->parts * g->columns) * 2 * tile;
-    /* A work-item finds out what it does, and its loops begin and end: as long as 4000 additions. */
+                         (double)(g->tiles * g->parts * g->columns) * (vector ? 25 : 2) * tile;
+    /* A work-item finds out what it does, and its loops begin and end: as long as 22000 additions. */
     const double items = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts);
     return adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros +
-           (vector ? 4000 * items : 0);
+           (vector ? 22e3 * items : 0);
 }
 
 /* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */
@@ -147,7 +148,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
 {
     const tconv_device_info *device = request->device;
     *g = (struct col2im){0};
-    if (!tconv_rows_of(request->layer, &g->rows, reason)) return false;
+    if (!tconv_rows_of(request->layer, &g->rows, TCONV_MAX_AXES, reason)) return false;
     g->class_taps = tconv_ceil_div(g->rows.x.kernel, tconv_tap_step(&g->rows.x));
     g->group = vector ? 1 : 64;
     while (g->group > 1 && ((uint64_t)g->group > device->work_group_limit ||
@@ -165,7 +166,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     if (vector && tconv_rows_too_long(iterations, device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost = cost_of(g, vector, device);
-    *cost *= tconv_rows_misfit(vector, device);
+    *cost = tconv_rows_misfit(*cost, vector, device);
     return true;
 }
 

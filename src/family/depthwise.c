@@ -140,7 +140,7 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g, do
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!divide(g, request->device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost *= tconv_rows_misfit(true, request->device);
+    *cost = tconv_rows_misfit(*cost, true, request->device);
     return true;
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16 };
+enum { MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
 /* How a work-item works: alone with wide vectors, beside others in a group, or so with products of bytes. */
 enum variant { VECTOR, GROUP, DOT };
@@ -48,14 +48,15 @@ static double inefficiency(enum variant variant, int vw, int nx, int mw,
     const double adds = mw * nx, loads = mw + nx;
     const double lanes =
         variant == VECTOR && vw < (int)device->vector_width ? (double)device->vector_width / vw : 1;
-    return lanes * (1 + 0.3 * loads / adds) * (nx == 1 ? 1.07 : 1);
+    const double single = variant == VECTOR && mw == 1 ? 1.5 : 1; /* each input serves one sum */
+    return lanes * (1.04 + 0.3 * loads / adds) * (nx == 1 ? 1.07 : 1) * single;
 }
 
 /* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */
 static double issued(const struct gather *g)
 {
     const struct tconv_layer *layer = &g->rows.layer;
-    return tconv_rows_pairs(&g->rows.z) * tconv_rows_pairs(&g->rows.y) *
+    return tconv_rows_slices(&g->rows) * tconv_rows_pairs(&g->rows.y) *
            (double)(g->tile_last - g->tile_first) * g->nx * g->vw * (double)g->rows.x.kernel *
            (double)layer->batch * (double)layer->groups * (double)g->in *
            (double)(g->blocks * g->mw);
@@ -83,6 +84,19 @@ static void derive(struct gather *g)
                         (double)r->layer.in_channels;
 }
 
+/* Storing an output, in multiply-adds at full speed: as part of a vector, alone, or even in a page of its own. What a row's
+ * last tile holds is stored alone unless the tile is full. */
+static double store_cost(const struct gather *g, enum variant variant)
+{
+    const int64_t stride = g->rows.x.stride, output = g->rows.x.output;
+    const bool vectors = g->merged && stride != 3;
+    if (stride >= MANY_PAGES) return 120;
+    if (variant != VECTOR) return vectors ? 2 : 16;
+    if (!vectors) return 75;
+    if (tconv_rows_streams(&g->rows)) return 100; /* lines come from memory to be overwritten */
+    return 12 + 63 * (double)(output % (g->vw * g->nx * stride)) / (double)output;
+}
+
 /* The cost of one choice, in useful multiply-adds at full speed. */
 static double cost_of(const struct gather *g, enum variant variant, const tconv_device_info *device)
 {
@@ -90,16 +104,12 @@ static double cost_of(const struct gather *g, enum variant variant, const tconv_
     const double outputs = (double)layer->batch * (double)layer->groups *
                            (double)layer->out_channels * (double)g->rows.output_rows *
                            (double)g->rows.x.output;
-    /* Storing one by one costs as much as 16 lanes' adds, and more where each output is in a page of its own. */
-    const double strided = g->merged && g->rows.x.stride != 3 ? 2
-                           : g->rows.x.stride < 64            ? 16
-                                                              : 120;
-    /* A work-item finds out what it does, and each of its rows of taps begins and ends: as long as 3000 additions. */
+    /* A work-item finds out what it does, and each of its rows of taps begins and ends: as long as 4300 additions. */
     const double items = (double)layer->batch * (double)layer->groups *
                          (double)(g->blocks * g->tiles) * (double)g->rows.output_rows;
     return issued(g) * inefficiency(variant, g->vw, g->nx, g->mw, device) +
-           outputs * (g->rows.x.stride == 1 ? 2 : strided) + 4.0 * g->stage_elements +
-           (variant == VECTOR ? 3000 * items : 0);
+           outputs * store_cost(g, variant) +
+           (variant == VECTOR ? 55 * g->stage_elements + 4300 * items : 4 * g->stage_elements);
 }
 
 /* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW and NX. */
@@ -167,7 +177,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
-    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_of(layer, &g->rows, TCONV_MAX_AXES, reason)) return false;
     g->in = layer->in_channels;
     if (variant == DOT) {
         if (tconv_type_size(layer->data_type) != 1 || tconv_type_size(layer->filter_type) != 1)
@@ -205,7 +215,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
-    *cost *= tconv_rows_misfit(variant == VECTOR, request->device);
+    *cost = tconv_rows_misfit(*cost, variant == VECTOR, request->device);
     /* Elsewhere these products take longer than those of words: Intel's processors (2026.2) 60 times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;

@@ -151,7 +151,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
      * times, TF32 4 times; half of that is counted on. In plain OpenCL C it is for tests only. */
     const bool unit = g->fragment.macro != 1;
     const double speed = unit ? 2.0 * (double)word : 0.01;
-    *cost = (pairs / speed + 4 * outputs) * tconv_rows_misfit(false, request->device);
+    *cost = tconv_rows_misfit(pairs / speed + 4 * outputs, false, request->device);
     return true;
 }
 

@@ -122,8 +122,10 @@ static double apart(const struct packed *g)
 /* The cost of storing an output, in multiply-adds at full speed: as part of a vector, of four, alone. */
 static double store_cost(const struct packed *g)
 {
-    if (g->merged == 0 || g->rows.x.output_step != 1) return 40;
-    const double whole = 20, pieces = g->places_x % 4 == 0 ? 25 : 45;
+    if (g->rows.x.output_step != 1) return g->merged == 0 ? 60 : 100;
+    if (g->merged == 0) return 70;
+    const double whole = g->merged == 3 ? 80 : 29,
+                 pieces = whole + (g->places_x % 4 == 0 ? 15 : 25);
     if (g->flat) return whole + (pieces - whole) * apart(g);
     const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;
     return whole * full + pieces * (1 - full);
@@ -156,7 +158,7 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double exact =
         g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
     const double adds = places * channels * in * (double)g->taps * exact *
-                        tconv_rows_inefficiency(g->nx, g->mw) * lanes;
+                        tconv_rows_inefficiency(g->nx, g->mw) * lanes * (g->mw == 1 ? 1.6 : 1.08);
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
                            (double)(r->z.output * r->y.output * r->x.output);
     const double packs = places * in * (double)g->slots * (double)g->row / g->vw * pack_cost(g) *
@@ -177,7 +179,7 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
                            (groups * (double)(g->tiles * g->blocks));
     return (adds + outputs * store_cost(g) + packs + waits + loops + sums) *
                (busiest > 1 ? busiest : 1) +
-           3000 * items / units;
+           20e3 * items / units;
 }
 
 /* Loop iterations of a work-item: packing inputs, adding, storing one by one. */
@@ -215,7 +217,7 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
                 tconv_rows_too_long(iterations(g), device))
                 continue;
             g->local_bytes = (uint64_t)bytes;
-            const double cost = cost_of(g, device) * (g->chunked ? 1.03 : 1);
+            const double cost = cost_of(g, device) * (g->chunked ? 1.3 : 1);
             if (!found || cost < *least) {
                 found = true;
                 *least = cost;
@@ -315,7 +317,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost *= tconv_rows_misfit(true, device);
+    *cost = tconv_rows_misfit(*cost, true, device);
     return true;
 }
 

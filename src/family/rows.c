@@ -14,6 +14,7 @@ enum {
     STRIDE_LIMIT = 1 << 16,
     KERNEL_LIMIT = 1 << 20,
     REACH_LIMIT = 1 << 20, /* rows along y and z: each takes a place in the table */
+    TAPS_LIMIT = 1 << 22,  /* pairs of an output along z and a tap, which do so too */
 };
 
 static bool fits(const struct tconv_axis *axis)
@@ -28,8 +29,43 @@ static bool spans(const struct tconv_axis *axis)
     return axis->kernel * axis->dilation < INDEX_LIMIT;
 }
 
-bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
-                     struct tconv_reason *reason)
+/* The axes that z stands for: these many of the layer's, from the first on. */
+static int outer_axes(const struct tconv_rows *rows)
+{
+    return rows->layer.axes > 2 ? rows->layer.axes - 2 : 0;
+}
+
+/* One axis in place of all but the last two: false where their points do not lie at even distances, or are too many. */
+static bool stack(struct tconv_rows *rows)
+{
+    const struct tconv_axis *axis = rows->layer.axis;
+    const int last = outer_axes(rows) - 1;
+    struct tconv_axis *z = &rows->z;
+    *z = (struct tconv_axis){
+        .input = 1,
+        .kernel = 1,
+        .stride = 1,
+        .dilation = 1,
+        .output = 1,
+        .data_step = axis[last].data_step,
+        .filter_step = axis[last].filter_step,
+        .output_step = axis[last].output_step,
+    };
+    for (int a = last; a >= 0; a--) {
+        if (!fits(z) || !fits(&axis[a]) || !spans(&axis[a]) ||
+            axis[a].data_step != z->input * z->data_step ||
+            axis[a].filter_step != z->kernel * z->filter_step ||
+            axis[a].output_step != z->output * z->output_step)
+            return false;
+        z->input *= axis[a].input;
+        z->kernel *= axis[a].kernel;
+        z->output *= axis[a].output;
+    }
+    return true;
+}
+
+static bool fold(const struct tconv_layer *layer, struct tconv_rows *rows, int most_axes,
+                 struct tconv_reason *reason)
 {
     const struct tconv_axis point = {
         .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
@@ -37,12 +73,14 @@ bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
     *folded = *layer;
     rows->acc_bytes = tconv_acc_bytes(layer);
     tconv_layer_fold(folded);
-    if (folded->axes > 3)
-        return tconv_refuse(reason, "it has %d spatial axes that cannot be folded into 3",
-                            folded->axes);
+    if (folded->axes > most_axes)
+        return tconv_refuse(reason, "it has %d spatial axes that cannot be folded into %d",
+                            folded->axes, most_axes);
     rows->x = folded->axis[folded->axes - 1];
     rows->y = folded->axes > 1 ? folded->axis[folded->axes - 2] : point;
     rows->z = folded->axes > 2 ? folded->axis[folded->axes - 3] : point;
+    if (folded->axes > 3 && !stack(rows))
+        return tconv_refuse(reason, "its outer axes cannot be counted as one");
     if (!fits(&rows->x) || !fits(&rows->y) || !fits(&rows->z))
         return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
     int64_t images;
@@ -62,16 +100,24 @@ bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
     return true;
 }
 
-bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
+bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
+                     struct tconv_reason *reason)
+{
+    return fold(layer, rows, 3, reason);
+}
+
+bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows, int most_axes,
                    struct tconv_reason *reason)
 {
-    if (!tconv_rows_fold(layer, rows, reason)) return false;
+    if (!fold(layer, rows, most_axes, reason)) return false;
     if (rows->x.data_step != 1 || rows->x.output_step != 1)
         return tconv_refuse(
             reason,
             "its vectors run along the last axis, which is not contiguous in this data format");
     if (rows->z.output > REACH_LIMIT || rows->y.output > REACH_LIMIT)
         return tconv_refuse(reason, "more than %d output rows along one axis", REACH_LIMIT);
+    if (tconv_rows_slices(rows) > TAPS_LIMIT)
+        return tconv_refuse(reason, "more than %d taps along the outer axes", TAPS_LIMIT);
     if (rows->output_rows >= INDEX_LIMIT || rows->input_rows >= INDEX_LIMIT)
         return tconv_refuse(reason, "rows exceed its 32-bit indices");
     return true;
@@ -98,10 +144,17 @@ double tconv_rows_pairs(const struct tconv_axis *axis)
     return fit ? (double)pairs : 0;
 }
 
-double tconv_rows_misfit(bool vector, const tconv_device_info *device)
+double tconv_rows_slices(const struct tconv_rows *rows)
+{
+    double pairs = 1;
+    for (int a = 0; a < outer_axes(rows); a++) pairs *= tconv_rows_pairs(&rows->layer.axis[a]);
+    return pairs;
+}
+
+double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *device)
 {
     const bool wide = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
-    return vector == wide ? 1 : 20;
+    return vector == wide ? cost : 20 * cost + 1e7;
 }
 
 bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
@@ -167,6 +220,45 @@ static void write_reach(const struct tconv_axis *axis, const struct tconv_class 
     }
 }
 
+/* The slices, and behind them their taps; `t` is the table. */
+static bool write_slices(const struct tconv_rows *rows, size_t at, int64_t *t)
+{
+    const int axes = outer_axes(rows);
+    const struct tconv_axis *axis = rows->layer.axis;
+    struct tconv_class *classes[TCONV_MAX_AXES] = {NULL};
+    bool memory = true;
+    for (int a = 0; a < axes; a++) {
+        classes[a] = malloc((size_t)axis[a].stride * sizeof *classes[a]);
+        memory = memory && classes[a] != NULL;
+        if (classes[a] != NULL) tconv_classes(&axis[a], classes[a]);
+    }
+    int64_t *slice = t + at, *tap = slice + rows->z.output * SLICE_LONGS;
+    for (int64_t z = 0; memory && z < rows->z.output; z++, slice += SLICE_LONGS) {
+        struct tconv_reach reach[TCONV_MAX_AXES];
+        int64_t rest = z, taps = 1;
+        for (int a = axes - 1; a >= 0; a--, rest /= axis[a + 1].output) {
+            reach[a] = tconv_reach_of(&axis[a], classes[a], rest % axis[a].output);
+            taps *= reach[a].taps;
+        }
+        slice[SLICE_TAPS] = taps;
+        slice[SLICE_LIST] = tap - t;
+        for (int64_t j = 0; j < taps; j++, tap += SLICE_TAP_LONGS) {
+            int64_t number = j, kernel = 1, input = 1;
+            tap[SLICE_TAP] = tap[SLICE_INPUT] = 0;
+            for (int a = axes - 1; a >= 0; a--) {
+                const int64_t i = number % reach[a].taps;
+                number /= reach[a].taps;
+                tap[SLICE_TAP] += kernel * (reach[a].first_tap + i * tconv_tap_step(&axis[a]));
+                tap[SLICE_INPUT] += input * (reach[a].first_input - i * tconv_input_step(&axis[a]));
+                kernel *= axis[a].kernel;
+                input *= axis[a].input;
+            }
+        }
+    }
+    for (int a = 0; a < axes; a++) free(classes[a]);
+    return memory;
+}
+
 static void write_classes(const struct tconv_rows *rows, const struct tconv_class *classes,
                           int64_t *list)
 {
@@ -183,14 +275,15 @@ static void write_classes(const struct tconv_rows *rows, const struct tconv_clas
 }
 
 /* Where the lists begin when a family's own numbers take `own` longs. */
-static size_t reach_z_at(size_t own)
+static size_t slices_at(size_t own)
 {
     return ROWS_LONGS + own;
 }
 
 static size_t reach_y_at(const struct tconv_rows *rows, size_t own)
 {
-    return reach_z_at(own) + (size_t)rows->z.output * REACH_LONGS;
+    return slices_at(own) + (size_t)rows->z.output * SLICE_LONGS +
+           (size_t)tconv_rows_slices(rows) * SLICE_TAP_LONGS;
 }
 
 static size_t classes_at(const struct tconv_rows *rows, size_t own)
@@ -261,22 +354,20 @@ void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int
 bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
                             size_t own, int64_t *t)
 {
-    const struct tconv_axis *z = &rows->z, *y = &rows->y, *x = &rows->x;
-    const int64_t widest = tconv_max(x->stride, tconv_max(y->stride, z->stride));
+    const struct tconv_axis *y = &rows->y, *x = &rows->x;
+    const int64_t widest = tconv_max(x->stride, y->stride);
     struct tconv_class *classes = malloc((size_t)widest * sizeof *classes);
     if (classes == NULL) return false;
     tconv_rows_write_numbers(rows, blocks, tiles, t);
-    t[ROWS_REACH_Z_AT] = (int64_t)reach_z_at(own);
+    t[ROWS_SLICES_AT] = (int64_t)slices_at(own);
     t[ROWS_REACH_Y_AT] = (int64_t)reach_y_at(rows, own);
     t[ROWS_CLASSES_AT] = (int64_t)classes_at(rows, own);
-    tconv_classes(z, classes);
-    write_reach(z, classes, t + reach_z_at(own));
     tconv_classes(y, classes);
     write_reach(y, classes, t + reach_y_at(rows, own));
     tconv_classes(x, classes);
     write_classes(rows, classes, t + classes_at(rows, own));
     free(classes);
-    return true;
+    return write_slices(rows, slices_at(own), t);
 }
 
 void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the families for at most three axes have in common: a folded layer as (z, y, x), and the
+/* What the families that know three axes have in common: a folded layer as (z, y, x), and the
  * limits of their 32-bit indices. */
 #ifndef TCONV_FAMILY_ROWS_H
 #define TCONV_FAMILY_ROWS_H
@@ -7,7 +7,8 @@
 #include "family/family.h"
 #include "geometry/taps.h"
 
-/* A layer of three axes; axes that it does not have are single points. Vectors run along x. */
+/* A layer of three axes; axes that it does not have are single points. Vectors run along x. Where it has more, z counts
+ * the points and taps of all but the last two, and has no stride, dilation and pad: kernels find their way by slices. */
 struct tconv_rows {
     struct tconv_layer layer; /* folded; its own axes are not to be used */
     struct tconv_axis z, y, x;
@@ -21,9 +22,9 @@ struct tconv_rows {
 bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
                      struct tconv_reason *reason);
 
-/* The same for kernels that read and write whole rows: false also where the layer is not contiguous
- * along x or has very many rows. */
-bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
+/* The same for kernels that read and write whole rows, and find along z what the table's slices say: false where the layer
+ * has more than `most_axes`, is not contiguous along x or has very many rows. */
+bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows, int most_axes,
                    struct tconv_reason *reason);
 
 /* The distance from a place to the input that tap k reads for it. The later the tap, the less. */
@@ -37,9 +38,12 @@ void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, 
  * whose taps are clipped. */
 double tconv_rows_pairs(const struct tconv_axis *axis);
 
-/* What a cost is multiplied by because of a family's shape, `vector` being the one for processors with wide vectors: 1 where the
- * device is such, else so much that it is taken only by name. */
-double tconv_rows_misfit(bool vector, const tconv_device_info *device);
+/* The same of all axes that z stands for. */
+double tconv_rows_slices(const struct tconv_rows *rows);
+
+/* What a cost becomes because of a family's shape, `vector` being the one for processors with wide vectors: it remains where the
+ * device is such, else it is so much, for tiny layers too, that the family is taken only by name. */
+double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *device);
 
 /* Whether a work-item has more loop iterations than devices stand whose work-items are lanes: drivers end what runs long, and
  * llvmpipe ends all loops of a work-item after 65535 iterations in all. */

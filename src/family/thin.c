@@ -9,9 +9,11 @@
 enum {
     MERGED_STRIDE = 4,
     MERGED_KERNEL = 16,
-    MOST_CHANNELS = 16, /* MW */
-    MOST_VECTORS = 4,   /* NX */
-    LOCAL_BUDGET = 256 << 10,
+    MOST_CHANNELS = 16,       /* MW */
+    MOST_VECTORS = 4,         /* NX */
+    LOCAL_BUDGET = 256 << 10, /* bytes */
+    FIRST_CACHE = 48 << 10,   /* bytes */
+    MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -34,7 +36,7 @@ static double channel_cycles(const struct thin *g)
     const double loads = (k * g->mw + (distances < k ? distances : k) * g->nx) / 2;
     const double chain = 4 * k / (double)g->rows.x.stride;
     const double most = adds > loads ? adds : loads;
-    return (most > chain ? most : chain) + 1;
+    return ((most > chain ? most : chain) + 1) * 1.08;
 }
 
 /* MW may depend on channels, kernel and stride, not on extents: filters are shared. */
@@ -73,7 +75,23 @@ static int64_t most_taps_z(const struct thin *g)
     return tconv_ceil_div(g->rows.z.kernel, tconv_tap_step(&g->rows.z));
 }
 
-/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
+/* Cycles that each block waits for a byte of its inputs: they come from the second cache unless they are few, and lie too far
+ * apart to be fetched ahead where rows are long. */
+static double waiting_cycles(const struct thin *g)
+{
+    const bool far_apart = (uint64_t)g->row * g->rows.acc_bytes > MOST_AHEAD;
+    if (g->local_bytes <= FIRST_CACHE) return 0;
+    return far_apart ? 0.1 : g->local_bytes > 2 * FIRST_CACHE ? 0.01 : 0;
+}
+
+/* Cycles of interleaving residues and storing a vector. */
+static double store_cycles(const struct thin *g)
+{
+    return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 ? 25 : 3;
+}
+
+/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with AVX-512, as those of all families
+ * for processors. */
 static double cost_of(const struct thin *g, const tconv_device_info *device)
 {
     const struct tconv_rows *r = &g->rows;
@@ -81,10 +99,15 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
     const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
     const double in = (double)layer->in_channels, tiles = (double)g->tiles;
-    const double pairs = tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y); /* rows of taps */
+    const double pairs = tconv_rows_slices(r) * tconv_rows_pairs(&r->y); /* rows of taps */
     const double adds = planes * tiles * pairs * (in * channel_cycles(g) + 8);
     const double stores = planes * tiles * (double)r->output_rows *
-                          (15 + 1.5 * g->mw * g->nx * (double)r->x.stride);
+                          (55 + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
+    /* What is left of a row for a part of a vector is stored one by one. */
+    const double ends = planes / (double)g->blocks * (double)layer->out_channels *
+                        (double)r->output_rows * (double)(r->x.output % (g->vw * r->x.stride)) * 4;
+    const double waits = planes * pairs * in * (double)tconv_ceil_div(g->tiles, g->item_tiles) *
+                         (double)g->row * (double)r->acc_bytes * waiting_cycles(g);
     const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
                                   tconv_ceil_div(r->y.output, g->item_rows));
     const double taps_z = (double)most_taps_z(g);
@@ -94,7 +117,7 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double per_plane = planes * bands * 40;
     const double units = device->compute_units, items = (double)g->items;
     const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
-    return ((adds + stores + copies + per_plane) * rounds + items * 150) * speed;
+    return ((adds + stores + ends + waits + copies + per_plane) * rounds + items * 700) * speed;
 }
 
 /* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows. */
@@ -178,7 +201,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     *g = (struct thin){0};
-    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_of(layer, &g->rows, 3, reason)) return false;
     const struct tconv_axis *x = &g->rows.x;
     if (x->stride > MERGED_STRIDE || x->kernel > MERGED_KERNEL)
         return tconv_refuse(
@@ -188,7 +211,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost *= tconv_rows_misfit(true, device);
+    *cost = tconv_rows_misfit(*cost, true, device);
     return true;
 }
 

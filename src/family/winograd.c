@@ -275,7 +275,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost *= tconv_rows_misfit(true, device);
+    *cost = tconv_rows_misfit(*cost, true, device);
     return true;
 }
 
