@@ -211,6 +211,10 @@ static void channels(tconv_problem *p)
 {
     p->filter.dim[0] = 16;
 }
+static void oneapi_channels(tconv_problem *p)
+{
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+}
 static void group_channels(tconv_problem *p)
 {
     p->operation = TCONV_GROUP_CONV_BACKPROP;
@@ -335,6 +339,9 @@ static const struct refusal refusals[] = {
     {data_rank_9, TCONV_ERROR_SHAPE, {"data", "rank 9", "3 to 8"}},
     {filter_rank, TCONV_ERROR_SHAPE, {"filter", "rank 3", "rank 4"}},
     {channels, TCONV_ERROR_SHAPE, {"20 channels (axis 1)", "16", "axis 0"}},
+    {oneapi_channels,
+     TCONV_ERROR_SHAPE,
+     {"axis 3 of data_format NXC", "axis 3", "filter_format XIO"}},
     {group_channels, TCONV_ERROR_SHAPE, {"20 channels (axis 1)", "3 groups", "7"}},
     {oneapi_groups, TCONV_ERROR_SHAPE, {"20 channels", "3 groups", "axis 1"}},
     {negative_groups, TCONV_ERROR_ATTRIBUTE, {"groups", "-2", "1"}},
