@@ -19,6 +19,9 @@
  *
  *   TURNED = 1    for tensors whose rows are contiguous: the sums of a box are kept in local memory, one output's
  *                 channels side by side, and leave it row by row, VW outputs of VW channels being turned in registers.
+ *   KEPT = 1      the sums of all residues are kept in local memory: for many input channels, CHANNELS_CHUNK of which a
+ *                 box has at a time, so that a chunk's weights of a residue stay in a cache for all of the box's rows;
+ *                 and, with TURNED, to store short rows together.
  *   PHASES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all residues of one place
  *                 being treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
  *                 taps.
@@ -36,11 +39,13 @@
  *   BATCHED   see above                               0, 1
  *   PHASES    see above                               0, 1
  *   TURNED    see above; not with PHASES              0, 1
+ *   KEPT      see above                               0, 1
  *   STREAM    see finish.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
-#if !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) || !defined(PHASES) || !defined(TURNED)
-#error "PX, SEGMENT, BATCHED, PHASES and TURNED must be set"
+#if !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) || !defined(PHASES) ||                  \
+    !defined(TURNED) || !defined(KEPT)
+#error "PX, SEGMENT, BATCHED, PHASES, TURNED and KEPT must be set"
 #endif
 
 enum {
@@ -52,11 +57,18 @@ enum {
 struct box {
     int n, z, y, x;                         /* the first image and place */
     int count_n, count_z, count_y, count_x; /* how many */
+    int outputs_z, outputs_y, outputs_x;    /* of all residues */
 };
 
 /* Steps in local memory, in elements. */
 struct steps {
     int z, y, x, segment;
+};
+
+/* The input channels that are in local memory. */
+struct chunk {
+    int first, count;
+    bool last;
 };
 
 /* Copies `in_channels` input channels of one place, or zeros. */
@@ -78,11 +90,11 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
 }
 
 #if TURNED
-/* Copies `count` neighbours in a row, all channels of each, turned in registers. Less than a vector is read together with
- * `before` elements in front of it and with what follows. */
+/* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each, turned in registers. Less
+ * than a vector is read together with `before` elements in front of it and with what follows. */
 static void copy_turned(__global const data_t *from, const acc_t zero, const long channel_step,
                         __local acc_t *to, const struct steps *steps, const int in_channels,
-                        const int count, const int before)
+                        const int count, const int row_length, const int before)
 {
     for (int first = 0; first < in_channels; first += VW) {
         __local acc_t *own = to + first / SEGMENT * steps->segment + first % SEGMENT;
@@ -94,64 +106,80 @@ static void copy_turned(__global const data_t *from, const acc_t zero, const lon
                 tile[i] =
                     READS_DATA(from + min(first + i, in_channels - 1) * channel_step + place, zero);
             turn(tile);
-            if (count < VW)
-                for (int v = 0; v < count; v++) STORE(tile[before + v], own + v * steps->x);
-            else {
+            if (row_length == count && count >= VW) {
 #pragma unroll
                 for (int v = 0; v < VW; v++) STORE(tile[v], own + (place + v) * steps->x);
+            } else {
+                const int skipped = max(-place, 0), end = min(count - place, (int)VW);
+                int row = (place + skipped) / row_length, in_row = (place + skipped) % row_length;
+                for (int v = skipped; v < end; v++) {
+                    STORE(tile[v], own + row * steps->y + in_row * steps->x);
+                    if (++in_row == row_length) {
+                        in_row = 0;
+                        row++;
+                    }
+                }
             }
         }
     }
 }
 #endif
 
-/* Copies the inputs that a box reads; `data` is the group's first channel. */
+/* Copies a chunk of the inputs that a box reads; `data` is the group's first channel. */
 static void copy_inputs(__global const data_t *data, __global const long *table,
                         __local acc_t *local_memory, const struct box *box,
-                        const struct steps *steps)
+                        const struct steps *steps, const struct chunk *chunk)
 {
-    const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
-    const long channel_step = table[ROWS_DATA_CHANNEL_STEP];
+    const int input_x = (int)table[ROWS_INPUT_X], input_y = (int)table[ROWS_INPUT_Y];
+    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], y_step = table[ROWS_DATA_Y_STEP];
     const acc_t zero = DATA_ZERO(table);
     const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
     const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
     const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
+    const int low_y = box->y + (int)table[CHANNELS_LOW_Y];
     const int low_x = box->x + (int)table[CHANNELS_LOW_X];
+    const int first_y = clamp(-low_y, 0, rows_y), end_y = clamp(input_y - low_y, first_y, rows_y);
     const int begin = clamp(-low_x, 0, rows_x), end = clamp(input_x - low_x, begin, rows_x);
+    data += chunk->first * channel_step;
 #if TURNED
     const long points = table[ROWS_INPUT_ROWS] * input_x; /* of a channel */
     const bool turned = SEGMENT >= VW && points >= VW;
+    /* Rows that follow each other in memory are copied together. */
+    const bool together = turned && end - begin == input_x && y_step == input_x;
 #endif
-    for (int iz = 0; iz < rows_z; iz++)
-        for (int iy = 0; iy < rows_y; iy++) {
-            const long z = box->z + table[CHANNELS_LOW_Z] + iz;
-            const long y = box->y + table[CHANNELS_LOW_Y] + iy;
-            if (z < 0 || z >= table[ROWS_INPUT_Z] || y < 0 || y >= table[ROWS_INPUT_Y]) continue;
+    for (int iz = 0; iz < rows_z; iz++) {
+        const long z = box->z + table[CHANNELS_LOW_Z] + iz;
+        if (z < 0 || z >= table[ROWS_INPUT_Z]) continue;
+        for (int iy = first_y; iy < end_y; iy++) {
+            const long y = low_y + iy;
             __local acc_t *row = local_memory + iz * steps->z + iy * steps->y;
             for (int v = 0; v < (BATCHED ? PX : 1); v++, row += SEGMENT) {
                 const bool image = v < box->count_n;
                 __global const data_t *from =
                     data + (image ? box->n + v : 0) * table[ROWS_DATA_BATCH_STEP] +
-                    z * table[ROWS_DATA_Z_STEP] + y * table[ROWS_DATA_Y_STEP] +
-                    low_x * table[ROWS_DATA_X_STEP];
+                    z * table[ROWS_DATA_Z_STEP] + y * y_step + low_x * table[ROWS_DATA_X_STEP];
 #if TURNED
                 if (turned && image) {
-                    const long at = (z * table[ROWS_INPUT_Y] + y) * input_x + low_x + begin;
-                    copy_turned(from + begin, zero, channel_step, row + begin * steps->x, steps,
-                                in_channels, end - begin, (int)max(at + VW - points, 0L));
+                    const long at = (z * input_y + y) * input_x + low_x + begin;
+                    const int rows = together ? end_y - iy : 1;
+                    if (!together || iy == first_y)
+                        copy_turned(from + begin, zero, channel_step, row + begin * steps->x, steps,
+                                    chunk->count, rows * (end - begin), end - begin,
+                                    (int)max(at + VW - points, 0L));
                 } else
 #endif
                     for (int x = begin; x < end; x++)
                         copy_channels(from + x * table[ROWS_DATA_X_STEP], zero, channel_step, image,
-                                      row + x * steps->x, steps->segment, in_channels);
+                                      row + x * steps->x, steps->segment, chunk->count);
 #if !BATCHED
                 for (int x = 0; x < rows_x; x++)
                     if (x < begin || x >= end)
                         copy_channels(from, zero, 1, false, row + x * steps->x, steps->segment,
-                                      in_channels);
+                                      chunk->count);
 #endif
             }
         }
+    }
 #if !BATCHED
     /* The last tile of a row may have more places than the box. */
     for (int iz = 0; iz < rows_z; iz++)
@@ -160,7 +188,7 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
                  ix++)
                 copy_channels(data, zero, 1, false,
                               local_memory + iz * steps->z + iy * steps->y + ix * steps->x,
-                              steps->segment, in_channels);
+                              steps->segment, chunk->count);
 #endif
 }
 
@@ -217,7 +245,7 @@ struct row {
     int z, y, x;                /* of its first output */
     int places;                 /* BATCHED: images */
     long place_step, lane_step; /* in the output */
-    int turned_step;            /* between places, in local memory */
+    int kept_step;              /* between places' sums in local memory */
     int phase, lanes;           /* of the block */
 };
 
@@ -241,13 +269,13 @@ static void find_reads(__global const long *table, const struct box *box, const 
     }
 }
 
-/* Computes PX places from the `x`th of a row on; their outputs begin at `at`, or their sums at `turned`; `data` as for
- * careful_output, of the block's first lane. */
+/* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums at `kept`; `data` as
+ * for careful_output, of the block's first lane. */
 static void compute(__global const data_t *data, __global const packed_t *weights,
                     const bool careful, const struct finish *f, const struct lanes *lanes,
                     const long at, __global const long *table, __local const acc_t *local_memory,
-                    __local acc_t *turned, const struct reads *reads, const struct row *row,
-                    const struct steps *steps, const int x)
+                    __local acc_t *kept, const struct reads *reads, const struct row *row,
+                    const struct steps *steps, const struct chunk *chunk, const int x)
 {
     const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
     const int places = BATCHED ? row->places : min((int)PX, row->places - x);
@@ -258,23 +286,28 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #pragma unroll
     for (int c = 0; c < CV; c++)
 #pragma unroll
-        for (int v = 0; v < PX; v++) sum[c][v] = (vec_t)(0);
+        for (int v = 0; v < PX; v++)
+            sum[c][v] = KEPT && chunk->first > 0 && v < places
+                            ? LOAD(kept + v * row->kept_step + c * VW)
+                            : (vec_t)(0);
     bool padded = false;
     for (int j = 0; j < reads->count; j++) {
         const int input = reads->x[j] + x;
         if (input + width <= 0 || input >= input_x) continue;
-        __global const packed_t *w = weights + (long)reads->tap[j] * in_channels * MW;
+        __global const packed_t *w = weights +
+                                     ((long)reads->tap[j] * in_channels + chunk->first) * MW;
         padded = padded || input < 0 || input + width > input_x;
         __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
-        for (int ci = 0; ci < in_channels; ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
-            add_segment(sum, from, w, min((int)SEGMENT, in_channels - ci));
+        for (int ci = 0; ci < chunk->count;
+             ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
+            add_segment(sum, from, w, min((int)SEGMENT, chunk->count - ci));
     }
-    if (careful && padded) { /* never with BATCHED */
+    if (careful && padded && chunk->last) { /* never with BATCHED */
         for (int v = 0; v < places; v++) {
             const int o = ox + v * (int)table[ROWS_STRIDE_X];
 #if TURNED
             for (int m = 0; m < MW; m++) /* lanes that are no outputs are turned with the others */
-                turned[v * row->turned_step + m] =
+                kept[v * row->kept_step + m] =
                     m < row->lanes ? careful_output(data, weights, table, row->z, row->y, o, m) : 0;
 #else
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
@@ -288,14 +321,18 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         }
         return;
     }
-#if TURNED
+#if TURNED || KEPT
+    if (TURNED || !chunk->last) {
 #pragma unroll
-    for (int v = 0; v < PX; v++)
-        if (v < places) {
+        for (int v = 0; v < PX; v++)
+            if (v < places) {
 #pragma unroll
-            for (int c = 0; c < CV; c++) STORE(sum[c][v], turned + v * row->turned_step + c * VW);
-        }
-#else
+                for (int c = 0; c < CV; c++) STORE(sum[c][v], kept + v * row->kept_step + c * VW);
+            }
+        return;
+    }
+#endif
+#if !TURNED
     const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
     const struct span last_lanes = lanes_of(
         table, BATCHED ? ox : ox + (PX - 1) * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
@@ -323,21 +360,15 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #endif
 }
 
-/* Outputs of a row that belong to a box, of all residues along x. */
-static int turned_outputs(__global const long *table, const struct box *box)
-{
-    const int stride_x = (int)table[ROWS_STRIDE_X];
-    return min(box->count_x * stride_x, (int)table[ROWS_OUTPUT_X] - box->x * stride_x);
-}
-
-/* Computes all rows of a box for one residue (tz, ty, tx) and block; the outputs of the box's first image and the
- * block's first lane begin at `at`, or their sums at `turned`. */
+/* Computes a chunk of all rows of a box for one residue (tz, ty, tx) and block; the outputs of the box's first image and
+ * the block's first lane begin at `at`, their sums at `kept`. */
 static void compute_rows(__global const data_t *data, __global const packed_t *weights,
                          const bool careful, const struct finish *f, const struct lanes *own_lanes,
                          const long at, __global const long *table,
-                         __local const acc_t *local_memory, __local acc_t *turned,
-                         const struct box *box, const struct steps *steps, const int phase,
-                         const int lanes, const int tz, const int ty, const int tx)
+                         __local const acc_t *local_memory, __local acc_t *kept,
+                         const struct box *box, const struct steps *steps,
+                         const struct chunk *chunk, const int phase, const int lanes, const int tz,
+                         const int ty, const int tx)
 {
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X];
@@ -351,13 +382,15 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
     const int places_x = min(box->count_x, (left + stride_x - 1) / stride_x);
     row.places = BATCHED ? box->count_n : places_x;
     row.place_step = BATCHED ? table[ROWS_OUTPUT_BATCH_STEP] : stride_x * table[ROWS_OUTPUT_X_STEP];
-    const int turned_row = turned_outputs(table, box) * MW;
-    row.turned_step = BATCHED ? box->count_z * box->count_y * turned_row : stride_x * MW;
+    const int kept_rows = KEPT ? box->outputs_z * box->outputs_y : box->count_z * box->count_y;
+    row.kept_step = (BATCHED ? kept_rows * box->outputs_x : stride_x) * MW;
     for (int z = 0; z < box->count_z; z++)
         for (int y = 0; y < box->count_y; y++) {
             row.z = (box->z + z) * stride_z + tz;
             row.y = (box->y + y) * stride_y + ty;
             if (row.z >= table[ROWS_OUTPUT_Z] || row.y >= table[ROWS_OUTPUT_Y]) continue;
+            const int kept_row = KEPT ? (z * stride_z + tz) * box->outputs_y + y * stride_y + ty
+                                      : z * box->count_y + y;
             struct reads reads;
             find_reads(table, box, steps, z, y, kind, &reads);
             for (int x = 0; x < places_x; x += BATCHED ? 1 : PX)
@@ -365,25 +398,44 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
                         at + row.z * table[ROWS_OUTPUT_Z_STEP] + row.y * table[ROWS_OUTPUT_Y_STEP] +
                             (row.x + x * stride_x) * table[ROWS_OUTPUT_X_STEP],
                         table, local_memory,
-                        turned + (z * box->count_y + y) * turned_row + (tx + x * stride_x) * MW,
-                        &reads, &row, steps, x);
+                        kept + (kept_row * box->outputs_x + tx + x * stride_x) * MW, &reads, &row,
+                        steps, chunk, x);
         }
 }
 
 #if TURNED
+#if KEPT
+/* Stores what compute_rows left in local memory for all residues: rows that follow each other in memory together. */
+static void store_rows(const struct finish *f, __local acc_t *kept, __global const long *table,
+                       const struct box *box, const long at, const long channel, const int lanes)
+{
+    const bool together = box->outputs_x == table[ROWS_OUTPUT_X] &&
+                          table[ROWS_OUTPUT_Y_STEP] == table[ROWS_OUTPUT_X];
+    const int rows = together ? box->outputs_y : 1, count = rows * box->outputs_x;
+    for (int n = 0; n < box->count_n; n++)
+        for (int z = 0; z < box->outputs_z; z++)
+            for (int y = 0; y < box->outputs_y; y += rows, kept += count * MW)
+                store_turned(f, kept, count,
+                             at + n * table[ROWS_OUTPUT_BATCH_STEP] +
+                                 (box->z * table[ROWS_STRIDE_Z] + z) * table[ROWS_OUTPUT_Z_STEP] +
+                                 (box->y * table[ROWS_STRIDE_Y] + y) * table[ROWS_OUTPUT_Y_STEP] +
+                                 box->x * table[ROWS_STRIDE_X],
+                             table[CHANNELS_LANE_STEP], channel, lanes);
+}
+#else
 /* Stores what compute_rows left in local memory for the residues (tz, ty) and all along x. */
-static void store_rows(const struct finish *f, __local acc_t *turned, __global const long *table,
+static void store_rows(const struct finish *f, __local acc_t *kept, __global const long *table,
                        const struct box *box, const long at, const long channel, const int lanes,
                        const int tz, const int ty)
 {
-    const int count = turned_outputs(table, box);
+    const int count = box->outputs_x;
     for (int n = 0; n < box->count_n; n++)
         for (int z = 0; z < box->count_z; z++)
-            for (int y = 0; y < box->count_y; y++, turned += count * MW) {
+            for (int y = 0; y < box->count_y; y++, kept += count * MW) {
                 const int oz = (box->z + z) * (int)table[ROWS_STRIDE_Z] + tz,
                           oy = (box->y + y) * (int)table[ROWS_STRIDE_Y] + ty;
                 if (oz >= table[ROWS_OUTPUT_Z] || oy >= table[ROWS_OUTPUT_Y]) continue;
-                store_turned(f, turned, count,
+                store_turned(f, kept, count,
                              at + n * table[ROWS_OUTPUT_BATCH_STEP] +
                                  oz * table[ROWS_OUTPUT_Z_STEP] + oy * table[ROWS_OUTPUT_Y_STEP] +
                                  box->x * table[ROWS_STRIDE_X],
@@ -391,6 +443,13 @@ static void store_rows(const struct finish *f, __local acc_t *turned, __global c
             }
 }
 #endif
+#endif
+
+/* Outputs of all residues along an axis that belong to places. */
+static int outputs_of(const int first, const int count, const long stride, const long output)
+{
+    return (int)min(count * stride, output - first * stride);
+}
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_channels(__global const data_t *restrict data, const ulong data_offset,
@@ -424,11 +483,15 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
     box.count_y = min(box_y, places_y - box.y);
     box.count_z = min(box_z, places_z - box.z);
     box.count_n = min(box_n, batches - box.n);
+    box.outputs_x = outputs_of(box.x, box.count_x, table[ROWS_STRIDE_X], table[ROWS_OUTPUT_X]);
+    box.outputs_y = outputs_of(box.y, box.count_y, table[ROWS_STRIDE_Y], table[ROWS_OUTPUT_Y]);
+    box.outputs_z = outputs_of(box.z, box.count_z, table[ROWS_STRIDE_Z], table[ROWS_OUTPUT_Z]);
     const int last_block = min(first_block + item_blocks, blocks);
 
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int segments = (in_channels + SEGMENT - 1) / SEGMENT;
+    const int chunk_channels = KEPT ? (int)table[CHANNELS_CHUNK] : in_channels;
+    const int segments = (chunk_channels + SEGMENT - 1) / SEGMENT;
     struct steps steps;
 #if BATCHED
     steps.segment = PX * SEGMENT;
@@ -444,37 +507,49 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
     FINISH(finish, table)
     __global const data_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
-    copy_inputs(own_data, table, local_memory, &box, &steps);
-    __local acc_t *turned = local_memory + table[CHANNELS_TURNED_AT];
+    struct chunk chunk;
+    for (chunk.first = 0; chunk.first < in_channels; chunk.first += chunk_channels) {
+        chunk.count = min(chunk_channels, in_channels - chunk.first);
+        chunk.last = chunk.first + chunk.count == in_channels;
+        copy_inputs(own_data, table, local_memory, &box, &steps, &chunk);
+        __local acc_t *kept = local_memory + table[CHANNELS_KEPT_AT];
 
-    for (int block = first_block; block < last_block; block++) {
-        const int all_blocks = g * blocks + block;
+        for (int block = first_block; block < last_block; block++) {
+            const int all_blocks = g * blocks + block;
 #if PHASES
-        const int phase_blocks = (int)table[CHANNELS_PHASE_BLOCKS];
-        const int phase = block % phase_blocks * MW;
-        const int lanes = min(MW, (int)table[CHANNELS_STRIDE] - phase);
-        const long co = (long)g * out_channels + block / phase_blocks;
+            const int phase_blocks = (int)table[CHANNELS_PHASE_BLOCKS];
+            const int phase = block % phase_blocks * MW;
+            const int lanes = min(MW, (int)table[CHANNELS_STRIDE] - phase);
+            const long co = (long)g * out_channels + block / phase_blocks;
 #else
-        const int phase = 0, lanes = min(MW, out_channels - block * MW);
-        const long co = (long)g * out_channels + block * MW;
+            const int phase = 0, lanes = min(MW, out_channels - block * MW);
+            const long co = (long)g * out_channels + block * MW;
 #endif
-        __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
-        const long to = box.n * table[ROWS_OUTPUT_BATCH_STEP] +
-                        co * table[ROWS_OUTPUT_CHANNEL_STEP] +
-                        (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
-        struct lanes own_lanes;
-        find_lanes(&finish, co, lanes, &own_lanes);
+            __global const packed_t *weights =
+                weights_of(filter + filter_offset, table, all_blocks);
+            const long to =
+                box.n * table[ROWS_OUTPUT_BATCH_STEP] + co * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
+            struct lanes own_lanes;
+            find_lanes(&finish, co, lanes, &own_lanes);
 
-        for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
-            for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++) {
-                for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
-                    compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
-                                 flags[flags_offset + (ulong)all_blocks] != 0, &finish, &own_lanes,
-                                 to, table, local_memory, turned, &box, &steps, phase, lanes, tz,
-                                 ty, tx);
-#if TURNED
-                store_rows(&finish, turned, table, &box, to, co, lanes, tz, ty);
+            for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
+                for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++) {
+                    for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
+                        compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
+                                     flags[flags_offset + (ulong)all_blocks] != 0, &finish,
+                                     &own_lanes, to, table, local_memory, kept, &box, &steps,
+                                     &chunk, phase, lanes, tz, ty, tx);
+#if TURNED && !KEPT
+                    store_rows(&finish, kept, table, &box, to, co, lanes, tz, ty);
 #endif
-            }
+                }
+#if TURNED && KEPT
+            if (chunk.last) store_rows(&finish, kept, table, &box, to, co, lanes);
+#endif
+#if KEPT
+            kept += box.count_n * box.outputs_z * box.outputs_y * box.outputs_x * MW;
+#endif
+        }
     }
 }

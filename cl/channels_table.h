@@ -21,7 +21,8 @@ enum {
     CHANNELS_SPAN_X,
     CHANNELS_ITEM_BLOCKS, /* of a work-item */
     CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
-    CHANNELS_TURNED_AT,   /* TURNED: where in local memory the sums are kept, in elements */
+    CHANNELS_CHUNK,       /* KEPT: input channels at a time, a multiple of SEGMENT */
+    CHANNELS_KEPT_AT,     /* where in local memory sums are kept, in elements */
     /* PHASES: the axis x is that of the outputs' quotients, its only residue 0. Of the real one: */
     CHANNELS_STRIDE,
     CHANNELS_CROP, /* output = place * stride + phase - crop */

@@ -32,6 +32,7 @@ struct channels {
     int64_t places[3], low[3], span[3], box[3], parts[3];
     double pairs[3]; /* of outputs and taps along each axis */
     int64_t taps, classes, blocks, item_blocks;
+    int64_t chunk;  /* input channels at a time: all, or a multiple of the segment */
     int64_t images; /* groups of them */
     int64_t items;
     uint64_t local_bytes;
@@ -57,12 +58,26 @@ static void choose_lanes(struct channels *g, const tconv_device_info *device)
                      order, sizeof order / sizeof *order, &g->vw, &g->mw);
 }
 
-/* Whether sums are kept in local memory to be stored row by row: channels are lanes, but rows are contiguous, and long enough
- * for a vector. */
+/* Whether all lines of a plane of outputs follow each other. */
+static bool plane(const struct channels *g)
+{
+    return g->axis[1]->output_step == g->rows.x.output && g->axis[1]->data_step == g->rows.x.input;
+}
+
+/* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are contiguous, and one or all of
+ * a plane long enough for a vector. */
 static bool turned(const struct channels *g)
 {
     return g->lanes == LANES_CHANNELS && g->rows.layer.output_channel_step != 1 &&
-           g->rows.x.output_step == 1 && g->rows.x.data_step == 1 && g->rows.x.output >= g->vw;
+           g->rows.x.output_step == 1 && g->rows.x.data_step == 1 &&
+           (g->rows.x.output >= g->vw ||
+            (plane(g) && g->rows.x.output * g->rows.y.output >= g->vw));
+}
+
+/* Whether the sums of all residues are kept: for the next chunk of input channels, or to be stored together. */
+static bool kept(const struct channels *g)
+{
+    return g->chunk < g->rows.layer.in_channels || (turned(g) && g->rows.x.output < g->vw);
 }
 
 /* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains of additions that
@@ -80,22 +95,22 @@ static double channel_cycles(const struct channels *g)
 /* Elements of local memory for the inputs of a box. */
 static double input_elements(const struct channels *g)
 {
-    const int64_t segments = tconv_ceil_div(g->rows.layer.in_channels, g->segment);
+    const int64_t segments = tconv_ceil_div(g->chunk, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
     return (double)g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
            (double)(g->box[0] + g->span[0]);
 }
 
-/* Bytes of local memory: the inputs, and the sums of a box for one residue along z and y. */
+/* Bytes of local memory: the inputs, and the sums of a box, of all residues if they are kept for the next chunk and else of one
+ * along z and y. */
 static double bytes_of(const struct channels *g)
 {
-    const double sums = turned(g) ? (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
-                                            (double)g->axis[2]->stride * (g->batched ? g->px : 1) *
-                                            g->mw +
-                                        CACHE_LINE
-                                  : 0;
-    return (double)g->rows.acc_bytes * (input_elements(g) + sums);
+    const double sums = (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
+                        (double)g->axis[2]->stride * (g->batched ? g->px : 1) * g->mw;
+    const double times = kept(g) ? (double)(g->item_blocks * g->classes / g->axis[2]->stride) : 1;
+    return (double)g->rows.acc_bytes *
+           (input_elements(g) + (kept(g) || turned(g) ? sums * times + CACHE_LINE : 0));
 }
 
 /* Elements between the outputs of neighbouring lanes. */
@@ -116,7 +131,9 @@ static double scattered_cycles(const struct channels *g)
  * before. */
 static double turned_cycles(const struct channels *g)
 {
-    const int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
+    int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
+    if (kept(g) && plane(g) && row == g->axis[2]->output)
+        row *= tconv_min(g->box[1] * g->axis[1]->stride, g->axis[1]->output);
     return row < g->vw ? 3 : row < 2 * g->vw && row % g->vw != 0 ? 2.5 : 1.5;
 }
 
@@ -126,8 +143,10 @@ static double copied_cycles(const struct channels *g)
 {
     if (g->rows.layer.data_channel_step == 1) return 2.5 / g->vw;
     if (!turned(g) || g->segment < g->vw) return 2.5;
-    const int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
-    return row < g->vw ? 20.0 / (double)row : 1.2;
+    int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
+    const bool together = plane(g) && row == g->axis[2]->input && row < g->vw;
+    if (together) row *= tconv_min(g->box[1] + g->span[1], g->axis[1]->input);
+    return row < g->vw ? 20.0 / (double)row : together ? 2 : 1.2;
 }
 
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
@@ -143,8 +162,9 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                                ? g->pairs[2] * (double)g->images
                                : (double)g->axis[2]->kernel * tiles_x * (double)layer->batch);
     const double segments = (double)tconv_ceil_div(layer->in_channels, g->segment);
+    const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double adds = groups * (double)g->blocks * visits *
-                        (in * channel_cycles(g) + 12 * segments + 20);
+                        (in * channel_cycles(g) + 12 * segments + 20 * chunks);
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
@@ -153,17 +173,19 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                                          : outputs * (double)layer->out_channels *
                                             (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
                                             scattered_cycles(g);
+    /* Sums that are kept between chunks. */
+    const double again = (chunks - 1) * outputs * (double)g->blocks * 3.0 * g->mw / g->vw;
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    const double copies = copied * passes * (10 + in * copied_cycles(g));
+    const double copies = copied * passes * (10 * chunks + in * copied_cycles(g));
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
         live *= g->pairs[a] < (double)g->axis[a]->kernel ? g->pairs[a] : (double)g->axis[a]->kernel;
     const double weights = 4 * groups * (double)g->blocks * g->mw * in * live;
     const double boxes = (double)g->items / groups / passes;
-    const double resident = 4.0 * g->mw * in * (double)g->taps / (double)g->classes;
+    const double resident = 4.0 * g->mw * (double)g->chunk * (double)g->taps / (double)g->classes;
     const double rows = resident > 600e3
                             ? (double)(g->box[0] * g->box[1]) * (g->batched ? (double)g->box[2] : 1)
                             : 1;
@@ -172,7 +194,7 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double units = device->compute_units, items = (double)g->items;
     const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
     const double busiest = rounds * passes * (double)g->item_blocks / (double)g->blocks;
-    return ((adds + stores + copies + waits) * busiest + items * 200) * speed;
+    return ((adds + stores + again + copies + waits) * busiest + items * 200) * speed;
 }
 
 /* Whether a work-item of this division has too much to do. */
@@ -189,13 +211,43 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
     return tconv_rows_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
+/* Tries all input channels at once and fewer and fewer for one division of the places and blocks. */
+static void try_chunks(struct channels *g, const tconv_device_info *device, bool *found,
+                       double *least, struct channels *best)
+{
+    enum { LEAST_CHUNK = 128 };
+    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
+                                                              : LOCAL_BUDGET;
+    if (too_long(g, device)) return;
+    double items = (double)g->rows.layer.groups * (double)g->images *
+                   (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    for (int a = 0; a < 3; a++) {
+        g->parts[a] = tconv_ceil_div(g->places[a], g->box[a]);
+        items *= (double)g->parts[a];
+    }
+    if (items > INT32_MAX) return;
+    g->items = (int64_t)items;
+    for (g->chunk = g->rows.layer.in_channels;;
+         g->chunk = tconv_ceil_div(tconv_ceil_div(g->chunk, 2), g->segment) * g->segment) {
+        const double bytes = bytes_of(g);
+        if (bytes <= budget) {
+            g->local_bytes = (uint64_t)bytes;
+            const double cost = cost_of(g, device);
+            if (!*found || cost < *least) {
+                *found = true;
+                *least = cost;
+                *best = *g;
+            }
+        }
+        if (g->chunk < 2 * LEAST_CHUNK) break;
+    }
+}
+
 /* Tries all divisions of the places and blocks for one PX. */
 static void divide(struct channels *g, const tconv_device_info *device, bool *found, double *least,
                    struct channels *best)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
-                                                              : LOCAL_BUDGET;
     g->images = g->batched ? tconv_ceil_div(g->rows.layer.batch, g->px) : g->rows.layer.batch;
     for (g->box[0] = g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
         for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
@@ -205,23 +257,7 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
                 for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
                     if (parts[p] > g->blocks) break;
                     g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
-                    const double bytes = bytes_of(g);
-                    if (bytes > budget || too_long(g, device)) continue;
-                    double items = (double)g->rows.layer.groups * (double)g->images *
-                                   (double)tconv_ceil_div(g->blocks, g->item_blocks);
-                    for (int a = 0; a < 3; a++) {
-                        g->parts[a] = tconv_ceil_div(g->places[a], g->box[a]);
-                        items *= (double)g->parts[a];
-                    }
-                    if (items > INT32_MAX) continue;
-                    g->items = (int64_t)items;
-                    g->local_bytes = (uint64_t)bytes;
-                    const double cost = cost_of(g, device);
-                    if (!*found || cost < *least) {
-                        *found = true;
-                        *least = cost;
-                        *best = *g;
-                    }
+                    try_chunks(g, device, found, least, best);
                 }
                 if (g->box[2] <= (g->batched ? 1 : g->px)) break;
             }
@@ -324,7 +360,8 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     }
     t[CHANNELS_ITEM_BLOCKS] = g->item_blocks;
     t[CHANNELS_LANE_STEP] = lane_step_of(g);
-    t[CHANNELS_TURNED_AT] = tconv_ceil_div((int64_t)input_elements(g), CACHE_LINE) * CACHE_LINE;
+    t[CHANNELS_CHUNK] = g->chunk;
+    t[CHANNELS_KEPT_AT] = tconv_ceil_div((int64_t)input_elements(g), CACHE_LINE) * CACHE_LINE;
     if (g->lanes == LANES_PHASES) {
         t[CHANNELS_STRIDE] = g->x.stride;
         t[CHANNELS_CROP] = tconv_mod(g->x.pad, g->x.stride);
@@ -360,6 +397,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     tconv_launch_option(run, "BATCHED", g.batched);
     tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
     tconv_launch_option(run, "TURNED", turned(&g));
+    tconv_launch_option(run, "KEPT", kept(&g));
     tconv_launch_option(run, "STREAM", whole_lines(&g) && tconv_rows_streams(&g.rows));
     char kind[60] = "taps";
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
