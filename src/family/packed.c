@@ -124,7 +124,7 @@ static double store_cost(const struct packed *g)
 {
     if (g->rows.x.output_step != 1) return g->merged == 0 ? 60 : 100;
     if (g->merged == 0) return 70;
-    const double whole = g->merged == 3 ? 80 : 29,
+    const double whole = g->merged == 3 ? 60 : 29,
                  pieces = whole + (g->places_x % 4 == 0 ? 15 : 25);
     if (g->flat) return whole + (pieces - whole) * apart(g);
     const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;

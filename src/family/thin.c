@@ -87,7 +87,7 @@ static double waiting_cycles(const struct thin *g)
 /* Cycles of interleaving residues and storing a vector. */
 static double store_cycles(const struct thin *g)
 {
-    return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 ? 25 : 3;
+    return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 ? 5 : 3;
 }
 
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with AVX-512, as those of all families
