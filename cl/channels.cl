@@ -404,45 +404,31 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
 }
 
 #if TURNED
-#if KEPT
-/* Stores what compute_rows left in local memory for all residues: rows that follow each other in memory together. */
-static void store_rows(const struct finish *f, __local acc_t *kept, __global const long *table,
-                       const struct box *box, const long at, const long channel, const int lanes)
-{
-    const bool together = box->outputs_x == table[ROWS_OUTPUT_X] &&
-                          table[ROWS_OUTPUT_Y_STEP] == table[ROWS_OUTPUT_X];
-    const int rows = together ? box->outputs_y : 1, count = rows * box->outputs_x;
-    for (int n = 0; n < box->count_n; n++)
-        for (int z = 0; z < box->outputs_z; z++)
-            for (int y = 0; y < box->outputs_y; y += rows, kept += count * MW)
-                store_turned(f, kept, count,
-                             at + n * table[ROWS_OUTPUT_BATCH_STEP] +
-                                 (box->z * table[ROWS_STRIDE_Z] + z) * table[ROWS_OUTPUT_Z_STEP] +
-                                 (box->y * table[ROWS_STRIDE_Y] + y) * table[ROWS_OUTPUT_Y_STEP] +
-                                 box->x * table[ROWS_STRIDE_X],
-                             table[CHANNELS_LANE_STEP], channel, lanes);
-}
-#else
-/* Stores what compute_rows left in local memory for the residues (tz, ty) and all along x. */
+/* Stores what compute_rows left in local memory: KEPT, of all residues, with tz = ty = 0, rows that follow each other in memory
+ * together; else of the residues (tz, ty) and all along x. */
 static void store_rows(const struct finish *f, __local acc_t *kept, __global const long *table,
                        const struct box *box, const long at, const long channel, const int lanes,
                        const int tz, const int ty)
 {
-    const int count = box->outputs_x;
+    const int step_z = KEPT ? 1 : (int)table[ROWS_STRIDE_Z];
+    const int step_y = KEPT ? 1 : (int)table[ROWS_STRIDE_Y];
+    const int rows_z = KEPT ? box->outputs_z : box->count_z;
+    const int rows_y = KEPT ? box->outputs_y : box->count_y;
+    const bool together = KEPT && box->outputs_x == table[ROWS_OUTPUT_X] &&
+                          table[ROWS_OUTPUT_Y_STEP] == table[ROWS_OUTPUT_X];
+    const int rows = together ? rows_y : 1, count = rows * box->outputs_x;
+    const long first_z = box->z * table[ROWS_STRIDE_Z], first_y = box->y * table[ROWS_STRIDE_Y];
     for (int n = 0; n < box->count_n; n++)
-        for (int z = 0; z < box->count_z; z++)
-            for (int y = 0; y < box->count_y; y++, kept += count * MW) {
-                const int oz = (box->z + z) * (int)table[ROWS_STRIDE_Z] + tz,
-                          oy = (box->y + y) * (int)table[ROWS_STRIDE_Y] + ty;
-                if (oz >= table[ROWS_OUTPUT_Z] || oy >= table[ROWS_OUTPUT_Y]) continue;
-                store_turned(f, kept, count,
-                             at + n * table[ROWS_OUTPUT_BATCH_STEP] +
-                                 oz * table[ROWS_OUTPUT_Z_STEP] + oy * table[ROWS_OUTPUT_Y_STEP] +
-                                 box->x * table[ROWS_STRIDE_X],
-                             table[CHANNELS_LANE_STEP], channel, lanes);
-            }
+        for (int z = tz; z < tz + rows_z * step_z; z += step_z)
+            for (int y = ty; y < ty + rows_y * step_y; y += rows * step_y, kept += count * MW)
+                if (z < box->outputs_z && y < box->outputs_y)
+                    store_turned(f, kept, count,
+                                 at + n * table[ROWS_OUTPUT_BATCH_STEP] +
+                                     (first_z + z) * table[ROWS_OUTPUT_Z_STEP] +
+                                     (first_y + y) * table[ROWS_OUTPUT_Y_STEP] +
+                                     box->x * table[ROWS_STRIDE_X],
+                                 table[CHANNELS_LANE_STEP], channel, lanes);
 }
-#endif
 #endif
 
 /* Outputs of all residues along an axis that belong to places. */
@@ -545,7 +531,7 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
 #endif
                 }
 #if TURNED && KEPT
-            if (chunk.last) store_rows(&finish, kept, table, &box, to, co, lanes);
+            if (chunk.last) store_rows(&finish, kept, table, &box, to, co, lanes, 0, 0);
 #endif
 #if KEPT
             kept += box.count_n * box.outputs_z * box.outputs_y * box.outputs_x * MW;

@@ -130,7 +130,13 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
     }
     const bool xio = oneapi && p->filter_format != TCONV_OIX;
     const int in_axis = xio ? p->filter.rank - 1 : 0, out_axis = xio ? p->filter.rank - 2 : 1;
-    if (w[in_axis] != channels && oneapi)
+    if (w[in_axis] != channels) {
+        if (!oneapi) /* no formats to choose */
+            return tconv_fail(error, TCONV_ERROR_SHAPE,
+                              "data has %" PRId64
+                              " channels (axis %d), but the filter wants %" PRId64
+                              " input channels (axis %d)",
+                              channels, channel_axis, w[in_axis], in_axis);
         return tconv_fail(error, TCONV_ERROR_SHAPE,
                           "data has %" PRId64
                           " channels (axis %d of data_format %s), but the filter wants %" PRId64
@@ -138,11 +144,7 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
                           channels, channel_axis, tconv_data_format_name(g->data_format),
                           w[in_axis], in_axis,
                           tconv_filter_format_name(xio ? TCONV_XIO : TCONV_OIX));
-    if (w[in_axis] != channels)
-        return tconv_fail(error, TCONV_ERROR_SHAPE,
-                          "data has %" PRId64 " channels (axis %d), but the filter wants %" PRId64
-                          " input channels (axis %d)",
-                          channels, channel_axis, w[in_axis], in_axis);
+    }
     if (p->groups < 0)
         return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
                           "groups is %" PRId64 ": at least 1 is needed", p->groups);
