@@ -31,12 +31,18 @@ struct reach {
     int taps, tap, input;
 };
 
-/* Of place u of a residue, clipped to the data. */
+/* Of place u of a residue, whose taps are all inside the data. */
+static struct reach whole_reach(__global const long *residue, const int u)
+{
+    return (struct reach){(int)residue[REACH_TAPS], (int)residue[REACH_TAP],
+                          (int)residue[REACH_INPUT] + u};
+}
+
+/* The same, clipped to the data. */
 static struct reach reach_of(__global const long *residue, const int u, const int tap_step,
                              const int input_step, const int inputs)
 {
-    struct reach reach = {(int)residue[REACH_TAPS], (int)residue[REACH_TAP],
-                          (int)residue[REACH_INPUT] + u};
+    struct reach reach = whole_reach(residue, u);
     if (reach.input >= inputs) {
         const int skipped = (reach.input - inputs) / input_step + 1;
         reach.taps -= skipped;
@@ -47,30 +53,34 @@ static struct reach reach_of(__global const long *residue, const int u, const in
     return reach;
 }
 
-/* The next lanes of one input, of which `left` are there. */
-static vec_t load_lanes(__global const data_t *from, const acc_t zero, const int left)
+/* The next lanes of one input, of which `left` are there. What is in the others does not matter: it is the next input's, but for
+ * the last one before `end`. */
+static vec_t load_lanes(__global const data_t *from, __global const data_t *end, const acc_t zero,
+                        const int left)
 {
-    if (left >= VW) return READS_DATA(from, zero);
+    if (left >= VW || from + VW <= end) return READS_DATA(from, zero);
     acc_t lane[VW];
     for (int i = 0; i < VW; i++) lane[i] = i < left ? READ_DATA(from + i, zero) : (acc_t)0;
     return LOAD(lane);
 }
 
-/* Steps that every tile needs. */
+/* Steps that every tile needs, and where the data end. */
 struct steps {
+    __global const data_t *end;
     long data_z, data_y, data_x; /* between the inputs of neighbouring taps, in elements */
     long place;                  /* between the inputs of neighbouring places */
     int weight_z, weight_y, weight_x;
     long output; /* between the outputs of neighbouring places */
 };
 
-/* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there. `data` and `weights` are
- * those of the first tap, the outputs begin at `at`. Inline, since its loops disappear only where both numbers are known. */
+/* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there, and stores them but for the first
+ * `stored`. `data` and `weights` are those of the first tap, the outputs begin at `at`. Inline, since its loops disappear only
+ * where places and lanes are known. */
 static __attribute__((always_inline)) void
-compute(const int places, const int count, const struct finish *f, const struct lanes *lanes,
-        __global const data_t *data, __global const packed_t *weights, const acc_t zero,
-        const struct steps *steps, const int taps_z, const int taps_y, const int taps_x,
-        const long at)
+compute(const int places, const int count, const int stored, const struct finish *f,
+        const struct lanes *lanes, __global const data_t *data, __global const packed_t *weights,
+        const acc_t zero, const struct steps *steps, const int taps_z, const int taps_y,
+        const int taps_x, const long at)
 {
     vec_t sum[CV][PX];
 #pragma unroll
@@ -91,15 +101,16 @@ compute(const int places, const int count, const struct finish *f, const struct 
 #pragma unroll
                         for (int c = 0; c < CV; c++) {
                             __global const data_t *from = x + v * steps->place + c * VW;
-                            sum[c][v] = MULTIPLY_ADD(load_lanes(from, zero, count - c * VW),
-                                                     weight[c], sum[c][v]);
+                            sum[c][v] =
+                                MULTIPLY_ADD(load_lanes(from, steps->end, zero, count - c * VW),
+                                             weight[c], sum[c][v]);
                         }
                     }
             }
         }
 #pragma unroll
     for (int v = 0; v < PX; v++)
-        if (v < places) {
+        if (v < places && v >= stored) {
             result_vec_t value[CV];
 #pragma unroll
             for (int c = 0; c < CV; c++)
@@ -141,6 +152,10 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     FINISH(finish, table)
     const acc_t zero = DATA_ZERO(table);
     struct steps steps;
+    steps.end = data + data_offset + ((int)table[ROWS_BATCHES] - 1) * table[ROWS_DATA_BATCH_STEP] +
+                ((int)table[ROWS_INPUT_Z] - 1) * table[ROWS_DATA_Z_STEP] +
+                ((int)table[ROWS_INPUT_Y] - 1) * table[ROWS_DATA_Y_STEP] +
+                (input_x - 1) * table[ROWS_DATA_X_STEP] + (int)table[ROWS_OUT_CHANNELS];
     steps.place = table[ROWS_DATA_X_STEP];
     steps.data_z = input_step_z * table[ROWS_DATA_Z_STEP];
     steps.data_y = input_step_y * table[ROWS_DATA_Y_STEP];
@@ -181,16 +196,20 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                     (reach_z.tap * table[ROWS_KERNEL_Y] + reach_y.tap) * kernel_x * MW;
                 struct lanes lanes;
                 find_lanes(&finish, channel, count, &lanes);
-                const int last = min(first + RUN, last_place);
+                const int last = min(first + RUN, last_place), end = min(high, last);
                 for (int u = first; u < last;) {
-                    const bool tile = count == MW && u >= low && u + PX <= min(high, last);
+                    /* The last tile overlaps the one before. */
+                    const bool tile = count == MW && u >= low && u < end && end - PX >= low;
+                    const int begin = tile ? min(u, end - PX) : u, stored = u - begin;
                     for (int t = 0; t < stride_x; t++) {
-                        const int x = u * stride_x + t;
+                        __global const long *residue = residues_x + t * REACH_LONGS;
+                        const int x = begin * stride_x + t;
                         if (x >= output_x) break;
-                        const struct reach reach = reach_of(residues_x + t * REACH_LONGS, u,
-                                                            tap_step_x, input_step_x, input_x);
+                        const struct reach reach =
+                            tile ? whole_reach(residue, begin)
+                                 : reach_of(residue, u, tap_step_x, input_step_x, input_x);
 #define COMPUTE(places, count)                                                                     \
-    compute(places, count, &finish, &lanes, row + reach.input * steps.place + channel,             \
+    compute(places, count, stored, &finish, &lanes, row + reach.input * steps.place + channel,     \
             weights + reach.tap * MW, zero, &steps, reach_z.taps, reach_y.taps, reach.taps,        \
             line + x * table[ROWS_OUTPUT_X_STEP] + channel)
                         if (tile)
@@ -200,7 +219,7 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                         else
                             COMPUTE(1, count);
                     }
-                    u += tile ? PX : 1;
+                    u = begin + (tile ? PX : 1);
                 }
             }
     }

@@ -10,6 +10,9 @@
  *                 THIN_TILES tiles along x
  *     tile        NX*VW places, all residues, MW channels
  *
+ * Copying waits for memory, adding does not need it: where data do not stay in a cache, the next work-item's rows are asked for
+ * between this one's tiles.
+ *
  * Along y and z the table lists which taps reach an output row from inside the data. A zero of the padding
  * must not meet a weight that is infinite or NaN: blocks with such weights go through careful_output.
  * taps.clh has the packed filter, thin_table.h the table.
@@ -30,6 +33,7 @@
 #error "VW, NX, MW, MERGED, KX, DX, RX and LOW must be set"
 #endif
 #define TILE (NX * VW)
+#define LINE 64 /* bytes that are asked for together */
 /* As in gather.cl. */
 #define RESIDUE(k) (((k)*DX % MERGED - RX + MERGED) % MERGED)
 #define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / MERGED - (LOW))
@@ -87,96 +91,186 @@ static void store_residues(const struct finish *f, const long at, const vec_t su
     for (int i = 0; i < left; i++) PUT_LANE(f, lanes[i], at + i, channel);
 }
 
+/* What a work-item computes, and which input rows that reads. */
+struct part {
+    int first_tile, last_tile;
+    int first_y, last_y, z;
+    int first_plane, last_plane;
+    int low, high;
+};
+
+static struct part part_of(const int number, __global const long *table)
+{
+    const int output_y = (int)table[ROWS_OUTPUT_Y], output_z = (int)table[ROWS_OUTPUT_Z];
+    const int tiles = (int)table[ROWS_TILES], item_tiles = (int)table[THIN_TILES];
+    const int item_rows = (int)table[THIN_ROWS], item_planes = (int)table[THIN_PLANES];
+    const int planes = (int)table[ROWS_BATCHES] * (int)table[ROWS_GROUPS] * (int)table[ROWS_BLOCKS];
+    const int parts_x = (tiles + item_tiles - 1) / item_tiles;
+    const int parts_y = (output_y + item_rows - 1) / item_rows;
+    struct part part;
+    int rest = number;
+    part.first_tile = rest % parts_x * item_tiles;
+    part.last_tile = min(part.first_tile + item_tiles, tiles);
+    rest /= parts_x;
+    part.first_y = rest % parts_y * item_rows;
+    part.last_y = min(part.first_y + item_rows, output_y);
+    rest /= parts_y;
+    part.z = rest % output_z;
+    rest /= output_z;
+    part.first_plane = rest * item_planes;
+    part.last_plane = min(part.first_plane + item_planes, planes);
+
+    __global const long *reach = table + table[ROWS_REACH_Y_AT];
+    part.low = (int)table[ROWS_INPUT_Y];
+    part.high = -1;
+    for (int y = part.first_y; y < part.last_y; y++) {
+        const int taps = (int)reach[y * REACH_LONGS + REACH_TAPS];
+        const int input = (int)reach[y * REACH_LONGS + REACH_INPUT];
+        if (taps > 0) part.low = min(part.low, input - (taps - 1) * (int)table[ROWS_INPUT_STEP_Y]);
+        if (taps > 0) part.high = max(part.high, input);
+    }
+    return part;
+}
+
+/* The first input channel of a batch item and group, numbered together. */
+static __global const data_t *inputs_of(__global const data_t *data, __global const long *table,
+                                        const int image)
+{
+    const int groups = (int)table[ROWS_GROUPS];
+    return data + image / groups * table[ROWS_DATA_BATCH_STEP] +
+           image % groups * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
+}
+
+/* Copies the input rows of a part to local memory; rows of a channel, which follow each other, one after the other. */
+static void copy_rows(__global const data_t *from, __global const long *table,
+                      const struct part *part, __local acc_t *packed)
+{
+    __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
+    __global const long *list_z = table + slice[SLICE_LIST];
+    const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
+    const int first = part->first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
+    const int row = (int)table[THIN_ROW];
+    const int own_row = (part->last_tile - part->first_tile - (int)table[THIN_TILES]) * TILE + row;
+    const int rows = part->high - part->low + 1, taps_z = (int)slice[SLICE_TAPS];
+    const acc_t zero = DATA_ZERO(table);
+    for (int jz = 0; jz < taps_z; jz++)
+        for (int ci = 0; ci < in_channels; ci++)
+            for (int y = 0; y < rows; y++)
+                copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
+                             list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
+                             (part->low + y) * table[ROWS_DATA_Y_STEP],
+                         zero, first, input_x,
+                         packed + ((long)(jz * rows + y) * in_channels + ci) * row, own_row);
+}
+
+/* The input rows to ask for, channel after channel. */
+struct ahead {
+    __global const data_t *row;
+    int y, rows, channels, elements, share;
+    long y_step, channel_step;
+};
+
+/* Those that are copied after the ones of `plane`, the first plane of its image in a work-item's part: of the next image, or of the
+ * next work-item. */
+static struct ahead ahead_of(__global const data_t *data, __global const long *table,
+                             const struct part *own, const int plane)
+{
+    struct ahead ahead = {
+        data, 0, 0, 0, 0, 0, table[ROWS_DATA_Y_STEP], table[ROWS_DATA_CHANNEL_STEP]};
+    const int blocks = (int)table[ROWS_BLOCKS], number = (int)get_group_id(0) + 1;
+    const int end_plane = (plane / blocks + 1) * blocks; /* of the image */
+    const bool same = end_plane < own->last_plane;
+    if (!table[THIN_AHEAD] || (!same && number == (int)get_num_groups(0))) return ahead;
+    const struct part next = same ? *own : part_of(number, table);
+    const int image = (same ? end_plane : next.first_plane) / blocks;
+    __global const long *slice = table + table[ROWS_SLICES_AT] + next.z * SLICE_LONGS;
+    if (next.high < next.low || slice[SLICE_TAPS] == 0) return ahead;
+    const int first = next.first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
+    const int end = first + (next.last_tile - next.first_tile) * TILE;
+    const int begin = clamp(first, 0, (int)table[ROWS_INPUT_X]);
+    ahead.rows = next.high - next.low + 1;
+    ahead.channels = (int)table[ROWS_IN_CHANNELS];
+    ahead.elements = clamp(end, begin, (int)table[ROWS_INPUT_X]) - begin;
+    ahead.row = inputs_of(data, table, image) +
+                table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
+                next.low * ahead.y_step + begin;
+    const int tiles = (own->last_tile - own->first_tile) * (own->last_y - own->first_y) *
+                      (min(end_plane, own->last_plane) - plane);
+    ahead.share = (ahead.rows * ahead.channels + tiles - 1) / tiles;
+    return ahead;
+}
+
+/* Asks for a tile's share of them. */
+static void ask_ahead(struct ahead *ahead)
+{
+    for (int i = 0; i < ahead->share && ahead->channels > 0; i++) {
+        for (int x = 0; x < ahead->elements; x += LINE / (int)sizeof(data_t))
+            PREFETCH(ahead->row + x);
+        ahead->row += ahead->y_step;
+        if (++ahead->y == ahead->rows) {
+            ahead->row += ahead->channel_step - ahead->rows * ahead->y_step;
+            ahead->y = 0;
+            ahead->channels--;
+        }
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_thin(__global const data_t *restrict data, const ulong data_offset,
            __global const packed_t *restrict filter, const ulong filter_offset,
            __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
            __global const long *restrict table, __local acc_t *restrict packed)
 {
-    const int batches = (int)table[ROWS_BATCHES], groups = (int)table[ROWS_GROUPS];
-    const int blocks = (int)table[ROWS_BLOCKS], planes = batches * groups * blocks;
+    const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int output_x = (int)table[ROWS_OUTPUT_X], output_y = (int)table[ROWS_OUTPUT_Y];
-    const int input_x = (int)table[ROWS_INPUT_X], row = (int)table[THIN_ROW];
-    const int step_y = (int)table[ROWS_INPUT_STEP_Y];
+    const int output_x = (int)table[ROWS_OUTPUT_X];
+    const int row = (int)table[THIN_ROW], step_y = (int)table[ROWS_INPUT_STEP_Y];
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
-
-    /* Which tiles, rows and planes. */
-    const int item_tiles = (int)table[THIN_TILES], item_rows = (int)table[THIN_ROWS];
-    const int parts_x = ((int)table[ROWS_TILES] + item_tiles - 1) / item_tiles;
-    const int parts_y = (output_y + item_rows - 1) / item_rows;
-    int rest = (int)get_group_id(0);
-    const int first_tile = rest % parts_x * item_tiles;
-    const int last_tile = min(first_tile + item_tiles, (int)table[ROWS_TILES]);
-    rest /= parts_x;
-    const int first_y = rest % parts_y * item_rows, last_y = min(first_y + item_rows, output_y);
-    rest /= parts_y;
-    const int z = rest % (int)table[ROWS_OUTPUT_Z];
-    rest /= (int)table[ROWS_OUTPUT_Z];
-    const int first_plane = rest * (int)table[THIN_PLANES];
-    const int last_plane = min(first_plane + (int)table[THIN_PLANES], planes);
-
-    /* Which input rows the output rows read. */
-    __global const long *slice = table + table[ROWS_SLICES_AT] + z * SLICE_LONGS;
-    __global const long *list_z = table + slice[SLICE_LIST];
     __global const long *reach = table + table[ROWS_REACH_Y_AT];
-    int low = (int)table[ROWS_INPUT_Y], high = -1;
-    for (int y = first_y; y < last_y; y++) {
-        const int taps = (int)reach[y * REACH_LONGS + REACH_TAPS];
-        const int input = (int)reach[y * REACH_LONGS + REACH_INPUT];
-        if (taps > 0) low = min(low, input - (taps - 1) * step_y);
-        if (taps > 0) high = max(high, input);
-    }
-    const int rows = high - low + 1, taps_z = (int)slice[SLICE_TAPS];
-    const int first_input = first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
-    const int own_row = (last_tile - first_tile) * TILE + row - item_tiles * TILE;
 
-    const acc_t zero = DATA_ZERO(table);
+    const struct part part = part_of((int)get_group_id(0), table);
+    __global const long *slice = table + table[ROWS_SLICES_AT] + part.z * SLICE_LONGS;
+    __global const long *list_z = table + slice[SLICE_LIST];
+    const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
+
     FINISH(finish, table)
     int packed_image = -1;
-    for (int plane = first_plane; plane < last_plane; plane++) {
+    struct ahead ahead;
+    for (int plane = part.first_plane; plane < part.last_plane; plane++) {
         const int block = plane % blocks, image = plane / blocks;
         const int g = image % groups, n = image / groups, all_blocks = g * blocks + block;
         const int channels = min(MW, out_channels - block * MW);
         const long co = (long)g * out_channels + block * MW;
-        __global const data_t *from = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
-                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+        __global const data_t *from = inputs_of(data + data_offset, table, image);
         __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
         const long to = n * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
-                        z * table[ROWS_OUTPUT_Z_STEP];
+                        part.z * table[ROWS_OUTPUT_Z_STEP];
 
         if (flags[flags_offset + (ulong)all_blocks] != 0) {
-            const int last = min(last_tile * TILE * MERGED, output_x);
+            const int last = min(part.last_tile * TILE * MERGED, output_x);
             for (int m = 0; m < channels; m++)
-                for (int y = first_y; y < last_y; y++)
-                    for (int x = first_tile * TILE * MERGED; x < last; x++)
+                for (int y = part.first_y; y < part.last_y; y++)
+                    for (int x = part.first_tile * TILE * MERGED; x < last; x++)
                         put_one(&finish,
                                 affine_one(&finish,
-                                           careful_output(from, weights, table, z, y, x, m),
+                                           careful_output(from, weights, table, part.z, y, x, m),
                                            co + m),
                                 to + m * channel_step + y * table[ROWS_OUTPUT_Y_STEP] + x, co + m);
             continue;
         }
-        if (image != packed_image)
-            for (int jz = 0; jz < taps_z; jz++)
-                for (int y = low; y <= high; y++)
-                    for (int ci = 0; ci < in_channels; ci++)
-                        copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
-                                     list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] *
-                                         table[ROWS_DATA_Z_STEP] +
-                                     y * table[ROWS_DATA_Y_STEP],
-                                 zero, first_input, input_x,
-                                 packed + ((long)(jz * rows + y - low) * in_channels + ci) * row,
-                                 own_row);
+        if (image != packed_image) {
+            copy_rows(from, table, &part, packed);
+            ahead = ahead_of(data + data_offset, table, &part, plane);
+        }
         packed_image = image;
 
-        for (int y = first_y; y < last_y; y++) {
+        for (int y = part.first_y; y < part.last_y; y++) {
             __global const long *reach_y = reach + y * REACH_LONGS;
             const int taps_y = (int)reach_y[REACH_TAPS];
-            const int newest = (int)reach_y[REACH_INPUT] - low;
+            const int newest = (int)reach_y[REACH_INPUT] - part.low;
             const long line = to + y * table[ROWS_OUTPUT_Y_STEP];
-            for (int tile = first_tile; tile < last_tile; tile++) {
+            for (int tile = part.first_tile; tile < part.last_tile; tile++) {
                 vec_t sum[MW][NX][RESIDUES];
 #pragma unroll
                 for (int m = 0; m < MW; m++)
@@ -191,10 +285,11 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                         add_row(sum,
                                 packed +
                                     (long)(jz * rows + newest - jy * step_y) * in_channels * row +
-                                    (tile - first_tile) * TILE,
+                                    (tile - part.first_tile) * TILE,
                                 weights + (kz * table[ROWS_KERNEL_Y] + ky) * KX * in_channels * MW,
                                 in_channels, row);
                     }
+                ask_ahead(&ahead);
                 const int x = tile * TILE * MERGED;
 #pragma unroll
                 for (int m = 0; m < MW; m++)

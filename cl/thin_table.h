@@ -11,5 +11,6 @@ enum {
     THIN_ROWS,                /* output rows of a work-item */
     THIN_TILES,               /* tiles along x of a work-item */
     THIN_ROW,                 /* elements of an input row in local memory */
+    THIN_AHEAD,               /* whether the next work-item's input rows are asked for */
     THIN_LONGS
 };

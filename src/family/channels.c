@@ -191,10 +191,10 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                             : 1;
     const double streamed = weights * boxes * rows / (weights < 4e6 ? 16 : 8);
     const double waits = streamed > 0.3 * adds ? streamed - 0.3 * adds : 0;
-    const double units = device->compute_units, items = (double)g->items;
-    const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
-    const double busiest = rounds * passes * (double)g->item_blocks / (double)g->blocks;
-    return ((adds + stores + again + copies + waits) * busiest + items * 200) * speed;
+    const double items = (double)g->items;
+    const double cycles = adds + stores + again + copies + waits + items * 200;
+    return tconv_rows_shared(cycles * speed,
+                             passes * (double)g->item_blocks / (double)g->blocks / items, device);
 }
 
 /* Whether a work-item of this division has too much to do. */

@@ -83,8 +83,8 @@ static double cost_of(const struct col2im *g, bool vector, const tconv_device_in
     /* A work-item finds out what it does, and its loops begin and end: as long as 22000 additions. */
     const double items = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts);
-    return adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros +
-           (vector ? 22e3 * items : 0);
+    const double cost = adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros;
+    return vector ? tconv_rows_shared(cost + 22e3 * items, 1 / items, device) : cost;
 }
 
 /* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */

@@ -66,9 +66,8 @@ static double cost_of(const struct depthwise *g, const tconv_device_info *device
                         tiles * tap_cycles(g);
     const double stores = (double)r->output_rows *
                           (20 + tiles * (double)r->x.stride * (2 * g->mw / g->vw * g->px + 8));
-    const double units = device->compute_units, items = (double)g->items;
-    const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
-    return (lines * (adds + stores) * rounds + items * 300) * speed;
+    const double items = (double)g->items;
+    return tconv_rows_shared((lines * (adds + stores) + items * 300) * speed, 1 / items, device);
 }
 
 /* Whether a work-item of this division has too much to do. */

@@ -107,9 +107,11 @@ static double cost_of(const struct gather *g, enum variant variant, const tconv_
     /* A work-item finds out what it does, and each of its rows of taps begins and ends: as long as 4300 additions. */
     const double items = (double)layer->batch * (double)layer->groups *
                          (double)(g->blocks * g->tiles) * (double)g->rows.output_rows;
-    return issued(g) * inefficiency(variant, g->vw, g->nx, g->mw, device) +
-           outputs * store_cost(g, variant) +
-           (variant == VECTOR ? 55 * g->stage_elements + 4300 * items : 4 * g->stage_elements);
+    const double cost = issued(g) * inefficiency(variant, g->vw, g->nx, g->mw, device) +
+                        outputs * store_cost(g, variant);
+    return variant == VECTOR
+               ? tconv_rows_shared(cost + 55 * g->stage_elements + 4300 * items, 1 / items, device)
+               : cost + 4 * g->stage_elements;
 }
 
 /* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW and NX. */

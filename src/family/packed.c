@@ -146,7 +146,7 @@ static double pack_cost(const struct packed *g)
 static double cost_of(const struct packed *g, const tconv_device_info *device)
 {
     const struct tconv_rows *r = &g->rows;
-    const double units = device->compute_units, groups = (double)r->layer.groups;
+    const double groups = (double)r->layer.groups;
     const double places = groups * (double)(g->tiles * g->nx * g->vw);
     const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
                                                            : 1;
@@ -172,14 +172,11 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
     const double loops = groups * (double)(g->tiles * g->blocks * g->taps) * chunks * 700;
     const double sums = chunks > 1 ? places * channels * (double)g->classes * chunks * 4 : 0;
-    /* The busiest compute unit's share against an equal one. */
-    const double items = (double)g->items,
-                 rounds = (double)tconv_ceil_div(g->items, (int64_t)units);
-    const double busiest = rounds * (double)(g->item_tiles * g->item_blocks) * units /
-                           (groups * (double)(g->tiles * g->blocks));
-    return (adds + outputs * store_cost(g) + packs + waits + loops + sums) *
-               (busiest > 1 ? busiest : 1) +
-           20e3 * items / units;
+    const double cost = adds + outputs * store_cost(g) + packs + waits + loops + sums +
+                        10e3 * (double)g->items;
+    return tconv_rows_shared(
+        cost, (double)(g->item_tiles * g->item_blocks) / (groups * (double)(g->tiles * g->blocks)),
+        device);
 }
 
 /* Loop iterations of a work-item: packing inputs, adding, storing one by one. */

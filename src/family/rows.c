@@ -151,6 +151,22 @@ double tconv_rows_slices(const struct tconv_rows *rows)
     return pairs;
 }
 
+double tconv_rows_shared(double cost, double largest, const tconv_device_info *device)
+{
+    /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part in the work. */
+    const double most_late = 100e3 * 2 * (device->vector_width > 1 ? device->vector_width : 1);
+    const double item = cost * largest;
+    const int64_t items = (int64_t)(1 / largest + 0.999999), units = device->compute_units;
+    if (item <= 0) return cost;
+    const double late = (most_late < cost / 4 ? most_late : cost / 4) / item; /* in items */
+    const int64_t begun = (int64_t)late;
+    /* The unit that begins first also ends last, or another does. */
+    const double first =
+        (double)tconv_min(tconv_ceil_div(items + (units - 1) * (begun + 1), units), items);
+    const double other = (double)tconv_ceil_div(items - begun, units) + late;
+    return (first < other ? first : other) * item * (double)units;
+}
+
 double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *device)
 {
     const bool wide = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;

@@ -41,6 +41,10 @@ double tconv_rows_pairs(const struct tconv_axis *axis);
 /* The same of all axes that z stands for. */
 double tconv_rows_slices(const struct tconv_rows *rows);
 
+/* What work costs that is handed out in items, the largest of which is the share `largest` of it, to compute units as they
+ * become free; all but one of them begin late. In multiply-adds at full speed of all units. */
+double tconv_rows_shared(double cost, double largest, const tconv_device_info *device);
+
 /* What a cost becomes because of a family's shape, `vector` being the one for processors with wide vectors: it remains where the
  * device is such, else it is so much, for tiny layers too, that the family is taken only by name. */
 double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *device);

@@ -14,6 +14,7 @@ enum {
     LOCAL_BUDGET = 256 << 10, /* bytes */
     FIRST_CACHE = 48 << 10,   /* bytes */
     MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
+    CACHED_DATA = 4 << 20,    /* bytes that need not be asked for */
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -115,9 +116,9 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
         planes / (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) * bands *
         taps_z * (double)g->input_rows * in * (25 + (double)g->row / g->vw * 2);
     const double per_plane = planes * bands * 40;
-    const double units = device->compute_units, items = (double)g->items;
-    const double rounds = (double)tconv_ceil_div(g->items, (int64_t)units) * units / items;
-    return ((adds + stores + ends + waits + copies + per_plane) * rounds + items * 700) * speed;
+    const double items = (double)g->items;
+    const double cycles = adds + stores + ends + waits + copies + per_plane + items * 700;
+    return tconv_rows_shared(cycles * speed, 1 / items, device);
 }
 
 /* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows. */
@@ -236,6 +237,9 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     t[THIN_ROWS] = g.item_rows;
     t[THIN_TILES] = g.item_tiles;
     t[THIN_ROW] = g.row;
+    t[THIN_AHEAD] = (double)request->layer->batch * (double)request->layer->data_batch_step *
+                        (double)tconv_type_size(request->layer->data_type) >
+                    CACHED_DATA;
 
     const struct tconv_axis *x = &g.rows.x;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_thin");

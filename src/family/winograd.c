@@ -124,7 +124,7 @@ static double local_bytes(const struct winograd *g, int64_t chunk)
 static double cost_of(const struct winograd *g, const tconv_device_info *device)
 {
     const struct tconv_layer *layer = &g->rows.layer;
-    const double units = device->compute_units, groups = (double)layer->groups;
+    const double groups = (double)layer->groups;
     const double in = (double)layer->in_channels, residues_x = (double)g->rows.x.stride;
     const double residues = residues_x * (double)outer_residues(g);
     const double channels = (double)(g->blocks * g->mw);
@@ -159,12 +159,12 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double loops = teams * (double)g->blocks * g->points * residues * chunks *
                          (2500 + (chunks > 1 ? 6 : 2) * g->mw * team_lanes(g));
-    const double items = (double)g->items,
-                 rounds = (double)tconv_ceil_div(g->items, (int64_t)units);
-    const double busiest = rounds * (double)(g->item_teams * g->item_blocks) * units /
-                           (groups * (double)outer_residues(g) * (double)(g->teams * g->blocks));
-    return (adds + prepares + finishes + waits + loops) * (busiest > 1 ? busiest : 1) +
-           3000 * items / units;
+    const double cost = adds + prepares + finishes + waits + loops + 1500 * (double)g->items;
+    return tconv_rows_shared(
+        cost,
+        (double)(g->item_teams * g->item_blocks) /
+            (groups * (double)outer_residues(g) * (double)(g->teams * g->blocks)),
+        device);
 }
 
 /* Loop iterations of a work-item: gathering and transforming inputs, adding, storing. */
