@@ -190,7 +190,7 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                             ? (double)(g->box[0] * g->box[1]) * (g->batched ? (double)g->box[2] : 1)
                             : 1;
     const double streamed = weights * boxes * rows / (weights < 4e6 ? 16 : 8);
-    const double waits = streamed > 0.3 * adds ? streamed - 0.3 * adds : 0;
+    const double waits = streamed / 8 + (streamed > 0.3 * adds ? streamed - 0.3 * adds : 0);
     const double items = (double)g->items;
     const double cycles = adds + stores + again + copies + waits + items * 200;
     return tconv_rows_shared(cycles * speed,
