@@ -206,8 +206,10 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
         places *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
     }
     const double in = (double)g->rows.layer.in_channels;
-    const double sums = (double)g->item_blocks * places *
-                        ((double)g->taps * (in + 4) + 2.0 * g->mw * g->px * (double)g->classes);
+    const double careful = g->batched ? 0 : tconv_rows_careful(&g->rows);
+    const double sums =
+        (double)g->item_blocks * places *
+        ((double)g->taps * (in + 4) + (2 + careful) * g->mw * g->px * (double)g->classes);
     return tconv_rows_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 

@@ -194,12 +194,14 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 
-    /* Adding for all residues, or storing one by one. */
+    /* Adding for all residues, or storing one by one with care. */
     const double iterations = (double)(g->rows.z.kernel * g->rows.y.kernel) *
                                   (double)layer->in_channels *
                                   (g->merged ? 1 : (double)g->rows.x.kernel) +
-                              (double)(g->mw * g->nx * g->vw) * (double)g->rows.x.stride;
-    if (variant == VECTOR && tconv_rows_too_long(iterations, request->device))
+                              (double)(g->mw * g->nx * g->vw) * (double)g->rows.x.stride *
+                                  (1 + tconv_rows_careful(&g->rows));
+    const bool bounded = variant == VECTOR || request->device->kind == TCONV_DEVICE_CPU;
+    if (bounded && tconv_rows_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
     uint64_t limit = request->device->allocation_limit;

@@ -179,14 +179,15 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
         device);
 }
 
-/* Loop iterations of a work-item: packing inputs, adding, storing one by one. */
+/* Loop iterations of a work-item: packing inputs, adding, storing one by one, all with care. */
 static double iterations(const struct packed *g)
 {
     const double in = (double)g->rows.layer.in_channels, lanes = (double)(g->nx * g->vw);
+    const double careful = g->mw * (1 + tconv_rows_careful(&g->rows));
     return (double)g->item_tiles *
            ((double)g->slots * in * (double)(g->nx * g->row) +
             (double)g->item_blocks *
-                ((double)g->taps * (in + 4) + (double)g->classes * lanes * (double)(g->mw + 2)));
+                ((double)g->taps * (in + 4) + (double)g->classes * lanes * (careful + 2)));
 }
 
 /* Divides tiles and blocks among work-items as it costs least; false where local memory is too small for anything. */

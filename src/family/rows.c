@@ -179,6 +179,14 @@ bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
     return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
 }
 
+double tconv_rows_careful(const struct tconv_rows *rows)
+{
+    if (!tconv_type_is_floating(rows->layer.data_type)) return 0;
+    const double taps = (double)(rows->z.kernel * rows->y.kernel * rows->x.kernel);
+    const double residues = (double)(rows->z.stride * rows->y.stride * rows->x.stride);
+    return taps * (1 + (double)rows->layer.in_channels / residues);
+}
+
 int tconv_rows_widest(const tconv_device_info *device)
 {
     if (device->vector_width <= 1) return 4;

@@ -121,7 +121,7 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     return tconv_rows_shared(cycles * speed, 1 / items, device);
 }
 
-/* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows. */
+/* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows, all with care. */
 static double iterations(const struct thin *g)
 {
     const struct tconv_rows *r = &g->rows;
@@ -130,7 +130,8 @@ static double iterations(const struct thin *g)
     const double tile = (double)g->mw * g->nx * g->vw * (double)r->x.stride;
     return (double)g->item_planes *
            (taps_z * (double)g->input_rows * in * (double)g->row +
-            (double)(g->item_rows * g->item_tiles) * (taps_z * taps_y * (in + 4) + tile));
+            (double)(g->item_rows * g->item_tiles) *
+                (taps_z * taps_y * (in + 4) + tile * (1 + tconv_rows_careful(r))));
 }
 
 /* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
