@@ -25,12 +25,13 @@
  *   KX, DX   taps and dilation along x                            at least 1
  *   RX       pad_begin along x modulo MERGED                      0 to MERGED-1
  *   LOW      the least of all taps' distances before shifting     any
+ *   SINGLE   groups of one input channel                          0, 1
  *   STREAM   see finish.clh                                       0, 1
  *
  * Registers: MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MERGED) || !defined(KX) ||            \
-    !defined(DX) || !defined(RX) || !defined(LOW)
-#error "VW, NX, MW, MERGED, KX, DX, RX and LOW must be set"
+    !defined(DX) || !defined(RX) || !defined(LOW) || !defined(SINGLE)
+#error "VW, NX, MW, MERGED, KX, DX, RX, LOW and SINGLE must be set"
 #endif
 #define TILE (NX * VW)
 #define LINE 64 /* bytes that are asked for together */
@@ -48,6 +49,12 @@ static void copy_row(__global const data_t *from, const acc_t zero, const int fi
     for (; i + VW <= end; i += VW) STORE(READS_DATA(from + first + i, zero), to + i);
     for (; i < end; i++) to[i] = READ_DATA(from + first + i, zero);
     for (; i < row; i++) to[i] = 0;
+}
+
+/* Of a group. */
+static int in_channels_of(__global const long *table)
+{
+    return SINGLE ? 1 : (int)table[ROWS_IN_CHANNELS];
 }
 
 /* Adds the taps along x of one row of the filter. */
@@ -138,7 +145,7 @@ static __global const data_t *inputs_of(__global const data_t *data, __global co
 {
     const int groups = (int)table[ROWS_GROUPS];
     return data + image / groups * table[ROWS_DATA_BATCH_STEP] +
-           image % groups * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
+           (long)(image % groups) * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
 }
 
 /* Copies the input rows of a part to local memory; rows of a channel, which follow each other, one after the other. */
@@ -147,7 +154,7 @@ static void copy_rows(__global const data_t *from, __global const long *table,
 {
     __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
-    const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
+    const int in_channels = in_channels_of(table), input_x = (int)table[ROWS_INPUT_X];
     const int first = part->first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
     const int row = (int)table[THIN_ROW];
     const int own_row = (part->last_tile - part->first_tile - (int)table[THIN_TILES]) * TILE + row;
@@ -175,8 +182,8 @@ struct ahead {
 static struct ahead ahead_of(__global const data_t *data, __global const long *table,
                              const struct part *own, const int plane)
 {
-    struct ahead ahead = {
-        data, 0, 0, 0, 0, 0, table[ROWS_DATA_Y_STEP], table[ROWS_DATA_CHANNEL_STEP]};
+    struct ahead ahead = {.y_step = table[ROWS_DATA_Y_STEP],
+                          .channel_step = table[ROWS_DATA_CHANNEL_STEP]};
     const int blocks = (int)table[ROWS_BLOCKS], number = (int)get_group_id(0) + 1;
     const int end_plane = (plane / blocks + 1) * blocks; /* of the image */
     const bool same = end_plane < own->last_plane;
@@ -189,7 +196,7 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
     const int end = first + (next.last_tile - next.first_tile) * TILE;
     const int begin = clamp(first, 0, (int)table[ROWS_INPUT_X]);
     ahead.rows = next.high - next.low + 1;
-    ahead.channels = (int)table[ROWS_IN_CHANNELS];
+    ahead.channels = in_channels_of(table);
     ahead.elements = clamp(end, begin, (int)table[ROWS_INPUT_X]) - begin;
     ahead.row = inputs_of(data, table, image) +
                 table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
@@ -222,10 +229,13 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
            __global const long *restrict table, __local acc_t *restrict packed)
 {
     const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
+    const int in_channels = in_channels_of(table);
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int output_x = (int)table[ROWS_OUTPUT_X];
-    const int row = (int)table[THIN_ROW], step_y = (int)table[ROWS_INPUT_STEP_Y];
+    const int row = (int)table[THIN_ROW];
+    const long filter_row = (long)KX * MW * in_channels; /* elements, as of the next two */
+    const long filter_step = table[ROWS_TAP_STEP_Y] * filter_row;
+    const long input_step = table[ROWS_INPUT_STEP_Y] * in_channels * row;
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
     __global const long *reach = table + table[ROWS_REACH_Y_AT];
 
@@ -278,17 +288,16 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                     for (int v = 0; v < NX; v++)
 #pragma unroll
                         for (int t = 0; t < RESIDUES; t++) sum[m][v][t] = (vec_t)(0);
-                for (int jz = 0; jz < taps_z; jz++)
-                    for (int jy = 0; jy < taps_y; jy++) {
-                        const long kz = list_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
-                        const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
-                        add_row(sum,
-                                packed +
-                                    (long)(jz * rows + newest - jy * step_y) * in_channels * row +
-                                    (tile - part.first_tile) * TILE,
-                                weights + (kz * table[ROWS_KERNEL_Y] + ky) * KX * in_channels * MW,
-                                in_channels, row);
-                    }
+                for (int jz = 0; jz < taps_z; jz++) {
+                    const long kz = list_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
+                    __local const acc_t *in = packed +
+                                              (long)(jz * rows + newest) * in_channels * row +
+                                              (tile - part.first_tile) * TILE;
+                    __global const packed_t *w =
+                        weights + (kz * table[ROWS_KERNEL_Y] + reach_y[REACH_TAP]) * filter_row;
+                    for (int jy = 0; jy < taps_y; jy++, in -= input_step, w += filter_step)
+                        add_row(sum, in, w, in_channels, row);
+                }
                 ask_ahead(&ahead);
                 const int x = tile * TILE * MERGED;
 #pragma unroll

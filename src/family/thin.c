@@ -252,6 +252,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "DX", x->dilation);
     tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
     tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
+    tconv_launch_option(run, "SINGLE", request->layer->in_channels == 1);
     tconv_launch_option(run, "STREAM", tconv_rows_streams(&g.rows));
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request,
