@@ -178,7 +178,9 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    const double copies = copied * passes * (10 * chunks + in * copied_cycles(g));
+    /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
+    const double begun = copied / (double)(g->box[2] + g->span[2]) * 300;
+    const double copies = passes * (copied * (10 * chunks + in * copied_cycles(g)) + begun);
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
