@@ -37,7 +37,8 @@ static double channel_cycles(const struct thin *g)
     const double loads = (k * g->mw + (distances < k ? distances : k) * g->nx) / 2;
     const double chain = 4 * k / (double)g->rows.x.stride;
     const double most = adds > loads ? adds : loads;
-    return ((most > chain ? most : chain) + 1) * 1.08;
+    const double cycles = most > chain ? most : chain;
+    return g->mw > 1 && g->nx > 1 ? (cycles + 0.6) * 1.05 : (cycles + 1) * 1.08;
 }
 
 /* MW may depend on channels, kernel and stride, not on extents: filters are shared. */
@@ -85,6 +86,22 @@ static double waiting_cycles(const struct thin *g)
     return far_apart ? 0.1 : g->local_bytes > 2 * FIRST_CACHE ? 0.01 : 0;
 }
 
+/* Whether the next input rows are asked for while these are used: data do not stay in a cache. */
+static bool asks_ahead(const struct thin *g)
+{
+    const struct tconv_layer *layer = &g->rows.layer;
+    return (double)layer->batch * (double)layer->data_batch_step *
+               (double)tconv_type_size(layer->data_type) >
+           CACHED_DATA;
+}
+
+/* Cycles of copying an input row to local memory. */
+static double copy_cycles(const struct thin *g)
+{
+    const double cycles = 25 + (double)g->row / g->vw * 2;
+    return asks_ahead(g) ? cycles / 2 : cycles;
+}
+
 /* Cycles of interleaving residues and storing a vector. */
 static double store_cycles(const struct thin *g)
 {
@@ -112,9 +129,9 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
                                   tconv_ceil_div(r->y.output, g->item_rows));
     const double taps_z = (double)most_taps_z(g);
-    const double copies =
-        planes / (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) * bands *
-        taps_z * (double)g->input_rows * in * (25 + (double)g->row / g->vw * 2);
+    const double copies = planes /
+                          (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) *
+                          bands * taps_z * (double)g->input_rows * in * copy_cycles(g);
     const double per_plane = planes * bands * 40;
     const double items = (double)g->items;
     const double cycles = adds + stores + ends + waits + copies + per_plane + items * 700;
@@ -238,9 +255,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     t[THIN_ROWS] = g.item_rows;
     t[THIN_TILES] = g.item_tiles;
     t[THIN_ROW] = g.row;
-    t[THIN_AHEAD] = (double)request->layer->batch * (double)request->layer->data_batch_step *
-                        (double)tconv_type_size(request->layer->data_type) >
-                    CACHED_DATA;
+    t[THIN_AHEAD] = asks_ahead(&g);
 
     const struct tconv_axis *x = &g.rows.x;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_thin");
