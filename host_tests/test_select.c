@@ -192,6 +192,34 @@ static void the_reference_takes_what_is_left(void **state)
 }
 
 /* An axis that is only copied along takes the batch's place, or joins it where the next item is behind its end. */
+/* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such end. */
+static void long_loops_are_refused_where_they_end(void **state)
+{
+    (void)state;
+    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 1, 1024, 64 << 10),
+                            gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 64 << 10);
+    const tconv_problem few = plane(8, 16, 9, 5, 1), many = plane(8192, 16, 9, 5, 1);
+    const struct tconv_family *const families[] = {&tconv_gather_group, &tconv_matrix_group};
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        const struct {
+            const tconv_problem *problem;
+            const tconv_device_info *device;
+            bool taken;
+        } cases[] = {
+            {&few, &cpu, true}, {&few, &gpu, true}, {&many, &cpu, false}, {&many, &gpu, true}};
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const struct tconv_layer layer = layer_of(cases[i].problem);
+            const struct tconv_request request = {.layer = &layer,
+                                                  .epilogue = &no_epilogue,
+                                                  .math = TCONV_MATH_FAST,
+                                                  .device = cases[i].device};
+            struct tconv_reason reason;
+            double cost;
+            assert_true(families[f]->accepts(&request, &cost, &reason) == cases[i].taken);
+        }
+    }
+}
+
 static void copied_axes_join_the_batch(void **state)
 {
     (void)state;
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(narrow_subgroups_are_asked_for),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),
+        cmocka_unit_test(long_loops_are_refused_where_they_end),
     };
     return cmocka_run_group_tests_name("select", tests, NULL, NULL);
 }

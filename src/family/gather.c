@@ -200,8 +200,8 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
                                   (g->merged ? 1 : (double)g->rows.x.kernel) +
                               (double)(g->mw * g->nx * g->vw) * (double)g->rows.x.stride *
                                   (1 + tconv_rows_careful(&g->rows));
-    const bool bounded = variant == VECTOR || request->device->kind == TCONV_DEVICE_CPU;
-    if (bounded && tconv_rows_too_long(iterations, request->device))
+    if (variant == VECTOR ? tconv_rows_too_long(iterations, request->device)
+                          : tconv_rows_group_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
     uint64_t limit = request->device->allocation_limit;

@@ -141,6 +141,9 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
     const double items = (double)g->fragment.lanes * g->gm * g->gn;
     if (groups * (double)g->classes * items > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    const double own = (double)g->mt * g->nt / items; /* outputs of a work-item */
+    if (tconv_rows_group_too_long(own * (1 + tconv_rows_careful(&g->rows)), request->device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
 
     /* Each tap is of one residue. What is issued for tiles in vain counts, words past the last channel too. */
     const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;

@@ -179,6 +179,11 @@ bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
     return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
 }
 
+bool tconv_rows_group_too_long(double iterations, const tconv_device_info *device)
+{
+    return device->kind == TCONV_DEVICE_CPU && tconv_rows_too_long(iterations, device);
+}
+
 double tconv_rows_careful(const struct tconv_rows *rows)
 {
     if (!tconv_type_is_floating(rows->layer.data_type)) return 0;

@@ -53,6 +53,9 @@ double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *devi
  * llvmpipe ends all loops of a work-item after 65535 iterations in all. */
 bool tconv_rows_too_long(double iterations, const tconv_device_info *device);
 
+/* The same for kernels with many short work-items: only processors end their loops. */
+bool tconv_rows_group_too_long(double iterations, const tconv_device_info *device);
+
 /* Loop iterations of careful_output (taps.clh; gather's has no more) for one output, the mean of all residues. A work-item
  * whose weights are not finite may go there for each of its outputs; those of integers are finite. */
 double tconv_rows_careful(const struct tconv_rows *rows);
