@@ -193,7 +193,8 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
     __global const long *slice = table + table[ROWS_SLICES_AT] + next.z * SLICE_LONGS;
     if (next.high < next.low || slice[SLICE_TAPS] == 0) return ahead;
     const int first = next.first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
-    const int end = first + (next.last_tile - next.first_tile) * TILE;
+    const int end = first + (next.last_tile - next.first_tile - (int)table[THIN_TILES]) * TILE +
+                    (int)table[THIN_ROW];
     const int begin = clamp(first, 0, (int)table[ROWS_INPUT_X]);
     ahead.rows = next.high - next.low + 1;
     ahead.channels = in_channels_of(table);
@@ -213,6 +214,8 @@ static void ask_ahead(struct ahead *ahead)
     for (int i = 0; i < ahead->share && ahead->channels > 0; i++) {
         for (int x = 0; x < ahead->elements; x += LINE / (int)sizeof(data_t))
             PREFETCH(ahead->row + x);
+        if (ahead->elements > 0) /* rows begin anywhere in a line */
+            PREFETCH(ahead->row + ahead->elements - 1);
         ahead->row += ahead->y_step;
         if (++ahead->y == ahead->rows) {
             ahead->row += ahead->channel_step - ahead->rows * ahead->y_step;
