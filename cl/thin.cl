@@ -14,7 +14,7 @@
  * between this one's tiles.
  *
  * Along y and z the table lists which taps reach an output row from inside the data. A zero of the padding
- * must not meet a weight that is infinite or NaN: blocks with such weights go through careful_output.
+ * must not meet a weight that is infinite or NaN: blocks with such weights go through careful_place.
  * taps.clh has the packed filter, thin_table.h the table.
  *
  *   macro    meaning                                              legal values
@@ -96,6 +96,19 @@ static void store_residues(const struct finish *f, const long at, const vec_t su
     for (int t = 0; t < RESIDUES; t++)
         TO_LANES(f, affine(f, result[t], channel), SLOPES_OF(f, channel), lanes + t * VW);
     for (int i = 0; i < left; i++) PUT_LANE(f, lanes[i], at + i, channel);
+}
+
+/* One output element, tap by tap: as careful_output, but z may stand for several axes. */
+static acc_t careful_place(__global const data_t *data, __global const packed_t *weights,
+                           __global const long *table, __global const long *slice, const int y,
+                           const int x, const int m)
+{
+    __global const long *tap = table + slice[SLICE_LIST];
+    acc_t sum = 0;
+    for (long j = 0; j < slice[SLICE_TAPS]; j++, tap += SLICE_TAP_LONGS)
+        sum = careful_slice(sum, data + tap[SLICE_INPUT] * table[ROWS_DATA_Z_STEP],
+                            slice_of(weights, table, tap[SLICE_TAP], m), table, y, x);
+    return sum;
 }
 
 /* What a work-item computes, and which input rows that reads. */
@@ -267,7 +280,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                     for (int x = part.first_tile * TILE * MERGED; x < last; x++)
                         put_one(&finish,
                                 affine_one(&finish,
-                                           careful_output(from, weights, table, part.z, y, x, m),
+                                           careful_place(from, weights, table, slice, y, x, m),
                                            co + m),
                                 to + m * channel_step + y * table[ROWS_OUTPUT_Y_STEP] + x, co + m);
             continue;

@@ -179,7 +179,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
-    if (!tconv_rows_of(layer, &g->rows, TCONV_MAX_AXES, reason)) return false;
+    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
     g->in = layer->in_channels;
     if (variant == DOT) {
         if (tconv_type_size(layer->data_type) != 1 || tconv_type_size(layer->filter_type) != 1)

@@ -106,10 +106,10 @@ bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
     return fold(layer, rows, 3, reason);
 }
 
-bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows, int most_axes,
+bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
                    struct tconv_reason *reason)
 {
-    if (!fold(layer, rows, most_axes, reason)) return false;
+    if (!fold(layer, rows, TCONV_MAX_AXES, reason)) return false;
     if (rows->x.data_step != 1 || rows->x.output_step != 1)
         return tconv_refuse(
             reason,
@@ -149,6 +149,16 @@ double tconv_rows_slices(const struct tconv_rows *rows)
     double pairs = 1;
     for (int a = 0; a < outer_axes(rows); a++) pairs *= tconv_rows_pairs(&rows->layer.axis[a]);
     return pairs;
+}
+
+int64_t tconv_rows_taps_z(const struct tconv_rows *rows)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < outer_axes(rows); a++) {
+        const struct tconv_axis *axis = &rows->layer.axis[a];
+        taps *= tconv_ceil_div(axis->kernel, tconv_tap_step(axis));
+    }
+    return taps;
 }
 
 double tconv_rows_shared(double cost, double largest, const tconv_device_info *device)

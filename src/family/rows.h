@@ -22,9 +22,9 @@ struct tconv_rows {
 bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
                      struct tconv_reason *reason);
 
-/* The same for kernels that read and write whole rows, and find along z what the table's slices say: false where the layer
- * has more than `most_axes`, is not contiguous along x or has very many rows. */
-bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows, int most_axes,
+/* The same for kernels that read and write whole rows, and find along z what the table's slices say: of any number of axes, but
+ * false where the layer is not contiguous along x or has very many rows. */
+bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 
 /* The distance from a place to the input that tap k reads for it. The later the tap, the less. */
@@ -40,6 +40,9 @@ double tconv_rows_pairs(const struct tconv_axis *axis);
 
 /* The same of all axes that z stands for. */
 double tconv_rows_slices(const struct tconv_rows *rows);
+
+/* How many taps along z reach one output at most. */
+int64_t tconv_rows_taps_z(const struct tconv_rows *rows);
 
 /* What work costs that is handed out in items, the largest of which is the share `largest` of it, to compute units as they
  * become free; all but one of them begin late. In multiply-adds at full speed of all units. */

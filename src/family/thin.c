@@ -71,12 +71,6 @@ static int64_t input_rows(const struct thin *g, int64_t rows)
     return tconv_min(span, y->input);
 }
 
-/* Taps along z that reach one output. */
-static int64_t most_taps_z(const struct thin *g)
-{
-    return tconv_ceil_div(g->rows.z.kernel, tconv_tap_step(&g->rows.z));
-}
-
 /* Cycles that each block waits for a byte of its inputs: they come from the second cache unless they are few, and lie too far
  * apart to be fetched ahead where rows are long. */
 static double waiting_cycles(const struct thin *g)
@@ -126,13 +120,12 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
                         (double)r->output_rows * (double)(r->x.output % (g->vw * r->x.stride)) * 4;
     const double waits = planes * pairs * in * (double)tconv_ceil_div(g->tiles, g->item_tiles) *
                          (double)g->row * (double)r->acc_bytes * waiting_cycles(g);
-    const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
-                                  tconv_ceil_div(r->y.output, g->item_rows));
-    const double taps_z = (double)most_taps_z(g);
-    const double copies = planes /
-                          (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) *
-                          bands * taps_z * (double)g->input_rows * in * copy_cycles(g);
-    const double per_plane = planes * bands * 40;
+    const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) *
+                                  tconv_ceil_div(r->y.output, g->item_rows)); /* of one z */
+    const double copies =
+        planes / (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) * bands *
+        tconv_rows_slices(r) * (double)g->input_rows * in * copy_cycles(g);
+    const double per_plane = planes * bands * (double)r->z.output * 40;
     const double items = (double)g->items;
     const double cycles = adds + stores + ends + waits + copies + per_plane + items * 700;
     return tconv_rows_shared(cycles * speed, 1 / items, device);
@@ -142,7 +135,7 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
 static double iterations(const struct thin *g)
 {
     const struct tconv_rows *r = &g->rows;
-    const double in = (double)r->layer.in_channels, taps_z = (double)most_taps_z(g);
+    const double in = (double)r->layer.in_channels, taps_z = (double)tconv_rows_taps_z(r);
     const double taps_y = (double)tconv_ceil_div(r->y.kernel, tconv_tap_step(&r->y));
     const double tile = (double)g->mw * g->nx * g->vw * (double)r->x.stride;
     return (double)g->item_planes *
@@ -158,7 +151,7 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
     const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
                                                               : LOCAL_BUDGET;
     const int64_t planes = r->layer.batch * r->layer.groups * g->blocks;
-    const int64_t taps_z = most_taps_z(g);
+    const int64_t taps_z = tconv_rows_taps_z(r);
     struct thin best = *g;
     bool found = false;
     for (g->item_tiles = g->tiles;; g->item_tiles = tconv_ceil_div(g->item_tiles, 2)) {
@@ -220,7 +213,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     *g = (struct thin){0};
-    if (!tconv_rows_of(layer, &g->rows, 3, reason)) return false;
+    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
     const struct tconv_axis *x = &g->rows.x;
     if (x->stride > MERGED_STRIDE || x->kernel > MERGED_KERNEL)
         return tconv_refuse(
