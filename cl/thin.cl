@@ -39,16 +39,33 @@
 #define RESIDUE(k) (((k)*DX % MERGED - RX + MERGED) % MERGED)
 #define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / MERGED - (LOW))
 
-/* Copies an input row to local memory: `row` elements from input `first` on, zeros where there is none. */
+/* Inputs that some tiles of a row read, from the first one's first distance on. */
+static int inputs_read(const int tiles)
+{
+    return tiles * TILE + DISTANCE(0);
+}
+
+/* Where in a row of local memory they begin: inputs whose number is a multiple of VW lie where a vector would. */
+static int lead_of(__global const long *table)
+{
+    return (int)table[ROWS_FIRST_INPUT] & (VW - 1);
+}
+
+/* Copies an input row to local memory: `row` elements from input `first` on, zeros where there is none unless those are there. */
 static void copy_row(__global const data_t *from, const acc_t zero, const int first,
-                     const int input_x, __local acc_t *to, const int row)
+                     const int input_x, __local acc_t *to, const int row, const bool zeros_too)
 {
     const int begin = clamp(-first, 0, row), end = clamp(input_x - first, begin, row);
-    int i = 0;
-    for (; i < begin; i++) to[i] = 0;
-    for (; i + VW <= end; i += VW) STORE(READS_DATA(from + first + i, zero), to + i);
-    for (; i < end; i++) to[i] = READ_DATA(from + first + i, zero);
-    for (; i < row; i++) to[i] = 0;
+    from += first;
+    int i = begin;
+    for (; i + VW <= end; i += VW) STORE(READS_DATA(from + i, zero), to + i);
+    if (i < end && end - begin >= VW) /* once more what is there, so that the rest is a vector */
+        STORE(READS_DATA(from + end - VW, zero), to + end - VW);
+    else
+        for (; i < end; i++) to[i] = READ_DATA(from + i, zero);
+    if (!zeros_too) return;
+    for (i = 0; i < begin; i++) to[i] = 0;
+    for (i = end; i < row; i++) to[i] = 0;
 }
 
 /* Of a group. */
@@ -79,23 +96,32 @@ static void add_row(vec_t sum[MW][NX][RESIDUES], __local const acc_t *x,
     }
 }
 
-/* Stores the residues of VW places; `left` outputs from the first one on belong to the row. */
-static void store_residues(const struct finish *f, const long at, const vec_t sum[RESIDUES],
-                           const long channel, const int left)
+/* Stores a tile of one channel, all residues; `left` outputs from the first one on belong to the row. */
+static void store_tile(const struct finish *f, const long at, const vec_t sum[NX][RESIDUES],
+                       const long channel, const int left)
 {
-    vec_t result[RESIDUES];
-    interleave(sum, result);
-    if (left >= VW * RESIDUES) {
+    vec_t result[NX][RESIDUES];
 #pragma unroll
-        for (int t = 0; t < RESIDUES; t++)
-            put(f, affine(f, result[t], channel), at + t * VW, channel);
+    for (int v = 0; v < NX; v++) interleave(sum[v], result[v]);
+    if (left >= TILE * RESIDUES) {
+#pragma unroll
+        for (int i = 0; i < NX * RESIDUES; i++)
+            put(f, affine(f, result[i / RESIDUES][i % RESIDUES], channel), at + i * VW, channel);
         return;
     }
-    lane_t lanes[VW * RESIDUES];
+    lane_t lanes[VW];
 #pragma unroll
-    for (int t = 0; t < RESIDUES; t++)
-        TO_LANES(f, affine(f, result[t], channel), SLOPES_OF(f, channel), lanes + t * VW);
-    for (int i = 0; i < left; i++) PUT_LANE(f, lanes[i], at + i, channel);
+    for (int i = 0; i < NX * RESIDUES; i++) {
+        const result_vec_t value = affine(f, result[i / RESIDUES][i % RESIDUES], channel);
+        if ((i + 1) * VW <= left)
+            put(f, value, at + i * VW, channel);
+        else if (i * VW < left)
+            TO_LANES(f, value, SLOPES_OF(f, channel), lanes);
+    }
+    const int whole = left / VW * VW;
+    int i = 0;
+    for (; i + 4 <= left - whole; i += 4) put_four(f, lanes + i, at + whole + i, channel);
+    for (; i < left - whole; i++) PUT_LANE(f, lanes[i], at + whole + i, channel);
 }
 
 /* One output element, tap by tap: as careful_output, but z may stand for several axes. */
@@ -152,25 +178,45 @@ static struct part part_of(const int number, __global const long *table)
     return part;
 }
 
-/* The first input channel of a batch item and group, numbered together. */
-static __global const data_t *inputs_of(__global const data_t *data, __global const long *table,
-                                        const int image)
+/* A plane: batch item, group and block of output channels. */
+struct plane {
+    int n, g, block;
+};
+
+static struct plane plane_of(const int number, __global const long *table)
 {
-    const int groups = (int)table[ROWS_GROUPS];
-    return data + image / groups * table[ROWS_DATA_BATCH_STEP] +
-           (long)(image % groups) * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
+    const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
+    const int image = number / blocks;
+    return (struct plane){image / groups, image % groups, number % blocks};
+}
+
+static void next_plane(struct plane *plane, __global const long *table)
+{
+    if (++plane->block < table[ROWS_BLOCKS]) return;
+    plane->block = 0;
+    if (++plane->g < table[ROWS_GROUPS]) return;
+    plane->g = 0;
+    plane->n++;
+}
+
+/* The first input channel of its group. */
+static __global const data_t *inputs_of(__global const data_t *data, __global const long *table,
+                                        const struct plane plane)
+{
+    return data + plane.n * table[ROWS_DATA_BATCH_STEP] +
+           (long)plane.g * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
 }
 
 /* Copies the input rows of a part to local memory; rows of a channel, which follow each other, one after the other. */
 static void copy_rows(__global const data_t *from, __global const long *table,
-                      const struct part *part, __local acc_t *packed)
+                      const struct part *part, __local acc_t *packed, const bool zeros_too)
 {
     __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
     const int in_channels = in_channels_of(table), input_x = (int)table[ROWS_INPUT_X];
     const int first = part->first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
     const int row = (int)table[THIN_ROW];
-    const int own_row = (part->last_tile - part->first_tile - (int)table[THIN_TILES]) * TILE + row;
+    const int own_row = inputs_read(part->last_tile - part->first_tile);
     const int rows = part->high - part->low + 1, taps_z = (int)slice[SLICE_TAPS];
     const acc_t zero = DATA_ZERO(table);
     for (int jz = 0; jz < taps_z; jz++)
@@ -180,7 +226,8 @@ static void copy_rows(__global const data_t *from, __global const long *table,
                              list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                              (part->low + y) * table[ROWS_DATA_Y_STEP],
                          zero, first, input_x,
-                         packed + ((long)(jz * rows + y) * in_channels + ci) * row, own_row);
+                         packed + ((long)(jz * rows + y) * in_channels + ci) * row + lead_of(table),
+                         own_row, zeros_too);
 }
 
 /* The input rows to ask for, channel after channel. */
@@ -202,17 +249,15 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
     const bool same = end_plane < own->last_plane;
     if (!table[THIN_AHEAD] || (!same && number == (int)get_num_groups(0))) return ahead;
     const struct part next = same ? *own : part_of(number, table);
-    const int image = (same ? end_plane : next.first_plane) / blocks;
     __global const long *slice = table + table[ROWS_SLICES_AT] + next.z * SLICE_LONGS;
     if (next.high < next.low || slice[SLICE_TAPS] == 0) return ahead;
     const int first = next.first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
-    const int end = first + (next.last_tile - next.first_tile - (int)table[THIN_TILES]) * TILE +
-                    (int)table[THIN_ROW];
+    const int end = first + inputs_read(next.last_tile - next.first_tile);
     const int begin = clamp(first, 0, (int)table[ROWS_INPUT_X]);
     ahead.rows = next.high - next.low + 1;
     ahead.channels = in_channels_of(table);
     ahead.elements = clamp(end, begin, (int)table[ROWS_INPUT_X]) - begin;
-    ahead.row = inputs_of(data, table, image) +
+    ahead.row = inputs_of(data, table, plane_of(same ? end_plane : next.first_plane, table)) +
                 table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                 next.low * ahead.y_step + begin;
     const int tiles = (own->last_tile - own->first_tile) * (own->last_y - own->first_y) *
@@ -244,11 +289,10 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
            __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
            __global const long *restrict table, __local acc_t *restrict packed)
 {
-    const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
     const int in_channels = in_channels_of(table);
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int output_x = (int)table[ROWS_OUTPUT_X];
-    const int row = (int)table[THIN_ROW];
+    const int row = (int)table[THIN_ROW], lead = lead_of(table);
     const long filter_row = (long)KX * MW * in_channels; /* elements, as of the next two */
     const long filter_step = table[ROWS_TAP_STEP_Y] * filter_row;
     const long input_step = table[ROWS_INPUT_STEP_Y] * in_channels * row;
@@ -261,16 +305,16 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
     FINISH(finish, table)
-    int packed_image = -1;
+    __global const data_t *copied = 0;
     struct ahead ahead;
-    for (int plane = part.first_plane; plane < part.last_plane; plane++) {
-        const int block = plane % blocks, image = plane / blocks;
-        const int g = image % groups, n = image / groups, all_blocks = g * blocks + block;
-        const int channels = min(MW, out_channels - block * MW);
-        const long co = (long)g * out_channels + block * MW;
-        __global const data_t *from = inputs_of(data + data_offset, table, image);
+    struct plane plane = plane_of(part.first_plane, table);
+    for (int p = part.first_plane; p < part.last_plane; p++, next_plane(&plane, table)) {
+        const int all_blocks = plane.g * (int)table[ROWS_BLOCKS] + plane.block;
+        const int channels = min(MW, out_channels - plane.block * MW);
+        const long co = (long)plane.g * out_channels + plane.block * MW;
+        __global const data_t *from = inputs_of(data + data_offset, table, plane);
         __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
-        const long to = n * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
+        const long to = plane.n * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
                         part.z * table[ROWS_OUTPUT_Z_STEP];
 
         if (flags[flags_offset + (ulong)all_blocks] != 0) {
@@ -285,11 +329,11 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                                 to + m * channel_step + y * table[ROWS_OUTPUT_Y_STEP] + x, co + m);
             continue;
         }
-        if (image != packed_image) {
-            copy_rows(from, table, &part, packed);
-            ahead = ahead_of(data + data_offset, table, &part, plane);
+        if (from != copied) {
+            copy_rows(from, table, &part, packed, copied == 0);
+            ahead = ahead_of(data + data_offset, table, &part, p);
         }
-        packed_image = image;
+        copied = from;
 
         for (int y = part.first_y; y < part.last_y; y++) {
             __global const long *reach_y = reach + y * REACH_LONGS;
@@ -308,7 +352,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                     const long kz = list_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
                     __local const acc_t *in = packed +
                                               (long)(jz * rows + newest) * in_channels * row +
-                                              (tile - part.first_tile) * TILE;
+                                              lead + (tile - part.first_tile) * TILE;
                     __global const packed_t *w =
                         weights + (kz * table[ROWS_KERNEL_Y] + reach_y[REACH_TAP]) * filter_row;
                     for (int jy = 0; jy < taps_y; jy++, in -= input_step, w += filter_step)
@@ -318,11 +362,9 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                 const int x = tile * TILE * MERGED;
 #pragma unroll
                 for (int m = 0; m < MW; m++)
-#pragma unroll
-                    for (int v = 0; v < NX; v++)
-                        if (m < channels)
-                            store_residues(&finish, line + m * channel_step + x + v * VW * MERGED,
-                                           sum[m][v], co + m, output_x - (x + v * VW * MERGED));
+                    if (m < channels)
+                        store_tile(&finish, line + m * channel_step + x, sum[m], co + m,
+                                   output_x - x);
             }
         }
     }

@@ -144,6 +144,13 @@ static double iterations(const struct thin *g)
                 (taps_z * taps_y * (in + 4) + tile * (1 + tconv_rows_careful(r))));
 }
 
+/* Elements of an input row in local memory: what its tiles read, from a vector's place on, as lead_of of cl/thin.cl has it. */
+static int64_t row_length(const struct thin *g)
+{
+    const int64_t low = g->rows.low, inputs = g->item_tiles * g->vw * g->nx + g->rows.high - low;
+    return tconv_ceil_div(tconv_mod(low, g->vw) + inputs, g->vw) * g->vw;
+}
+
 /* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
 static bool divide(struct thin *g, const tconv_device_info *device, double *least)
 {
@@ -156,7 +163,7 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
     bool found = false;
     for (g->item_tiles = g->tiles;; g->item_tiles = tconv_ceil_div(g->item_tiles, 2)) {
         for (g->item_rows = r->y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
-            g->row = g->item_tiles * g->vw * g->nx + r->high - r->low;
+            g->row = row_length(g);
             g->input_rows = input_rows(g, g->item_rows);
             const double bytes = (double)r->acc_bytes * (double)taps_z * (double)g->input_rows *
                                  (double)r->layer.in_channels * (double)g->row;
