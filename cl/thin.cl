@@ -6,12 +6,15 @@
  * nothing along x is an exception any more. Residues along x (o = u*S + t: residue t, place u) are summed at
  * the same time, so that one input vector serves them all, and are interleaved in registers.
  *
- *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_ROWS rows of one z,
+ *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_BANDS bands of one z,
  *                 THIN_TILES tiles along x
- *     tile        NX*VW places, all residues, MW channels
+ *     tile        NX*VW places, all residues, RY rows (a band), MW channels
  *
  * Copying waits for memory, adding does not need it: where data do not stay in a cache, the next work-item's rows are asked for
- * between this one's tiles.
+ * between this one's rows of taps.
+ *
+ * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input row that serves the first serves
+ * all, with neighbouring rows of the filter.
  *
  * Along y and z the table lists which taps reach an output row from inside the data. A zero of the padding
  * must not meet a weight that is infinite or NaN: blocks with such weights go through careful_place.
@@ -21,6 +24,7 @@
  *   VW       lanes of a vector                                    1, 2, 4, 8, 16
  *   NX       vectors of a tile                                    1 to 4
  *   MW       output channels of a block                           1 to 16
+ *   RY       rows of a band                                       1, or a divisor of the stride along y without dilation
  *   MERGED   stride along x, the number of residues               1, 2, 3, 4
  *   KX, DX   taps and dilation along x                            at least 1
  *   RX       pad_begin along x modulo MERGED                      0 to MERGED-1
@@ -28,10 +32,10 @@
  *   SINGLE   groups of one input channel                          0, 1
  *   STREAM   see finish.clh                                       0, 1
  *
- * Registers: MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
-#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MERGED) || !defined(KX) ||            \
-    !defined(DX) || !defined(RX) || !defined(LOW) || !defined(SINGLE)
-#error "VW, NX, MW, MERGED, KX, DX, RX, LOW and SINGLE must be set"
+ * Registers: RY * MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(RY) || !defined(MERGED) ||            \
+    !defined(KX) || !defined(DX) || !defined(RX) || !defined(LOW) || !defined(SINGLE)
+#error "VW, NX, MW, RY, MERGED, KX, DX, RX, LOW and SINGLE must be set"
 #endif
 #define TILE (NX * VW)
 #define LINE 64 /* bytes that are asked for together */
@@ -74,10 +78,13 @@ static int in_channels_of(__global const long *table)
     return SINGLE ? 1 : (int)table[ROWS_IN_CHANNELS];
 }
 
-/* Adds the taps along x of one row of the filter. */
-static void add_row(vec_t sum[MW][NX][RESIDUES], __local const acc_t *x,
-                    __global const packed_t *weights, const int in_channels, const int row)
+/* Adds the taps along x of `count` rows of the filter, RY at most, each to its row of a band. */
+static __attribute__((always_inline)) void add_rows(vec_t sum[RY][MW][NX][RESIDUES],
+                                                    const int count, __local const acc_t *x,
+                                                    __global const packed_t *weights,
+                                                    const int in_channels, const int row)
 {
+    const long filter_row = (long)KX * MW * in_channels;
     for (int ci = 0; ci < in_channels; ci++, x += row) {
         __global const packed_t *w = weights + ci * MW;
 #pragma unroll
@@ -86,12 +93,18 @@ static void add_row(vec_t sum[MW][NX][RESIDUES], __local const acc_t *x,
 #pragma unroll
             for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
 #pragma unroll
-            for (int m = 0; m < MW; m++)
+            for (int r = 0; r < RY; r++)
+                if (r < count) {
 #pragma unroll
-                for (int v = 0; v < NX; v++)
-                    sum[m][v][RESIDUE(k)] =
-                        MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + k * in_channels * MW + m)),
-                                     sum[m][v][RESIDUE(k)]);
+                    for (int m = 0; m < MW; m++) {
+                        const vec_t weight =
+                            (vec_t)(READ_WEIGHT(w + r * filter_row + k * in_channels * MW + m));
+#pragma unroll
+                        for (int v = 0; v < NX; v++)
+                            sum[r][m][v][RESIDUE(k)] =
+                                MULTIPLY_ADD(in[v], weight, sum[r][m][v][RESIDUE(k)]);
+                    }
+                }
         }
     }
 }
@@ -140,7 +153,7 @@ static acc_t careful_place(__global const data_t *data, __global const packed_t 
 /* What a work-item computes, and which input rows that reads. */
 struct part {
     int first_tile, last_tile;
-    int first_y, last_y, z;
+    int first_band, last_band, first_y, last_y, z;
     int first_plane, last_plane;
     int low, high;
 };
@@ -149,17 +162,20 @@ static struct part part_of(const int number, __global const long *table)
 {
     const int output_y = (int)table[ROWS_OUTPUT_Y], output_z = (int)table[ROWS_OUTPUT_Z];
     const int tiles = (int)table[ROWS_TILES], item_tiles = (int)table[THIN_TILES];
-    const int item_rows = (int)table[THIN_ROWS], item_planes = (int)table[THIN_PLANES];
+    const int item_bands = (int)table[THIN_BANDS], item_planes = (int)table[THIN_PLANES];
+    const int lacking = (int)table[THIN_LACKING], bands = (output_y + lacking + RY - 1) / RY;
     const int planes = (int)table[ROWS_BATCHES] * (int)table[ROWS_GROUPS] * (int)table[ROWS_BLOCKS];
     const int parts_x = (tiles + item_tiles - 1) / item_tiles;
-    const int parts_y = (output_y + item_rows - 1) / item_rows;
+    const int parts_y = (bands + item_bands - 1) / item_bands;
     struct part part;
     int rest = number;
     part.first_tile = rest % parts_x * item_tiles;
     part.last_tile = min(part.first_tile + item_tiles, tiles);
     rest /= parts_x;
-    part.first_y = rest % parts_y * item_rows;
-    part.last_y = min(part.first_y + item_rows, output_y);
+    part.first_band = rest % parts_y * item_bands;
+    part.last_band = min(part.first_band + item_bands, bands);
+    part.first_y = max(part.first_band * RY - lacking, 0);
+    part.last_y = min(part.last_band * RY - lacking, output_y);
     rest /= parts_y;
     part.z = rest % output_z;
     rest /= output_z;
@@ -260,13 +276,16 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
     ahead.row = inputs_of(data, table, plane_of(same ? end_plane : next.first_plane, table)) +
                 table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                 next.low * ahead.y_step + begin;
-    const int tiles = (own->last_tile - own->first_tile) * (own->last_y - own->first_y) *
+    const int taps_y =
+        (int)((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y]);
+    const int times = taps_y * (own->last_tile - own->first_tile) *
+                      (own->last_band - own->first_band) *
                       (min(end_plane, own->last_plane) - plane);
-    ahead.share = (ahead.rows * ahead.channels + tiles - 1) / tiles;
+    ahead.share = (ahead.rows * ahead.channels + times - 1) / times;
     return ahead;
 }
 
-/* Asks for a tile's share of them. */
+/* Asks for the share of them that belongs to a row of taps of a tile. */
 static void ask_ahead(struct ahead *ahead)
 {
     for (int i = 0; i < ahead->share && ahead->channels > 0; i++) {
@@ -291,7 +310,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
 {
     const int in_channels = in_channels_of(table);
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int output_x = (int)table[ROWS_OUTPUT_X];
+    const int output_x = (int)table[ROWS_OUTPUT_X], output_y = (int)table[ROWS_OUTPUT_Y];
     const int row = (int)table[THIN_ROW], lead = lead_of(table);
     const long filter_row = (long)KX * MW * in_channels; /* elements, as of the next two */
     const long filter_step = table[ROWS_TAP_STEP_Y] * filter_row;
@@ -335,36 +354,58 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
         }
         copied = from;
 
-        for (int y = part.first_y; y < part.last_y; y++) {
-            __global const long *reach_y = reach + y * REACH_LONGS;
-            const int taps_y = (int)reach_y[REACH_TAPS];
-            const int newest = (int)reach_y[REACH_INPUT] - part.low;
-            const long line = to + y * table[ROWS_OUTPUT_Y_STEP];
+        for (int band = part.first_band; band < part.last_band; band++) {
+            const int first_y = band * RY - (int)table[THIN_LACKING];
+            const long line = to + first_y * table[ROWS_OUTPUT_Y_STEP];
+#if RY > 1
+            /* The first row of the filter that meets the newest input row of all, and that row. */
+            const int place = first_y + (int)table[ROWS_PAD_Y], stride = (int)table[ROWS_STRIDE_Y];
+            const int newest = place >= 0 ? place / stride : -1,
+                      first_tap = place - newest * stride;
+            const int skipped = max(newest - part.high, 0);
+            const int taps_y = min(((int)table[ROWS_KERNEL_Y] - first_tap + stride - 1) / stride,
+                                   newest - part.low + 1);
+#else
+            __global const long *reach_y = reach + first_y * REACH_LONGS;
+            const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
+            const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
+#endif
             for (int tile = part.first_tile; tile < part.last_tile; tile++) {
-                vec_t sum[MW][NX][RESIDUES];
+                vec_t sum[RY][MW][NX][RESIDUES];
 #pragma unroll
-                for (int m = 0; m < MW; m++)
-#pragma unroll
-                    for (int v = 0; v < NX; v++)
-#pragma unroll
-                        for (int t = 0; t < RESIDUES; t++) sum[m][v][t] = (vec_t)(0);
+                for (int i = 0; i < RY * MW * NX * RESIDUES; i++)
+                    sum[i / (MW * NX * RESIDUES)][i / (NX * RESIDUES) % MW][i / RESIDUES % NX]
+                       [i % RESIDUES] = (vec_t)(0);
                 for (int jz = 0; jz < taps_z; jz++) {
                     const long kz = list_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
-                    __local const acc_t *in = packed +
-                                              (long)(jz * rows + newest) * in_channels * row +
-                                              lead + (tile - part.first_tile) * TILE;
-                    __global const packed_t *w =
-                        weights + (kz * table[ROWS_KERNEL_Y] + reach_y[REACH_TAP]) * filter_row;
-                    for (int jy = 0; jy < taps_y; jy++, in -= input_step, w += filter_step)
-                        add_row(sum, in, w, in_channels, row);
+                    __local const acc_t *in =
+                        packed + (long)(jz * rows + newest - part.low) * in_channels * row + lead +
+                        (tile - part.first_tile) * TILE;
+                    __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + first_tap) *
+                                                               filter_row;
+                    for (int jy = skipped; jy < taps_y; jy++) {
+                        __local const acc_t *x = in - jy * input_step;
+                        __global const packed_t *w_y = w + jy * filter_step;
+#if RY > 1
+                        const int count = (int)table[ROWS_KERNEL_Y] - first_tap -
+                                          jy * (int)table[ROWS_STRIDE_Y];
+                        if (count < RY)
+                            add_rows(sum, count, x, w_y, in_channels, row);
+                        else
+#endif
+                            add_rows(sum, RY, x, w_y, in_channels, row);
+                        ask_ahead(&ahead);
+                    }
                 }
-                ask_ahead(&ahead);
                 const int x = tile * TILE * MERGED;
 #pragma unroll
-                for (int m = 0; m < MW; m++)
-                    if (m < channels)
-                        store_tile(&finish, line + m * channel_step + x, sum[m], co + m,
-                                   output_x - x);
+                for (int r = 0; r < RY; r++)
+#pragma unroll
+                    for (int m = 0; m < MW; m++)
+                        if (m < channels && first_y + r >= 0 && first_y + r < output_y)
+                            store_tile(&finish,
+                                       line + r * table[ROWS_OUTPUT_Y_STEP] + m * channel_step + x,
+                                       sum[r][m], co + m, output_x - x);
             }
         }
     }

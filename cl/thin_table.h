@@ -8,7 +8,8 @@
 
 enum {
     THIN_PLANES = ROWS_LONGS, /* of a work-item: batch items, groups and blocks */
-    THIN_ROWS,                /* output rows of a work-item */
+    THIN_BANDS,               /* bands of output rows of a work-item */
+    THIN_LACKING,             /* rows that the first band begins before the output */
     THIN_TILES,               /* tiles along x of a work-item */
     THIN_ROW,                 /* elements of an input row in local memory */
     THIN_AHEAD,               /* whether the next work-item's input rows are asked for */

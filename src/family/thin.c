@@ -20,25 +20,36 @@ enum {
 /* The parameters of a kernel, and what follows from them. */
 struct thin {
     struct tconv_rows rows;
-    int vw, nx, mw;
-    int64_t blocks, tiles; /* of a row */
-    int64_t item_planes, item_rows, item_tiles;
+    int vw, nx, mw, ry;
+    int64_t blocks, tiles;  /* of a row */
+    int64_t lacking, bands; /* of ry rows; the first begins so many rows before the output */
+    int64_t item_planes, item_bands, item_tiles;
     int64_t input_rows, row; /* in local memory */
     int64_t items;
     uint64_t local_bytes;
 };
 
-/* Cycles of adding one input channel's taps along x to a tile: two additions and two loads a cycle, chains of
+/* Cycles of adding one input channel's taps along x to a row of a tile: two additions and two loads a cycle, chains of
  * additions that take 4 cycles each, and what the loop itself takes. */
 static double channel_cycles(const struct thin *g)
 {
     const double k = (double)g->rows.x.kernel, distances = (double)(g->rows.high - g->rows.low + 1);
     const double adds = k * g->mw * g->nx / 2;
-    const double loads = (k * g->mw + (distances < k ? distances : k) * g->nx) / 2;
-    const double chain = 4 * k / (double)g->rows.x.stride;
+    const double loads = (k * g->mw + (distances < k ? distances : k) * g->nx / g->ry) / 2;
+    const double chain = 4 * k / (double)g->rows.x.stride / g->ry;
     const double most = adds > loads ? adds : loads;
     const double cycles = most > chain ? most : chain;
-    return g->mw > 1 && g->nx > 1 ? (cycles + 0.6) * 1.05 : (cycles + 1) * 1.08;
+    return g->mw > 1 && g->nx > 1 ? (cycles + 0.6) * 1.05
+                                  : (cycles + 1.0 / g->ry) * (1 + 0.08 / g->ry);
+}
+
+/* How many rows are a band: several where a block is one channel, so that loads are many beside additions. */
+static int choose_rows(const struct thin *g)
+{
+    const struct tconv_axis *y = &g->rows.y;
+    if (g->mw > 1 || y->dilation > 1 || y->kernel < y->stride || y->stride > MERGED_STRIDE)
+        return 1;
+    return y->stride == 4 ? 2 : (int)y->stride; /* whose sums stay in registers */
 }
 
 /* MW may depend on channels, kernel and stride, not on extents: filters are shared. */
@@ -46,6 +57,7 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
 {
     const int64_t channels = g->rows.layer.out_channels;
     struct thin one = *g;
+    one.ry = 1;
     int best = 1;
     double least = 0;
     for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
@@ -63,12 +75,16 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
     return best;
 }
 
-/* Input rows that `rows` neighbouring output rows read at most, of one z. */
-static int64_t input_rows(const struct thin *g, int64_t rows)
+/* Input rows that `bands` neighbouring bands read at most, of one z. */
+static int64_t input_rows(const struct thin *g, int64_t bands)
 {
     const struct tconv_axis *y = &g->rows.y;
-    const int64_t span = tconv_ceil_div((y->kernel - 1) * y->dilation + rows, y->stride) + 1;
-    return tconv_min(span, y->input);
+    const int64_t rows = bands * g->ry, span = (y->kernel - 1) * y->dilation + 1;
+    int64_t most = g->ry > 1 ? 0 : tconv_ceil_div(rows + span - 1, y->stride);
+    for (int64_t r = 0; g->ry > 1 && r < y->stride; r += g->ry) /* where a band may begin */
+        most = tconv_max(most, tconv_floor_div(r + rows - 1, y->stride) -
+                                   tconv_floor_div(r - span, y->stride));
+    return tconv_min(most, y->input);
 }
 
 /* Cycles that each block waits for a byte of its inputs: they come from the second cache unless they are few, and lie too far
@@ -92,7 +108,7 @@ static bool asks_ahead(const struct thin *g)
 /* Cycles of copying an input row to local memory. */
 static double copy_cycles(const struct thin *g)
 {
-    const double cycles = 25 + (double)g->row / g->vw * 2;
+    const double cycles = 25 + (double)g->row / g->vw * 3;
     return asks_ahead(g) ? cycles / 2 : cycles;
 }
 
@@ -112,16 +128,17 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
     const double in = (double)layer->in_channels, tiles = (double)g->tiles;
     const double pairs = tconv_rows_slices(r) * tconv_rows_pairs(&r->y); /* rows of taps */
-    const double adds = planes * tiles * pairs * (in * channel_cycles(g) + 8);
-    const double stores = planes * tiles * (double)r->output_rows *
-                          (55 + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
+    const double adds = planes * tiles * pairs * (in * channel_cycles(g) + 8.0 / g->ry);
+    const double stores =
+        planes * tiles * (double)r->output_rows *
+        (15 + 40.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
     /* What is left of a row for a part of a vector is stored one by one. */
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
                         (double)r->output_rows * (double)(r->x.output % (g->vw * r->x.stride)) * 4;
     const double waits = planes * pairs * in * (double)tconv_ceil_div(g->tiles, g->item_tiles) *
                          (double)g->row * (double)r->acc_bytes * waiting_cycles(g);
     const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) *
-                                  tconv_ceil_div(r->y.output, g->item_rows)); /* of one z */
+                                  tconv_ceil_div(g->bands, g->item_bands)); /* of one z */
     const double copies =
         planes / (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) * bands *
         tconv_rows_slices(r) * (double)g->input_rows * in * copy_cycles(g);
@@ -140,7 +157,7 @@ static double iterations(const struct thin *g)
     const double tile = (double)g->mw * g->nx * g->vw * (double)r->x.stride;
     return (double)g->item_planes *
            (taps_z * (double)g->input_rows * in * (double)g->row +
-            (double)(g->item_rows * g->item_tiles) *
+            (double)(g->item_bands * g->ry * g->item_tiles) *
                 (taps_z * taps_y * (in + 4) + tile * (1 + tconv_rows_careful(r))));
 }
 
@@ -162,9 +179,9 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
     struct thin best = *g;
     bool found = false;
     for (g->item_tiles = g->tiles;; g->item_tiles = tconv_ceil_div(g->item_tiles, 2)) {
-        for (g->item_rows = r->y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
+        for (g->item_bands = g->bands;; g->item_bands = tconv_ceil_div(g->item_bands, 2)) {
             g->row = row_length(g);
-            g->input_rows = input_rows(g, g->item_rows);
+            g->input_rows = input_rows(g, g->item_bands);
             const double bytes = (double)r->acc_bytes * (double)taps_z * (double)g->input_rows *
                                  (double)r->layer.in_channels * (double)g->row;
             for (g->item_planes = 1;
@@ -172,7 +189,7 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
                  g->item_planes *= 2) {
                 g->local_bytes = (uint64_t)bytes;
                 g->items = tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
-                           tconv_ceil_div(r->y.output, g->item_rows) *
+                           tconv_ceil_div(g->bands, g->item_bands) *
                            tconv_ceil_div(planes, g->item_planes);
                 const double cost = cost_of(g, device);
                 if (g->items < INT32_MAX && (!found || cost < *least) &&
@@ -182,12 +199,19 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
                     best = *g;
                 }
             }
-            if (g->item_rows == 1) break;
+            if (g->item_bands == 1) break;
         }
         if (g->item_tiles == 1) break;
     }
     *g = best;
     return found;
+}
+
+/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the filter ahead. */
+static int most_sums(const struct thin *g, const tconv_device_info *device)
+{
+    const int sums = tconv_rows_sums(&g->rows, device);
+    return g->ry > 1 ? sums * 3 / 4 : sums;
 }
 
 static bool choose(struct thin *g, const tconv_device_info *device, double *least)
@@ -196,8 +220,9 @@ static bool choose(struct thin *g, const tconv_device_info *device, double *leas
     struct thin best = *g;
     bool found = false;
     for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
-        for (int nx = 1; nx == 1 || (nx <= MOST_VECTORS && nx * g->mw * (int)g->rows.x.stride <=
-                                                               tconv_rows_sums(&g->rows, device));
+        for (int nx = 1;
+             nx == 1 || (nx <= MOST_VECTORS &&
+                         nx * g->ry * g->mw * (int)g->rows.x.stride <= most_sums(g, device));
              nx++) {
             struct thin one = *g;
             double cost = 0;
@@ -228,6 +253,9 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
             (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
     g->mw = choose_channels(g, device);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    g->ry = choose_rows(g);
+    g->lacking = tconv_mod(g->rows.y.pad, g->ry);
+    g->bands = tconv_ceil_div(g->rows.y.output + g->lacking, g->ry);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost = tconv_rows_misfit(*cost, true, device);
@@ -252,7 +280,8 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
         return false;
     int64_t *t = recipe->table;
     t[THIN_PLANES] = g.item_planes;
-    t[THIN_ROWS] = g.item_rows;
+    t[THIN_BANDS] = g.item_bands;
+    t[THIN_LACKING] = g.lacking;
     t[THIN_TILES] = g.item_tiles;
     t[THIN_ROW] = g.row;
     t[THIN_AHEAD] = asks_ahead(&g);
@@ -262,6 +291,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "NX", g.nx);
     tconv_launch_option(run, "MW", g.mw);
+    tconv_launch_option(run, "RY", g.ry);
     tconv_launch_option(run, "MERGED", x->stride);
     tconv_launch_option(run, "KX", x->kernel);
     tconv_launch_option(run, "DX", x->dilation);
