@@ -25,7 +25,7 @@
  *   NX       vectors of a tile                                    1 to 4
  *   MW       output channels of a block                           1 to 16
  *   RY       rows of a band                                       1, or a divisor of the stride along y without dilation
- *   MERGED   stride along x, the number of residues               1, 2, 3, 4
+ *   MERGED   stride along x, the number of residues               1, 2, 3, 4, 8
  *   KX, DX   taps and dilation along x                            at least 1
  *   RX       pad_begin along x modulo MERGED                      0 to MERGED-1
  *   LOW      the least of all taps' distances before shifting     any

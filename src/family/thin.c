@@ -52,6 +52,18 @@ static int choose_rows(const struct thin *g)
     return y->stride == 4 ? 2 : (int)y->stride; /* whose sums stay in registers */
 }
 
+/* Cycles of an input channel's waiting: for inputs, which each block of one channel has again from the second cache, and for
+ * weights that do not stay in the first until the next tile. */
+static double fetch_cycles(const struct thin *g)
+{
+    enum { CACHED_WEIGHTS = 16 << 10, LINE = 64 }; /* bytes */
+    const double k = (double)g->rows.x.kernel, bytes = k * g->mw * (double)g->rows.acc_bytes;
+    const double inputs = g->mw == 1 && g->rows.layer.out_channels > 1 ? 0.1 * k * g->nx : 0;
+    const double weights =
+        bytes * (double)g->rows.layer.in_channels > CACHED_WEIGHTS ? bytes / LINE * 4 : 0;
+    return inputs + weights;
+}
+
 /* MW may depend on channels, kernel and stride, not on extents: filters are shared. */
 static int choose_channels(const struct thin *g, const tconv_device_info *device)
 {
@@ -65,8 +77,8 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
                          (one.mw * one.nx == 1 || one.nx * one.mw * (int)g->rows.x.stride <=
                                                       tconv_rows_sums(&g->rows, device));
              one.nx++) {
-            const double cost = (double)tconv_ceil_div(channels, one.mw) * channel_cycles(&one) /
-                                one.nx;
+            const double cost = (double)tconv_ceil_div(channels, one.mw) *
+                                (channel_cycles(&one) + fetch_cycles(&one)) / one.nx;
             if (least == 0 || cost < least) {
                 least = cost;
                 best = one.mw;
@@ -115,7 +127,7 @@ static double copy_cycles(const struct thin *g)
 /* Cycles of interleaving residues and storing a vector. */
 static double store_cycles(const struct thin *g)
 {
-    return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 ? 5 : 3;
+    return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 || g->rows.x.stride == 8 ? 5 : 3;
 }
 
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with AVX-512, as those of all families
@@ -247,9 +259,11 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     *g = (struct thin){0};
     if (!tconv_rows_of(layer, &g->rows, reason)) return false;
     const struct tconv_axis *x = &g->rows.x;
-    if (x->stride > MERGED_STRIDE || x->kernel > MERGED_KERNEL)
+    if ((x->stride > MERGED_STRIDE && x->stride != 8) || x->kernel > MERGED_KERNEL)
         return tconv_refuse(
-            reason, "stride %lld and kernel %lld along the last axis; it takes up to %d and %d",
+            reason,
+            "stride %lld and kernel %lld along the last axis; it takes strides up to %d and 8, "
+            "kernels up to %d",
             (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
     g->mw = choose_channels(g, device);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
