@@ -40,12 +40,16 @@ def title(variant):
     return f'{variant["peer"]}, {kind}' if kind else variant['peer']
 
 
+def own_work(run, entry, plain):
+    """Our time in ms, without that of an empty launch where the best peer takes little; None where we have no result."""
+    us, them = own(entry, plain), peer(entry, plain)
+    return us and us['ms'] - (run['roofs']['launch_us'] / 1e3 if them and them['ms'] < SHORT else 0)
+
+
 def ratio(run, entry, plain):
     """How much faster we are than the best peer; None where either has no result."""
-    us, them = own(entry, plain), peer(entry, plain)
-    if not us or not them:
-        return None
-    return them['ms'] / (us['ms'] - (run['roofs']['launch_us'] / 1e3 if them['ms'] < SHORT else 0))
+    us, them = own_work(run, entry, plain), peer(entry, plain)
+    return them['ms'] / us if us and them else None
 
 
 def bandwidth(run, size):
@@ -130,6 +134,9 @@ def write_table(run, file):
             pairs = [(floor(run, e), it['ms'], us['ms']) for e, it, us in pairs if it and us]
             cells += [str(len(pairs)), mean(f / it for f, it, _ in pairs), mean(it / us for _, it, us in pairs) if name else '']
         rows.append(cells)
+        if not name:
+            shares = [mean(floor(run, e) / own_work(run, e, plain) for e in timed if own(e, plain)) for plain in (True, False)]
+            rows.append(['the same, empty launches off (\\*)', cells[1], shares[0], '', cells[4], shares[1], ''])
     print_table(rows, file)
     print(file=file)
     for name in how['peers']:
