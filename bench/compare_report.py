@@ -11,6 +11,7 @@ import sys
 
 BLUE, ORANGE, GREY = '#0072b2', '#e69f00', '#666666'  # told apart by all eyes
 SHORT = 0.1  # ms; below it, the time of an empty launch of the device does not count
+LEAST = 1e-3  # ms; what remains at least, since both times are measured
 NOISY = 0.05  # share of the CPU that others took meanwhile
 
 
@@ -43,7 +44,8 @@ def title(variant):
 def own_work(run, entry, plain):
     """Our time in ms, without that of an empty launch where the best peer takes little; None where we have no result."""
     us, them = own(entry, plain), peer(entry, plain)
-    return us and us['ms'] - (run['roofs']['launch_us'] / 1e3 if them and them['ms'] < SHORT else 0)
+    launch = run['roofs']['launch_us'] / 1e3 if them and them['ms'] < SHORT else 0
+    return us and max(us['ms'] - launch, LEAST)
 
 
 def ratio(run, entry, plain):

@@ -10,8 +10,8 @@
  *                 THIN_TILES tiles along x
  *     tile        NX*VW places, all residues, RY rows (a band), MW channels
  *
- * Copying waits for memory, adding does not need it: where data do not stay in a cache, the next work-item's rows are asked for
- * between this one's rows of taps.
+ * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows that are copied next, of the
+ * next image or work-item, are asked for between rows of taps.
  *
  * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input row that serves the first serves
  * all, with neighbouring rows of the filter.
@@ -276,12 +276,14 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
     ahead.row = inputs_of(data, table, plane_of(same ? end_plane : next.first_plane, table)) +
                 table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                 next.low * ahead.y_step + begin;
-    const int taps_y =
-        (int)((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y]);
-    const int times = taps_y * (own->last_tile - own->first_tile) *
-                      (own->last_band - own->first_band) *
-                      (min(end_plane, own->last_plane) - plane);
-    ahead.share = (ahead.rows * ahead.channels + times - 1) / times;
+    /* Rows of taps that this image has still to do; more than 32 bits where filters are large. */
+    const long taps_y =
+        clamp((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y], 1l,
+              max(own->high - own->low + 1l, 1l));
+    const long times = taps_y * (own->last_tile - own->first_tile) *
+                       (own->last_band - own->first_band) *
+                       (min(end_plane, own->last_plane) - plane);
+    ahead.share = (int)(((long)ahead.rows * ahead.channels + times - 1) / times);
     return ahead;
 }
 

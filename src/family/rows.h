@@ -23,7 +23,8 @@ bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
                      struct tconv_reason *reason);
 
 /* The same for kernels that read and write whole rows, and find along z what the table's slices say: of any number of axes, but
- * false where the layer is not contiguous along x or has very many rows. */
+ * false where the outer ones cannot be counted as one, the layer is not contiguous along x, has very many rows or very many
+ * taps along the outer axes. */
 bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 

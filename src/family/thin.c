@@ -43,13 +43,24 @@ static double channel_cycles(const struct thin *g)
                                   : (cycles + 1.0 / g->ry) * (1 + 0.08 / g->ry);
 }
 
-/* How many rows are a band: several where a block is one channel, so that loads are many beside additions. */
-static int choose_rows(const struct thin *g)
+/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the filter ahead. */
+static int most_sums(const struct thin *g, const tconv_device_info *device)
+{
+    const int sums = tconv_rows_sums(&g->rows, device);
+    return g->ry > 1 ? sums * 3 / 4 : sums;
+}
+
+/* How many rows are a band: several where a block is one channel, so that loads are many beside additions, and where their sums
+ * stay in registers. */
+static int choose_rows(const struct thin *g, const tconv_device_info *device)
 {
     const struct tconv_axis *y = &g->rows.y;
-    if (g->mw > 1 || y->dilation > 1 || y->kernel < y->stride || y->stride > MERGED_STRIDE)
+    struct thin several = *g;
+    several.ry = y->stride == 4 ? 2 : (int)y->stride;
+    if (g->mw > 1 || y->dilation > 1 || y->kernel < y->stride || y->stride > MERGED_STRIDE ||
+        several.ry * (int)g->rows.x.stride > most_sums(&several, device))
         return 1;
-    return y->stride == 4 ? 2 : (int)y->stride; /* whose sums stay in registers */
+    return several.ry;
 }
 
 /* Cycles of an input channel's waiting: for inputs, which each block of one channel has again from the second cache, and for
@@ -144,7 +155,7 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double stores =
         planes * tiles * (double)r->output_rows *
         (15 + 40.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
-    /* What is left of a row for a part of a vector is stored one by one. */
+    /* What is left of a row for a part of a tile's vectors is stored with a branch for each, the last part in fours. */
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
                         (double)r->output_rows * (double)(r->x.output % (g->vw * r->x.stride)) * 4;
     const double waits = planes * pairs * in * (double)tconv_ceil_div(g->tiles, g->item_tiles) *
@@ -219,13 +230,6 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
     return found;
 }
 
-/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the filter ahead. */
-static int most_sums(const struct thin *g, const tconv_device_info *device)
-{
-    const int sums = tconv_rows_sums(&g->rows, device);
-    return g->ry > 1 ? sums * 3 / 4 : sums;
-}
-
 static bool choose(struct thin *g, const tconv_device_info *device, double *least)
 {
     const int widest = tconv_rows_widest(device);
@@ -267,7 +271,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
             (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
     g->mw = choose_channels(g, device);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
-    g->ry = choose_rows(g);
+    g->ry = choose_rows(g, device);
     g->lacking = tconv_mod(g->rows.y.pad, g->ry);
     g->bands = tconv_ceil_div(g->rows.y.output + g->lacking, g->ry);
     if (!choose(g, device, cost))
