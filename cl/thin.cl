@@ -43,33 +43,43 @@
 #define RESIDUE(k) (((k)*DX % MERGED - RX + MERGED) % MERGED)
 #define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / MERGED - (LOW))
 
-/* Inputs that some tiles of a row read, from the first one's first distance on. */
-static int inputs_read(const int tiles)
-{
-    return tiles * TILE + DISTANCE(0);
-}
-
-/* Where in a row of local memory they begin: inputs whose number is a multiple of VW lie where a vector would. */
+/* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where a vector would. */
 static int lead_of(__global const long *table)
 {
     return (int)table[ROWS_FIRST_INPUT] & (VW - 1);
 }
 
-/* Copies an input row to local memory: `row` elements from input `first` on, zeros where there is none unless those are there. */
-static void copy_row(__global const data_t *from, const acc_t zero, const int first,
-                     const int input_x, __local acc_t *to, const int row, const bool zeros_too)
+/* What some tiles of a row read: `places` inputs from `first` on, of which those from `begin` to `end`, counted from `first`, are
+ * there. */
+struct reading {
+    int first, places, begin, end;
+};
+
+static struct reading reading_of(const int first_tile, const int last_tile,
+                                 __global const long *table)
 {
-    const int begin = clamp(-first, 0, row), end = clamp(input_x - first, begin, row);
-    from += first;
-    int i = begin;
-    for (; i + VW <= end; i += VW) STORE(READS_DATA(from + i, zero), to + i);
-    if (i < end && end - begin >= VW) /* once more what is there, so that the rest is a vector */
-        STORE(READS_DATA(from + end - VW, zero), to + end - VW);
+    struct reading r;
+    r.first = first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
+    r.places = (last_tile - first_tile) * TILE + DISTANCE(0);
+    r.begin = clamp(-r.first, 0, r.places);
+    r.end = clamp((int)table[ROWS_INPUT_X] - r.first, r.begin, r.places);
+    return r;
+}
+
+/* Copies an input row to local memory; zeros where there is no input, unless those are there. */
+static void copy_row(__global const data_t *from, const acc_t zero, const struct reading *r,
+                     __local acc_t *to, const bool zeros_too)
+{
+    from += r->first;
+    int i = r->begin;
+    for (; i + VW <= r->end; i += VW) STORE(READS_DATA(from + i, zero), to + i);
+    if (i < r->end && r->end - r->begin >= VW) /* some again, so that the rest is a vector */
+        STORE(READS_DATA(from + r->end - VW, zero), to + r->end - VW);
     else
-        for (; i < end; i++) to[i] = READ_DATA(from + i, zero);
+        for (; i < r->end; i++) to[i] = READ_DATA(from + i, zero);
     if (!zeros_too) return;
-    for (i = 0; i < begin; i++) to[i] = 0;
-    for (i = end; i < row; i++) to[i] = 0;
+    for (i = 0; i < r->begin; i++) to[i] = 0;
+    for (i = r->end; i < r->places; i++) to[i] = 0;
 }
 
 /* Of a group. */
@@ -229,10 +239,8 @@ static void copy_rows(__global const data_t *from, __global const long *table,
 {
     __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
-    const int in_channels = in_channels_of(table), input_x = (int)table[ROWS_INPUT_X];
-    const int first = part->first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
-    const int row = (int)table[THIN_ROW];
-    const int own_row = inputs_read(part->last_tile - part->first_tile);
+    const struct reading reading = reading_of(part->first_tile, part->last_tile, table);
+    const int in_channels = in_channels_of(table), row = (int)table[THIN_ROW];
     const int rows = part->high - part->low + 1, taps_z = (int)slice[SLICE_TAPS];
     const acc_t zero = DATA_ZERO(table);
     for (int jz = 0; jz < taps_z; jz++)
@@ -241,9 +249,9 @@ static void copy_rows(__global const data_t *from, __global const long *table,
                 copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
                              list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                              (part->low + y) * table[ROWS_DATA_Y_STEP],
-                         zero, first, input_x,
+                         zero, &reading,
                          packed + ((long)(jz * rows + y) * in_channels + ci) * row + lead_of(table),
-                         own_row, zeros_too);
+                         zeros_too);
 }
 
 /* The input rows to ask for, channel after channel. */
@@ -260,22 +268,21 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
 {
     struct ahead ahead = {.y_step = table[ROWS_DATA_Y_STEP],
                           .channel_step = table[ROWS_DATA_CHANNEL_STEP]};
+    if (!table[THIN_AHEAD]) return ahead;
     const int blocks = (int)table[ROWS_BLOCKS], number = (int)get_group_id(0) + 1;
     const int end_plane = (plane / blocks + 1) * blocks; /* of the image */
     const bool same = end_plane < own->last_plane;
-    if (!table[THIN_AHEAD] || (!same && number == (int)get_num_groups(0))) return ahead;
+    if (!same && number == (int)get_num_groups(0)) return ahead;
     const struct part next = same ? *own : part_of(number, table);
     __global const long *slice = table + table[ROWS_SLICES_AT] + next.z * SLICE_LONGS;
     if (next.high < next.low || slice[SLICE_TAPS] == 0) return ahead;
-    const int first = next.first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
-    const int end = first + inputs_read(next.last_tile - next.first_tile);
-    const int begin = clamp(first, 0, (int)table[ROWS_INPUT_X]);
+    const struct reading reading = reading_of(next.first_tile, next.last_tile, table);
     ahead.rows = next.high - next.low + 1;
     ahead.channels = in_channels_of(table);
-    ahead.elements = clamp(end, begin, (int)table[ROWS_INPUT_X]) - begin;
+    ahead.elements = reading.end - reading.begin;
     ahead.row = inputs_of(data, table, plane_of(same ? end_plane : next.first_plane, table)) +
                 table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
-                next.low * ahead.y_step + begin;
+                next.low * ahead.y_step + reading.first + reading.begin;
     /* Rows of taps that this image has still to do; more than 32 bits where filters are large. */
     const long taps_y =
         clamp((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y], 1l,
@@ -318,7 +325,6 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     const long filter_step = table[ROWS_TAP_STEP_Y] * filter_row;
     const long input_step = table[ROWS_INPUT_STEP_Y] * in_channels * row;
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
-    __global const long *reach = table + table[ROWS_REACH_Y_AT];
 
     const struct part part = part_of((int)get_group_id(0), table);
     __global const long *slice = table + table[ROWS_SLICES_AT] + part.z * SLICE_LONGS;
@@ -368,7 +374,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
             const int taps_y = min(((int)table[ROWS_KERNEL_Y] - first_tap + stride - 1) / stride,
                                    newest - part.low + 1);
 #else
-            __global const long *reach_y = reach + first_y * REACH_LONGS;
+            __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + first_y * REACH_LONGS;
             const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
             const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
 #endif

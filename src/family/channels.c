@@ -295,8 +295,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
     g->axis[1] = &g->rows.y;
     g->axis[2] = &g->rows.x;
     int64_t reads = 1;
-    for (int a = 0; a < 3; a++)
-        reads *= tconv_ceil_div(g->axis[a]->kernel, tconv_tap_step(g->axis[a]));
+    for (int a = 0; a < 3; a++) reads *= tconv_most_taps(g->axis[a]);
     if (reads > MOST_READS)
         return tconv_refuse(reason, "more than %d taps reach one output", MOST_READS);
     double places = (double)g->rows.layer.batch;

@@ -149,7 +149,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     const tconv_device_info *device = request->device;
     *g = (struct col2im){0};
     if (!tconv_rows_of(request->layer, &g->rows, reason)) return false;
-    g->class_taps = tconv_ceil_div(g->rows.x.kernel, tconv_tap_step(&g->rows.x));
+    g->class_taps = tconv_most_taps(&g->rows.x);
     g->group = vector ? 1 : 64;
     while (g->group > 1 && ((uint64_t)g->group > device->work_group_limit ||
                             (uint64_t)g->group > device->work_item_limit[0]))

@@ -74,8 +74,7 @@ static double cost_of(const struct depthwise *g, const tconv_device_info *device
 static bool too_long(const struct depthwise *g, const tconv_device_info *device)
 {
     const struct tconv_rows *r = &g->rows;
-    const double taps = (double)tconv_ceil_div(r->z.kernel, tconv_tap_step(&r->z)) *
-                        (double)tconv_ceil_div(r->y.kernel, tconv_tap_step(&r->y)) *
+    const double taps = (double)tconv_most_taps(&r->z) * (double)tconv_most_taps(&r->y) *
                         (double)r->x.kernel;
     return tconv_rows_too_long((double)(g->item_rows * g->item_places * g->blocks) *
                                    (taps + (double)r->x.stride * 2 * g->mw),

@@ -154,10 +154,7 @@ double tconv_rows_slices(const struct tconv_rows *rows)
 int64_t tconv_rows_taps_z(const struct tconv_rows *rows)
 {
     int64_t taps = 1;
-    for (int a = 0; a < outer_axes(rows); a++) {
-        const struct tconv_axis *axis = &rows->layer.axis[a];
-        taps *= tconv_ceil_div(axis->kernel, tconv_tap_step(axis));
-    }
+    for (int a = 0; a < outer_axes(rows); a++) taps *= tconv_most_taps(&rows->layer.axis[a]);
     return taps;
 }
 

@@ -103,8 +103,9 @@ static int64_t input_rows(const struct thin *g, int64_t bands)
 {
     const struct tconv_axis *y = &g->rows.y;
     const int64_t rows = bands * g->ry, span = (y->kernel - 1) * y->dilation + 1;
-    int64_t most = g->ry > 1 ? 0 : tconv_ceil_div(rows + span - 1, y->stride);
-    for (int64_t r = 0; g->ry > 1 && r < y->stride; r += g->ry) /* where a band may begin */
+    if (g->ry == 1) return tconv_min(tconv_ceil_div(rows + span - 1, y->stride), y->input);
+    int64_t most = 0;
+    for (int64_t r = 0; r < y->stride; r += g->ry) /* where a band may begin */
         most = tconv_max(most, tconv_floor_div(r + rows - 1, y->stride) -
                                    tconv_floor_div(r - span, y->stride));
     return tconv_min(most, y->input);
@@ -176,7 +177,7 @@ static double iterations(const struct thin *g)
 {
     const struct tconv_rows *r = &g->rows;
     const double in = (double)r->layer.in_channels, taps_z = (double)tconv_rows_taps_z(r);
-    const double taps_y = (double)tconv_ceil_div(r->y.kernel, tconv_tap_step(&r->y));
+    const double taps_y = (double)tconv_most_taps(&r->y);
     const double tile = (double)g->mw * g->nx * g->vw * (double)r->x.stride;
     return (double)g->item_planes *
            (taps_z * (double)g->input_rows * in * (double)g->row +

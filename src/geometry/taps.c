@@ -24,6 +24,11 @@ int64_t tconv_input_step(const struct tconv_axis *axis)
     return axis->dilation / gcd(axis->stride, axis->dilation);
 }
 
+int64_t tconv_most_taps(const struct tconv_axis *axis)
+{
+    return tconv_ceil_div(axis->kernel, tconv_tap_step(axis));
+}
+
 void tconv_classes(const struct tconv_axis *axis, struct tconv_class *classes)
 {
     for (int64_t r = 0; r < axis->stride; r++) classes[r] = (struct tconv_class){0, 0, 0};

@@ -21,6 +21,9 @@ struct tconv_class {
 int64_t tconv_tap_step(const struct tconv_axis *axis);   /* S */
 int64_t tconv_input_step(const struct tconv_axis *axis); /* D */
 
+/* How many taps reach one output at most. */
+int64_t tconv_most_taps(const struct tconv_axis *axis);
+
 /* Fills classes[0 .. stride). */
 void tconv_classes(const struct tconv_axis *axis, struct tconv_class *classes);
 
