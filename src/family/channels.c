@@ -50,12 +50,15 @@ static void fold_phases(struct channels *g)
     x->output_step *= g->x.stride;
 }
 
-/* Of a block that has no more lanes in vain than others, two vectors are best. */
+/* Of a block that has no more lanes in vain than others, two vectors are best; four for phases, whose places lie so far apart
+ * that few of them are stored side by side without losing each other's cache lines. */
 static void choose_lanes(struct channels *g, const tconv_device_info *device)
 {
-    static const int order[] = {2, 3, 1, 4};
-    tconv_rows_lanes(g->lanes == LANES_PHASES ? g->x.stride : g->rows.layer.out_channels, device,
-                     order, sizeof order / sizeof *order, &g->vw, &g->mw);
+    static const int channels[] = {2, 3, 1, 4}, phases[] = {4, 2, 3, 1};
+    if (g->lanes == LANES_PHASES)
+        tconv_rows_lanes(g->x.stride, device, phases, 4, &g->vw, &g->mw);
+    else
+        tconv_rows_lanes(g->rows.layer.out_channels, device, channels, 4, &g->vw, &g->mw);
 }
 
 /* Whether all lines of a plane of outputs follow each other. */
@@ -377,12 +380,14 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
                                      t + list_at);
 }
 
-/* Whether whole cache lines are stored, nearly always: only these can go past the caches. */
-static bool whole_lines(const struct channels *g)
+/* Whether outputs are stored past the caches. Phases have little to add for each: as long as outputs stay in the last cache, they
+ * are stored there faster than memory would take them. */
+static bool streams(const struct channels *g)
 {
-    enum { LONG_ROW = 256 };
-    if (turned(g)) return g->rows.x.output % CACHE_LINE == 0 || g->rows.x.output >= LONG_ROW;
-    return lane_step_of(g) == 1 && g->rows.x.output_step % CACHE_LINE == 0;
+    enum { LONG_ROW = 1 << 10, LAST_CACHE = 32 << 20 }; /* bytes */
+    if (turned(g)) return tconv_rows_past_caches(&g->rows, g->rows.x.output, LONG_ROW);
+    if (g->lanes == LANES_PHASES && tconv_rows_output_bytes(&g->rows) <= LAST_CACHE) return false;
+    return lane_step_of(g) == 1 && tconv_rows_past_caches(&g->rows, g->rows.x.output_step, 0);
 }
 
 static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
@@ -401,7 +406,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
     tconv_launch_option(run, "TURNED", turned(&g));
     tconv_launch_option(run, "KEPT", kept(&g));
-    tconv_launch_option(run, "STREAM", whole_lines(&g) && tconv_rows_streams(&g.rows));
+    tconv_launch_option(run, "STREAM", streams(&g));
     char kind[60] = "taps";
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
     tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);

@@ -12,7 +12,6 @@ enum {
     MOST_PLACES = 8, /* of a tile */
     MOST_STRIDE = 1 << 12,
     MOST_TAPS = 1 << 16,
-    CACHE_LINE = 16, /* elements */
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -192,9 +191,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
-    /* Only whole cache lines can be stored past the caches. */
-    tconv_launch_option(run, "STREAM",
-                        g.rows.x.output_step % CACHE_LINE == 0 && tconv_rows_streams(&g.rows));
+    tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, g.rows.x.output_step, 0));
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(
         run,

@@ -19,6 +19,7 @@ enum {
     MOST_SPREAD = 32, /* residues along an axis with one input */
     MOST_TAPS = 1 << 20,
     LOCAL_BUDGET = 768 << 10, /* bytes: what a second-level cache holds besides the weights */
+    LONG_ROW = 1 << 10,       /* bytes of an output row that is better stored past the caches */
 };
 
 /* The distances from a place to its inputs along one axis, falling: a tap's distance is the first's minus its index. */
@@ -380,7 +381,8 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
     tconv_launch_option(launch, "MERGED", g->merged);
     tconv_launch_option(launch, "FLAT", g->flat);
     tconv_launch_option(launch, "CHUNKED", g->chunked);
-    tconv_launch_option(launch, "STREAM", tconv_rows_streams(&g->rows));
+    tconv_launch_option(launch, "STREAM",
+                        tconv_rows_past_caches(&g->rows, g->rows.x.output, LONG_ROW));
 }
 
 static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)

@@ -236,13 +236,24 @@ double tconv_rows_inefficiency(int nx, int mw)
     return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? 1.1 : 1) + 0.05;
 }
 
+double tconv_rows_output_bytes(const struct tconv_rows *rows)
+{
+    const struct tconv_layer *layer = &rows->layer;
+    return (double)layer->batch * (double)layer->output_batch_step *
+           (double)tconv_type_size(layer->output_type);
+}
+
 bool tconv_rows_streams(const struct tconv_rows *rows)
 {
     enum { CACHED_OUTPUT = 16 << 20 }; /* bytes */
-    const struct tconv_layer *layer = &rows->layer;
-    return (double)layer->batch * (double)layer->output_batch_step *
-               (double)tconv_type_size(layer->output_type) >
-           CACHED_OUTPUT;
+    return tconv_rows_output_bytes(rows) > CACHED_OUTPUT;
+}
+
+bool tconv_rows_past_caches(const struct tconv_rows *rows, int64_t run, int64_t long_run)
+{
+    enum { LINE = 64 }; /* bytes */
+    const int64_t bytes = run * (int64_t)tconv_type_size(rows->layer.output_type);
+    return tconv_rows_streams(rows) && (bytes % LINE == 0 || (long_run > 0 && bytes >= long_run));
 }
 
 static void write_reach(const struct tconv_axis *axis, const struct tconv_class *classes,

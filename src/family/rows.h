@@ -80,8 +80,14 @@ void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const i
  * two additions and two loads a cycle, as processors with wide vectors do. */
 double tconv_rows_inefficiency(int nx, int mw);
 
+double tconv_rows_output_bytes(const struct tconv_rows *rows);
+
 /* Whether the output is so large that it would not stay in a processor's caches. */
 bool tconv_rows_streams(const struct tconv_rows *rows);
+
+/* Whether to store such an output past the caches, `run` outputs being neighbours: only where they are whole cache lines, since
+ * parts of a line that do not meet are written one by one, or at least `long_run` bytes, 0 being never. */
+bool tconv_rows_past_caches(const struct tconv_rows *rows, int64_t run, int64_t long_run);
 
 /* Names the packed layout: the family's own text, groups, channels and the kernel along z, y and x. */
 void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,

@@ -15,6 +15,7 @@ enum {
     FIRST_CACHE = 48 << 10,   /* bytes */
     MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
     CACHED_DATA = 4 << 20,    /* bytes that need not be asked for */
+    LONG_ROW = 24 << 10,      /* bytes of an output row that is better stored past the caches */
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -317,7 +318,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
     tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
     tconv_launch_option(run, "SINGLE", request->layer->in_channels == 1);
-    tconv_launch_option(run, "STREAM", tconv_rows_streams(&g.rows));
+    tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, x->output, LONG_ROW));
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request,
                     TCONV_PACK_SUMMED);
