@@ -15,6 +15,7 @@ enum {
     FIRST_CACHE = 48 << 10,   /* bytes */
     MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
     CACHED_DATA = 4 << 20,    /* bytes that need not be asked for */
+    MOST_PLANES = 64,         /* of a work-item */
     LONG_ROW = 24 << 10,      /* bytes of an output row that is better stored past the caches */
 };
 
@@ -193,6 +194,14 @@ static int64_t row_length(const struct thin *g)
     return tconv_ceil_div(tconv_mod(low, g->vw) + inputs, g->vw) * g->vw;
 }
 
+/* Whether parts of so many planes share images evenly: equal parts of one, or a number of them that is a power of two. Input rows
+ * are copied once for each image of a part. */
+static bool whole_images(int64_t item_planes, int64_t blocks)
+{
+    const int64_t images = item_planes / blocks;
+    return blocks % item_planes == 0 || (item_planes % blocks == 0 && (images & (images - 1)) == 0);
+}
+
 /* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
 static bool divide(struct thin *g, const tconv_device_info *device, double *least)
 {
@@ -210,8 +219,9 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
             const double bytes = (double)r->acc_bytes * (double)taps_z * (double)g->input_rows *
                                  (double)r->layer.in_channels * (double)g->row;
             for (g->item_planes = 1;
-                 bytes <= budget && g->item_planes <= planes && g->item_planes <= 64;
-                 g->item_planes *= 2) {
+                 bytes <= budget && g->item_planes <= planes && g->item_planes <= MOST_PLANES;
+                 g->item_planes++) {
+                if (!whole_images(g->item_planes, g->blocks)) continue;
                 g->local_bytes = (uint64_t)bytes;
                 g->items = tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
                            tconv_ceil_div(g->bands, g->item_bands) *
