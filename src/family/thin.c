@@ -158,9 +158,10 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double stores =
         planes * tiles * (double)r->output_rows *
         (15 + 40.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
-    /* What is left of a row for a part of a tile's vectors is stored with a branch for each, the last part in fours. */
+    /* What is left of a row for a part of a vector is stored in fours, and one by one. */
+    const int64_t left = r->x.output % g->vw;
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
-                        (double)r->output_rows * (double)(r->x.output % (g->vw * r->x.stride)) * 4;
+                        (double)r->output_rows * (double)(left > 0 ? 3 + left / 4 + left % 4 : 0);
     const double waits = planes * pairs * in * (double)tconv_ceil_div(g->tiles, g->item_tiles) *
                          (double)g->row * (double)r->acc_bytes * waiting_cycles(g);
     const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) *
