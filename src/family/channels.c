@@ -137,7 +137,7 @@ static double turned_cycles(const struct channels *g)
     int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
     if (kept(g) && plane(g) && row == g->axis[2]->output)
         row *= tconv_min(g->box[1] * g->axis[1]->stride, g->axis[1]->output);
-    return row < g->vw ? 3 : row < 2 * g->vw && row % g->vw != 0 ? 2.5 : 1.5;
+    return row < g->vw ? 2.4 : row < 2 * g->vw && row % g->vw != 0 ? 2 : 1.2;
 }
 
 /* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where it is turned, else one by
@@ -149,7 +149,7 @@ static double copied_cycles(const struct channels *g)
     int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
     const bool together = plane(g) && row == g->axis[2]->input && row < g->vw;
     if (together) row *= tconv_min(g->box[1] + g->span[1], g->axis[1]->input);
-    return row < g->vw ? 20.0 / (double)row : together ? 2 : 1.2;
+    return row < g->vw ? 18.0 / (double)row : together ? 1.8 : 1.1;
 }
 
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
@@ -167,7 +167,7 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double segments = (double)tconv_ceil_div(layer->in_channels, g->segment);
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double adds = groups * (double)g->blocks * visits *
-                        (in * channel_cycles(g) + 12 * segments + 20 * chunks);
+                        (in * channel_cycles(g) + 8 * segments + 12 * chunks);
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
@@ -182,8 +182,8 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
-    const double begun = copied / (double)(g->box[2] + g->span[2]) * 300;
-    const double copies = passes * (copied * (10 * chunks + in * copied_cycles(g)) + begun);
+    const double begun = copied / (double)(g->box[2] + g->span[2]) * 240;
+    const double copies = passes * (copied * (8 * chunks + in * copied_cycles(g)) + begun);
     /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)

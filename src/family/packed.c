@@ -124,9 +124,9 @@ static double apart(const struct packed *g)
 static double store_cost(const struct packed *g)
 {
     if (g->rows.x.output_step != 1) return g->merged == 0 ? 60 : 100;
-    if (g->merged == 0) return 70;
-    const double whole = g->merged == 3 ? 60 : 29,
-                 pieces = whole + (g->places_x % 4 == 0 ? 15 : 25);
+    if (g->merged == 0) return 60;
+    const double whole = g->merged == 3 ? 50 : 24,
+                 pieces = whole + (g->places_x % 4 == 0 ? 13 : 21);
     if (g->flat) return whole + (pieces - whole) * apart(g);
     const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;
     return whole * full + pieces * (1 - full);
@@ -135,12 +135,12 @@ static double store_cost(const struct packed *g)
 /* The same for packing an input. At a row's ends they come one by one. */
 static double pack_cost(const struct packed *g)
 {
-    if (contiguous(g)) return 3;
+    if (contiguous(g)) return 2.5;
     if (g->rows.x.data_step != 1) return 48;
     const double vectors = (double)g->places_x / g->vw;
     const bool borders = g->x.low < 0 || g->places_x + g->x.high > g->rows.x.input;
     const double ends = !borders ? 0 : vectors > 2 ? 2 / vectors : 1;
-    return 3 + 45 * (ends > apart(g) ? ends : apart(g));
+    return 2.5 + 38 * (ends > apart(g) ? ends : apart(g));
 }
 
 /* The cost of a division of the work, in useful multiply-adds at full speed. */
@@ -171,7 +171,7 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double waits = streamed * rate > 0.3 * adds ? streamed * rate - 0.3 * adds : 0;
     /* Each tap's loop begins and ends, and with chunks sums go to local memory and come back. */
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
-    const double loops = groups * (double)(g->tiles * g->blocks * g->taps) * chunks * 700;
+    const double loops = groups * (double)(g->tiles * g->blocks * g->taps) * chunks * 600;
     const double sums = chunks > 1 ? places * channels * (double)g->classes * chunks * 4 : 0;
     const double cost = adds + outputs * store_cost(g) + packs + waits + loops + sums +
                         10e3 * (double)g->items;

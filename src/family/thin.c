@@ -31,18 +31,19 @@ struct thin {
     uint64_t local_bytes;
 };
 
-/* Cycles of adding one input channel's taps along x to a row of a tile: two additions and two loads a cycle, chains of
- * additions that take 4 cycles each, and what the loop itself takes. */
-static double channel_cycles(const struct thin *g)
+/* Cycles of adding `channels` input channels' taps along x to a row of a tile: two additions and two loads a cycle, and what the
+ * loops themselves take, `begun` for the first channel; or chains of additions that take 4 cycles each. */
+static double adding_cycles(const struct thin *g, double channels, double begun)
 {
     const double k = (double)g->rows.x.kernel, distances = (double)(g->rows.high - g->rows.low + 1);
     const double adds = k * g->mw * g->nx / 2;
     const double loads = (k * g->mw + (distances < k ? distances : k) * g->nx / g->ry) / 2;
     const double chain = 4 * k / (double)g->rows.x.stride / g->ry;
     const double most = adds > loads ? adds : loads;
-    const double cycles = most > chain ? most : chain;
-    return g->mw > 1 && g->nx > 1 ? (cycles + 0.6) * 1.05
-                                  : (cycles + 1.0 / g->ry) * (1 + 0.08 / g->ry);
+    const double cycles = g->mw > 1 && g->nx > 1 ? (most + 0.6) * 1.05
+                                                 : (most + 1.0 / g->ry) * (1 + 0.08 / g->ry);
+    const double issued = channels * cycles + begun;
+    return issued > channels * chain ? issued : channels * chain;
 }
 
 /* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the filter ahead. */
@@ -91,7 +92,7 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
                                                       tconv_rows_sums(&g->rows, device));
              one.nx++) {
             const double cost = (double)tconv_ceil_div(channels, one.mw) *
-                                (channel_cycles(&one) + fetch_cycles(&one)) / one.nx;
+                                (adding_cycles(&one, 1, 0) + fetch_cycles(&one)) / one.nx;
             if (least == 0 || cost < least) {
                 least = cost;
                 best = one.mw;
@@ -131,11 +132,11 @@ static bool asks_ahead(const struct thin *g)
            CACHED_DATA;
 }
 
-/* Cycles of copying an input row to local memory. */
+/* Cycles of copying an input row to local memory: from a cache, or from memory, whence it was asked for. */
 static double copy_cycles(const struct thin *g)
 {
-    const double cycles = 25 + (double)g->row / g->vw * 3;
-    return asks_ahead(g) ? cycles / 2 : cycles;
+    const double vectors = (double)g->row / g->vw;
+    return asks_ahead(g) ? 12 + 1.5 * vectors : 10 + 2.5 * vectors;
 }
 
 /* Cycles of interleaving residues and storing a vector. */
@@ -154,10 +155,10 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
     const double in = (double)layer->in_channels, tiles = (double)g->tiles;
     const double pairs = tconv_rows_slices(r) * tconv_rows_pairs(&r->y); /* rows of taps */
-    const double adds = planes * tiles * pairs * (in * channel_cycles(g) + 8.0 / g->ry);
+    const double adds = planes * tiles * pairs * adding_cycles(g, in, 8.0 / g->ry);
     const double stores =
         planes * tiles * (double)r->output_rows *
-        (15 + 40.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
+        (10 + 20.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
     /* What is left of a row for a part of a vector is stored in fours, and one by one. */
     const int64_t left = r->x.output % g->vw;
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
