@@ -50,15 +50,16 @@ static void fold_phases(struct channels *g)
     x->output_step *= g->x.stride;
 }
 
-/* Of a block that has no more lanes in vain than others, two vectors are best; four for phases, whose places lie so far apart
- * that few of them are stored side by side without losing each other's cache lines. */
+/* Of a block that has no more lanes in vain than others, two vectors are best; for phases four, if registers hold enough places of
+ * them: places lie so far apart that few are stored side by side without losing each other's cache lines. */
 static void choose_lanes(struct channels *g, const tconv_device_info *device)
 {
-    static const int channels[] = {2, 3, 1, 4}, phases[] = {4, 2, 3, 1};
-    if (g->lanes == LANES_PHASES)
-        tconv_rows_lanes(g->x.stride, device, phases, 4, &g->vw, &g->mw);
-    else
-        tconv_rows_lanes(g->rows.layer.out_channels, device, channels, 4, &g->vw, &g->mw);
+    enum { VECTORS = 4, PLACES = 4 };
+    static const int order[VECTORS] = {VECTORS, 2, 3, 1};
+    const bool phases = g->lanes == LANES_PHASES;
+    const int skipped = !phases || tconv_rows_sums(&g->rows, device) < VECTORS * PLACES;
+    tconv_rows_lanes(phases ? g->x.stride : g->rows.layer.out_channels, device, order + skipped,
+                     VECTORS - skipped, &g->vw, &g->mw);
 }
 
 /* Whether all lines of a plane of outputs follow each other. */

@@ -71,7 +71,7 @@ int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *devi
 
 /* For vectors whose lanes are channels: chooses how wide they are, 4 lanes at least and no wider than all channels
  * need, and a block of as many of them as leaves the fewest lanes in vain; of several such numbers the first in
- * `order`. Depends on channels only, not on extents: filters are shared. */
+ * `order`. Does not depend on extents: filters are shared. */
 void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const int *order,
                       int count, int *vw, int *mw);
 
@@ -80,13 +80,14 @@ void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const i
  * two additions and two loads a cycle, as processors with wide vectors do. */
 double tconv_rows_inefficiency(int nx, int mw);
 
+/* Of all batch items. */
 double tconv_rows_output_bytes(const struct tconv_rows *rows);
 
 /* Whether the output is so large that it would not stay in a processor's caches. */
 bool tconv_rows_streams(const struct tconv_rows *rows);
 
-/* Whether to store such an output past the caches, `run` outputs being neighbours: only where they are whole cache lines, since
- * parts of a line that do not meet are written one by one, or at least `long_run` bytes, 0 being never. */
+/* Whether to store such an output past the caches, `run` outputs being neighbours: only where they are as long as whole cache
+ * lines, since parts of a line that do not meet are written one by one, or at least `long_run` bytes, 0 being never. */
 bool tconv_rows_past_caches(const struct tconv_rows *rows, int64_t run, int64_t long_run);
 
 /* Names the packed layout: the family's own text, groups, channels and the kernel along z, y and x. */

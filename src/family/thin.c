@@ -15,7 +15,8 @@ enum {
     FIRST_CACHE = 48 << 10,   /* bytes */
     MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
     CACHED_DATA = 4 << 20,    /* bytes that need not be asked for */
-    MOST_PLANES = 64,         /* of a work-item */
+    MOST_PLANES = 64,         /* of a work-item that takes several images */
+    MOST_COUNTS = 64,         /* of planes that are tried */
     LONG_ROW = 24 << 10,      /* bytes of an output row that is better stored past the caches */
 };
 
@@ -167,9 +168,8 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
                          (double)g->row * (double)r->acc_bytes * waiting_cycles(g);
     const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) *
                                   tconv_ceil_div(g->bands, g->item_bands)); /* of one z */
-    const double copies =
-        planes / (double)(g->item_planes > 1 ? tconv_min(g->blocks, g->item_planes) : 1) * bands *
-        tconv_rows_slices(r) * (double)g->input_rows * in * copy_cycles(g);
+    const double copies = planes / (double)tconv_min(g->blocks, g->item_planes) * bands *
+                          tconv_rows_slices(r) * (double)g->input_rows * in * copy_cycles(g);
     const double per_plane = planes * bands * (double)r->z.output * 40;
     const double items = (double)g->items;
     const double cycles = adds + stores + ends + waits + copies + per_plane + items * 700;
@@ -196,12 +196,19 @@ static int64_t row_length(const struct thin *g)
     return tconv_ceil_div(tconv_mod(low, g->vw) + inputs, g->vw) * g->vw;
 }
 
-/* Whether parts of so many planes share images evenly: equal parts of one, or a number of them that is a power of two. Input rows
- * are copied once for each image of a part. */
-static bool whole_images(int64_t item_planes, int64_t blocks)
+/* How many planes a work-item may take, so that input rows are copied once for each image of it: equal parts of an image, or whole
+ * images, powers of two of them. Returns how many such numbers there are. */
+static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUNTS])
 {
-    const int64_t images = item_planes / blocks;
-    return blocks % item_planes == 0 || (item_planes % blocks == 0 && (images & (images - 1)) == 0);
+    int found = 0;
+    for (int64_t p = 1; p * p <= blocks && found + 1 < MOST_COUNTS; p++)
+        if (blocks % p == 0) {
+            counts[found++] = p;
+            if (p * p < blocks) counts[found++] = blocks / p;
+        }
+    for (int64_t p = 2 * blocks; p <= planes && p <= MOST_PLANES && found < MOST_COUNTS; p *= 2)
+        counts[found++] = p;
+    return found;
 }
 
 /* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
@@ -211,6 +218,8 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
     const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
                                                               : LOCAL_BUDGET;
     const int64_t planes = r->layer.batch * r->layer.groups * g->blocks;
+    int64_t counts[MOST_COUNTS];
+    const int count = plane_counts(planes, g->blocks, counts);
     const int64_t taps_z = tconv_rows_taps_z(r);
     struct thin best = *g;
     bool found = false;
@@ -220,10 +229,8 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
             g->input_rows = input_rows(g, g->item_bands);
             const double bytes = (double)r->acc_bytes * (double)taps_z * (double)g->input_rows *
                                  (double)r->layer.in_channels * (double)g->row;
-            for (g->item_planes = 1;
-                 bytes <= budget && g->item_planes <= planes && g->item_planes <= MOST_PLANES;
-                 g->item_planes++) {
-                if (!whole_images(g->item_planes, g->blocks)) continue;
+            for (int i = 0; bytes <= budget && i < count; i++) {
+                g->item_planes = counts[i];
                 g->local_bytes = (uint64_t)bytes;
                 g->items = tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
                            tconv_ceil_div(g->bands, g->item_bands) *
