@@ -239,6 +239,9 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
         } else if (trial.status == TCONV_ERROR_ALGORITHM && !forced) {
             tally->refused++;
             report(tally, entry, algorithm, "refused", &trial);
+        } else if (!forced && tconv_status_is_request(trial.status)) {
+            failed(tally, entry, "-", &trial); /* whatever the family: told once */
+            break;
         } else {
             failed(tally, entry, algorithm, &trial);
         }
