@@ -69,7 +69,7 @@ static int choose_channels(const struct packed *g, const tconv_device_info *devi
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
             const double cost =
                 (double)(tconv_ceil_div(channels, mw) * mw) *
-                (tconv_rows_inefficiency(nx, mw) + 0.2 / mw +
+                (tconv_rows_inefficiency(&g->rows, device, nx, mw) + 0.2 / mw +
                  (g->taps <= g->classes ? 0.6 : 0.1) * mw / (work > 64 ? work : 64));
             if (least == 0 || cost < least) {
                 least = cost;
@@ -159,7 +159,8 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double exact =
         g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
     const double adds = places * channels * in * (double)g->taps * exact *
-                        tconv_rows_inefficiency(g->nx, g->mw) * lanes * (g->mw == 1 ? 1.6 : 1.08);
+                        tconv_rows_inefficiency(&g->rows, device, g->nx, g->mw) * lanes *
+                        (g->mw == 1 ? 1.6 : 1.08);
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
                            (double)(r->z.output * r->y.output * r->x.output);
     const double packs = places * in * (double)g->slots * (double)g->row / g->vw * pack_cost(g) *

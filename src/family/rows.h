@@ -77,10 +77,14 @@ void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const i
 
 /* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its additions
  * need at best. It also loads, chains additions that take 4 cycles each, and issues 6 operations a cycle;
- * two additions and two loads a cycle, as processors with wide vectors do. */
-double tconv_rows_inefficiency(int nx, int mw);
+ * two additions and two loads a cycle, as processors with wide vectors do. With 16 registers tiles are so small
+ * that waiting for inputs, which come from the second cache, and for weights adds to the additions: relative to
+ * families whose cost knows no such waiting, which the factor there stands for. */
+double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,
+                               int nx, int mw);
 
 /* Of all batch items. */
+double tconv_rows_data_bytes(const struct tconv_rows *rows);
 double tconv_rows_output_bytes(const struct tconv_rows *rows);
 
 /* Whether the output is so large that it would not stay in a processor's caches. */

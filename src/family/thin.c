@@ -127,10 +127,7 @@ static double waiting_cycles(const struct thin *g)
 /* Whether the next input rows are asked for while these are used: data do not stay in a cache. */
 static bool asks_ahead(const struct thin *g)
 {
-    const struct tconv_layer *layer = &g->rows.layer;
-    return (double)layer->batch * (double)layer->data_batch_step *
-               (double)tconv_type_size(layer->data_type) >
-           CACHED_DATA;
+    return tconv_rows_data_bytes(&g->rows) > CACHED_DATA;
 }
 
 /* Cycles of copying an input row to local memory: from a cache, or from memory, whence it was asked for. */

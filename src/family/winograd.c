@@ -62,7 +62,7 @@ static int choose_channels(const struct tconv_rows *rows, const tconv_device_inf
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
             const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                                (tconv_rows_inefficiency(nx, mw) + 0.6 / mw);
+                                (tconv_rows_inefficiency(rows, device, nx, mw) + 0.6 / mw);
             if (least == 0 || cost < least) {
                 least = cost;
                 best = mw;
@@ -132,7 +132,7 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
                                                            : 1;
     const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
     const double adds = places * g->points * residues * channels * in *
-                        tconv_rows_inefficiency(g->nx, g->mw);
+                        tconv_rows_inefficiency(&g->rows, device, g->nx, g->mw);
     /* Gathering and transforming: rows are collected, then every axis is transformed. */
     const double rows = g->z.points * g->y.points;
     const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
