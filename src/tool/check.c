@@ -215,6 +215,20 @@ static void failed(struct tally *tally, const struct entry *e, const char *algor
     report(tally, e, algorithm, "failed", t);
 }
 
+/* Whether the request that a family has refused is one that no family takes: the reference takes whatever any of them does. Leaves the
+ * family's own status and message where it is not. */
+static bool none_takes(struct trial *trial)
+{
+    const tconv_status status = trial->status;
+    char error[sizeof trial->error];
+    if (!tconv_status_is_request(status)) return false;
+    memcpy(error, trial->error, sizeof error);
+    if (!trial_run(trial, "reference") && tconv_status_is_request(trial->status)) return true;
+    trial->status = status;
+    memcpy(trial->error, error, sizeof error);
+    return false;
+}
+
 static void check_entry(tconv_host *host, const struct entry *entry, struct tally *tally)
 {
     struct trial trial;
@@ -239,8 +253,8 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
         } else if (trial.status == TCONV_ERROR_ALGORITHM && !forced) {
             tally->refused++;
             report(tally, entry, algorithm, "refused", &trial);
-        } else if (!forced && tconv_status_is_request(trial.status)) {
-            failed(tally, entry, "-", &trial); /* whatever the family: told once */
+        } else if (!forced && none_takes(&trial)) {
+            failed(tally, entry, "-", &trial); /* told once */
             break;
         } else {
             failed(tally, entry, algorithm, &trial);
