@@ -18,7 +18,7 @@
  * also has the packed filter. matrix_table.h has the table.
  *
  *   macro    meaning                                                        legal values
- *   MT, NT   see matrix.clh, as FM, FN, KT, LAST and MATRIX
+ *   MT, NT   see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
  *   GM, GN   sub-groups of a work-group along channels and along places     at least 1
  *
  * Registers: FM * FN * SUMS sums. */
@@ -97,7 +97,8 @@ static void find_places(__local struct places *places, __global const long *tabl
 #define FINISHED_N(i) ((i) % NT)
 #endif
 #define STAGE_WORDS (FILTER_WORDS + INPUT_WORDS)
-#define LOCAL_WORDS (STAGE_WORDS > FINISHED_WORDS ? STAGE_WORDS : FINISHED_WORDS)
+#define TILES_WORDS (BUFFERS * STAGE_WORDS)
+#define LOCAL_WORDS (TILES_WORDS > FINISHED_WORDS ? TILES_WORDS : FINISHED_WORDS)
 
 #if FLOATING
 #define SUM_BITS(sum) as_uint(sum)
@@ -107,74 +108,161 @@ static void find_places(__local struct places *places, __global const long *tabl
 #define BITS_SUM(bits) (bits)
 #endif
 
-/* One stage: KT words, from word number `first` on, of one tap; and where a group's words come from. */
-struct stage {
-    __global const data_t *data; /* of distance dz, dy, dx */
+/* What is the same for all stages of a work-group. */
+struct inputs {
+    __local const struct places *places;
+    __global const data_t *data; /* of the group, for distance 0 */
     __global const packed_t *weights;
-    int first, words;
+    __global const long *list; /* of taps */
+    int words, channels;
+    uint end_z, end_y, end_x;
+    long channel_step, z_step, y_step, x_step;
+    uint outside; /* what stands where there is no input */
+    bool aligned; /* quads are where aligned_quad_at takes them */
+};
+
+static struct inputs inputs_of(__local const struct places *places, __global const data_t *data,
+                               __global const packed_t *weights, __global const long *table,
+                               __global const long *list)
+{
+    struct inputs in;
+    in.places = places;
+    in.data = data;
+    in.weights = weights;
+    in.list = list;
+    in.channels = (int)table[ROWS_IN_CHANNELS];
+    in.words = PACKED_CHANNELS(in.channels);
+    in.end_z = (uint)table[ROWS_INPUT_Z];
+    in.end_y = (uint)table[ROWS_INPUT_Y];
+    in.end_x = (uint)table[ROWS_INPUT_X];
+    in.channel_step = table[ROWS_DATA_CHANNEL_STEP];
+    in.z_step = table[ROWS_DATA_Z_STEP];
+    in.y_step = table[ROWS_DATA_Y_STEP];
+    in.x_step = table[ROWS_DATA_X_STEP];
+    in.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
+    const long quad = 4 * WORD;                                 /* elements */
+    in.aligned = LAST && (size_t)data % 16 == 0 && in.channels % quad == 0 &&
+                 table[ROWS_DATA_BATCH_STEP] % quad == 0 && in.z_step % quad == 0 &&
+                 in.y_step % quad == 0 && in.x_step % quad == 0;
+    return in;
+}
+
+/* One stage: KT words, from word number `first` on, of one tap. */
+struct stage {
+    __global const data_t *data; /* of distance dz, dy, dx and channel 0 */
+    __global const packed_t *weights;
+    int first;
     int dz, dy, dx;
 };
 
-static struct stage stage_of(const int number, const int tap_stages, __global const data_t *data,
-                             __global const packed_t *weights, __global const long *table,
-                             __global const long *list)
+static struct stage stage_of(const struct inputs *in, const int tap, const int first)
 {
-    __global const long *pair = list + number / tap_stages * PAIR_LONGS;
+    __global const long *pair = in->list + tap * PAIR_LONGS;
     struct stage stage;
-    stage.words = (int)PACKED_CHANNELS(table[ROWS_IN_CHANNELS]);
-    stage.first = number % tap_stages * KT;
-    stage.weights = weights + (pair[PAIR_TAP] * stage.words + stage.first) * MT;
+    stage.first = first;
+    stage.weights = in->weights + (pair[PAIR_TAP] * in->words + first) * MT;
     stage.dz = (int)pair[PAIR_Z];
     stage.dy = (int)pair[PAIR_Y];
     stage.dx = (int)pair[PAIR_X];
-    stage.data = data + stage.dz * table[ROWS_DATA_Z_STEP] + stage.dy * table[ROWS_DATA_Y_STEP] +
-                 stage.dx * table[ROWS_DATA_X_STEP];
+    stage.data = in->data + stage.dz * in->z_step + stage.dy * in->y_step + stage.dx * in->x_step;
     return stage;
 }
 
-/* Whether the input that place n has in a stage is inside the data; and where its first channel is. */
-static bool source_of(const struct stage *stage, const uint n, __local const struct places *places,
-                      __global const long *table, __global const bits_t **source)
+/* Quads of a row of a tile, and which of them a work-item moves: neighbours in global memory by neighbouring work-items. */
+#define QUADS (KT / 4)
+#define INPUT_PARTS ((NT * QUADS + ITEMS - 1) / ITEMS)
+#if LAST
+#define INPUT_QUAD(own) ((own) % QUADS)
+#define INPUT_PLACE(own) ((own) / QUADS)
+#else
+#define INPUT_QUAD(own) ((own) / NT)
+#define INPUT_PLACE(own) ((own) % NT)
+#endif
+#define IS_INPUT(own) (NT * QUADS % ITEMS == 0 || (own) < NT * QUADS)
+
+static void fill_filters(const struct stage *stage, const struct inputs *in, __local uint *filters)
 {
-    const int z = places->z[n] + stage->dz, y = places->y[n] + stage->dy,
-              x = places->x[n] + stage->dx;
-    *source = (__global const bits_t *)(stage->data + places->data[n]);
-    return z >= 0 && z < table[ROWS_INPUT_Z] && y >= 0 && y < table[ROWS_INPUT_Y] && x >= 0 &&
-           x < table[ROWS_INPUT_X];
+    FILL for (uint i = 0; i < MT * QUADS; i += ITEMS)
+    {
+        const uint own = i + (uint)get_local_id(0), quad = own / MT;
+        if (MT * QUADS % ITEMS != 0 && own >= MT * QUADS) continue;
+        __local uint *to = filters + TILE_AT(quad * 4, own % MT);
+        if (stage->first + (int)quad * 4 < in->words)
+            copy_quad(to, stage->weights + own * 4);
+        else
+            *(__local uint4 *)to = (uint4)(0);
+    }
 }
 
-/* Fills the tiles with a stage. */
-static void fill(const struct stage *stage, __local uint *filters, __local uint *inputs,
-                 __local const struct places *places, __global const long *table)
+/* Input quad number `own` of a stage; NULL where its place lies outside the data, or its channels past the last one. */
+static __global const bits_t *source_at(const struct stage *stage, const struct inputs *in,
+                                        const uint own)
 {
-    const uint item = (uint)get_local_id(0);
-    const int left = stage->words - stage->first; /* words */
-    FILL for (uint i = 0; i < MT * KT; i += ITEMS)
+    const int word = stage->first + (int)INPUT_QUAD(own) * 4;
+    const uint n = INPUT_PLACE(own);
+    __local const struct places *places = in->places;
+    const bool inside = (uint)(places->z[n] + stage->dz) < in->end_z &&
+                        (uint)(places->y[n] + stage->dy) < in->end_y &&
+                        (uint)(places->x[n] + stage->dx) < in->end_x && word < in->words;
+    return inside ? (__global const bits_t *)(stage->data + places->data[n]) +
+                        word * WORD * in->channel_step
+                  : (__global const bits_t *)0;
+}
+
+static uint4 input_at(const struct stage *stage, const struct inputs *in, const uint own)
+{
+    __global const bits_t *source = source_at(stage, in, own);
+    if (source == 0) return (uint4)(in->outside);
+    if (in->aligned) return aligned_quad_at(source);
+    return quad_at(source, in->channel_step,
+                   in->channels - (stage->first + (int)INPUT_QUAD(own) * 4) * WORD, in->outside);
+}
+
+static __local uint4 *input_in(__local uint *inputs, const uint own)
+{
+    return (__local uint4 *)(inputs + TILE_AT(INPUT_QUAD(own) * 4, INPUT_PLACE(own)));
+}
+
+static void fill_inputs(const struct stage *stage, const struct inputs *in, __local uint *inputs)
+{
+    FILL for (uint i = 0; i < NT * QUADS; i += ITEMS)
     {
-        const uint own = i + item, k = own / MT;
-        if (MT * KT % ITEMS == 0 || own < MT * KT)
-            filters[FILTER_AT(k, own % MT)] = (int)k < left ? stage->weights[own] : 0;
+        const uint own = i + (uint)get_local_id(0);
+        if (IS_INPUT(own)) *input_in(inputs, own) = input_at(stage, in, own);
     }
-    const long step = table[ROWS_DATA_CHANNEL_STEP];
-    const int channels = (int)table[ROWS_IN_CHANNELS] -
-                         stage->first * WORD; /* from the stage's first on */
-    const uint outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
-    __global const bits_t *source;
-#if !LAST && ITEMS % NT == 0 /* a work-item has words of one place */
-    const bool inside = source_of(stage, item % NT, places, table, &source);
-#endif
-    FILL for (uint i = 0; i < NT * KT; i += ITEMS)
+}
+
+/* Where quads can be copied as they are, nobody need wait for them. */
+#define COPIED (MATRIX == 2 && LAST && WORD > 1)
+
+static void copy_inputs(const struct stage *stage, const struct inputs *in, __local uint *inputs)
+{
+    FILL for (uint i = 0; i < NT * QUADS; i += ITEMS)
     {
-        const uint own = i + item, k = LAST ? own % KT : own / NT, n = LAST ? own / KT : own % NT;
-        if (NT * KT % ITEMS != 0 && own >= NT * KT) continue;
-#if LAST || ITEMS % NT != 0
-        const bool inside = source_of(stage, n, places, table, &source);
-#endif
-        inputs[INPUT_AT(k, n)] = inside && (int)k < left
-                                     ? word_at(source + (stage->first + (int)k) * WORD * step, step,
-                                               min(WORD, channels - (int)k * WORD))
-                                     : outside;
+        const uint own = i + (uint)get_local_id(0);
+        if (!IS_INPUT(own)) continue;
+        __global const bits_t *source = source_at(stage, in, own);
+        if (source != 0)
+            copy_quad((__local uint *)input_in(inputs, own), source);
+        else
+            *input_in(inputs, own) = (uint4)(in->outside);
     }
+}
+
+static void fill(const struct stage *stage, const struct inputs *in, __local uint *tile)
+{
+    fill_filters(stage, in, tile);
+    if (COPIED && in->aligned)
+        copy_inputs(stage, in, tile + FILTER_WORDS);
+    else
+        fill_inputs(stage, in, tile + FILTER_WORDS);
+}
+
+static void multiply_stage(sums_t sums[FM][FN], __local const uint *tile, const int m, const int n,
+                           const int lane)
+{
+    EACH for (int k = 0; k < KT; k += DEPTH)
+        add_products(sums, tile, tile + FILTER_WORDS, k, m, n, lane);
 }
 
 KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
@@ -183,7 +271,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
              __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
              __global const long *restrict table)
 {
-    __local uint words[LOCAL_WORDS];
+    __local uint words[LOCAL_WORDS] __attribute__((aligned(16)));
     __local struct places places;
 #if QUANTIZED
     __local uint weight_sums[MT];
@@ -208,26 +296,65 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 
     __global const long *kind = table + table[MATRIX_CLASSES_AT] + class * KIND_LONGS;
     __global const long *list = table + table[MATRIX_TAP_LIST_AT] + kind[KIND_LIST] * PAIR_LONGS;
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
-    const int tap_stages = (PACKED_CHANNELS(in_channels) + KT - 1) / KT,
-              stages = (int)kind[KIND_TAPS] * tap_stages;
-    __global const data_t *own_data = data + data_offset +
-                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    __global const data_t *own_data =
+        data + data_offset + (long)g * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
     __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
 
+    const struct inputs in = inputs_of(&places, own_data, weights, table, list);
+    const int stages = (int)kind[KIND_TAPS] * ((in.words + KT - 1) / KT);
+    int tap = 0, first = 0; /* of the stage that is filled next */
+#define ADVANCE                                                                                    \
+    first = first + KT < in.words ? first + KT : 0;                                                \
+    tap += first == 0;
+#if BUFFERS == 2
+    barrier(CLK_LOCAL_MEM_FENCE); /* places are known */
+    if (stages > 0) {
+        const struct stage stage = stage_of(&in, 0, 0);
+        fill(&stage, &in, words);
+    }
+    ADVANCE
+#endif
     for (int number = 0; number < stages; number++) {
-        const struct stage stage = stage_of(number, tap_stages, own_data, weights, table, list);
+        __local uint *tile = words + number % BUFFERS * STAGE_WORDS;
+#if BUFFERS == 1
+        const struct stage stage = stage_of(&in, tap, first);
         barrier(CLK_LOCAL_MEM_FENCE); /* the stage before is multiplied */
-        fill(&stage, words, words + FILTER_WORDS, &places, table);
+        fill(&stage, &in, tile);
+        COPIES_ARE_THERE;
         barrier(CLK_LOCAL_MEM_FENCE);
-        EACH for (int k = 0; k < KT; k += DEPTH)
-            add_products(sums, words, words + FILTER_WORDS, k, own_m, own_n, lane);
+        multiply_stage(sums, tile, own_m, own_n, lane);
+#else
+        COPIES_ARE_THERE;
+        barrier(CLK_LOCAL_MEM_FENCE); /* this stage is there, the one before is multiplied */
+        const bool more = number + 1 < stages;
+        const struct stage next = stage_of(&in, more ? tap : 0, first);
+        __local uint *next_tile = words + (number + 1) % BUFFERS * STAGE_WORDS;
+        const bool copied = COPIED && in.aligned;
+        uint4 waiting[INPUT_PARTS]; /* for the next tile, read while this one is multiplied */
+        if (more) {
+            fill_filters(&next, &in, next_tile);
+            if (copied) copy_inputs(&next, &in, next_tile + FILTER_WORDS);
+        }
+        EACH for (int i = 0; i < INPUT_PARTS; i++)
+        {
+            const uint own = (uint)(i * ITEMS + item);
+            waiting[i] = more && !copied && IS_INPUT(own) ? input_at(&next, &in, own) : (uint4)(0);
+        }
+        multiply_stage(sums, tile, own_m, own_n, lane);
+        EACH for (int i = 0; i < INPUT_PARTS; i++)
+        {
+            const uint own = (uint)(i * ITEMS + item);
+            if (more && !copied && IS_INPUT(own))
+                *input_in(next_tile + FILTER_WORDS, own) = waiting[i];
+        }
+#endif
+        ADVANCE
 #if QUANTIZED
         for (int m = item; m < MT; m += ITEMS)
-            for (int k = 0; k < KT; k++) weight_sums[m] += sum_of_quad(words[FILTER_AT(k, m)]);
+            for (int k = 0; k < KT; k++) weight_sums[m] += sum_of_quad(tile[TILE_AT(k, m)]);
 #endif
     }
 

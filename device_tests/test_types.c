@@ -111,6 +111,21 @@ static void many_channels(void **state)
     }
 }
 
+/* Channels last that fill 16 bytes whole: a family may move them at once. */
+static void quads_of_channels(void **state)
+{
+    (void)state;
+    static const tconv_type types[] = {TCONV_F16, TCONV_I8, TCONV_U8, TCONV_U8};
+    for (int i = 0; i < 4; i++) {
+        tconv_problem p = plane(true, 2, 48, 18, 1, 3, 5, 3, 2, 1, 1);
+        p.data_type = p.filter_type = types[i];
+        if (types[i] != TCONV_F16) p.output_type = TCONV_I32;
+        tconv_epilogue e = TCONV_EPILOGUE_INIT;
+        e.data_zero_point = 131;
+        run_families(&p, types[i] == TCONV_U8 ? &e : NULL, REAL_NUMBERS, (unsigned)(9100 + i));
+    }
+}
+
 static void outputs_of_other_types(void **state)
 {
     (void)state;
@@ -422,6 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_in_every_family),
         cmocka_unit_test(many_channels),
+        cmocka_unit_test(quads_of_channels),
         cmocka_unit_test(outputs_of_other_types),
         cmocka_unit_test(quantised_layers),
         cmocka_unit_test(every_activation_in_every_family),

@@ -25,7 +25,7 @@ struct fragment {
 struct matrix {
     struct tconv_rows rows;
     struct fragment fragment;
-    int mt, nt, gm, gn; /* as in cl/matrix.cl */
+    int mt, nt, gm, gn, buffers; /* as in cl/matrix.cl */
     bool last;
     int64_t words;     /* of a place: groups of input channels that fill 32 bits */
     int64_t places[3]; /* along z, y, x */
@@ -70,9 +70,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
 /* Words of local memory: the tiles of a stage, or the sums on their way out. */
 static int64_t local_bytes(const struct matrix *g)
 {
-    const int64_t stage =
-        STAGE_WORDS * (int64_t)(g->mt + 8) +
-        (g->last ? (int64_t)g->nt * (STAGE_WORDS + 4) : STAGE_WORDS * (int64_t)(g->nt + 8));
+    const int64_t stage = g->buffers * (int64_t)(g->mt + g->nt) * (STAGE_WORDS + 4);
     const int64_t rows = (int64_t)g->gm * g->fragment.channels;
     const int64_t finished = g->last ? g->nt * (rows + 1) : rows * (g->nt + 1);
     return 4 * tconv_max(stage, finished) + (int64_t)PLACE_BYTES * g->nt + 4 * (int64_t)g->mt;
@@ -100,12 +98,17 @@ static bool choose_tile(struct matrix *g, const tconv_device_info *device,
     g->gm = 1;
     while (g->gm * g->gm < groups && g->mt >= 2 * g->gm * f->channels) g->gm *= 2;
     g->gn = groups / g->gm;
-    g->nt = g->mt < 64 ? 128 : intel ? 4 * f->lanes : 64;
-    if (f->macro == 1) g->nt = g->gn * f->places; /* for tests: as little work as tells */
-    for (; g->nt >= g->gn * f->places; g->nt /= 2)
-        if (local_bytes(g) <= (int64_t)device->local_memory &&
-            (g->nt / 2 < g->gn * f->places || g->nt / 2 < g->all_places))
-            return true;
+    /* Where copies need not be waited for, the next stage comes while this one is multiplied. */
+    for (g->buffers = f->macro <= 2 ? 2 : 1; g->buffers > 0; g->buffers--) {
+        g->nt = g->mt < 64 ? 128 : 64;
+        if (intel) g->nt = (int)tconv_max(g->gn, g->mt < 64 ? 8 : 4) * f->lanes;
+        if (f->macro == 1) g->nt = g->gn * f->places; /* for tests: as little work as tells */
+        for (; g->nt >= g->gn * f->places; g->nt /= 2)
+            if (local_bytes(g) <= (int64_t)device->local_memory &&
+                (g->nt / 2 < g->gn * f->places || g->nt / 2 < g->all_places))
+                return true;
+    }
+    g->buffers = 1;
     return tconv_refuse(reason, "it needs %lld bytes of local memory", (long long)local_bytes(g));
 }
 
@@ -200,6 +203,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "MW", g.mt); /* as cl/taps.clh calls it */
     tconv_launch_option(run, "NT", g.nt);
     tconv_launch_option(run, "KT", STAGE_WORDS);
+    tconv_launch_option(run, "BUFFERS", g.buffers);
     tconv_launch_option(run, "GM", g.gm);
     tconv_launch_option(run, "GN", g.gn);
     tconv_launch_option(run, "FM", g.mt / g.gm / f->channels);

@@ -453,11 +453,10 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
     const int64_t all_blocks = layer->groups * blocks;
     const tconv_device_info *device = request->device;
     const size_t bytes = tconv_packed_bytes(request, packing);
-    const int64_t in =
-        packing == TCONV_PACK_WORDS
-            ? tconv_ceil_div(layer->in_channels * (int64_t)tconv_type_size(layer->filter_type),
-                             (int64_t)bytes)
-            : layer->in_channels;
+    const int64_t words = tconv_ceil_div(
+        layer->in_channels * (int64_t)tconv_type_size(layer->filter_type), (int64_t)bytes);
+    const int64_t in = packing == TCONV_PACK_WORDS ? tconv_ceil_div(words, 4) * 4
+                                                   : layer->in_channels;
     char name[80];
     snprintf(name, sizeof name, "%s%d", kind, mw);
     tconv_rows_layout(recipe, name, rows);

@@ -140,10 +140,12 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
         return tconv_fail(error, TCONV_ERROR_SHAPE,
                           "data has %" PRId64
                           " channels (axis %d of data_format %s), but the filter wants %" PRId64
-                          " input channels (axis %d of filter_format %s)",
+                          " input channels (axis %d of filter_format %s, which is %s)",
                           channels, channel_axis, tconv_data_format_name(g->data_format),
                           w[in_axis], in_axis,
-                          tconv_filter_format_name(xio ? TCONV_XIO : TCONV_OIX));
+                          tconv_filter_format_name(xio ? TCONV_XIO : TCONV_OIX),
+                          xio ? "kernel, output channels of a group, input channels of all groups"
+                              : "input channels of all groups, output channels of a group, kernel");
     }
     if (p->groups < 0)
         return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
