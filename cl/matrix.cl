@@ -261,6 +261,7 @@ static void fill(const struct stage *stage, const struct inputs *in, __local uin
 static void multiply_stage(sums_t sums[FM][FN], __local const uint *tile, const int m, const int n,
                            const int lane)
 {
+    LANES_MEET;
     EACH for (int k = 0; k < KT; k += DEPTH)
         add_products(sums, tile, tile + FILTER_WORDS, k, m, n, lane);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix units are used only where they compute what they should: the small problem that finds out, on every device, and a
+/* Matrix units are used only where they compute what they should: the small problems that find out, on every device, and a
  * unit that the device does not have. */
 #include "device/object.h"
 #include "plan/probe.h"

@@ -109,6 +109,7 @@ static bool choose_tile(struct matrix *g, const tconv_device_info *device,
                 return true;
     }
     g->buffers = 1;
+    g->nt = g->gn * f->places;
     return tconv_refuse(reason, "it needs %lld bytes of local memory", (long long)local_bytes(g));
 }
 

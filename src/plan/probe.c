@@ -5,15 +5,20 @@
 
 #include <string.h>
 
-/* The problem: one axis, numbers that no type rounds. */
+/* The problems: one axis, numbers that no type rounds. In the second one channels are last and fill 16 bytes whole, which are
+ * copied another way. */
 enum {
-    IN = 37,
-    OUT = 19,
+    MOST_IN = 48,
+    MOST_OUT = 19,
     INPUT = 21,
     KERNEL = 3,
     STRIDE = 2,
     OUTPUT = STRIDE * (INPUT - 1) + KERNEL
 };
+static const struct small {
+    int in, out;
+    bool last;
+} small_problems[] = {{37, 19, false}, {48, 16, true}};
 
 static int data_at(int ci, int x)
 {
@@ -25,12 +30,12 @@ static int filter_at(int ci, int co, int k)
     return (ci * 3 + co * 2 + k) % 5 % 2;
 }
 
-static int output_at(int co, int o)
+static int output_at(const struct small *small, int co, int o)
 {
     int sum = 0;
     for (int k = 0; k < KERNEL; k++)
         if ((o - k) % STRIDE == 0 && o >= k && (o - k) / STRIDE < INPUT)
-            for (int ci = 0; ci < IN; ci++)
+            for (int ci = 0; ci < small->in; ci++)
                 sum += data_at(ci, (o - k) / STRIDE) * filter_at(ci, co, k);
     return sum;
 }
@@ -65,17 +70,18 @@ static cl_mem buffer_of(const tconv_device *device, size_t bytes, void *host)
     return code == CL_SUCCESS ? memory : NULL;
 }
 
-static bool compute(struct probe *p, tconv_device *device, const tconv_problem *problem,
-                    const char *algorithm)
+static bool compute(struct probe *p, tconv_device *device, const struct small *small,
+                    const tconv_problem *problem, const char *algorithm)
 {
-    char data[4 * IN * INPUT], weights[4 * IN * OUT * KERNEL];
-    int32_t output[OUT * OUTPUT];
-    for (int ci = 0; ci < IN; ci++) {
+    char data[4 * MOST_IN * INPUT] = {0}, weights[4 * MOST_IN * MOST_OUT * KERNEL] = {0};
+    int32_t output[MOST_OUT * OUTPUT];
+    for (int ci = 0; ci < small->in; ci++) {
         for (int x = 0; x < INPUT; x++)
-            put(problem->data_type, data, ci * INPUT + x, data_at(ci, x));
-        for (int co = 0; co < OUT; co++)
+            put(problem->data_type, data, small->last ? x * small->in + ci : ci * INPUT + x,
+                data_at(ci, x));
+        for (int co = 0; co < small->out; co++)
             for (int k = 0; k < KERNEL; k++)
-                put(problem->filter_type, weights, (ci * OUT + co) * KERNEL + k,
+                put(problem->filter_type, weights, (ci * small->out + co) * KERNEL + k,
                     filter_at(ci, co, k));
     }
     memset(output, 0xff, sizeof output);
@@ -105,29 +111,33 @@ static bool compute(struct probe *p, tconv_device *device, const tconv_problem *
                             NULL) != CL_SUCCESS)
         return false;
     const bool floating = tconv_type_is_floating(problem->data_type);
-    for (int co = 0; co < OUT; co++)
+    for (int co = 0; co < small->out; co++)
         for (int o = 0; o < OUTPUT; o++) {
+            const int32_t *computed = &output[small->last ? o * small->out + co : co * OUTPUT + o];
+            const int wanted = output_at(small, co, o);
             float single;
-            memcpy(&single, &output[co * OUTPUT + o], sizeof single);
-            if (floating ? single != (float)output_at(co, o)
-                         : output[co * OUTPUT + o] != output_at(co, o))
-                return false;
+            memcpy(&single, computed, sizeof single);
+            if (floating ? single != (float)wanted : *computed != wanted) return false;
         }
     return true;
 }
 
-bool tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
-                     const char *algorithm)
+static bool run_one(tconv_device *device, const struct small *small, tconv_type data_type,
+                    tconv_type filter_type, const char *algorithm)
 {
     tconv_problem problem = TCONV_PROBLEM_INIT;
+    problem.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    problem.data_format = small->last ? TCONV_NXC : TCONV_NCX;
+    problem.filter_format = TCONV_OIX;
     problem.data_type = data_type;
     problem.filter_type = filter_type;
     problem.output_type = tconv_type_is_floating(data_type) ? TCONV_F32 : TCONV_I32;
-    problem.data = (tconv_shape){3, {1, IN, INPUT}};
-    problem.filter = (tconv_shape){3, {IN, OUT, KERNEL}};
+    problem.data = small->last ? (tconv_shape){3, {1, INPUT, small->in}}
+                               : (tconv_shape){3, {1, small->in, INPUT}};
+    problem.filter = (tconv_shape){3, {small->in, small->out, KERNEL}};
     problem.strides = (tconv_list){1, {STRIDE}};
     struct probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
-    const bool right = compute(&p, device, &problem, algorithm);
+    const bool right = compute(&p, device, small, &problem, algorithm);
     if (p.queue != NULL) clFinish(p.queue);
     const cl_mem buffers[] = {p.data, p.weights, p.output};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
@@ -138,9 +148,17 @@ bool tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filt
     return right;
 }
 
+bool tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
+                     const char *algorithm)
+{
+    for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems; i++)
+        if (!run_one(device, &small_problems[i], data_type, filter_type, algorithm)) return false;
+    return true;
+}
+
 bool tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type)
 {
-    static _Thread_local bool probing; /* the small problem's own plan asks, too */
+    static _Thread_local bool probing; /* the small problems' own plans ask, too */
     if (probing) return true;
     atomic_int *verdict = tconv_device_verdict(device, data_type, filter_type);
     int known = atomic_load(verdict);

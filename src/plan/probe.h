@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a device's matrix unit computes what it should: asked once for each pair of element types, by running the family
- * that uses it on a small problem whose result is known. */
+ * that uses it on small problems whose results are known. */
 #ifndef TCONV_PLAN_PROBE_H
 #define TCONV_PLAN_PROBE_H
 
@@ -8,10 +8,10 @@
 
 /* Whether a plan of these types may use the matrix unit of `device`. The first question for each pair of types
  * compiles and runs kernels, later ones are answered from memory. False also where something fails on the way. Any
- * thread; of two that ask at once both may run the problem. */
+ * thread; of two that ask at once both may run the problems. */
 bool tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type);
 
-/* Runs the small problem in these types with the family of that name, with whatever unit the device is said to have. */
+/* Runs the small problems in these types with the family of that name, with whatever unit the device is said to have. */
 bool tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                      const char *algorithm);
 
