@@ -28,6 +28,9 @@ struct tconv_device {
     atomic_int verdicts[TCONV_U64 + 1][TCONV_U64 + 1];
 };
 
+/* The program of that key from the list, retained, or NULL. */
+cl_program tconv_program_find(tconv_device *device, const char *key);
+
 /* Keeps a program that was just built, unless another thread was faster: then `*program` becomes that thread's. It
  * takes the key, and on an error the program too. */
 tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *program,

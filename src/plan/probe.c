@@ -62,7 +62,7 @@ struct probe {
     cl_mem data, weights, output;
 };
 
-static cl_mem buffer_of(const tconv_device *device, size_t bytes, void *host)
+static cl_mem copied(const tconv_device *device, size_t bytes, void *host)
 {
     cl_int code;
     cl_mem memory =
@@ -96,9 +96,9 @@ static bool compute(struct probe *p, tconv_device *device, const struct small *s
     p->queue =
         clCreateCommandQueue(tconv_device_context(device), tconv_device_id_of(device), 0, &code);
     if (code != CL_SUCCESS) return false;
-    p->data = buffer_of(device, sizeof data, data);
-    p->weights = buffer_of(device, sizeof weights, weights);
-    p->output = buffer_of(device, sizeof output, output);
+    p->data = copied(device, sizeof data, data);
+    p->weights = copied(device, sizeof weights, weights);
+    p->output = copied(device, sizeof output, output);
     tconv_args args = TCONV_ARGS_INIT;
     args.filter = p->filter;
     args.data.memory = p->data;

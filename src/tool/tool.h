@@ -27,6 +27,8 @@ void progress(int done, int total, const char *what);
 /* Prints a text in a column of so many characters, cut off or filled up. */
 void print_column(const char *text, int width);
 
+/* ---- json.c ---- */
+
 /* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
 enum exit_code write_json(json_t *json);
 
