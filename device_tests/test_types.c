@@ -116,7 +116,7 @@ static void quads_of_channels(void **state)
 {
     (void)state;
     static const tconv_type types[] = {TCONV_F16, TCONV_I8, TCONV_U8, TCONV_U8};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i += scaled(100) < 10 ? 3 : 1) { /* half of them for a simulator */
         tconv_problem p = plane(true, 2, 48, 18, 1, 3, 5, 3, 2, 1, 1);
         p.data_type = p.filter_type = types[i];
         if (types[i] != TCONV_F16) p.output_type = TCONV_I32;
