@@ -109,7 +109,7 @@ static void find_places(__local struct places *places, __global const long *tabl
 #endif
 
 /* What is the same for all stages of a work-group. */
-struct inputs {
+struct work {
     __local const struct places *places;
     __global const data_t *data; /* of the group, for distance 0 */
     __global const packed_t *weights;
@@ -121,30 +121,30 @@ struct inputs {
     bool aligned; /* quads are where aligned_quad_at takes them */
 };
 
-static struct inputs inputs_of(__local const struct places *places, __global const data_t *data,
-                               __global const packed_t *weights, __global const long *table,
-                               __global const long *list)
+static struct work work_of(__local const struct places *places, __global const data_t *data,
+                           __global const packed_t *weights, __global const long *table,
+                           __global const long *list)
 {
-    struct inputs in;
-    in.places = places;
-    in.data = data;
-    in.weights = weights;
-    in.list = list;
-    in.channels = (int)table[ROWS_IN_CHANNELS];
-    in.words = PACKED_CHANNELS(in.channels);
-    in.end_z = (uint)table[ROWS_INPUT_Z];
-    in.end_y = (uint)table[ROWS_INPUT_Y];
-    in.end_x = (uint)table[ROWS_INPUT_X];
-    in.channel_step = table[ROWS_DATA_CHANNEL_STEP];
-    in.z_step = table[ROWS_DATA_Z_STEP];
-    in.y_step = table[ROWS_DATA_Y_STEP];
-    in.x_step = table[ROWS_DATA_X_STEP];
-    in.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
-    const long quad = 4 * WORD;                                 /* elements */
-    in.aligned = LAST && (size_t)data % 16 == 0 && in.channels % quad == 0 &&
-                 table[ROWS_DATA_BATCH_STEP] % quad == 0 && in.z_step % quad == 0 &&
-                 in.y_step % quad == 0 && in.x_step % quad == 0;
-    return in;
+    struct work work;
+    work.places = places;
+    work.data = data;
+    work.weights = weights;
+    work.list = list;
+    work.channels = (int)table[ROWS_IN_CHANNELS];
+    work.words = PACKED_CHANNELS(work.channels);
+    work.end_z = (uint)table[ROWS_INPUT_Z];
+    work.end_y = (uint)table[ROWS_INPUT_Y];
+    work.end_x = (uint)table[ROWS_INPUT_X];
+    work.channel_step = table[ROWS_DATA_CHANNEL_STEP];
+    work.z_step = table[ROWS_DATA_Z_STEP];
+    work.y_step = table[ROWS_DATA_Y_STEP];
+    work.x_step = table[ROWS_DATA_X_STEP];
+    work.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
+    const long quad = 4 * WORD;                                   /* elements */
+    work.aligned = LAST && (size_t)data % 16 == 0 && work.channels % quad == 0 &&
+                   table[ROWS_DATA_BATCH_STEP] % quad == 0 && work.z_step % quad == 0 &&
+                   work.y_step % quad == 0 && work.x_step % quad == 0;
+    return work;
 }
 
 /* One stage: KT words, from word number `first` on, of one tap. */
@@ -155,16 +155,17 @@ struct stage {
     int dz, dy, dx;
 };
 
-static struct stage stage_of(const struct inputs *in, const int tap, const int first)
+static struct stage stage_of(const struct work *work, const int tap, const int first)
 {
-    __global const long *pair = in->list + tap * PAIR_LONGS;
+    __global const long *pair = work->list + tap * PAIR_LONGS;
     struct stage stage;
     stage.first = first;
-    stage.weights = in->weights + (pair[PAIR_TAP] * in->words + first) * MT;
+    stage.weights = work->weights + (pair[PAIR_TAP] * work->words + first) * MT;
     stage.dz = (int)pair[PAIR_Z];
     stage.dy = (int)pair[PAIR_Y];
     stage.dx = (int)pair[PAIR_X];
-    stage.data = in->data + stage.dz * in->z_step + stage.dy * in->y_step + stage.dx * in->x_step;
+    stage.data = work->data + stage.dz * work->z_step + stage.dy * work->y_step +
+                 stage.dx * work->x_step;
     return stage;
 }
 
@@ -180,14 +181,14 @@ static struct stage stage_of(const struct inputs *in, const int tap, const int f
 #endif
 #define IS_INPUT(own) (NT * QUADS % ITEMS == 0 || (own) < NT * QUADS)
 
-static void fill_filters(const struct stage *stage, const struct inputs *in, __local uint *filters)
+static void fill_filters(const struct stage *stage, const struct work *work, __local uint *filters)
 {
     FILL for (uint i = 0; i < MT * QUADS; i += ITEMS)
     {
         const uint own = i + (uint)get_local_id(0), quad = own / MT;
         if (MT * QUADS % ITEMS != 0 && own >= MT * QUADS) continue;
         __local uint *to = filters + TILE_AT(quad * 4, own % MT);
-        if (stage->first + (int)quad * 4 < in->words)
+        if (stage->first + (int)quad * 4 < work->words)
             copy_quad(to, stage->weights + own * 4);
         else
             *(__local uint4 *)to = (uint4)(0);
@@ -195,27 +196,29 @@ static void fill_filters(const struct stage *stage, const struct inputs *in, __l
 }
 
 /* Input quad number `own` of a stage; NULL where its place lies outside the data, or its channels past the last one. */
-static __global const bits_t *source_at(const struct stage *stage, const struct inputs *in,
+static __global const bits_t *source_at(const struct stage *stage, const struct work *work,
                                         const uint own)
 {
     const int word = stage->first + (int)INPUT_QUAD(own) * 4;
     const uint n = INPUT_PLACE(own);
-    __local const struct places *places = in->places;
-    const bool inside = (uint)(places->z[n] + stage->dz) < in->end_z &&
-                        (uint)(places->y[n] + stage->dy) < in->end_y &&
-                        (uint)(places->x[n] + stage->dx) < in->end_x && word < in->words;
+    __local const struct places *places = work->places;
+    const bool inside = (uint)(places->z[n] + stage->dz) < work->end_z &&
+                        (uint)(places->y[n] + stage->dy) < work->end_y &&
+                        (uint)(places->x[n] + stage->dx) < work->end_x && word < work->words;
     return inside ? (__global const bits_t *)(stage->data + places->data[n]) +
-                        word * WORD * in->channel_step
+                        word * WORD * work->channel_step
                   : (__global const bits_t *)0;
 }
 
-static uint4 input_at(const struct stage *stage, const struct inputs *in, const uint own)
+/* What is there. */
+static uint4 input_at(const struct stage *stage, const struct work *work, const uint own,
+                      __global const bits_t *source)
 {
-    __global const bits_t *source = source_at(stage, in, own);
-    if (source == 0) return (uint4)(in->outside);
-    if (in->aligned) return aligned_quad_at(source);
-    return quad_at(source, in->channel_step,
-                   in->channels - (stage->first + (int)INPUT_QUAD(own) * 4) * WORD, in->outside);
+    if (source == 0) return (uint4)(work->outside);
+    if (work->aligned) return aligned_quad_at(source);
+    return quad_at(source, work->channel_step,
+                   work->channels - (stage->first + (int)INPUT_QUAD(own) * 4) * WORD,
+                   work->outside);
 }
 
 static __local uint4 *input_in(__local uint *inputs, const uint own)
@@ -223,39 +226,27 @@ static __local uint4 *input_in(__local uint *inputs, const uint own)
     return (__local uint4 *)(inputs + TILE_AT(INPUT_QUAD(own) * 4, INPUT_PLACE(own)));
 }
 
-static void fill_inputs(const struct stage *stage, const struct inputs *in, __local uint *inputs)
-{
-    FILL for (uint i = 0; i < NT * QUADS; i += ITEMS)
-    {
-        const uint own = i + (uint)get_local_id(0);
-        if (IS_INPUT(own)) *input_in(inputs, own) = input_at(stage, in, own);
-    }
-}
-
 /* Where quads can be copied as they are, nobody need wait for them. */
 #define COPIED (MATRIX == 2 && LAST && WORD > 1)
 
-static void copy_inputs(const struct stage *stage, const struct inputs *in, __local uint *inputs)
+static void fill_inputs(const struct stage *stage, const struct work *work, __local uint *inputs)
 {
     FILL for (uint i = 0; i < NT * QUADS; i += ITEMS)
     {
         const uint own = i + (uint)get_local_id(0);
         if (!IS_INPUT(own)) continue;
-        __global const bits_t *source = source_at(stage, in, own);
-        if (source != 0)
+        __global const bits_t *source = source_at(stage, work, own);
+        if (COPIED && work->aligned && source != 0)
             copy_quad((__local uint *)input_in(inputs, own), source);
         else
-            *input_in(inputs, own) = (uint4)(in->outside);
+            *input_in(inputs, own) = input_at(stage, work, own, source);
     }
 }
 
-static void fill(const struct stage *stage, const struct inputs *in, __local uint *tile)
+static void fill(const struct stage *stage, const struct work *work, __local uint *tile)
 {
-    fill_filters(stage, in, tile);
-    if (COPIED && in->aligned)
-        copy_inputs(stage, in, tile + FILTER_WORDS);
-    else
-        fill_inputs(stage, in, tile + FILTER_WORDS);
+    fill_filters(stage, work, tile);
+    fill_inputs(stage, work, tile + FILTER_WORDS);
 }
 
 static void multiply_stage(sums_t sums[FM][FN], __local const uint *tile, const int m, const int n,
@@ -304,45 +295,46 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
 
-    const struct inputs in = inputs_of(&places, own_data, weights, table, list);
-    const int stages = (int)kind[KIND_TAPS] * ((in.words + KT - 1) / KT);
+    const struct work work = work_of(&places, own_data, weights, table, list);
+    const int stages = (int)kind[KIND_TAPS] * ((work.words + KT - 1) / KT);
     int tap = 0, first = 0; /* of the stage that is filled next */
 #define ADVANCE                                                                                    \
-    first = first + KT < in.words ? first + KT : 0;                                                \
+    first = first + KT < work.words ? first + KT : 0;                                              \
     tap += first == 0;
 #if BUFFERS == 2
     barrier(CLK_LOCAL_MEM_FENCE); /* places are known */
     if (stages > 0) {
-        const struct stage stage = stage_of(&in, 0, 0);
-        fill(&stage, &in, words);
+        const struct stage stage = stage_of(&work, 0, 0);
+        fill(&stage, &work, words);
     }
     ADVANCE
 #endif
     for (int number = 0; number < stages; number++) {
         __local uint *tile = words + number % BUFFERS * STAGE_WORDS;
 #if BUFFERS == 1
-        const struct stage stage = stage_of(&in, tap, first);
+        const struct stage stage = stage_of(&work, tap, first);
         barrier(CLK_LOCAL_MEM_FENCE); /* the stage before is multiplied */
-        fill(&stage, &in, tile);
+        fill(&stage, &work, tile);
         COPIES_ARE_THERE;
         barrier(CLK_LOCAL_MEM_FENCE);
         multiply_stage(sums, tile, own_m, own_n, lane);
 #else
         COPIES_ARE_THERE;
         barrier(CLK_LOCAL_MEM_FENCE); /* this stage is there, the one before is multiplied */
-        const bool more = number + 1 < stages;
-        const struct stage next = stage_of(&in, more ? tap : 0, first);
+        const bool more = number + 1 < stages, copied = COPIED && work.aligned;
+        const struct stage next = stage_of(&work, more ? tap : 0, first);
         __local uint *next_tile = words + (number + 1) % BUFFERS * STAGE_WORDS;
-        const bool copied = COPIED && in.aligned;
         uint4 waiting[INPUT_PARTS]; /* for the next tile, read while this one is multiplied */
         if (more) {
-            fill_filters(&next, &in, next_tile);
-            if (copied) copy_inputs(&next, &in, next_tile + FILTER_WORDS);
+            fill_filters(&next, &work, next_tile);
+            if (copied) fill_inputs(&next, &work, next_tile + FILTER_WORDS);
         }
         EACH for (int i = 0; i < INPUT_PARTS; i++)
         {
             const uint own = (uint)(i * ITEMS + item);
-            waiting[i] = more && !copied && IS_INPUT(own) ? input_at(&next, &in, own) : (uint4)(0);
+            waiting[i] = more && !copied && IS_INPUT(own)
+                             ? input_at(&next, &work, own, source_at(&next, &work, own))
+                             : (uint4)(0);
         }
         multiply_stage(sums, tile, own_m, own_n, lane);
         EACH for (int i = 0; i < INPUT_PARTS; i++)
