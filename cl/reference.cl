@@ -2,8 +2,7 @@
 /* The reference family: one work-item computes one output element, for any rank, format and
  * attribute. Slow and plain.
  *
-  *   sum[n, g, co, o] = sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]   where o + pad = i*s + k*d
-
+ *   sum[n, g, co, o] = sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]   where o + pad = i*s + k*d
  *
  * The packed filter is the filter tensor, dense, in the order [group][in][out][taps].
  * reference_table.h has the table.
@@ -14,6 +13,13 @@
 #ifndef AXES
 #error "AXES must be set"
 #endif
+
+/* Adds the products of input channels. Written out, since some processors end loops that are long (REF_CHANNELS). */
+#define CHANNEL(ci)                                                                                \
+    if ((ci) < in_channels)                                                                        \
+        sum = MULTIPLY_ADD(READ_DATA(x + (ci)*table[REF_DATA_CHANNEL_STEP], zero),                 \
+                           READ_WEIGHT(w + (ci)*out_channels * table[REF_KERNEL_POINTS]), sum);
+#define FOUR_CHANNELS(ci) CHANNEL(ci) CHANNEL(ci + 1) CHANNEL(ci + 2) CHANNEL(ci + 3)
 
 KERNEL void tconv_reference(__global const data_t *restrict data, const ulong data_offset,
                             __global const packed_t *restrict filter, const ulong filter_offset,
@@ -74,11 +80,14 @@ KERNEL void tconv_reference(__global const data_t *restrict data, const ulong da
             x += (input[a] - turn[a] * axis[AXIS_INPUT_STEP]) * axis[AXIS_DATA_STEP];
             w += (tap[a] + turn[a] * axis[AXIS_TAP_STEP]) * axis[AXIS_FILTER_STEP];
         }
-        for (long ci = 0; ci < in_channels; ci++)
-            sum = MULTIPLY_ADD(READ_DATA(x + ci * table[REF_DATA_CHANNEL_STEP], zero),
-                               READ_WEIGHT(w + ci * out_channels * table[REF_KERNEL_POINTS]), sum);
-        for (int a = AXES - 1; a >= 0;
-             a--) { /* the next combination of taps, innermost axis first */
+        for (long ci = 0; ci < in_channels; ci += REF_CHANNELS) {
+            FOUR_CHANNELS(ci)
+            FOUR_CHANNELS(ci + 4)
+            FOUR_CHANNELS(ci + 8)
+            FOUR_CHANNELS(ci + 12)
+        }
+        /* The next combination of taps, innermost axis first. */
+        for (int a = AXES - 1; a >= 0; a--) {
             if (++turn[a] < taps[a]) break;
             turn[a] = 0;
         }

@@ -6,6 +6,9 @@
 #include "finish_table.h"
 #endif
 
+/* Input channels that an iteration of a loop adds: llvmpipe ends all loops of a work-item after 65535 of them. */
+enum { REF_CHANNELS = 16 };
+
 /* The layer. */
 enum {
     REF_OUTPUTS = FINISH_LONGS, /* elements of the output */

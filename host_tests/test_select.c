@@ -191,15 +191,15 @@ static void the_reference_takes_what_is_left(void **state)
     assert_string_not_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
 }
 
-/* An axis that is only copied along takes the batch's place, or joins it where the next item is behind its end. */
 /* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such end. */
 static void long_loops_are_refused_where_they_end(void **state)
 {
     (void)state;
     const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 1, 1024, 64 << 10),
                             gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 64 << 10);
-    const tconv_problem few = plane(8, 16, 9, 5, 1), many = plane(8192, 16, 9, 5, 1);
-    const struct tconv_family *const families[] = {&tconv_gather_group, &tconv_matrix_group};
+    const tconv_problem few = plane(8, 16, 9, 5, 1), many = plane(32768, 16, 9, 5, 1);
+    const struct tconv_family *const families[] = {&tconv_gather_group, &tconv_matrix_group,
+                                                   &tconv_col2im_group, &tconv_reference};
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         const struct {
             const tconv_problem *problem;
@@ -220,6 +220,7 @@ static void long_loops_are_refused_where_they_end(void **state)
     }
 }
 
+/* An axis that is only copied along takes the batch's place, or joins it where the next item is behind its end. */
 static void copied_axes_join_the_batch(void **state)
 {
     (void)state;

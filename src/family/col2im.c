@@ -142,6 +142,17 @@ static void choose_vectors(struct col2im *g, bool vector, const tconv_device_inf
     g->tiles = tconv_ceil_div(r->places, g->places);
 }
 
+/* Loop iterations of a work-item: zeros, columns, overlap-add. */
+static double iterations(const struct col2im *g)
+{
+    const double rows = (double)(g->rows.z.kernel * g->rows.y.kernel);
+    const int64_t jobs = g->columns / g->mw * tconv_ceil_div(g->inputs, (int64_t)g->vw * g->nx);
+    return (double)(tconv_ceil_div(g->columns, g->group) * g->row) +
+           (double)tconv_ceil_div(jobs, g->group) * rows * (double)g->rows.layer.in_channels +
+           (double)(g->part_classes * tconv_ceil_div(g->mc * g->places, g->group) *
+                    (g->class_taps + 1));
+}
+
 /* Everything about the recipe but the recipe itself. */
 static bool prepare(const struct tconv_request *request, bool vector, struct col2im *g,
                     double *cost, struct tconv_reason *reason)
@@ -157,13 +168,8 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     if (!choose_packing(g, vector, device))
         return tconv_refuse(reason, "the columns of one residue do not fit into local memory");
     choose_vectors(g, vector, device);
-    const double strips = (double)g->columns / g->mw;
-    const double inputs = (double)tconv_ceil_div(g->inputs, g->vw * g->nx);
-    const double rows = (double)(g->rows.z.kernel * g->rows.y.kernel);
-    const double iterations = (double)(g->columns * g->row) +
-                              strips * inputs * rows * (double)g->rows.layer.in_channels +
-                              (double)(g->part_classes * g->mc * g->places * (g->class_taps + 1));
-    if (vector && tconv_rows_too_long(iterations, device))
+    if (vector ? tconv_rows_too_long(iterations(g), device)
+               : tconv_rows_group_too_long(iterations(g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost = cost_of(g, vector, device);
     *cost = tconv_rows_misfit(*cost, vector, device);

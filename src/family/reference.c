@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference family: accepts whatever the API accepts. Its kernels are in cl/reference.cl. */
+/* The reference family: accepts whatever the API accepts, wherever loops may be as long as they are. Its kernels are in
+ * cl/reference.cl. */
 #include "family/families.h"
 
-#include "geometry/taps.h"
+#include "family/rows.h"
 #include "reference_table.h"
 
 #include <stdlib.h>
 
+/* Loop iterations of a work-item: looking for the first tap along each axis, adding. */
+static double iterations(const struct tconv_layer *layer)
+{
+    double terms = 1, taps = 0;
+    for (int a = 0; a < layer->axes; a++) {
+        terms *= (double)tconv_most_taps(&layer->axis[a]);
+        taps += (double)layer->axis[a].kernel;
+    }
+    return taps + terms * ((double)layer->in_channels / REF_CHANNELS + 1 + 2 * layer->axes);
+}
+
 static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
+    if (tconv_rows_group_too_long(iterations(layer), request->device))
+        return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
+                            iterations(layer));
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
-    (void)reason;
     /* Measured on PoCL: 1 to 3 GFLOP/s where the best families reach 500, and 9 ns for an output. */
     *cost = 200.0 * (double)layer->macs + 2000.0 * outputs;
     return true;
