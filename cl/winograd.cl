@@ -108,12 +108,12 @@ static acc_t point(const int points, const int j)
     return j == 0 ? 0.0f : j == 1 ? 1.0f : j == 2 ? -1.0f : j == 3 ? 0.5f : -2.0f;
 }
 
+/* Exponents are less than 8. Without a loop, since compilers warn of one that they are asked to unroll and can't. */
 static acc_t power(const acc_t base, const int exponent)
 {
-    acc_t result = 1;
-#pragma unroll
-    for (int i = 0; i < exponent; i++) result *= base;
-    return result;
+    const acc_t square = base * base, one = 1;
+    return (exponent & 1 ? base : one) * (exponent & 2 ? square : one) *
+           (exponent & 4 ? square * square : one);
 }
 
 /* The factor of G's row p. */
