@@ -298,9 +298,29 @@ static void misuse_has_a_sentence(void **state)
     expect_error(tconv_plan_enqueue(s.plan, NULL, &s.args, 0, NULL, NULL, &error),
                  TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
 
-    /* Objects of another context. */
+    /* Buffers that kernels would read or write wrongly. */
+    const cl_event none = NULL;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &s.args, 1, &none, NULL, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "event 0 of the wait list is NULL");
+    args = s.args;
+    args.data = args.output;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "args.output overlaps args.data");
+    args = s.args;
+    args.workspace = args.data;
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "args.workspace");
     const cl_device_id id = id_of(d);
     cl_int code;
+    cl_mem constant = clCreateBuffer(d->context, CL_MEM_READ_ONLY, 1 << 20, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    args = s.args;
+    args.output = (tconv_buffer){constant, 0};
+    expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "args.output was made with CL_MEM_READ_ONLY");
+    clReleaseMemObject(constant);
+
+    /* Objects of another context. */
     cl_context foreign = clCreateContext(NULL, 1, &id, NULL, NULL, &code);
     assert_int_equal(code, CL_SUCCESS);
     cl_command_queue foreign_queue = clCreateCommandQueue(foreign, id, 0, &code);

@@ -53,8 +53,8 @@ typedef struct tconv_buffer {
     size_t offset;
 } tconv_buffer;
 
-/* What one execution reads and writes. The tensors are dense, in the problem's formats; `output`
- * overlaps none of the others. */
+/* What one execution reads and writes. The tensors are dense, in the problem's formats; `output` and
+ * `workspace` overlap nothing else (TCONV_ERROR_BUFFER). */
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_filter *filter;

@@ -37,6 +37,7 @@ typedef struct tconv_slabs_options {
 
 /* Computes what tconv_host_run computes, in slabs, on all of `hosts` at once, each taking the next slab when it is ready:
  * faster devices compute more. The same host may not be given twice. Transfers to and from a device run beside its kernels.
+ * Data and output may not overlap: a slab reads rows beside those that another one stores.
  * With a window in `options` the arrays hold its rows, and the slabs count rows from its first ones.
  * Returns also TCONV_ERROR_DEVICE_MEMORY where not even one row fits, and TCONV_ERROR_STOPPED; the sentence of an error
  * names the device. On an error the output is complete where `done` was called, elsewhere it may be partly written. */

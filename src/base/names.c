@@ -70,8 +70,9 @@ static const struct name *entry_of(const struct name *table, size_t count, const
     }                                                                                              \
     bool tconv_##kind##_from_name(const char *name, type *value)                                   \
     {                                                                                              \
-        const struct name *entry = entry_of(kind##_names, COUNT(kind##_names), name);              \
-        if (entry != NULL) *value = (type)entry->value;                                            \
+        const struct name *entry =                                                                 \
+            name == NULL ? NULL : entry_of(kind##_names, COUNT(kind##_names), name);               \
+        if (entry != NULL && value != NULL) *value = (type)entry->value;                           \
         return entry != NULL;                                                                      \
     }
 
@@ -127,7 +128,7 @@ bool tconv_type_is_floating(tconv_type type)
 
 tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type)
 {
-    return epilogue->requantize ? TCONV_F32 : output_type;
+    return epilogue != NULL && epilogue->requantize ? TCONV_F32 : output_type;
 }
 
 tconv_type tconv_scale_type(tconv_type data_type)

@@ -17,6 +17,9 @@ tconv_status tconv_window_input(const tconv_geometry *g, int64_t output_begin, i
                           g == NULL             ? "geometry"
                           : input_begin == NULL ? "input_begin"
                                                 : "input_end");
+    if (g->struct_size != sizeof *g)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "struct_size of geometry is wrong: start from TCONV_GEOMETRY_INIT");
     if (output_begin < 0 || output_end <= output_begin || output_end > g->output[0])
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "output rows %" PRId64 " to %" PRId64

@@ -57,17 +57,17 @@ void tconv_host_release(tconv_host *host)
 
 cl_context tconv_host_context(const tconv_host *host)
 {
-    return host->context;
+    return host == NULL ? NULL : host->context;
 }
 
 cl_command_queue tconv_host_queue(const tconv_host *host)
 {
-    return host->queue;
+    return host == NULL ? NULL : host->queue;
 }
 
 tconv_device *tconv_host_device(const tconv_host *host)
 {
-    return host->device;
+    return host == NULL ? NULL : host->device;
 }
 
 /* What one call holds. */

@@ -496,24 +496,37 @@ static tconv_status check_arguments(tconv_host *const *hosts, int host_count,
                                     const tconv_slabs_options *slabs, const tconv_arrays *arrays,
                                     tconv_error *error)
 {
-    if (hosts == NULL || host_count < 1 || arrays == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s",
-                          hosts == NULL    ? "hosts is NULL"
-                          : host_count < 1 ? "host_count is below 1"
-                                           : "arrays is NULL");
+    if (hosts == NULL || arrays == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          hosts == NULL ? "hosts" : "arrays");
+    if (host_count < 1)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "host_count is %d: one host at least is needed", host_count);
     for (int i = 0; i < host_count; i++)
         for (int j = 0; j <= i; j++)
             if (hosts[i] == NULL || (j < i && hosts[j] == hosts[i]))
                 return tconv_fail(error, TCONV_ERROR_ARGUMENT, "hosts[%d] is %s", i,
                                   hosts[i] == NULL ? "NULL" : "given twice");
-    const char *wrong = options != NULL && options->struct_size != sizeof *options ? "options"
-                        : slabs != NULL && slabs->struct_size != sizeof *slabs     ? "slabs"
-                        : arrays->struct_size != sizeof *arrays                    ? "arrays"
-                                                                                   : NULL;
-    if (wrong != NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of %s is wrong: start from its INIT", wrong);
+    const char *wrong = options != NULL && options->struct_size != sizeof *options
+                            ? "options is wrong: start from TCONV_PLAN_OPTIONS_INIT"
+                        : slabs != NULL && slabs->struct_size != sizeof *slabs
+                            ? "slabs is wrong: start from TCONV_SLABS_OPTIONS_INIT"
+                        : arrays->struct_size != sizeof *arrays
+                            ? "arrays is wrong: start from TCONV_ARRAYS_INIT"
+                            : NULL;
+    if (wrong != NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "struct_size of %s", wrong);
     return TCONV_OK;
+}
+
+/* A slab reads inputs that are beside another one's, which may be stored by then. */
+static tconv_status check_overlap(const struct job *job, tconv_error *error)
+{
+    const uintptr_t data = (uintptr_t)job->arrays->data, output = (uintptr_t)job->arrays->output;
+    if (data + job->geometry.data_bytes <= output || output + job->geometry.output_bytes <= data)
+        return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                      "arrays.output overlaps arrays.data: slabs read data behind what others have "
+                      "stored");
 }
 
 /* With a window the arrays are its rows, and slabs are parts of them: what slabs need of the geometry is told of these. */
@@ -553,6 +566,7 @@ tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tco
     tconv_host_take_arrays(arrays, &job.options.epilogue);
     if (job.geometry.output_bytes == 0) return TCONV_OK;
     if ((status = tconv_host_check_arrays(arrays, &job.options.epilogue, error)) != TCONV_OK ||
+        (status = check_overlap(&job, error)) != TCONV_OK ||
         (status = divide(&job, hosts, host_count, error)) != TCONV_OK)
         return status;
     if (pthread_mutex_init(&job.lock, NULL) != 0)

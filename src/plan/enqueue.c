@@ -16,9 +16,17 @@ static tconv_status check_context(const tconv_plan *plan, const char *argument, 
                       argument);
 }
 
+static tconv_status check_device(const tconv_plan *plan, const char *argument, cl_device_id device,
+                                 tconv_error *error)
+{
+    if (device == tconv_device_id_of(plan->device)) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another device than the plan",
+                      argument);
+}
+
 tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                                 const tconv_buffer *buffer, uint64_t bytes, size_t unit,
-                                tconv_error *error)
+                                cl_mem_flags use, tconv_error *error)
 {
     if (buffer->memory == NULL)
         return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is missing: %llu bytes are needed",
@@ -29,12 +37,27 @@ tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                           buffer->offset, unit);
     size_t size = 0;
     cl_context context = NULL;
+    cl_mem_object_type type = 0;
+    cl_mem_flags flags = 0;
     cl_int code = clGetMemObjectInfo(buffer->memory, CL_MEM_SIZE, sizeof size, &size, NULL);
     if (code == CL_SUCCESS)
         code = clGetMemObjectInfo(buffer->memory, CL_MEM_CONTEXT, sizeof context, &context, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetMemObjectInfo(buffer->memory, CL_MEM_TYPE, sizeof type, &type, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetMemObjectInfo(buffer->memory, CL_MEM_FLAGS, sizeof flags, &flags, NULL);
     if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetMemObjectInfo",
-                                 "reading size and context of %s", argument);
+        return tconv_fail_opencl(error, code, "clGetMemObjectInfo", "reading what %s is", argument);
+    if (type != CL_MEM_OBJECT_BUFFER)
+        return tconv_fail(error, TCONV_ERROR_BUFFER, "%s is an image, not a buffer", argument);
+    if ((use != CL_MEM_WRITE_ONLY && (flags & CL_MEM_WRITE_ONLY) != 0) ||
+        (use != CL_MEM_READ_ONLY && (flags & CL_MEM_READ_ONLY) != 0))
+        return tconv_fail(
+            error, TCONV_ERROR_BUFFER, "%s was made with %s, but kernels %s it", argument,
+            (flags & CL_MEM_READ_ONLY) != 0 ? "CL_MEM_READ_ONLY" : "CL_MEM_WRITE_ONLY",
+            use == CL_MEM_READ_ONLY    ? "read"
+            : use == CL_MEM_WRITE_ONLY ? "write"
+                                       : "read and write");
     if (size < buffer->offset || size - buffer->offset < bytes)
         return tconv_fail(
             error, TCONV_ERROR_BUFFER,
@@ -51,12 +74,25 @@ tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, c
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "the wait list is %s, but its count is %u",
                           wait == NULL ? "NULL" : "given", wait_count);
     cl_context context = NULL;
-    const cl_int code =
-        clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    cl_device_id device = NULL;
+    cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetCommandQueueInfo",
-                                 "reading the context of the queue");
-    return check_context(plan, "queue", context, error);
+                                 "reading context and device of the queue");
+    tconv_status status = check_context(plan, "queue", context, error);
+    if (status == TCONV_OK) status = check_device(plan, "queue", device, error);
+    for (cl_uint i = 0; i < wait_count && status == TCONV_OK; i++) {
+        if (wait[i] == NULL)
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT, "event %u of the wait list is NULL", i);
+        code = clGetEventInfo(wait[i], CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+        if (code != CL_SUCCESS)
+            return tconv_fail_opencl(error, code, "clGetEventInfo",
+                                     "reading the context of event %u of the wait list", i);
+        status = check_context(plan, "an event of the wait list", context, error);
+    }
+    return status;
 }
 
 /* Sets the arguments of one launch; plan->lock is held. Returns the first code that is not
@@ -147,8 +183,10 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *fil
                                  tconv_error *error)
 {
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "args.filter is NULL");
-    const tconv_status status =
-        check_context(plan, "args.filter", tconv_device_context(filter->plan->device), error);
+    const tconv_device *device = filter->plan->device;
+    tconv_status status = check_context(plan, "args.filter", tconv_device_context(device), error);
+    if (status == TCONV_OK)
+        status = check_device(plan, "args.filter", tconv_device_id_of(device), error);
     if (status != TCONV_OK) return status;
     if (filter->plan != plan && strcmp(filter->plan->recipe.layout, plan->recipe.layout) != 0)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
@@ -158,6 +196,41 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *fil
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "args.filter was never packed: call tconv_filter_enqueue_pack first");
     return TCONV_OK;
+}
+
+/* Bytes of a buffer, or of the one that it is a part of. */
+struct range {
+    cl_mem memory;
+    uint64_t begin, end;
+};
+
+static tconv_status find_range(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
+                               struct range *range, tconv_error *error)
+{
+    cl_mem whole = NULL;
+    size_t offset = 0;
+    cl_int code =
+        clGetMemObjectInfo(buffer->memory, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL);
+    if (code == CL_SUCCESS && whole != NULL)
+        code = clGetMemObjectInfo(buffer->memory, CL_MEM_OFFSET, sizeof offset, &offset, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetMemObjectInfo",
+                                 "reading which part of a buffer %s is", argument);
+    range->memory = whole != NULL ? whole : buffer->memory;
+    range->begin = (uint64_t)offset + buffer->offset;
+    range->end = range->begin + bytes;
+    return TCONV_OK;
+}
+
+/* Refuses what is written where something else is read: output and workspace overlap nothing. */
+static tconv_status check_overlap(const char *written, const struct range *a, const char *argument,
+                                  const struct range *b, tconv_error *error)
+{
+    if (a->memory != b->memory || a->end <= b->begin || b->end <= a->begin) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_BUFFER,
+                      "%s overlaps %s: they are bytes %llu to %llu and %llu to %llu of one buffer",
+                      written, argument, (unsigned long long)a->begin, (unsigned long long)a->end,
+                      (unsigned long long)b->begin, (unsigned long long)b->end);
 }
 
 tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
@@ -186,37 +259,62 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         const char *name, *option;
         const tconv_buffer *buffer;
         uint64_t bytes; /* 0: one element for each output channel */
+        cl_mem_flags use;
     } buffers[] = {
-        {TCONV_ARG_DATA, "args.data", NULL, &args->data, plan->geometry.data_bytes},
-        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0},
-        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0},
-        {TCONV_ARG_SLOPE, "args.slope", "activation", &args->slope, 0},
-        {TCONV_ARG_RESIDUAL, "args.residual", "residual", &args->residual, outputs},
-        {TCONV_ARG_OUTPUT, "args.output", NULL, &args->output, outputs},
+        {TCONV_ARG_DATA, "args.data", NULL, &args->data, plan->geometry.data_bytes,
+         CL_MEM_READ_ONLY},
+        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0, CL_MEM_READ_ONLY},
+        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0, CL_MEM_READ_ONLY},
+        {TCONV_ARG_SLOPE, "args.slope", "activation", &args->slope, 0, CL_MEM_READ_ONLY},
+        {TCONV_ARG_RESIDUAL, "args.residual", "residual", &args->residual, outputs,
+         CL_MEM_READ_ONLY},
+        {TCONV_ARG_OUTPUT, "args.output", NULL, &args->output, outputs,
+         plan->epilogue.beta != 0 ? CL_MEM_READ_WRITE : CL_MEM_WRITE_ONLY},
     };
+    enum { BUFFERS = sizeof buffers / sizeof *buffers };
+    struct range ranges[BUFFERS] = {{NULL, 0, 0}}, filter, workspace = {NULL, 0, 0};
     struct tconv_bindings bindings = {0};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+    for (size_t i = 0; i < BUFFERS; i++) {
         const enum tconv_arg arg = buffers[i].arg;
         const size_t unit = tconv_arg_unit(&plan->request, plan->family->packing, arg);
         const uint64_t bytes = buffers[i].bytes != 0 ? buffers[i].bytes : channels * unit;
         if (tconv_arg_used(&plan->epilogue, arg))
-            status =
-                tconv_check_buffer(plan, buffers[i].name, buffers[i].buffer, bytes, unit, error);
+            status = tconv_check_buffer(plan, buffers[i].name, buffers[i].buffer, bytes, unit,
+                                        buffers[i].use, error);
         else if (buffers[i].buffer->memory != NULL)
             status = tconv_fail(
                 error, TCONV_ERROR_ARGUMENT,
                 "%s is given, but the plan's epilogue was made without it: see its member %s",
                 buffers[i].name, buffers[i].option);
+        if (status == TCONV_OK && tconv_arg_used(&plan->epilogue, arg))
+            status = find_range(buffers[i].name, buffers[i].buffer, bytes, &ranges[i], error);
         if (status != TCONV_OK) return status;
         bindings.buffer[arg] = *buffers[i].buffer;
     }
-    if (plan->recipe.workspace_bytes != 0 &&
+    const uint64_t workspace_bytes = plan->recipe.workspace_bytes;
+    if (workspace_bytes != 0 &&
         (status = tconv_check_buffer(
-             plan, "args.workspace", &args->workspace, plan->recipe.workspace_bytes,
-             tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WORKSPACE), error)) !=
-            TCONV_OK)
+             plan, "args.workspace", &args->workspace, workspace_bytes,
+             tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WORKSPACE),
+             CL_MEM_READ_WRITE, error)) != TCONV_OK)
         return status;
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};
+    if ((status = find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],
+                             plan->recipe.filter_bytes, &filter, error)) != TCONV_OK ||
+        (workspace_bytes != 0 &&
+         (status = find_range("args.workspace", &args->workspace, workspace_bytes, &workspace,
+                              error)) != TCONV_OK))
+        return status;
+    const struct range *output = &ranges[BUFFERS - 1];
+    status = check_overlap("args.output", output, "args.filter", &filter, error);
+    if (status == TCONV_OK)
+        status = check_overlap("args.workspace", &workspace, "args.filter", &filter, error);
+    for (size_t i = 0; i < BUFFERS && status == TCONV_OK; i++) {
+        status = check_overlap("args.workspace", &workspace, buffers[i].name, &ranges[i], error);
+        if (status == TCONV_OK && &ranges[i] != output)
+            status = check_overlap("args.output", output, buffers[i].name, &ranges[i], error);
+    }
+    if (status != TCONV_OK) return status;
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
     bindings.buffer[TCONV_ARG_WORKSPACE] = args->workspace;
     return tconv_enqueue_launches(plan, plan->recipe.run, plan->run, plan->recipe.run_count, queue,

@@ -15,8 +15,8 @@ tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset
     const size_t bytes = (size_t)plan->recipe.filter_bytes;
     if (storage != NULL) {
         const tconv_buffer place = {storage, offset};
-        const tconv_status status =
-            tconv_check_buffer(plan, "storage", &place, bytes, TCONV_FILTER_ALIGNMENT, error);
+        const tconv_status status = tconv_check_buffer(
+            plan, "storage", &place, bytes, TCONV_FILTER_ALIGNMENT, CL_MEM_READ_WRITE, error);
         if (status != TCONV_OK) return status;
     } else if (offset != 0) {
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "offset is %zu, but there is no storage",
@@ -60,8 +60,8 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
     if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_check_buffer(
              plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes,
-             tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WEIGHTS), error)) !=
-            TCONV_OK ||
+             tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WEIGHTS),
+             CL_MEM_READ_ONLY, error)) != TCONV_OK ||
         (status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack,
                                          plan->recipe.pack_count, queue, &bindings, wait_count,
                                          wait, done, error)) != TCONV_OK)

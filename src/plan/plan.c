@@ -308,28 +308,29 @@ const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan)
 
 const char *tconv_plan_algorithm(const tconv_plan *plan)
 {
-    return plan->family->name;
+    return plan == NULL ? NULL : plan->family->name;
 }
 
 uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)
 {
-    return plan->recipe.workspace_bytes;
+    return plan == NULL ? 0 : plan->recipe.workspace_bytes;
 }
 
 uint64_t tconv_plan_filter_bytes(const tconv_plan *plan)
 {
-    return plan->recipe.filter_bytes;
+    return plan == NULL ? 0 : plan->recipe.filter_bytes;
 }
 
 double tconv_plan_error_factor(const tconv_plan *plan)
 {
-    return plan->recipe.error_factor > 1 ? plan->recipe.error_factor : 1;
+    return plan != NULL && plan->recipe.error_factor > 1 ? plan->recipe.error_factor : 1;
 }
 
 int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
 {
     int length = 0;
-    for (int i = 0; tconv_family_at(i) != NULL; i++) {
+    if (plan == NULL && size > 0) text[0] = '\0';
+    for (int i = 0; plan != NULL && tconv_family_at(i) != NULL; i++) {
         const struct tconv_family *family = tconv_family_at(i);
         struct tconv_reason reason = plan->passed_over[i];
         double cost = 0;

@@ -51,11 +51,11 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
                                     const cl_event *wait, cl_event *done, tconv_error *error);
 
-/* Checks that a buffer is there and of the plan's context, that `offset` is a multiple of `unit`,
- * and that `bytes` from there on are inside. */
+/* Checks that a buffer is there and of the plan's context, that kernels may use it so (`use` is CL_MEM_READ_ONLY,
+ * CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that `offset` is a multiple of `unit`, and that `bytes` from there on are inside. */
 tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                                 const tconv_buffer *buffer, uint64_t bytes, size_t unit,
-                                tconv_error *error);
+                                cl_mem_flags use, tconv_error *error);
 
 /* Checks an epilogue against the types of a resolved problem. */
 tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,
