@@ -100,7 +100,7 @@ grep -q '"error_factor": [2-9]' "$work/b.json" || grep -q '"error_factor": [1-9]
 "$tool" bench $device $fast --runs 2 --why >"$work/out" 2>"$work/err" && grep -q 'winograd_vector: it needs math=fast' "$work/err" ||
     { echo "FAILED: --why without fast arithmetic"; failures=$((failures + 1)); }
 "$tool" bench $device --ids S10,B18,S5 --runs 2 --json "$work/b.json" >"$work/out" || { echo "FAILED: bench"; failures=$((failures + 1)); }
-for key in device peak_gflops bandwidth_gbs layers id layer type algorithm ms_min ms_median runs gflops gbs floor_ms fraction_of_floor \
+for key in device peak_gflops bandwidth_gbs layers id layer type algorithm ms_min ms_median runs gflops gbs floor_ms floor_bandwidth_gbs fraction_of_floor \
     max_error error_bound first_call_ms workspace_bytes error geomean_fraction_of_floor; do
     grep -q "\"$key\"" "$work/b.json" || { echo "FAILED: no $key in the JSON of bench"; failures=$((failures + 1)); }
 done
@@ -111,6 +111,32 @@ for key in peak_gflops bandwidth_gbs launch_us floor_ms fraction_of_floor geomea
 done
 grep -q '"bandwidth_by_working_set": \[\]' "$work/b.json" || { echo "FAILED: bandwidths without ceilings"; failures=$((failures + 1)); }
 "$tool" bench $device --model "$vectors/ir/plain_f32.xml" --runs 1 >"$work/out" || { echo "FAILED: bench --model"; failures=$((failures + 1)); }
+# All layers of a model: one open in its batch, one of another length; constants that were compressed, behind a Convert to f64; an
+# empty batch.
+sed 's/<dim>2</<dim>-1</' "$vectors/ir/plain_f16.xml" | awk '
+    /<layer id="3"/ { copying = 1 }
+    copying { copy = copy $0 "\n" }
+    { print }
+    copying && /<\/layer>/ {
+        copying = 0
+        sub(/id="3" name="up"/, "id=\"9\" name=\"again\"", copy)
+        gsub(/<dim>9</, "<dim>11<", copy)
+        printf "%s", copy
+    }
+    /to-layer="3"/ { sub(/to-layer="3"/, "to-layer=\"9\""); print }' >"$work/two.xml"
+sed 's/FP32/FP64/; s/"f32"/"f64"/' "$vectors/ir/plain_f16.xml" >"$work/wide.xml"
+cp "$vectors/ir/plain_f16.bin" "$work/two.bin"
+cp "$vectors/ir/plain_f16.bin" "$work/wide.bin"
+"$tool" check $device --model "$work/two.xml" --data-shape 3,8,9 --algorithm reference >"$work/out" 2>&1 && grep -q '^2 passed' "$work/out" ||
+    { echo "FAILED: check of a model with two layers: $(cat "$work/out")"; failures=$((failures + 1)); }
+"$tool" bench $device --model "$work/two.xml" --data-shape 3,8,9 --runs 1 --no-ceilings >"$work/out" 2>&1 && grep -q '^2 of 2' "$work/out" ||
+    { echo "FAILED: bench of a model with two layers: $(cat "$work/out")"; failures=$((failures + 1)); }
+"$tool" check $device --model "$work/wide.xml" --algorithm reference >"$work/out" 2>&1 && grep -q '^1 passed' "$work/out" || grep -q 'f64' "$work/out" ||
+    { echo "FAILED: a filter behind a Convert to f64: $(cat "$work/out")"; failures=$((failures + 1)); }
+for command in check "bench --no-ceilings"; do
+    "$tool" $command $device --data-shape 0,2,4 --filter-shape 2,1,3 >"$work/out" 2>&1 && grep -q 'nothing to compute' "$work/out" ||
+        { echo "FAILED: $command of an empty batch: $(cat "$work/out")"; failures=$((failures + 1)); }
+done
 
 # The list of devices, for people and for programs.
 "$tool" devices >"$work/out" && grep -q 'integer dot products' "$work/out" || { echo "FAILED: devices"; failures=$((failures + 1)); }

@@ -125,6 +125,9 @@ expect 2 "--type is f16" $run --data "$d.data.npy" --filter "$d.filter.npy" --ty
 expect 2 "unknown option" $run --data "$d.data.npy" --filter "$d.filter.npy" --data-shape 1,2,3
 expect 2 "cannot be given together" $run --model "$vectors/ir/plain_f32.xml" --data "$d.data.npy" --filter "$d.filter.npy"
 expect 2 "file of their own" $run --data "$d.data.npy" --filter "$d.filter.npy" --json "$work/y.npy"
+expect 2 "file of their own" $run --data "$d.data.npy" --filter "$d.filter.npy" --json "$work/./y.npy"
+cp "$d.filter.npy" "$work/w.npy"
+expect 2 "file of their own" $run --data "$d.data.npy" --filter "$work/w.npy" --json "$work/../$(basename "$work")/w.npy"
 expect 2 "needs a name" run --output - --data "$d.data.npy" --filter "$d.filter.npy"
 cp "$vectors/ir/plain_f32.xml" "$work/alone.xml"
 expect 1 "alone.bin, which cannot be opened" $run --model "$work/alone.xml" --data "$vectors/ir/plain_f32.0.input.npy"

@@ -193,7 +193,7 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
         }
         if (plan->family == NULL)
             return tconv_fail(error, TCONV_ERROR_ALGORITHM,
-                              "algorithm %s does not take this problem: %s",
+                              "algorithm %.60s does not take this problem: %s",
                               name == NULL ? "auto" : name, reason.text);
         tconv_error own;
         const tconv_status status = make_family(plan, &own);

@@ -12,9 +12,11 @@ static const struct poptOption table[] = {
      "One problem (without any: a built-in set):", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "Or a suite:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
+     "Or a model (--data-shape for extents that it leaves open):", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
-     "with tensors of random numbers:", NULL},
+     "with tensors of random numbers, or a model's filter:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
     POPT_AUTOHELP POPT_TABLEEND,
@@ -231,10 +233,19 @@ static bool none_takes(struct trial *trial)
 
 static void check_entry(tconv_host *host, const struct entry *entry, struct tally *tally)
 {
-    struct trial trial;
-    if (!trial_prepare(&trial, host, &entry->problem, NULL, TCONV_F32)) {
-        if (trial.status == TCONV_ERROR_DEVICE_MEMORY &&
-            !tally->one) { /* that one of many does not fit is no failure */
+    struct trial trial = {.max_error = 0};
+    if (entry->error != NULL) {
+        snprintf(trial.error, sizeof trial.error, "%s", entry->error);
+        trial.status = entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT;
+        failed(tally, entry, "-", &trial);
+        return;
+    }
+    if (!trial_prepare(&trial, host, &entry->problem, entry->weights, entry->weights_type)) {
+        if (trial.empty) { /* and right so */
+            tally->passed++;
+            report(tally, entry, "-", "passed", &trial);
+        } else if (trial.status == TCONV_ERROR_DEVICE_MEMORY &&
+                   !tally->one) { /* that one of many does not fit is no failure */
             tally->refused++;
             report(tally, entry, "-", "skipped", &trial);
         } else {
@@ -277,9 +288,10 @@ static enum exit_code verdict(const struct tally *tally)
 enum exit_code command_check(int argc, const char **argv)
 {
     bool leave;
-    enum exit_code code =
-        read_options(table, "[--data-shape ... --filter-shape ... ATTRIBUTES | --suite FILE.csv]",
-                     argc, argv, &leave);
+    enum exit_code code = read_options(
+        table,
+        "[--data-shape ... --filter-shape ... ATTRIBUTES | --suite FILE.csv | --model FILE.xml]",
+        argc, argv, &leave);
     if (leave) return code;
     struct suite suite;
     int number;

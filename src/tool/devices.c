@@ -68,10 +68,10 @@ enum exit_code command_devices(int argc, const char **argv)
     if (leave) return code;
     if (options.device != NULL)
         return wrong_request("--device is given, but devices lists them all");
-    tconv_error error, none;
+    tconv_error error;
     int count = 0, preferred = -1;
     if (tconv_device_count(&count, &error) != TCONV_OK) return failed_call(&error);
-    tconv_device_default(&preferred, &none);
+    code = default_device(&preferred);
     json_t *list = json_array();
     for (int i = 0; i < count; i++) {
         cl_device_id device;
@@ -84,14 +84,13 @@ enum exit_code command_devices(int argc, const char **argv)
         if (options.json == NULL) print_device(i, i == preferred, &info);
         json_array_append_new(list, device_json(i, &info));
     }
-    if (count == 0) code = failed_call(&none);
     if (options.json != NULL) {
         const enum exit_code written =
             write_json(json_pack("{s:o, s:o}", "devices", list, "default",
-                                 count > 0 ? json_integer(preferred) : json_null()));
+                                 preferred >= 0 ? json_integer(preferred) : json_null()));
         return written != EXIT_DONE ? written : code;
     }
     json_decref(list);
-    if (count > 0) printf("* is used where no --device is given\n");
+    if (preferred >= 0) printf("* is used where no --device is given\n");
     return code;
 }

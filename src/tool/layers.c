@@ -8,13 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shape and output shape from the options put into a model's layer. */
-static bool complete(struct entry *entry, const tconv_shape *data)
+/* Shape and output shape from the options put into a model's layer. Where it is one of `several`, what the model says of it stays,
+ * and only a batch that is open is taken from data of another layer. */
+static bool complete(struct entry *entry, const tconv_shape *data, bool several)
 {
-    const tconv_shape *own = &entry->problem.data;
-    bool open = own->rank == 0;
-    for (int a = 0; a < own->rank && a < TCONV_MAX_RANK; a++) open = open || own->dim[a] == -1;
-    if (data != NULL)
+    tconv_shape *own = &entry->problem.data;
+    bool open = own->rank == 0, only_batch = own->rank > 0 && own->dim[0] == -1;
+    for (int a = 0; a < own->rank && a < TCONV_MAX_RANK; a++) {
+        open = open || own->dim[a] == -1;
+        only_batch = only_batch && (a == 0 || own->dim[a] != -1);
+    }
+    if (data != NULL && several && only_batch)
+        own->dim[0] = data->dim[0];
+    else if (data != NULL && (open || !several))
         model_set_data(entry, data);
     else if (open && entry->error == NULL)
         entry->error =
@@ -51,7 +57,8 @@ static enum exit_code layers_of_model(struct suite *suite)
     for (size_t i = 0; i < suite->count; i++) {
         struct entry *entry = &suite->entries[i];
         set_types(&entry->problem, &names);
-        if (!complete(entry, options.data_shape != NULL ? &data : NULL)) return EXIT_REQUEST_WRONG;
+        if (!complete(entry, options.data_shape != NULL ? &data : NULL, suite->count > 1))
+            return EXIT_REQUEST_WRONG;
         if (entry->error == NULL) tell_rules(entry->layer, &entry->problem);
     }
     return EXIT_DONE;

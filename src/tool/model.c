@@ -146,14 +146,22 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
     return values;
 }
 
-static float *widen(const cl_half *halves, size_t count)
+/* f16 or f32 numbers as f32 or f64; NULL where memory is missing. */
+static void *widen(const void *values, tconv_type from, size_t count, tconv_type to)
 {
-    float *values = malloc((count == 0 ? 1 : count) * sizeof *values);
-    for (size_t i = 0; values != NULL && i < count; i++) values[i] = cl_half_to_float(halves[i]);
-    return values;
+    void *wide = malloc((count == 0 ? 1 : count) * tconv_type_size(to));
+    for (size_t i = 0; wide != NULL && i < count; i++) {
+        const float value = from == TCONV_F16 ? cl_half_to_float(((const cl_half *)values)[i])
+                                              : ((const float *)values)[i];
+        if (to == TCONV_F64)
+            ((double *)wide)[i] = value;
+        else
+            ((float *)wide)[i] = value;
+    }
+    return wide;
 }
 
-/* The filter: a constant of any type, or a f16 constant behind a Convert to f32. */
+/* The filter: a constant of any type, or one behind a Convert to f32 or f64, as models are saved whose constants are compressed. */
 static void read_filter(struct entry *entry, const struct graph *graph,
                         const struct graph_layer *layer, struct bin *bin)
 {
@@ -163,31 +171,38 @@ static void read_filter(struct entry *entry, const struct graph *graph,
         source = graph_producer(graph, convert, 0);
     }
     const char *to = convert == NULL ? NULL : graph_attribute_of(convert, "destination_type");
+    tconv_type wide = TCONV_F32;
     if (source == NULL || strcmp(source->type, "Const") != 0 ||
-        (convert != NULL && (to == NULL || strcasecmp(to, "f32") != 0))) {
+        (convert != NULL && (to == NULL || !tconv_type_from_name(to, &wide) ||
+                             (wide != TCONV_F32 && wide != TCONV_F64)))) {
         set_error(entry,
-                  "its filter comes from %s%s: only a constant, or one behind a Convert to f32, "
-                  "can be read",
-                  convert != NULL ? "Convert <- " : "", source == NULL ? "nothing" : source->type);
+                  "its filter comes from %s%s%s%s: only a constant, or one behind a Convert to f32 "
+                  "or f64, can be read",
+                  convert == NULL ? "" : "Convert to ",
+                  convert == NULL ? ""
+                  : to == NULL    ? "nothing"
+                                  : to,
+                  convert == NULL ? "" : " <- ", source == NULL ? "nothing" : source->type);
         return;
     }
     tconv_type type = TCONV_F32;
     void *values = read_constant(entry, source, bin, &type, &entry->problem.filter);
     if (values == NULL) return;
-    if (convert != NULL && type == TCONV_F16) {
+    if (convert != NULL && (type == TCONV_F16 || (type == TCONV_F32 && wide == TCONV_F64))) {
         size_t count = 1;
         for (int i = 0; i < entry->problem.filter.rank; i++)
             count *= (size_t)entry->problem.filter.dim[i];
-        entry->weights = widen(values, count);
+        entry->weights = widen(values, type, count, wide);
         if (entry->weights == NULL) set_error(entry, "there is no memory for its filter");
         free(values);
-        type = TCONV_F32;
-    } else if (convert == NULL || type == TCONV_F32) {
+        type = wide;
+    } else if (convert == NULL || type == wide) {
         entry->weights = values;
     } else {
-        set_error(entry,
-                  "its filter has elements of type %s behind a Convert: f16 can be read there",
-                  tconv_type_name(type));
+        set_error(
+            entry,
+            "its filter has elements of type %s behind a Convert to %s: f16 can be read there",
+            tconv_type_name(type), tconv_type_name(wide));
         free(values);
     }
     entry->weights_type = entry->problem.filter_type = type;

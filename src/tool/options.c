@@ -143,6 +143,27 @@ static enum exit_code list_algorithms(void)
     return EXIT_DONE;
 }
 
+/* The JSON takes no other file's place; false after a message. */
+static bool json_apart(void)
+{
+    const struct {
+        const char *option, *path;
+    } others[] = {
+        {"--output", options.output},     {"--data", options.data},
+        {"--filter", options.filter},     {"--bias", options.bias},
+        {"--scale", options.scale},       {"--slope", options.slope},
+        {"--residual", options.residual}, {"--model", options.model},
+        {"--initial", options.initial},   {"--suite", options.suite},
+    };
+    for (size_t i = 0; options.json != NULL && i < sizeof others / sizeof *others; i++)
+        if (others[i].path != NULL && out_file_same(options.json, others[i].path)) {
+            wrong_request("--json and %s are both %s: the results need a file of their own",
+                          others[i].option, others[i].path);
+            return false;
+        }
+    return true;
+}
+
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave)
 {
@@ -170,10 +191,8 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
         code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
     else if (!read_epilogue(&epilogue))
         code = EXIT_REQUEST_WRONG;
-    else if (options.json != NULL && options.output != NULL &&
-             strcmp(options.json, options.output) == 0)
-        code = wrong_request(
-            "--json and --output are both %s: the results need a file of their own", options.json);
+    else if (!json_apart())
+        code = EXIT_REQUEST_WRONG;
     else if (options.json != NULL && strcmp(options.json, "-") != 0 &&
              out_file_check("--json", options.json) != EXIT_DONE)
         code = EXIT_WORK_FAILED;
@@ -291,12 +310,23 @@ bool read_numbers(const char *option, const char *text, int64_t *numbers, int mo
     }
 }
 
+enum exit_code default_device(int *number)
+{
+    tconv_error error, none;
+    int there = 0;
+    if (tconv_device_default(number, &error) == TCONV_OK) return EXIT_DONE;
+    /* Where there are devices, it is what the environment asks for that is wrong. */
+    if (error.status == TCONV_ERROR_NO_DEVICE && tconv_device_count(&there, &none) == TCONV_OK &&
+        there > 0)
+        return wrong_request("%s", error.message);
+    return failed_call(&error);
+}
+
 enum exit_code choose_devices(int *numbers, int most, int *count)
 {
     tconv_error error;
     *count = 1;
-    if (options.device == NULL)
-        return tconv_device_default(numbers, &error) == TCONV_OK ? EXIT_DONE : failed_call(&error);
+    if (options.device == NULL) return default_device(numbers);
     int64_t wanted[MOST_DEVICES];
     int there;
     if (!read_numbers("--device", options.device, wanted, most, count)) return EXIT_REQUEST_WRONG;

@@ -39,6 +39,39 @@ static enum exit_code failed(struct out_file *file, int reason)
     return code;
 }
 
+/* The folder that a path is in, without links and dots; NULL where there is none. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL   ? strdup(".")
+                   : slash == path ? strdup("/")
+                                   : strndup(path, (size_t)(slash - path));
+    char *real = folder == NULL ? NULL : realpath(folder, NULL);
+    free(folder);
+    return real;
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+bool out_file_same(const char *a, const char *b)
+{
+    if (strcmp(a, b) == 0) return true;
+    struct stat of_a, of_b;
+    const bool a_there = stat(a, &of_a) == 0, b_there = stat(b, &of_b) == 0;
+    if (a_there && b_there)
+        return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    if (a_there || b_there || strcmp(name_of(a), name_of(b)) != 0) return false;
+    char *folder_a = folder_of(a), *folder_b = folder_of(b);
+    const bool same = folder_a != NULL && folder_b != NULL && strcmp(folder_a, folder_b) == 0;
+    free(folder_a);
+    free(folder_b);
+    return same;
+}
+
 enum exit_code out_file_begin(const char *option, const char *path, struct out_file *file)
 {
     struct stat status;

@@ -90,6 +90,9 @@ bool read_epilogue(tconv_epilogue *epilogue);
 
 /* ---- options.c again ---- */
 
+/* The device that is used where none is named. */
+enum exit_code default_device(int *number);
+
 /* The device number that --device names, or the default one. */
 enum exit_code choose_device(int *number);
 

@@ -166,9 +166,8 @@ bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *probl
     t->epilogue.residual = options.with_residual != 0;
     t->operands = (struct tconv_operands){
         .problem = problem, .geometry = &t->geometry, .epilogue = &t->epilogue};
-    if (t->geometry.output_bytes == 0)
-        return give_up(t, TCONV_ERROR_SHAPE,
-                       "is empty: its batch is 0, and there is nothing to compute");
+    t->empty = t->geometry.output_bytes == 0;
+    if (t->empty) return give_up(t, TCONV_OK, "nothing to compute: the batch of its data is 0");
     return check_fit(t) && make_tensors(t, weights, type);
 }
 

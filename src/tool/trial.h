@@ -24,6 +24,7 @@ struct trial {
     double max_error;          /* the largest error seen, over its bound */
     double error_bound;        /* the bound where that was */
     size_t compared;           /* output elements */
+    bool empty;                /* a valid problem with nothing to compute */
     char error[1100];          /* not empty: why it could not be run */
     tconv_status status;       /* that goes with it */
 };
