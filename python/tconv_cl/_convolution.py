@@ -391,7 +391,11 @@ def _run(
 def _devices(device: int | Sequence[int] | None) -> list[int]:
     if device is None:
         return [default_number()]
-    numbers = [device] if not isinstance(device, Sequence) else list(device)
+    numbers = [device] if isinstance(device, str) or not isinstance(device, Sequence) else list(device)
     if not numbers:
         raise RequestError("device is an empty list")
-    return [_integer("device", number, 0, 2**31 - 1) for number in numbers]
+    devices = [_integer("device", number, 0, 2**31 - 1) for number in numbers]
+    for i, number in enumerate(devices):
+        if number in devices[:i]:
+            raise RequestError(f"device names {number} twice")
+    return devices

@@ -168,6 +168,10 @@ tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epi
                                                             : NULL;
     if (missing != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "arrays.%s is NULL", missing);
+    if (!slopes && arrays->slope != NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "arrays.slope is given, but activation %s takes none",
+                          tconv_activation_name(epilogue->activation));
     return TCONV_OK;
 }
 
