@@ -259,6 +259,13 @@ static void misuse_has_a_sentence(void **state)
                  TCONV_ERROR_BUFFER, &error, "weights is missing");
     expect_error(tconv_filter_enqueue_pack(s.filter, d->queue, tiny, 0, 0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "weights is too small");
+    cl_mem both = buffer_of(d, NULL, 1 << 20);
+    expect_ok(tconv_filter_create(s.plan, both, 0, &filter, &error), &error);
+    expect_error(tconv_filter_enqueue_pack(filter, d->queue, both, 0, 0, NULL, NULL, &error),
+                 TCONV_ERROR_BUFFER, &error, "filter overlaps weights");
+    tconv_filter_release(filter);
+    filter = NULL;
+    clReleaseMemObject(both);
     expect_error(tconv_filter_enqueue_pack(s.filter, NULL, s.weights, 0, 0, NULL, NULL, &error),
                  TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
     assert_null(filter);

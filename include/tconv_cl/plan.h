@@ -54,7 +54,8 @@ typedef struct tconv_buffer {
 } tconv_buffer;
 
 /* What one execution reads and writes. The tensors are dense, in the problem's formats; `output` and
- * `workspace` overlap nothing else (TCONV_ERROR_BUFFER). */
+ * `workspace` overlap nothing else, and buffers were made such that kernels may use them so
+ * (TCONV_ERROR_BUFFER). */
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_filter *filter;
@@ -116,7 +117,7 @@ TCONV_API int tconv_plan_why(const tconv_plan *plan, char *text, size_t size);
  * batch, extents and pads may differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.
  * With TCONV_MATH_FAST the layout may follow the extents.)
  * `storage` is where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a
- * multiple of 64); NULL: the library allocates them in the plan's context.
+ * multiple of 64), in a buffer that kernels may read and write; NULL: the library allocates them in the plan's context.
  * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
  * Ownership: the caller's, until tconv_filter_release; a given `storage` is retained until then. */
 TCONV_API tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
@@ -125,7 +126,8 @@ TCONV_API tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, siz
 /* Enqueues the packing of `weights` (the problem's filter tensor, from byte `offset` on). To be
  * repeated whenever the weights change. `done`, where not NULL, receives an event that the caller
  * releases; executions that read the filter wait for it, or run later on the same in-order queue.
- * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+ * `queue` is of the plan's device, or of a part of it; `weights` overlap no storage of the filter.
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue queue,
                                                  cl_mem weights, size_t offset, cl_uint wait_count,
                                                  const cl_event *wait, cl_event *done,
@@ -138,7 +140,8 @@ TCONV_API void tconv_filter_release(tconv_filter *filter);
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas
  * are at tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not NULL, receives an
  * event that the caller releases. On an error no event is returned, and the output is written by no
- * command or by the whole one. Works on in-order and out-of-order queues. Returns
+ * command or by the whole one. Works on in-order and out-of-order queues of the
+ * plan's device, or of a part of it. Returns
  * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                           const tconv_args *args, cl_uint wait_count,

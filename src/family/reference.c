@@ -101,7 +101,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
 
 const struct tconv_family tconv_reference = {
     .name = "reference",
-    .summary = "one work-item for each output element; slow, plain, accepts everything",
+    .summary = "one work-item for each output element; slow, plain, for what the others refuse",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "reference_table.h",
                 "reference.cl"},
     .packing = TCONV_PACK_RAW,

@@ -16,10 +16,21 @@ static tconv_status check_context(const tconv_plan *plan, const char *argument, 
                       argument);
 }
 
+/* A part of the plan's device will do: programs that are built for the whole run there. */
 static tconv_status check_device(const tconv_plan *plan, const char *argument, cl_device_id device,
                                  tconv_error *error)
 {
-    if (device == tconv_device_id_of(plan->device)) return TCONV_OK;
+    const cl_device_id own = tconv_device_id_of(plan->device);
+    cl_int code = CL_SUCCESS;
+    while (code == CL_SUCCESS && device != own && device != NULL) {
+        cl_device_id whole = NULL;
+        code = clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof whole, &whole, NULL);
+        device = whole;
+    }
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetDeviceInfo",
+                                 "reading which device the one of %s is a part of", argument);
+    if (device == own) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_MISMATCH, "%s belongs to another device than the plan",
                       argument);
 }
@@ -184,10 +195,12 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *fil
 {
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "args.filter is NULL");
     const tconv_device *device = filter->plan->device;
-    tconv_status status = check_context(plan, "args.filter", tconv_device_context(device), error);
-    if (status == TCONV_OK)
-        status = check_device(plan, "args.filter", tconv_device_id_of(device), error);
+    const tconv_status status =
+        check_context(plan, "args.filter", tconv_device_context(device), error);
     if (status != TCONV_OK) return status;
+    if (tconv_device_id_of(device) != tconv_device_id_of(plan->device))
+        return tconv_fail(error, TCONV_ERROR_MISMATCH,
+                          "args.filter belongs to another device than the plan");
     if (filter->plan != plan && strcmp(filter->plan->recipe.layout, plan->recipe.layout) != 0)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "args.filter is packed as \"%s\", but this plan reads \"%s\"",
@@ -198,14 +211,8 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *fil
     return TCONV_OK;
 }
 
-/* Bytes of a buffer, or of the one that it is a part of. */
-struct range {
-    cl_mem memory;
-    uint64_t begin, end;
-};
-
-static tconv_status find_range(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
-                               struct range *range, tconv_error *error)
+tconv_status tconv_find_range(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
+                              struct tconv_range *range, tconv_error *error)
 {
     cl_mem whole = NULL;
     size_t offset = 0;
@@ -222,9 +229,9 @@ static tconv_status find_range(const char *argument, const tconv_buffer *buffer,
     return TCONV_OK;
 }
 
-/* Refuses what is written where something else is read: output and workspace overlap nothing. */
-static tconv_status check_overlap(const char *written, const struct range *a, const char *argument,
-                                  const struct range *b, tconv_error *error)
+tconv_status tconv_check_overlap(const char *written, const struct tconv_range *a,
+                                 const char *argument, const struct tconv_range *b,
+                                 tconv_error *error)
 {
     if (a->memory != b->memory || a->end <= b->begin || b->end <= a->begin) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_BUFFER,
@@ -272,7 +279,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
          plan->epilogue.beta != 0 ? CL_MEM_READ_WRITE : CL_MEM_WRITE_ONLY},
     };
     enum { BUFFERS = sizeof buffers / sizeof *buffers };
-    struct range ranges[BUFFERS] = {{NULL, 0, 0}}, filter, workspace = {NULL, 0, 0};
+    struct tconv_range ranges[BUFFERS] = {{NULL, 0, 0}}, filter, workspace = {NULL, 0, 0};
     struct tconv_bindings bindings = {0};
     for (size_t i = 0; i < BUFFERS; i++) {
         const enum tconv_arg arg = buffers[i].arg;
@@ -287,7 +294,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                 "%s is given, but the plan's epilogue was made without it: see its member %s",
                 buffers[i].name, buffers[i].option);
         if (status == TCONV_OK && tconv_arg_used(&plan->epilogue, arg))
-            status = find_range(buffers[i].name, buffers[i].buffer, bytes, &ranges[i], error);
+            status = tconv_find_range(buffers[i].name, buffers[i].buffer, bytes, &ranges[i], error);
         if (status != TCONV_OK) return status;
         bindings.buffer[arg] = *buffers[i].buffer;
     }
@@ -299,20 +306,21 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
              CL_MEM_READ_WRITE, error)) != TCONV_OK)
         return status;
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};
-    if ((status = find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],
-                             plan->recipe.filter_bytes, &filter, error)) != TCONV_OK ||
+    if ((status = tconv_find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],
+                                   plan->recipe.filter_bytes, &filter, error)) != TCONV_OK ||
         (workspace_bytes != 0 &&
-         (status = find_range("args.workspace", &args->workspace, workspace_bytes, &workspace,
-                              error)) != TCONV_OK))
+         (status = tconv_find_range("args.workspace", &args->workspace, workspace_bytes, &workspace,
+                                    error)) != TCONV_OK))
         return status;
-    const struct range *output = &ranges[BUFFERS - 1];
-    status = check_overlap("args.output", output, "args.filter", &filter, error);
+    const struct tconv_range *output = &ranges[BUFFERS - 1];
+    status = tconv_check_overlap("args.output", output, "args.filter", &filter, error);
     if (status == TCONV_OK)
-        status = check_overlap("args.workspace", &workspace, "args.filter", &filter, error);
+        status = tconv_check_overlap("args.workspace", &workspace, "args.filter", &filter, error);
     for (size_t i = 0; i < BUFFERS && status == TCONV_OK; i++) {
-        status = check_overlap("args.workspace", &workspace, buffers[i].name, &ranges[i], error);
+        status =
+            tconv_check_overlap("args.workspace", &workspace, buffers[i].name, &ranges[i], error);
         if (status == TCONV_OK && &ranges[i] != output)
-            status = check_overlap("args.output", output, buffers[i].name, &ranges[i], error);
+            status = tconv_check_overlap("args.output", output, buffers[i].name, &ranges[i], error);
     }
     if (status != TCONV_OK) return status;
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];

@@ -56,12 +56,18 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
     bindings.buffer[TCONV_ARG_WEIGHTS] = (tconv_buffer){weights, offset};
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){filter->memory, filter->offset};
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
+    struct tconv_range from, to;
     tconv_status status;
     if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_check_buffer(
              plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes,
              tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WEIGHTS),
              CL_MEM_READ_ONLY, error)) != TCONV_OK ||
+        (status = tconv_find_range("weights", &bindings.buffer[TCONV_ARG_WEIGHTS],
+                                   plan->geometry.filter_bytes, &from, error)) != TCONV_OK ||
+        (status = tconv_find_range("filter", &bindings.buffer[TCONV_ARG_FILTER],
+                                   plan->recipe.filter_bytes, &to, error)) != TCONV_OK ||
+        (status = tconv_check_overlap("filter", &to, "weights", &from, error)) != TCONV_OK ||
         (status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack,
                                          plan->recipe.pack_count, queue, &bindings, wait_count,
                                          wait, done, error)) != TCONV_OK)

@@ -57,6 +57,20 @@ tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                                 const tconv_buffer *buffer, uint64_t bytes, size_t unit,
                                 cl_mem_flags use, tconv_error *error);
 
+/* Bytes of a buffer, or of the one that it is a part of. */
+struct tconv_range {
+    cl_mem memory;
+    uint64_t begin, end;
+};
+
+tconv_status tconv_find_range(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
+                              struct tconv_range *range, tconv_error *error);
+
+/* Refuses what is written where something else is read. */
+tconv_status tconv_check_overlap(const char *written, const struct tconv_range *a,
+                                 const char *argument, const struct tconv_range *b,
+                                 tconv_error *error);
+
 /* Checks an epilogue against the types of a resolved problem. */
 tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geometry *geometry,
                                   const tconv_epilogue *epilogue, tconv_error *error);

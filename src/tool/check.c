@@ -198,13 +198,13 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
             printf(" max error %.2g of its bound, %zu positions\n", t->max_error, t->compared);
         fflush(stdout);
     }
-    json_array_append_new(tally->results,
-                          json_pack("{s:o, s:o, s:s, s:s, s:o, s:I, s:o}", "id", text_json(e->id),
-                                    "layer", text_json(e->layer), "algorithm", algorithm, "verdict",
-                                    verdict, "max_error",
-                                    compared ? json_real(t->max_error) : json_null(), "compared",
-                                    (json_int_t)t->compared, "error",
-                                    t->error[0] == '\0' ? json_null() : text_json(t->error)));
+    json_array_append_new(
+        tally->results,
+        json_pack("{s:o, s:o, s:s, s:s, s:o, s:I, s:o}", "id", text_json(e->id), "layer",
+                  text_json(e->layer), "algorithm", algorithm, "verdict", verdict, "max_error",
+                  compared ? json_real(t->max_error) : json_null(), "compared",
+                  (json_int_t)t->compared, "error",
+                  t->error[0] == '\0' || t->empty ? json_null() : text_json(t->error)));
 }
 
 static void failed(struct tally *tally, const struct entry *e, const char *algorithm,
@@ -217,7 +217,8 @@ static void failed(struct tally *tally, const struct entry *e, const char *algor
     report(tally, e, algorithm, "failed", t);
 }
 
-/* Whether the request that a family has refused is one that no family takes: the reference takes whatever any of them does. Leaves the
+/* Whether the request that a family has refused is one that no family takes: the reference takes whatever any of them does, but
+ * that some devices would end its loops (TCONV_ERROR_ALGORITHM). Leaves the
  * family's own status and message where it is not. */
 static bool none_takes(struct trial *trial)
 {
@@ -225,7 +226,9 @@ static bool none_takes(struct trial *trial)
     char error[sizeof trial->error];
     if (!tconv_status_is_request(status)) return false;
     memcpy(error, trial->error, sizeof error);
-    if (!trial_run(trial, "reference") && tconv_status_is_request(trial->status)) return true;
+    if (!trial_run(trial, "reference") && tconv_status_is_request(trial->status) &&
+        trial->status != TCONV_ERROR_ALGORITHM)
+        return true;
     trial->status = status;
     memcpy(trial->error, error, sizeof error);
     return false;

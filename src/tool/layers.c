@@ -54,6 +54,12 @@ static enum exit_code layers_of_model(struct suite *suite)
         snprintf(id, sizeof id, "%s", only->id);
         if ((code = suite_select(suite, id)) != EXIT_DONE) return code;
     }
+    bool fits = options.data_shape == NULL || suite->count == 1; /* one layer tells it itself */
+    for (size_t i = 0; i < suite->count && !fits; i++)
+        fits = model_data_fits(&suite->entries[i], &data);
+    if (!fits)
+        return wrong_request("--data-shape %s fits no layer of --model %s", options.data_shape,
+                             options.model);
     for (size_t i = 0; i < suite->count; i++) {
         struct entry *entry = &suite->entries[i];
         set_types(&entry->problem, &names);

@@ -199,10 +199,10 @@ static void read_filter(struct entry *entry, const struct graph *graph,
     } else if (convert == NULL || type == wide) {
         entry->weights = values;
     } else {
-        set_error(
-            entry,
-            "its filter has elements of type %s behind a Convert to %s: f16 can be read there",
-            tconv_type_name(type), tconv_type_name(wide));
+        set_error(entry,
+                  "its filter has elements of type %s behind a Convert to %s: f16 can be read "
+                  "there, and f32",
+                  tconv_type_name(type), tconv_type_name(wide));
         free(values);
     }
     entry->weights_type = entry->problem.filter_type = type;
@@ -288,7 +288,7 @@ static bool read_layer(struct suite *suite, const struct graph *graph,
 }
 
 /* "model.xml" -> "model.bin" */
-static char *bin_path(const char *path)
+char *model_weights_path(const char *path)
 {
     const size_t length = strlen(path),
                  stem = length >= 4 && strcasecmp(path + length - 4, ".xml") == 0 ? length - 4
@@ -319,7 +319,7 @@ enum exit_code model_read(const char *path, struct suite *suite)
     struct graph graph;
     enum exit_code code = graph_read(path, &graph);
     if (code != EXIT_DONE) return code;
-    char *name = bin_path(path);
+    char *name = model_weights_path(path);
     struct bin bin = {.path = name == NULL ? "" : name};
     if (name != NULL) open_bin(&bin);
     bool memory = name != NULL;
@@ -380,16 +380,22 @@ enum exit_code model_failure(const char *path, const struct entry *entry)
                : wrong_request("layer %s of --model %s: %s", entry->layer, path, entry->error);
 }
 
+bool model_data_fits(const struct entry *entry, const tconv_shape *data)
+{
+    const tconv_shape *own = &entry->problem.data;
+    bool fits = own->rank == 0 || own->rank == data->rank; /* rank 0: the model does not say */
+    for (int i = 0; fits && i < own->rank; i++)
+        fits = own->dim[i] == -1 || own->dim[i] == data->dim[i];
+    return fits;
+}
+
 bool model_set_data(struct entry *entry, const tconv_shape *data)
 {
-    const tconv_shape own = entry->problem.data;
-    bool fits = own.rank == 0 || own.rank == data->rank; /* rank 0: the model does not say */
-    for (int i = 0; fits && i < own.rank; i++)
-        fits = own.dim[i] == -1 || own.dim[i] == data->dim[i];
-    if (fits) {
+    if (model_data_fits(entry, data)) {
         entry->problem.data = *data;
         return true;
     }
+    const tconv_shape own = entry->problem.data;
     char want[200] = "", got[200] = "";
     for (int i = 0; i < own.rank && i < TCONV_MAX_RANK; i++)
         snprintf(want + strlen(want), sizeof want - strlen(want), "%s%" PRId64, i == 0 ? "" : ",",

@@ -14,6 +14,12 @@ enum exit_code model_read(const char *path, struct suite *suite);
 /* The only layer, or the one that `name` names, by its name or else by its number; NULL after a message. */
 struct entry *model_layer(const char *path, const struct suite *suite, const char *name);
 
+/* Whether data of that shape contradict nothing that the model says of the entry's. */
+bool model_data_fits(const struct entry *entry, const tconv_shape *data);
+
+/* Where the weights of a model are; the caller frees it, NULL where memory is missing. */
+char *model_weights_path(const char *path);
+
 /* Puts the extents of `data` into the entry; false, with the entry's error set, where they
  * contradict those of the model. */
 bool model_set_data(struct entry *entry, const tconv_shape *data);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading options, and building a problem from them. */
+#include "model.h"
 #include "out_file.h"
 #include "tool.h"
 
@@ -146,22 +147,26 @@ static enum exit_code list_algorithms(void)
 /* The JSON takes no other file's place; false after a message. */
 static bool json_apart(void)
 {
+    char *weights = options.model == NULL ? NULL : model_weights_path(options.model);
     const struct {
         const char *option, *path;
     } others[] = {
         {"--output", options.output},     {"--data", options.data},
         {"--filter", options.filter},     {"--bias", options.bias},
         {"--scale", options.scale},       {"--slope", options.slope},
-        {"--residual", options.residual}, {"--model", options.model},
-        {"--initial", options.initial},   {"--suite", options.suite},
+        {"--residual", options.residual}, {"--initial", options.initial},
+        {"--model", options.model},       {"the model's weights", weights},
+        {"--suite", options.suite},
     };
-    for (size_t i = 0; options.json != NULL && i < sizeof others / sizeof *others; i++)
-        if (others[i].path != NULL && out_file_same(options.json, others[i].path)) {
+    bool apart = true;
+    for (size_t i = 0; options.json != NULL && apart && i < sizeof others / sizeof *others; i++) {
+        apart = others[i].path == NULL || !out_file_same(options.json, others[i].path);
+        if (!apart)
             wrong_request("--json and %s are both %s: the results need a file of their own",
                           others[i].option, others[i].path);
-            return false;
-        }
-    return true;
+    }
+    free(weights);
+    return apart;
 }
 
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
