@@ -14,12 +14,12 @@
 #error "AXES must be set"
 #endif
 
-/* Adds the products of input channels. Written out, since some processors end loops that are long (REF_CHANNELS). */
+/* Adds the product of an input channel. Several in an iteration, since some processors end loops that are long; more than
+ * these would take registers that GPUs don't have. */
 #define CHANNEL(ci)                                                                                \
     if ((ci) < in_channels)                                                                        \
         sum = MULTIPLY_ADD(READ_DATA(x + (ci)*table[REF_DATA_CHANNEL_STEP], zero),                 \
                            READ_WEIGHT(w + (ci)*out_channels * table[REF_KERNEL_POINTS]), sum);
-#define FOUR_CHANNELS(ci) CHANNEL(ci) CHANNEL(ci + 1) CHANNEL(ci + 2) CHANNEL(ci + 3)
 
 KERNEL void tconv_reference(__global const data_t *restrict data, const ulong data_offset,
                             __global const packed_t *restrict filter, const ulong filter_offset,
@@ -81,10 +81,10 @@ KERNEL void tconv_reference(__global const data_t *restrict data, const ulong da
             w += (tap[a] + turn[a] * axis[AXIS_TAP_STEP]) * axis[AXIS_FILTER_STEP];
         }
         for (long ci = 0; ci < in_channels; ci += REF_CHANNELS) {
-            FOUR_CHANNELS(ci)
-            FOUR_CHANNELS(ci + 4)
-            FOUR_CHANNELS(ci + 8)
-            FOUR_CHANNELS(ci + 12)
+            CHANNEL(ci)
+            CHANNEL(ci + 1)
+            CHANNEL(ci + 2)
+            CHANNEL(ci + 3)
         }
         /* The next combination of taps, innermost axis first. */
         for (int a = AXES - 1; a >= 0; a--) {

@@ -7,7 +7,7 @@
 #endif
 
 /* Input channels that an iteration of a loop adds: llvmpipe ends all loops of a work-item after 65535 of them. */
-enum { REF_CHANNELS = 16 };
+enum { REF_CHANNELS = 4 };
 
 /* The layer. */
 enum {
