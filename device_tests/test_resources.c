@@ -167,7 +167,7 @@ static void buffers_beyond_the_device_are_told_in_bytes(void **state)
         tconv_error error;
         tconv_problem p = TCONV_PROBLEM_INIT;
         /* The packed filter. */
-        const int64_t out = 4096, in = (int64_t)(limit / (4 * 4096)) + 64;
+        const int64_t out = 65536, in = (int64_t)(limit / (4 * 65536)) + 64;
         tconv_plan *plan;
         tconv_filter *filter = NULL;
         set_shape(&p.data, 3, (int64_t[]){1, in, 1});
