@@ -100,14 +100,9 @@ static double compulsory_bytes(const tconv_geometry *g)
 static void measure(tconv_host *host, const struct entry *entry, int runs, struct result *r)
 {
     *r = (struct result){.algorithm = ""};
-    if (entry->error != NULL) {
-        snprintf(r->error, sizeof r->error, "%s", entry->error);
-        r->status = entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT;
-        return;
-    }
     struct trial trial;
-    if (trial_prepare(&trial, host, &entry->problem, entry->weights, entry->weights_type) &&
-        trial_run(&trial, options.algorithm) && trial_verify(&trial, SAMPLES))
+    if (trial_prepare(&trial, host, entry) && trial_run(&trial, options.algorithm) &&
+        trial_verify(&trial, SAMPLES))
         if (time_runs(&trial, runs, r)) trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
     r->bytes = trial.error[0] == '\0' ? compulsory_bytes(&trial.geometry) : 0;

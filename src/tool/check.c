@@ -236,14 +236,8 @@ static bool none_takes(struct trial *trial)
 
 static void check_entry(tconv_host *host, const struct entry *entry, struct tally *tally)
 {
-    struct trial trial = {.max_error = 0};
-    if (entry->error != NULL) {
-        snprintf(trial.error, sizeof trial.error, "%s", entry->error);
-        trial.status = entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT;
-        failed(tally, entry, "-", &trial);
-        return;
-    }
-    if (!trial_prepare(&trial, host, &entry->problem, entry->weights, entry->weights_type)) {
+    struct trial trial;
+    if (!trial_prepare(&trial, host, entry)) {
         if (trial.empty) { /* and right so */
             tally->passed++;
             report(tally, entry, "-", "passed", &trial);

@@ -152,11 +152,14 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
     return make_buffer(t, "output", NULL, g->output_bytes, &t->args.output.memory);
 }
 
-bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *problem,
-                   const void *weights, tconv_type type)
+bool trial_prepare(struct trial *t, tconv_host *host, const struct entry *entry)
 {
+    const tconv_problem *problem = &entry->problem;
     *t = (struct trial){
         .host = host, .problem = problem, .geometry = TCONV_GEOMETRY_INIT, .args = TCONV_ARGS_INIT};
+    if (entry->error != NULL)
+        return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT, "%s",
+                       entry->error);
     tconv_error error;
     if (tconv_resolve(problem, &t->geometry, &error) != TCONV_OK) return give_up_call(t, &error);
     read_epilogue(&t->epilogue); /* read_options has seen that it can be read */
@@ -168,7 +171,7 @@ bool trial_prepare(struct trial *t, tconv_host *host, const tconv_problem *probl
         .problem = problem, .geometry = &t->geometry, .epilogue = &t->epilogue};
     t->empty = t->geometry.output_bytes == 0;
     if (t->empty) return give_up(t, TCONV_OK, "nothing to compute: the batch of its data is 0");
-    return check_fit(t) && make_tensors(t, weights, type);
+    return check_fit(t) && make_tensors(t, entry->weights, entry->weights_type);
 }
 
 static void free_plan(struct trial *t)

@@ -5,6 +5,7 @@
 #define TCONV_TOOL_TRIAL_H
 
 #include "oracle/oracle.h"
+#include "suite.h"
 #include "tool.h"
 
 struct trial {
@@ -29,10 +30,9 @@ struct trial {
     tconv_status status;       /* that goes with it */
 };
 
-/* Makes tensors (`weights`, of `type`, may be NULL: any will do; those of the epilogue as the options say) and uploads
- * them. False with trial->error where that fails. */
-bool trial_prepare(struct trial *trial, tconv_host *host, const tconv_problem *problem,
-                   const void *weights, tconv_type type);
+/* Makes the tensors of a layer (its weights, or any where it has none; those of the epilogue as the options say) and uploads
+ * them. False with trial->error where that fails, or where the layer could not be read. */
+bool trial_prepare(struct trial *trial, tconv_host *host, const struct entry *entry);
 
 /* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
  * May be called again with others. */
