@@ -10,6 +10,10 @@
  *                 THIN_TILES tiles along x
  *     tile        NX*VW places, all residues, RY rows (a band), MW channels
  *
+ * Images (batch item, group) that are small are copied THIN_TOGETHER at a time, and a tile is computed for all of them before the
+ * next one: what must be found out for a tile takes as long as its additions where it has one channel. The last tile of a row
+ * ends where the row ends, and overlaps the one before.
+ *
  * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows that are copied next, of the
  * next image or work-item, are asked for between rows of taps.
  *
@@ -38,6 +42,9 @@
 #error "VW, NX, MW, RY, MERGED, KX, DX, RX, LOW and SINGLE must be set"
 #endif
 #define TILE (NX * VW)
+#define SUMS (RY * MW * NX * RESIDUES)
+#define SUM(j)                                                                                     \
+    [(j) / (MW * NX * RESIDUES)][(j) / (NX * RESIDUES) % MW][(j) / RESIDUES % NX][(j) % RESIDUES]
 #define LINE 64 /* bytes that are asked for together */
 /* As in gather.cl. */
 #define RESIDUE(k) (((k)*DX % MERGED - RX + MERGED) % MERGED)
@@ -119,19 +126,25 @@ static __attribute__((always_inline)) void add_rows(vec_t sum[RY][MW][NX][RESIDU
     }
 }
 
-/* Stores a tile of one channel, all residues; `left` outputs from the first one on belong to the row. */
-static void store_tile(const struct finish *f, const long at, const vec_t sum[NX][RESIDUES],
-                       const long channel, const int left)
+/* Stores a tile of one channel, all residues. */
+static void store_whole(const struct finish *f, const long at, const vec_t sum[NX][RESIDUES],
+                        const long channel)
 {
     vec_t result[NX][RESIDUES];
 #pragma unroll
     for (int v = 0; v < NX; v++) interleave(sum[v], result[v]);
-    if (left >= TILE * RESIDUES) {
 #pragma unroll
-        for (int i = 0; i < NX * RESIDUES; i++)
-            put(f, affine(f, result[i / RESIDUES][i % RESIDUES], channel), at + i * VW, channel);
-        return;
-    }
+    for (int i = 0; i < NX * RESIDUES; i++)
+        put(f, affine(f, result[i / RESIDUES][i % RESIDUES], channel), at + i * VW, channel);
+}
+
+/* The same where only `left` outputs from the first one on belong to the row. */
+static COLD void store_left(const struct finish *f, const long at, const vec_t sum[NX][RESIDUES],
+                            const long channel, const int left)
+{
+    vec_t result[NX][RESIDUES];
+#pragma unroll
+    for (int v = 0; v < NX; v++) interleave(sum[v], result[v]);
     lane_t lanes[VW];
 #pragma unroll
     for (int i = 0; i < NX * RESIDUES; i++) {
@@ -204,42 +217,22 @@ static struct part part_of(const int number, __global const long *table)
     return part;
 }
 
-/* A plane: batch item, group and block of output channels. */
-struct plane {
-    int n, g, block;
-};
-
-static struct plane plane_of(const int number, __global const long *table)
-{
-    const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
-    const int image = number / blocks;
-    return (struct plane){image / groups, image % groups, number % blocks};
-}
-
-static void next_plane(struct plane *plane, __global const long *table)
-{
-    if (++plane->block < table[ROWS_BLOCKS]) return;
-    plane->block = 0;
-    if (++plane->g < table[ROWS_GROUPS]) return;
-    plane->g = 0;
-    plane->n++;
-}
-
-/* The first input channel of its group. */
+/* The first input channel of an image: batch item, group. */
 static __global const data_t *inputs_of(__global const data_t *data, __global const long *table,
-                                        const struct plane plane)
+                                        const int image)
 {
-    return data + plane.n * table[ROWS_DATA_BATCH_STEP] +
-           (long)plane.g * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
+    const int groups = (int)table[ROWS_GROUPS];
+    return data + image / groups * table[ROWS_DATA_BATCH_STEP] +
+           (long)(image % groups) * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
 }
 
 /* Copies the input rows of a part to local memory; rows of a channel, which follow each other, one after the other. */
 static void copy_rows(__global const data_t *from, __global const long *table,
-                      const struct part *part, __local acc_t *packed, const bool zeros_too)
+                      const struct part *part, const struct reading *reading, __local acc_t *packed,
+                      const bool zeros_too)
 {
     __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
-    const struct reading reading = reading_of(part->first_tile, part->last_tile, table);
     const int in_channels = in_channels_of(table), row = (int)table[THIN_ROW];
     const int rows = part->high - part->low + 1, taps_z = (int)slice[SLICE_TAPS];
     const acc_t zero = DATA_ZERO(table);
@@ -249,7 +242,7 @@ static void copy_rows(__global const data_t *from, __global const long *table,
                 copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
                              list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                              (part->low + y) * table[ROWS_DATA_Y_STEP],
-                         zero, &reading,
+                         zero, reading,
                          packed + ((long)(jz * rows + y) * in_channels + ci) * row + lead_of(table),
                          zeros_too);
 }
@@ -261,16 +254,16 @@ struct ahead {
     long y_step, channel_step;
 };
 
-/* Those that are copied after the ones of `plane`, the first plane of its image in a work-item's part: of the next image, or of the
- * next work-item. */
+/* Those that are copied after the ones of `images` images from `plane` on, the first plane of its image in a work-item's part: of
+ * the next images, or of the next work-item. */
 static struct ahead ahead_of(__global const data_t *data, __global const long *table,
-                             const struct part *own, const int plane)
+                             const struct part *own, const int plane, const int images)
 {
     struct ahead ahead = {.y_step = table[ROWS_DATA_Y_STEP],
                           .channel_step = table[ROWS_DATA_CHANNEL_STEP]};
     if (!table[THIN_AHEAD]) return ahead;
     const int blocks = (int)table[ROWS_BLOCKS], number = (int)get_group_id(0) + 1;
-    const int end_plane = (plane / blocks + 1) * blocks; /* of the image */
+    const int end_plane = (plane / blocks + images) * blocks; /* of the images */
     const bool same = end_plane < own->last_plane;
     if (!same && number == (int)get_num_groups(0)) return ahead;
     const struct part next = same ? *own : part_of(number, table);
@@ -278,12 +271,12 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
     if (next.high < next.low || slice[SLICE_TAPS] == 0) return ahead;
     const struct reading reading = reading_of(next.first_tile, next.last_tile, table);
     ahead.rows = next.high - next.low + 1;
-    ahead.channels = in_channels_of(table);
+    ahead.channels = in_channels_of(table) * images; /* images mostly follow each other */
     ahead.elements = reading.end - reading.begin;
-    ahead.row = inputs_of(data, table, plane_of(same ? end_plane : next.first_plane, table)) +
+    ahead.row = inputs_of(data, table, (same ? end_plane : next.first_plane) / blocks) +
                 table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                 next.low * ahead.y_step + reading.first + reading.begin;
-    /* Rows of taps that this image has still to do; more than 32 bits where filters are large. */
+    /* Rows of taps that these images have still to do; more than 32 bits where filters are large. */
     const long taps_y =
         clamp((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y], 1l,
               max(own->high - own->low + 1l, 1l));
@@ -311,6 +304,24 @@ static void ask_ahead(struct ahead *ahead)
     }
 }
 
+/* Computes a work-item's outputs of a block whose weights are not all finite. */
+static COLD void careful_part(const struct finish *f, __global const data_t *from,
+                              __global const packed_t *weights, __global const long *table,
+                              const struct part *part, const int channels, const long channel,
+                              const long at)
+{
+    __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
+    const int last = min(part->last_tile * TILE * MERGED, (int)table[ROWS_OUTPUT_X]);
+    for (int m = 0; m < channels; m++)
+        for (int y = part->first_y; y < part->last_y; y++)
+            for (int x = part->first_tile * TILE * MERGED; x < last; x++)
+                put_one(
+                    f,
+                    affine_one(f, careful_place(from, weights, table, slice, y, x, m), channel + m),
+                    at + m * table[ROWS_OUTPUT_CHANNEL_STEP] + y * table[ROWS_OUTPUT_Y_STEP] + x,
+                    channel + m);
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_thin(__global const data_t *restrict data, const ulong data_offset,
            __global const packed_t *restrict filter, const ulong filter_offset,
@@ -322,7 +333,8 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     const int output_x = (int)table[ROWS_OUTPUT_X], output_y = (int)table[ROWS_OUTPUT_Y];
     const int row = (int)table[THIN_ROW], lead = lead_of(table);
     const long filter_row = (long)KX * MW * in_channels; /* elements, as of the next two */
-    const long filter_step = table[ROWS_TAP_STEP_Y] * filter_row;
+    const long filter_step = table[ROWS_TAP_STEP_Y] * filter_row,
+               filter_z = table[ROWS_KERNEL_Y] * filter_row;
     const long input_step = table[ROWS_INPUT_STEP_Y] * in_channels * row;
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
 
@@ -331,89 +343,136 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     __global const long *list_z = table + slice[SLICE_LIST];
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
+    /* Where the last tile of rows begins so that it ends with the row: nowhere else if outputs are read before they are stored,
+     * which is done once. */
+    const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
+#if RY > 1
+    /* The first row of the filter that meets the newest input row of the first band, and that row. */
+    const int stride = (int)table[ROWS_STRIDE_Y], kernel_y = (int)table[ROWS_KERNEL_Y],
+              first_place = part.first_band * RY - (int)table[THIN_LACKING] +
+                            (int)table[ROWS_PAD_Y],
+              first_newest = first_place >= 0 ? first_place / stride : -1;
+#endif
+
     FINISH(finish, table)
-    __global const data_t *copied = 0;
-    struct ahead ahead;
-    struct plane plane = plane_of(part.first_plane, table);
-    for (int p = part.first_plane; p < part.last_plane; p++, next_plane(&plane, table)) {
-        const int all_blocks = plane.g * (int)table[ROWS_BLOCKS] + plane.block;
-        const int channels = min(MW, out_channels - plane.block * MW);
-        const long co = (long)plane.g * out_channels + plane.block * MW;
-        __global const data_t *from = inputs_of(data + data_offset, table, plane);
-        __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
-        const long to = plane.n * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
-                        part.z * table[ROWS_OUTPUT_Z_STEP];
+    const struct reading reading = reading_of(part.first_tile, part.last_tile, table);
+    const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
+    /* Between images of a batch item: their inputs in local memory, weights, output channels. */
+    const long image_elements = (long)taps_z * max(rows, 0) * in_channels * row;
+    const long image_weights = table[ROWS_KERNEL_Z] * filter_z * blocks,
+               image_step = out_channels * channel_step;
+    int images, zeroed = 0;
+    for (int p = part.first_plane; p < part.last_plane; p += images * blocks) {
+        const int image = p / blocks, g = image % groups;
+        const int first_block = p % blocks,
+                  last_block = min(blocks, first_block + part.last_plane - p);
+        images = min(min((int)table[THIN_TOGETHER], groups - g),
+                     (part.last_plane - 1) / blocks - image + 1);
+        __global const data_t *from = inputs_of(data + data_offset, table, image);
+        const long from_step = in_channels * table[ROWS_DATA_CHANNEL_STEP];
+        for (int i = 0; i < images; i++)
+            copy_rows(from + i * from_step, table, &part, &reading, packed + i * image_elements,
+                      i >= zeroed);
+        zeroed = max(zeroed, images);
+        struct ahead ahead = ahead_of(data + data_offset, table, &part, p, images);
 
-        if (flags[flags_offset + (ulong)all_blocks] != 0) {
-            const int last = min(part.last_tile * TILE * MERGED, output_x);
-            for (int m = 0; m < channels; m++)
-                for (int y = part.first_y; y < part.last_y; y++)
-                    for (int x = part.first_tile * TILE * MERGED; x < last; x++)
-                        put_one(&finish,
-                                affine_one(&finish,
-                                           careful_place(from, weights, table, slice, y, x, m),
-                                           co + m),
-                                to + m * channel_step + y * table[ROWS_OUTPUT_Y_STEP] + x, co + m);
-            continue;
-        }
-        if (from != copied) {
-            copy_rows(from, table, &part, packed, copied == 0);
-            ahead = ahead_of(data + data_offset, table, &part, p);
-        }
-        copied = from;
+        for (int block = first_block; block < last_block; block++) {
+            const int channels = min(MW, out_channels - block * MW);
+            const long co = (long)g * out_channels + block * MW;
+            __global const packed_t *weights =
+                weights_of(filter + filter_offset, table, g * blocks + block);
+            __global const uint *flag = flags + flags_offset + g * blocks + block;
+            const long to = image / groups * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
+                            part.z * table[ROWS_OUTPUT_Z_STEP];
+            const struct finish f = finish;
+            for (int i = 0; i < images; i++)
+                if (flag[i * blocks] != 0)
+                    careful_part(&f, from + i * from_step, weights + i * image_weights, table,
+                                 &part, channels, co + i * out_channels, to + i * image_step);
 
-        for (int band = part.first_band; band < part.last_band; band++) {
-            const int first_y = band * RY - (int)table[THIN_LACKING];
-            const long line = to + first_y * table[ROWS_OUTPUT_Y_STEP];
 #if RY > 1
-            /* The first row of the filter that meets the newest input row of all, and that row. */
-            const int place = first_y + (int)table[ROWS_PAD_Y], stride = (int)table[ROWS_STRIDE_Y];
-            const int newest = place >= 0 ? place / stride : -1,
-                      first_tap = place - newest * stride;
-            const int skipped = max(newest - part.high, 0);
-            const int taps_y = min(((int)table[ROWS_KERNEL_Y] - first_tap + stride - 1) / stride,
-                                   newest - part.low + 1);
+            int newest = first_newest, first_tap = first_place - first_newest * stride;
+#endif
+            for (int band = part.first_band; band < part.last_band; band++) {
+                const int first_y = band * RY - (int)table[THIN_LACKING];
+                const long line = to + first_y * table[ROWS_OUTPUT_Y_STEP];
+#if RY > 1
+                /* Rows of the filter that meet an input row; the last of them may serve `cut` rows of the band only. */
+                const int all_taps = kernel_y / stride + (first_tap < kernel_y % stride),
+                          cut = kernel_y - first_tap - (all_taps - 1) * stride;
+                const int skipped = max(newest - part.high, 0);
+                const int taps_y = min(all_taps, newest - part.low + 1);
 #else
-            __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + first_y * REACH_LONGS;
-            const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
-            const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
+                __global const long *reach_y = table + table[ROWS_REACH_Y_AT] +
+                                               first_y * REACH_LONGS;
+                const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
+                const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
 #endif
-            for (int tile = part.first_tile; tile < part.last_tile; tile++) {
-                vec_t sum[RY][MW][NX][RESIDUES];
+                /* What the first tap reads at the first place of a z, and the weights of its row. */
+                __local const acc_t *inputs_y =
+                    packed + (long)(newest - skipped - part.low) * in_channels * row + lead;
+                __global const packed_t *weights_y = weights + first_tap * filter_row +
+                                                     skipped * filter_step;
+                const bool inside = channels == MW && first_y >= 0 && first_y + RY <= output_y;
+                for (int tile = part.first_tile; tile < part.last_tile; tile++) {
+                    const int place = tile > part.first_tile ? min(tile * TILE, last_place)
+                                                             : tile * TILE;
+                    const int x = place * MERGED;
+                    const bool whole = inside && output_x - x >= TILE * MERGED;
+                    for (int i = 0; i < images; i++) {
+                        if (flag[i * blocks] != 0) continue;
+                        vec_t sum[RY][MW][NX][RESIDUES];
 #pragma unroll
-                for (int i = 0; i < RY * MW * NX * RESIDUES; i++)
-                    sum[i / (MW * NX * RESIDUES)][i / (NX * RESIDUES) % MW][i / RESIDUES % NX]
-                       [i % RESIDUES] = (vec_t)(0);
-                for (int jz = 0; jz < taps_z; jz++) {
-                    const long kz = list_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
-                    __local const acc_t *in =
-                        packed + (long)(jz * rows + newest - part.low) * in_channels * row + lead +
-                        (tile - part.first_tile) * TILE;
-                    __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + first_tap) *
-                                                               filter_row;
-                    for (int jy = skipped; jy < taps_y; jy++) {
-                        __local const acc_t *x = in - jy * input_step;
-                        __global const packed_t *w_y = w + jy * filter_step;
+                        for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
+                        for (int jz = 0; jz < taps_z; jz++) {
+                            __local const acc_t *in = inputs_y + i * image_elements + place -
+                                                      part.first_tile * TILE +
+                                                      (long)jz * rows * in_channels * row;
+                            __global const packed_t *w = weights_y + i * image_weights +
+                                                         list_z[jz * SLICE_TAP_LONGS + SLICE_TAP] *
+                                                             filter_z;
+                            for (int jy = skipped; jy < taps_y;
+                                 jy++, in -= input_step, w += filter_step) {
 #if RY > 1
-                        const int count = (int)table[ROWS_KERNEL_Y] - first_tap -
-                                          jy * (int)table[ROWS_STRIDE_Y];
-                        if (count < RY)
-                            add_rows(sum, count, x, w_y, in_channels, row);
-                        else
+                                if (cut < RY && jy == all_taps - 1)
+                                    add_rows(sum, cut, in, w, in_channels, row);
+                                else
 #endif
-                            add_rows(sum, RY, x, w_y, in_channels, row);
-                        ask_ahead(&ahead);
+                                    add_rows(sum, RY, in, w, in_channels, row);
+                                ask_ahead(&ahead);
+                            }
+                        }
+                        const long at = line + i * image_step + x, channel = co + i * out_channels;
+                        if (whole) {
+#pragma unroll
+                            for (int r = 0; r < RY; r++)
+#pragma unroll
+                                for (int m = 0; m < MW; m++)
+                                    store_whole(&finish,
+                                                at + r * table[ROWS_OUTPUT_Y_STEP] +
+                                                    m * channel_step,
+                                                sum[r][m], channel + m);
+                            continue;
+                        }
+                        /* Copies, so that the sums need not be in memory for the sake of this. */
+                        const struct finish f = finish;
+                        vec_t copy[RY][MW][NX][RESIDUES];
+#pragma unroll
+                        for (int j = 0; j < SUMS; j++) copy SUM(j) = sum SUM(j);
+                        for (int r = max(-first_y, 0); r < min(RY, output_y - first_y); r++)
+                            for (int m = 0; m < channels; m++)
+                                store_left(&f,
+                                           at + r * table[ROWS_OUTPUT_Y_STEP] + m * channel_step,
+                                           copy[r][m], channel + m, output_x - x);
                     }
                 }
-                const int x = tile * TILE * MERGED;
-#pragma unroll
-                for (int r = 0; r < RY; r++)
-#pragma unroll
-                    for (int m = 0; m < MW; m++)
-                        if (m < channels && first_y + r >= 0 && first_y + r < output_y)
-                            store_tile(&finish,
-                                       line + r * table[ROWS_OUTPUT_Y_STEP] + m * channel_step + x,
-                                       sum[r][m], co + m, output_x - x);
+#if RY > 1
+                first_tap += RY;
+                if (first_tap == stride) {
+                    first_tap = 0;
+                    newest++;
+                }
+#endif
             }
         }
     }

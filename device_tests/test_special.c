@@ -55,16 +55,23 @@ static void place(const tconv_problem *p, float value, bool in_filter, size_t at
     free_tensors(&t);
 }
 
-/* A depthwise layer with channels last. */
+/* A depthwise layer, channels first. */
 static tconv_problem depthwise(int64_t channels, int64_t y, int64_t x, int64_t k, int64_t s,
                                int64_t pad)
 {
     tconv_problem p = plane(channels, 1, y, x, k, s, 1, pad);
     p.operation = TCONV_ONEAPI_CONV_BACKPROP;
-    p.data_format = TCONV_NXC;
+    p.data_format = TCONV_NCX;
     p.filter_format = TCONV_OIX;
     p.groups = channels;
-    set_shape(&p.data, 4, (int64_t[]){1, y, x, channels});
+    return p;
+}
+
+static tconv_problem channels_last(tconv_problem p)
+{
+    const int64_t *first = p.data.dim;
+    p.data_format = TCONV_NXC;
+    set_shape(&p.data, 4, (int64_t[]){first[0], first[2], first[3], first[1]});
     return p;
 }
 
@@ -88,7 +95,8 @@ static void special_values_reach_what_uses_them(void **state)
         plane(2, 3, 3, 40, 4, 2, 1, 1), /* tiles with and without a border */
         plane(2, 2, 3, 19, 7, 5, 1, 3), /* one residue after the other */
         plane(2, 2, 2, 9, 8, 4, 1, 3),  /* all residues of a place together */
-        depthwise(19, 3, 21, 3, 2, 1),
+        channels_last(depthwise(19, 3, 21, 3, 2, 1)),
+        depthwise(23, 2, 19, 3, 2, 1),  /* several images at a time, one of them with care */
         plane(2, 2, 5, 9, 3, 2, 3, 2),  /* dilation */
         plane(3, 2, 6, 18, 2, 2, 1, 0), /* kernel equals stride */
         four_axes(),

@@ -13,6 +13,7 @@ enum {
     MOST_VECTORS = 4,         /* NX */
     LOCAL_BUDGET = 256 << 10, /* bytes */
     FIRST_CACHE = 48 << 10,   /* bytes */
+    TOGETHER = 8 << 10,       /* bytes that are copied at a time */
     MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
     CACHED_DATA = 4 << 20,    /* bytes that need not be asked for */
     MOST_PLANES = 64,         /* of a work-item that takes several images */
@@ -27,6 +28,7 @@ struct thin {
     int64_t blocks, tiles;  /* of a row */
     int64_t lacking, bands; /* of ry rows; the first begins so many rows before the output */
     int64_t item_planes, item_bands, item_tiles;
+    int64_t together;        /* images that are copied at a time */
     int64_t input_rows, row; /* in local memory */
     int64_t items;
     uint64_t local_bytes;
@@ -157,8 +159,9 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double stores =
         planes * tiles * (double)r->output_rows *
         (10 + 20.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
-    /* What is left of a row for a part of a vector is stored in fours, and one by one. */
-    const int64_t left = r->x.output % g->vw;
+    /* What is left of a row for a part of a vector is stored in fours, and one by one, unless the last tile overlaps another. */
+    const int64_t left = g->item_tiles > 1 && r->x.output % r->x.stride == 0 ? 0
+                                                                             : r->x.output % g->vw;
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
                         (double)r->output_rows * (double)(left > 0 ? 3 + left / 4 + left % 4 : 0);
     const double waits = planes * pairs * in * (double)tconv_ceil_div(g->tiles, g->item_tiles) *
@@ -167,7 +170,7 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
                                   tconv_ceil_div(g->bands, g->item_bands)); /* of one z */
     const double copies = planes / (double)tconv_min(g->blocks, g->item_planes) * bands *
                           tconv_rows_slices(r) * (double)g->input_rows * in * copy_cycles(g);
-    const double per_plane = planes * bands * (double)r->z.output * 40;
+    const double per_plane = planes * bands * (double)r->z.output * 40 / (double)g->together;
     const double items = (double)g->items;
     const double cycles = adds + stores + ends + waits + copies + per_plane + items * 700;
     return tconv_rows_shared(cycles * speed, 1 / items, device);
@@ -208,6 +211,14 @@ static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUN
     return found;
 }
 
+/* How many images of a work-item are copied at a time, each of so many bytes, to local memory of `budget` bytes. */
+static int64_t images_together(const struct thin *g, double bytes, double budget)
+{
+    const int64_t images = tconv_ceil_div(g->item_planes, g->blocks);
+    const double fitting = (budget < TOGETHER ? budget : TOGETHER) / (bytes > 1 ? bytes : 1);
+    return tconv_max(tconv_min(images, (int64_t)fitting), 1);
+}
+
 /* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
 static bool divide(struct thin *g, const tconv_device_info *device, double *least)
 {
@@ -228,7 +239,8 @@ static bool divide(struct thin *g, const tconv_device_info *device, double *leas
                                  (double)r->layer.in_channels * (double)g->row;
             for (int i = 0; bytes <= budget && i < count; i++) {
                 g->item_planes = counts[i];
-                g->local_bytes = (uint64_t)bytes;
+                g->together = images_together(g, bytes, budget);
+                g->local_bytes = (uint64_t)bytes * (uint64_t)g->together;
                 g->items = tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
                            tconv_ceil_div(g->bands, g->item_bands) *
                            tconv_ceil_div(planes, g->item_planes);
@@ -316,6 +328,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
         return false;
     int64_t *t = recipe->table;
     t[THIN_PLANES] = g.item_planes;
+    t[THIN_TOGETHER] = g.together;
     t[THIN_BANDS] = g.item_bands;
     t[THIN_LACKING] = g.lacking;
     t[THIN_TILES] = g.item_tiles;
