@@ -12,9 +12,15 @@
 
 struct options options;
 
+#define DEVICE_OPTION(flags)                                                                       \
+    {                                                                                              \
+        "device", 'd', POPT_ARG_STRING | (flags), &options.device, 0,                              \
+            "number of the device, as `tconv-cl devices` lists them; run: several, as 0,1", "N"    \
+    }
+const struct poptOption device_table[] = {DEVICE_OPTION(0), POPT_TABLEEND};
+const struct poptOption refused_table[] = {DEVICE_OPTION(POPT_ARGFLAG_DOC_HIDDEN), POPT_TABLEEND};
+
 const struct poptOption common_table[] = {
-    {"device", 'd', POPT_ARG_STRING, &options.device, 0,
-     "number of the device, as `tconv-cl devices` lists them; run: several, as 0,1", "N"},
     {"json", 'j', POPT_ARG_STRING, &options.json, 0, "write the results as JSON; - is stdout",
      "FILE"},
     {"quiet", 'q', POPT_ARG_NONE, &options.quiet, 0, "no progress and no notices", NULL},
@@ -123,8 +129,8 @@ const struct poptOption check_table[] = {
 bool option_takes_value(const char *name, size_t length, char letter)
 {
     static const struct poptOption *const tables[] = {
-        common_table, shape_table, attribute_table, algorithm_table, suite_table,
-        model_table,  file_table,  bench_table,     check_table,     epilogue_table};
+        device_table, common_table, shape_table, attribute_table, algorithm_table, suite_table,
+        model_table,  file_table,   bench_table, check_table,     epilogue_table};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct poptOption *o = tables[t]; o->longName != NULL; o++) {
             const bool same = name == NULL ? o->shortName == letter && letter != '\0'

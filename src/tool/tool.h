@@ -60,9 +60,11 @@ struct options {
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
 
-/* Every option stands in one of these tables; a command includes those that it takes. */
-extern const struct poptOption common_table[], shape_table[], attribute_table[], algorithm_table[],
-    suite_table[], model_table[], file_table[], bench_table[], check_table[], epilogue_table[];
+/* Every option stands in one of these tables; a command includes those that it takes, and `refused_table` for a sentence about
+ * what it does not. */
+extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
+    attribute_table[], algorithm_table[], suite_table[], model_table[], file_table[], bench_table[],
+    check_table[], epilogue_table[];
 
 /* Whether an option is followed by a value: by its long name of `length` characters, or with NULL by its letter. */
 bool option_takes_value(const char *name, size_t length, char letter);
