@@ -10,9 +10,9 @@
  *                 THIN_TILES tiles along x
  *     tile        NX*VW places, all residues, RY rows (a band), MW channels
  *
- * Images (batch item, group) that are small are copied THIN_TOGETHER at a time, and a tile is computed for all of them before the
- * next one: what must be found out for a tile takes as long as its additions where it has one channel. The last tile of a row
- * ends where the row ends, and overlaps the one before.
+ * Up to THIN_TOGETHER images (groups of a batch item) that are small are copied at a time, and a tile is computed for all of them
+ * before the next one: what must be found out for a tile takes as long as its additions where it has one channel. The last tile
+ * of a row overlaps the one before, where it may, so that it ends with the row.
  *
  * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows that are copied next, of the
  * next image or work-item, are asked for between rows of taps.
@@ -138,7 +138,7 @@ static void store_whole(const struct finish *f, const long at, const vec_t sum[N
         put(f, affine(f, result[i / RESIDUES][i % RESIDUES], channel), at + i * VW, channel);
 }
 
-/* The same where only `left` outputs from the first one on belong to the row. */
+/* Stores the first `left` outputs of a tile. */
 static COLD void store_left(const struct finish *f, const long at, const vec_t sum[NX][RESIDUES],
                             const long channel, const int left)
 {
@@ -343,11 +343,11 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     __global const long *list_z = table + slice[SLICE_LIST];
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
-    /* Where the last tile of rows begins so that it ends with the row: nowhere else if outputs are read before they are stored,
-     * which is done once. */
+    /* Where a row's last tile begins so that it ends with the row; it does not overlap another if outputs are read before they are
+     * stored, or if the row ends between the residues of a place. */
     const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
 #if RY > 1
-    /* The first row of the filter that meets the newest input row of the first band, and that row. */
+    /* The first band's first row, plus the pad, and the newest input row that it meets. */
     const int stride = (int)table[ROWS_STRIDE_Y], kernel_y = (int)table[ROWS_KERNEL_Y],
               first_place = part.first_band * RY - (int)table[THIN_LACKING] +
                             (int)table[ROWS_PAD_Y],
@@ -397,7 +397,8 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                 const int first_y = band * RY - (int)table[THIN_LACKING];
                 const long line = to + first_y * table[ROWS_OUTPUT_Y_STEP];
 #if RY > 1
-                /* Rows of the filter that meet an input row; the last of them may serve `cut` rows of the band only. */
+                /* From first_tap on, which meets the newest input row, so many rows of the filter meet a row each; the last of
+                 * them may serve `cut` rows of the band only. */
                 const int all_taps = kernel_y / stride + (first_tap < kernel_y % stride),
                           cut = kernel_y - first_tap - (all_taps - 1) * stride;
                 const int skipped = max(newest - part.high, 0);
@@ -461,9 +462,9 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                         for (int j = 0; j < SUMS; j++) copy SUM(j) = sum SUM(j);
                         for (int r = max(-first_y, 0); r < min(RY, output_y - first_y); r++)
                             for (int m = 0; m < channels; m++)
-                                store_left(&f,
-                                           at + r * table[ROWS_OUTPUT_Y_STEP] + m * channel_step,
-                                           copy[r][m], channel + m, output_x - x);
+                                store_left(
+                                    &f, at + r * table[ROWS_OUTPUT_Y_STEP] + m * channel_step,
+                                    copy[r][m], channel + m, min(output_x - x, TILE * MERGED));
                     }
                 }
 #if RY > 1

@@ -8,7 +8,7 @@
 
 enum {
     THIN_PLANES = ROWS_LONGS, /* of a work-item: batch items, groups and blocks */
-    THIN_TOGETHER,            /* images whose inputs are copied at a time */
+    THIN_TOGETHER,            /* images whose inputs are copied at a time, at most */
     THIN_BANDS,               /* bands of output rows of a work-item */
     THIN_LACKING,             /* rows that the first band begins before the output */
     THIN_TILES,               /* tiles along x of a work-item */

@@ -188,6 +188,29 @@ static void every_activation_in_every_family(void **state)
     }
 }
 
+/* Several tiles in a row of which the last is not whole, in bands or blocks that lack rows or channels: what a tile stores beyond
+ * itself would be read by the next. */
+static void outputs_before_count_once(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t groups, in, out, x[2];
+    } layers[] = {{3, 1, 1, {6, 70}}, {1, 3, 17, {3, 101}}};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        const int64_t groups = layers[i].groups, in = layers[i].in, out = layers[i].out;
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.operation = TCONV_GROUP_CONV_BACKPROP;
+        set_shape(&p.data, 4, (int64_t[]){1, groups * in, layers[i].x[0], layers[i].x[1]});
+        set_shape(&p.filter, 5, (int64_t[]){groups, in, out, 3, 3});
+        set_list(&p.strides, 2, (int64_t[]){2, 2});
+        set_list(&p.pads_begin, 2, (int64_t[]){1, 1});
+        set_list(&p.pads_end, 2, (int64_t[]){1, 1});
+        tconv_epilogue e = TCONV_EPILOGUE_INIT;
+        e.beta = 0.5;
+        run_families(&p, &e, REAL_NUMBERS, (unsigned)i);
+    }
+}
+
 static void epilogues_of_f64(void **state)
 {
     (void)state;
@@ -443,6 +466,7 @@ int main(void)
         cmocka_unit_test(outputs_of_other_types),
         cmocka_unit_test(quantised_layers),
         cmocka_unit_test(every_activation_in_every_family),
+        cmocka_unit_test(outputs_before_count_once),
         cmocka_unit_test(epilogues_of_f64),
         cmocka_unit_test(same_bits_from_every_family),
         cmocka_unit_test(rounding_is_exhaustive),

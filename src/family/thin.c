@@ -28,7 +28,7 @@ struct thin {
     int64_t blocks, tiles;  /* of a row */
     int64_t lacking, bands; /* of ry rows; the first begins so many rows before the output */
     int64_t item_planes, item_bands, item_tiles;
-    int64_t together;        /* images that are copied at a time */
+    int64_t together;        /* images (groups of a batch item) that are copied at a time */
     int64_t input_rows, row; /* in local memory */
     int64_t items;
     uint64_t local_bytes;
@@ -159,7 +159,8 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double stores =
         planes * tiles * (double)r->output_rows *
         (10 + 20.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
-    /* What is left of a row for a part of a vector is stored in fours, and one by one, unless the last tile overlaps another. */
+    /* What is left of a row for a part of a vector is stored in fours, and one by one, unless the last tile overlaps another, as
+     * it mostly does where it may. */
     const int64_t left = g->item_tiles > 1 && r->x.output % r->x.stride == 0 ? 0
                                                                              : r->x.output % g->vw;
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
@@ -214,7 +215,8 @@ static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUN
 /* How many images of a work-item are copied at a time, each of so many bytes, to local memory of `budget` bytes. */
 static int64_t images_together(const struct thin *g, double bytes, double budget)
 {
-    const int64_t images = tconv_ceil_div(g->item_planes, g->blocks);
+    const int64_t images =
+        tconv_min(tconv_ceil_div(g->item_planes, g->blocks), g->rows.layer.groups);
     const double fitting = (budget < TOGETHER ? budget : TOGETHER) / (bytes > 1 ? bytes : 1);
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
