@@ -160,6 +160,36 @@ static COLD void store_left(const struct finish *f, const long at, const vec_t s
     for (; i < left - whole; i++) PUT_LANE(f, lanes[i], at + whole + i, channel);
 }
 
+/* Stores a tile of all rows of a band and all channels of a block. */
+static __attribute__((always_inline)) void store_band(const struct finish *f, const long at,
+                                                      const vec_t sum[RY][MW][NX][RESIDUES],
+                                                      const long channel,
+                                                      __global const long *table)
+{
+#pragma unroll
+    for (int r = 0; r < RY; r++)
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+            store_whole(f, at + r * table[ROWS_OUTPUT_Y_STEP] + m * table[ROWS_OUTPUT_CHANNEL_STEP],
+                        sum[r][m], channel + m);
+}
+
+/* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of each. Copies the sums, which
+ * else would be in memory for the sake of this. */
+static __attribute__((always_inline)) void
+store_band_left(const struct finish *f, const long at, const vec_t sum[RY][MW][NX][RESIDUES],
+                const long channel, __global const long *table, const int channels, const int begin,
+                const int end, const int left)
+{
+    vec_t copy[RY][MW][NX][RESIDUES];
+#pragma unroll
+    for (int j = 0; j < SUMS; j++) copy SUM(j) = sum SUM(j);
+    for (int r = max(begin, 0); r < min(RY, end); r++)
+        for (int m = 0; m < channels; m++)
+            store_left(f, at + r * table[ROWS_OUTPUT_Y_STEP] + m * table[ROWS_OUTPUT_CHANNEL_STEP],
+                       copy[r][m], channel + m, left);
+}
+
 /* One output element, tap by tap: as careful_output, but z may stand for several axes. */
 static acc_t careful_place(__global const data_t *data, __global const packed_t *weights,
                            __global const long *table, __global const long *slice, const int y,
@@ -355,6 +385,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
 #endif
 
     FINISH(finish, table)
+    const struct finish seldom = finish; /* for functions that would have it in memory */
     const struct reading reading = reading_of(part.first_tile, part.last_tile, table);
     const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
     /* Between images of a batch item: their inputs in local memory, weights, output channels. */
@@ -384,10 +415,9 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
             __global const uint *flag = flags + flags_offset + g * blocks + block;
             const long to = image / groups * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
                             part.z * table[ROWS_OUTPUT_Z_STEP];
-            const struct finish f = finish;
             for (int i = 0; i < images; i++)
                 if (flag[i * blocks] != 0)
-                    careful_part(&f, from + i * from_step, weights + i * image_weights, table,
+                    careful_part(&seldom, from + i * from_step, weights + i * image_weights, table,
                                  &part, channels, co + i * out_channels, to + i * image_step);
 
 #if RY > 1
@@ -444,27 +474,11 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                             }
                         }
                         const long at = line + i * image_step + x, channel = co + i * out_channels;
-                        if (whole) {
-#pragma unroll
-                            for (int r = 0; r < RY; r++)
-#pragma unroll
-                                for (int m = 0; m < MW; m++)
-                                    store_whole(&finish,
-                                                at + r * table[ROWS_OUTPUT_Y_STEP] +
-                                                    m * channel_step,
-                                                sum[r][m], channel + m);
-                            continue;
-                        }
-                        /* Copies, so that the sums need not be in memory for the sake of this. */
-                        const struct finish f = finish;
-                        vec_t copy[RY][MW][NX][RESIDUES];
-#pragma unroll
-                        for (int j = 0; j < SUMS; j++) copy SUM(j) = sum SUM(j);
-                        for (int r = max(-first_y, 0); r < min(RY, output_y - first_y); r++)
-                            for (int m = 0; m < channels; m++)
-                                store_left(
-                                    &f, at + r * table[ROWS_OUTPUT_Y_STEP] + m * channel_step,
-                                    copy[r][m], channel + m, min(output_x - x, TILE * MERGED));
+                        if (whole)
+                            store_band(&finish, at, sum, channel, table);
+                        else
+                            store_band_left(&seldom, at, sum, channel, table, channels, -first_y,
+                                            output_y - first_y, min(output_x - x, TILE * MERGED));
                     }
                 }
 #if RY > 1
