@@ -6,9 +6,9 @@
  * data: neighbouring residues of a place read the same ones while they are in the first-level cache.
  *
  *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_PLACES places along x
- *     run         RUN places, all residues: one block of MW channels after the other, since the channels of a place lie
- *                 side by side
- *     tile        PX places of one residue where all of its taps along x are inside the data, else one place
+ *     tile        PX places of one residue where all of its taps along x are inside the data, else one place: one block of
+ *                 MW channels after the other. The channels of a place lie side by side, so that processors fetch
+ *                 inputs, weights and outputs ahead.
  *
  * Taps whose input is outside the data are left out, so no zero of the padding meets a weight. lanes.clh says how blocks
  * are stored, taps.clh has the packed filter, depthwise_table.h the table.
@@ -22,8 +22,6 @@
 #if !defined(PX)
 #error "PX must be set"
 #endif
-
-#define RUN (4 * PX)
 
 /* The taps along an axis that reach a place, or all places of a tile: tap number `tap` + j * step reads input number
  * `input` - j * step of the inputs. */
@@ -70,28 +68,41 @@ struct steps {
     long data_z, data_y, data_x; /* between the inputs of neighbouring taps, in elements */
     long place;                  /* between the inputs of neighbouring places */
     int weight_z, weight_y, weight_x;
-    long output; /* between the outputs of neighbouring places */
+    long output;  /* between the outputs of neighbouring places */
+    long weights; /* between the weights of neighbouring blocks */
+    int channels;
+    acc_t zero;
+};
+
+/* Where a tile's taps begin, and how many there are. */
+struct tile {
+    __global const data_t *data; /* of the first tap */
+    int tap;                     /* the first one: its number in the filter */
+    int taps_z, taps_y, taps_x;
+    long at; /* the outputs */
 };
 
 /* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there, and stores them but for the first
- * `stored`. `data` and `weights` are those of the first tap, the outputs begin at `at`. Inline, since its loops disappear only
- * where places and lanes are known. */
+ * `stored`. Inline, since its loops disappear only where places and lanes are known. */
 static __attribute__((always_inline)) void
 compute(const int places, const int count, const int stored, const struct finish *f,
-        const struct lanes *lanes, __global const data_t *data, __global const packed_t *weights,
-        const acc_t zero, const struct steps *steps, const int taps_z, const int taps_y,
-        const int taps_x, const long at)
+        const struct steps *steps, const struct tile *tile, __global const packed_t *weights,
+        const long channel)
 {
+    __global const data_t *data = tile->data + channel;
+    const long at = tile->at + channel;
+    struct lanes lanes;
+    find_lanes(f, channel, count, &lanes);
     vec_t sum[CV][PX];
 #pragma unroll
     for (int c = 0; c < CV; c++)
 #pragma unroll
         for (int v = 0; v < PX; v++) sum[c][v] = (vec_t)(0);
-    for (int jz = 0; jz < taps_z; jz++)
-        for (int jy = 0; jy < taps_y; jy++) {
+    for (int jz = 0; jz < tile->taps_z; jz++)
+        for (int jy = 0; jy < tile->taps_y; jy++) {
             __global const data_t *x = data - jz * steps->data_z - jy * steps->data_y;
             __global const packed_t *w = weights + jz * steps->weight_z + jy * steps->weight_y;
-            for (int jx = 0; jx < taps_x; jx++, x -= steps->data_x, w += steps->weight_x) {
+            for (int jx = 0; jx < tile->taps_x; jx++, x -= steps->data_x, w += steps->weight_x) {
                 vec_t weight[CV];
 #pragma unroll
                 for (int c = 0; c < CV; c++) weight[c] = READS_WEIGHT(w + c * VW);
@@ -101,9 +112,9 @@ compute(const int places, const int count, const int stored, const struct finish
 #pragma unroll
                         for (int c = 0; c < CV; c++) {
                             __global const data_t *from = x + v * steps->place + c * VW;
-                            sum[c][v] =
-                                MULTIPLY_ADD(load_lanes(from, steps->end, zero, count - c * VW),
-                                             weight[c], sum[c][v]);
+                            sum[c][v] = MULTIPLY_ADD(
+                                load_lanes(from, steps->end, steps->zero, count - c * VW),
+                                weight[c], sum[c][v]);
                         }
                     }
             }
@@ -114,9 +125,37 @@ compute(const int places, const int count, const int stored, const struct finish
             result_vec_t value[CV];
 #pragma unroll
             for (int c = 0; c < CV; c++)
-                value[c] = affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]);
-            store_lanes(f, lanes, at + v * steps->output, value, 1, 0, count);
+                value[c] = affine_lanes(sum[c][v], lanes.factor[c], lanes.bias[c]);
+            store_lanes(f, &lanes, at + v * steps->output, value, 1, 0, count);
         }
+}
+
+/* The same for the channels after the last whole block. */
+static COLD void compute_left(const int places, const int stored, const struct finish *f,
+                              const struct steps *steps, const struct tile *tile,
+                              __global const packed_t *weights, const long channel)
+{
+    struct tile place = *tile;
+    for (int v = 0; v < places; v++, place.data += steps->place, place.at += steps->output)
+        if (v >= stored)
+            compute(1, steps->channels - (int)channel, 0, f, steps, &place, weights, channel);
+}
+
+/* Computes `places` places, 1 or PX, of all blocks. */
+static __attribute__((always_inline)) void
+compute_blocks(const int places, const int stored, const struct finish *f,
+               const struct steps *steps, const struct tile *tile, __global const packed_t *filter)
+{
+    __global const packed_t *weights = filter + tile->tap * MW;
+    int channel = 0;
+    for (; channel + MW <= steps->channels; channel += MW, weights += steps->weights)
+        compute(places, MW, stored, f, steps, tile, weights, channel);
+    if (channel < steps->channels) {
+        const struct finish own = *f;
+        const struct steps own_steps = *steps;
+        const struct tile own_tile = *tile;
+        compute_left(places, stored, &own, &own_steps, &own_tile, weights, channel);
+    }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -150,7 +189,6 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     const int z = rest % output_z, n = rest / output_z;
 
     FINISH(finish, table)
-    const acc_t zero = DATA_ZERO(table);
     struct steps steps;
     steps.end = data + data_offset + ((int)table[ROWS_BATCHES] - 1) * table[ROWS_DATA_BATCH_STEP] +
                 ((int)table[ROWS_INPUT_Z] - 1) * table[ROWS_DATA_Z_STEP] +
@@ -164,6 +202,10 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     steps.weight_y = tap_step_y * kernel_x * MW;
     steps.weight_z = tap_step_z * (int)table[ROWS_KERNEL_Y] * kernel_x * MW;
     steps.output = stride_x * table[ROWS_OUTPUT_X_STEP];
+    steps.weights = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * kernel_x * MW;
+    steps.channels = (int)table[ROWS_OUT_CHANNELS];
+    steps.zero = DATA_ZERO(table);
+    __global const packed_t *weights = weights_of(filter + filter_offset, table, 0);
 
     /* The places whose taps along x are all inside the data, and whose outputs all exist. */
     int low = 0, high = output_x / stride_x;
@@ -187,40 +229,32 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                                      reach_y.input * table[ROWS_DATA_Y_STEP];
         const long line = n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
                           y * table[ROWS_OUTPUT_Y_STEP];
-        for (int first = first_place; first < last_place; first += RUN)
-            for (int block = 0; block < (int)table[ROWS_BLOCKS]; block++) {
-                const int channel = block * MW,
-                          count = min(MW, (int)table[ROWS_OUT_CHANNELS] - channel);
-                __global const packed_t *weights =
-                    weights_of(filter + filter_offset, table, block) +
-                    (reach_z.tap * table[ROWS_KERNEL_Y] + reach_y.tap) * kernel_x * MW;
-                struct lanes lanes;
-                find_lanes(&finish, channel, count, &lanes);
-                const int last = min(first + RUN, last_place), end = min(high, last);
-                for (int u = first; u < last;) {
-                    /* The last tile overlaps the one before. */
-                    const bool tile = count == MW && u >= low && u < end && end - PX >= low;
-                    const int begin = tile ? min(u, end - PX) : u, stored = u - begin;
-                    for (int t = 0; t < stride_x; t++) {
-                        __global const long *residue = residues_x + t * REACH_LONGS;
-                        const int x = begin * stride_x + t;
-                        if (x >= output_x) break;
-                        const struct reach reach =
-                            tile ? whole_reach(residue, begin)
-                                 : reach_of(residue, u, tap_step_x, input_step_x, input_x);
-#define COMPUTE(places, count)                                                                     \
-    compute(places, count, stored, &finish, &lanes, row + reach.input * steps.place + channel,     \
-            weights + reach.tap * MW, zero, &steps, reach_z.taps, reach_y.taps, reach.taps,        \
-            line + x * table[ROWS_OUTPUT_X_STEP] + channel)
-                        if (tile)
-                            COMPUTE(PX, MW);
-                        else if (count == MW)
-                            COMPUTE(1, MW);
-                        else
-                            COMPUTE(1, count);
-                    }
-                    u = begin + (tile ? PX : 1);
-                }
+        struct tile tile;
+        tile.taps_z = reach_z.taps;
+        tile.taps_y = reach_y.taps;
+        const int tap = (reach_z.tap * (int)table[ROWS_KERNEL_Y] + reach_y.tap) * kernel_x;
+        const int end = min(high, last_place);
+        for (int u = first_place; u < last_place;) {
+            /* The last tile overlaps the one before. */
+            const bool whole = u >= low && u < end && end - PX >= low;
+            const int begin = whole ? min(u, end - PX) : u, stored = u - begin;
+            for (int t = 0; t < stride_x; t++) {
+                __global const long *residue = residues_x + t * REACH_LONGS;
+                const int x = begin * stride_x + t;
+                if (x >= output_x) break;
+                const struct reach reach =
+                    whole ? whole_reach(residue, begin)
+                          : reach_of(residue, u, tap_step_x, input_step_x, input_x);
+                tile.data = row + reach.input * steps.place;
+                tile.tap = tap + reach.tap;
+                tile.taps_x = reach.taps;
+                tile.at = line + x * table[ROWS_OUTPUT_X_STEP];
+                if (whole && PX > 1)
+                    compute_blocks(PX, stored, &finish, &steps, &tile, weights);
+                else
+                    compute_blocks(1, 0, &finish, &steps, &tile, weights);
             }
+            u = begin + (whole ? PX : 1);
+        }
     }
 }

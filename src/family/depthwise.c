@@ -58,15 +58,16 @@ static double cost_of(const struct depthwise *g, const tconv_device_info *device
 {
     const struct tconv_rows *r = &g->rows;
     const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
-    const double lines = (double)r->layer.batch * (double)g->blocks; /* of blocks */
     const double tiles = tiles_of(g, g->item_places) *
                          (double)tconv_ceil_div(r->places, g->item_places);
     const double adds = tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) * (double)r->x.kernel *
-                        tiles * tap_cycles(g);
+                        tiles * (double)g->blocks * tap_cycles(g);
     const double stores = (double)r->output_rows *
-                          (20 + tiles * (double)r->x.stride * (2 * g->mw / g->vw * g->px + 8));
+                          (20 + tiles * (double)r->x.stride *
+                                    (30 + (double)g->blocks * (2 * g->mw / g->vw * g->px + 8)));
     const double items = (double)g->items;
-    return tconv_rows_shared((lines * (adds + stores) + items * 300) * speed, 1 / items, device);
+    return tconv_rows_shared(((double)r->layer.batch * (adds + stores) + items * 300) * speed,
+                             1 / items, device);
 }
 
 /* Whether a work-item of this division has too much to do. */
