@@ -203,7 +203,7 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
 #pragma unroll
         for (int c = 0; c < CV; c++) {
             weight[c] = READS_WEIGHT(w + c * VW);
-            PREFETCH(w + AHEAD + c * VW);
+            PREFETCH(1, w + AHEAD + c * VW);
         }
 #pragma unroll
         for (int v = 0; v < PX; v++)

@@ -253,7 +253,7 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
         do {
             vec_t in[NX];
             if (ci == turn) ahead += skip;
-            PREFETCH(w + ahead);
+            PREFETCH(1, w + ahead);
 #pragma unroll
             for (int v = 0; v < NX; v++) in[v] = LOAD(x + v * row);
 #pragma unroll

@@ -15,7 +15,7 @@
  * of a row overlaps the one before, where it may, so that it ends with the row.
  *
  * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows that are copied next, of the
- * next image or work-item, are asked for between rows of taps.
+ * next image or work-item, are asked for between rows of taps; for the second cache, since the first is full of those in use.
  *
  * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input row that serves the first serves
  * all, with neighbouring rows of the filter.
@@ -322,9 +322,9 @@ static void ask_ahead(struct ahead *ahead)
 {
     for (int i = 0; i < ahead->share && ahead->channels > 0; i++) {
         for (int x = 0; x < ahead->elements; x += LINE / (int)sizeof(data_t))
-            PREFETCH(ahead->row + x);
+            PREFETCH(2, ahead->row + x);
         if (ahead->elements > 0) /* rows begin anywhere in a line */
-            PREFETCH(ahead->row + ahead->elements - 1);
+            PREFETCH(2, ahead->row + ahead->elements - 1);
         ahead->row += ahead->y_step;
         if (++ahead->y == ahead->rows) {
             ahead->row += ahead->channel_step - ahead->rows * ahead->y_step;

@@ -306,10 +306,10 @@ static void copy_in(__global const data_t *from, const long step, acc_t *to, con
                     const long ahead)
 {
     int i = 0;
-    PREFETCH(from + ahead);
+    PREFETCH(1, from + ahead);
     if (step == 1) {
         for (; i + VW <= count; i += VW) {
-            PREFETCH(from + i + VW + ahead);
+            PREFETCH(1, from + i + VW + ahead);
             STORE(READS_DATA(from + i, (acc_t)0), to + i);
         }
 #if VW > 4 && PASTE(PLAIN_, DATA)
@@ -488,7 +488,7 @@ static void multiply(__local const acc_t *in, __global const packed_t *w, __loca
     for (int ci = 0; ci < channels; ci++, in += NX * VW, w += MW) {
         vec_t x[NX];
         if (ci == turn) ahead += skip;
-        PREFETCH(w + ahead);
+        PREFETCH(1, w + ahead);
 #pragma unroll
         for (int v = 0; v < NX; v++) x[v] = LOAD(in + v * VW);
 #pragma unroll
@@ -689,7 +689,8 @@ static void finish_team(__local const acc_t *sums, const struct finish *f,
                     /* The next channel's lines have to come before they can be written. */
                     for (int i = 0; i < VW; i += RUN < 16 ? 16 / RUN : 1)
                         for (int j = 0; j < RUN; j += 16)
-                            PREFETCH(own_output + channel_step + strip[0].to + offset + at[i] + j);
+                            PREFETCH(1,
+                                     own_output + channel_step + strip[0].to + offset + at[i] + j);
                     store_tiles(out + r * RUN_POWER, own_output + strip[0].to + offset, at);
                     continue;
                 }
