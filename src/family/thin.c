@@ -15,7 +15,7 @@ enum {
     FIRST_CACHE = 48 << 10,   /* bytes */
     TOGETHER = 8 << 10,       /* bytes that are copied at a time */
     MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
-    CACHED_DATA = 4 << 20,    /* bytes that need not be asked for */
+    CACHED_DATA = 1 << 20,    /* bytes that need not be asked for: the second cache has them */
     MOST_PLANES = 64,         /* of a work-item that takes several images */
     MOST_COUNTS = 64,         /* of planes that are tried */
     LONG_ROW = 24 << 10,      /* bytes of an output row that is better stored past the caches */
