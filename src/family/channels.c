@@ -16,6 +16,8 @@ enum {
     CACHE_LINE = 16,          /* elements */
     MOST_READS = 256,         /* taps of a residue, as in cl/channels.cl */
     LOCAL_BUDGET = 640 << 10, /* bytes: what a second-level cache holds besides the weights */
+    SECOND_CACHE = 1 << 20,   /* bytes */
+    FETCHED_PLACES = 12,      /* whose outputs processors fetch ahead at a time */
 };
 
 /* What the lanes of a vector are. */
@@ -172,7 +174,8 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
-    const double stores = lane_step == 1 ? outputs * (double)g->blocks * (4.0 * g->mw / g->vw + 6)
+    const double vectors = outputs * (double)g->blocks * g->mw / g->vw;
+    const double stores = lane_step == 1 ? 4 * vectors + outputs * (double)g->blocks * 6
                           : turned(g)    ? outputs * (double)(g->blocks * g->mw) * turned_cycles(g)
                                          : outputs * (double)layer->out_channels *
                                             (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
@@ -197,8 +200,16 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                             : 1;
     const double streamed = weights * boxes * rows / (weights < 4e6 ? 16 : 8);
     const double waits = streamed / 8 + (streamed > 0.3 * adds ? streamed - 0.3 * adds : 0);
+    /* A line is fetched before a part of it is written. The outputs of a block lie far apart, and processors fetch few places'
+     * ahead; the other ones are waited for, unless there is enough to add meanwhile. */
+    const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
+    const double fetches = lane_step == 1 && g->blocks > 1 && places > FETCHED_PLACES &&
+                                   tconv_rows_output_bytes(&g->rows) > SECOND_CACHE
+                               ? 20 * vectors
+                               : 0;
+    const double late = fetches > adds ? fetches - adds : 0;
     const double items = (double)g->items;
-    const double cycles = adds + stores + again + copies + waits + items * 200;
+    const double cycles = adds + stores + late + again + copies + waits + items * 200;
     return tconv_rows_shared(cycles * speed,
                              passes * (double)g->item_blocks / (double)g->blocks / items, device);
 }
