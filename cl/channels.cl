@@ -290,6 +290,14 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             sum[c][v] = KEPT && chunk->first > 0 && v < places
                             ? LOAD(kept + v * row->kept_step + c * VW)
                             : (vec_t)(0);
+#if !TURNED && !STREAM
+    if (chunk->last && row->lane_step == 1) /* as long as there is something to add */
+#pragma unroll
+        for (int v = 0; v < PX; v++)
+#pragma unroll
+            for (int c = 0; c < CV; c++)
+                PREFETCH_TO_WRITE(f->output + at + v * row->place_step + c * VW);
+#endif
     bool padded = false;
     for (int j = 0; j < reads->count; j++) {
         const int input = reads->x[j] + x;

@@ -689,8 +689,8 @@ static void finish_team(__local const acc_t *sums, const struct finish *f,
                     /* The next channel's lines have to come before they can be written. */
                     for (int i = 0; i < VW; i += RUN < 16 ? 16 / RUN : 1)
                         for (int j = 0; j < RUN; j += 16)
-                            PREFETCH(1,
-                                     own_output + channel_step + strip[0].to + offset + at[i] + j);
+                            PREFETCH_TO_WRITE(own_output + channel_step + strip[0].to + offset +
+                                              at[i] + j);
                     store_tiles(out + r * RUN_POWER, own_output + strip[0].to + offset, at);
                     continue;
                 }
