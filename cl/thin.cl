@@ -160,6 +160,22 @@ static COLD void store_left(const struct finish *f, const long at, const vec_t s
     for (; i < left - whole; i++) PUT_LANE(f, lanes[i], at + whole + i, channel);
 }
 
+/* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much to add that they come meanwhile. */
+static __attribute__((always_inline)) void ask_for_outputs(const struct finish *f, const long at,
+                                                           __global const long *table)
+{
+#if !STREAM && !SINGLE
+#pragma unroll
+    for (int r = 0; r < RY; r++)
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int i = 0; i < NX * RESIDUES; i++)
+                PREFETCH_TO_WRITE(f->output + at + r * table[ROWS_OUTPUT_Y_STEP] +
+                                  m * table[ROWS_OUTPUT_CHANNEL_STEP] + i * VW);
+#endif
+}
+
 /* Stores a tile of all rows of a band and all channels of a block. */
 static __attribute__((always_inline)) void store_band(const struct finish *f, const long at,
                                                       const vec_t sum[RY][MW][NX][RESIDUES],
@@ -452,6 +468,8 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                     const bool whole = inside && output_x - x >= TILE * MERGED;
                     for (int i = 0; i < images; i++) {
                         if (flag[i * blocks] != 0) continue;
+                        const long at = line + i * image_step + x, channel = co + i * out_channels;
+                        if (whole) ask_for_outputs(&finish, at, table);
                         vec_t sum[RY][MW][NX][RESIDUES];
 #pragma unroll
                         for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
@@ -473,7 +491,6 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                                 ask_ahead(&ahead);
                             }
                         }
-                        const long at = line + i * image_step + x, channel = co + i * out_channels;
                         if (whole)
                             store_band(&finish, at, sum, channel, table);
                         else
