@@ -6,9 +6,13 @@
  * data: neighbouring residues of a place read the same ones while they are in the first-level cache.
  *
  *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_PLACES places along x
- *     tile        PX places of one residue where all of its taps along x are inside the data, else one place: one block of
- *                 MW channels after the other. The channels of a place lie side by side, so that processors fetch
- *                 inputs, weights and outputs ahead.
+ *     tile        PX places where all taps along x are inside the data, else one place: one block of MW channels after the
+ *                 other. The channels of a place lie side by side, so that processors fetch inputs, weights and
+ *                 outputs ahead.
+ *
+ *   MERGED > 0    an input that a tile has loaded serves all residues along x. A place by itself, and the channels after the
+ *                 last whole block, are computed residue by residue.
+ *   MERGED = 0    all tiles are computed residue by residue.
  *
  * Taps whose input is outside the data are left out, so no zero of the padding meets a weight. lanes.clh says how blocks
  * are stored, taps.clh has the packed filter, depthwise_table.h the table.
@@ -16,11 +20,13 @@
  *   macro     meaning                                 legal values
  *   VW, MW    see lanes.clh
  *   PX        places of a tile                        at least 1
+ *   MERGED    stride along x, or 0: see above         at least 0
+ *   KX, DX, RX, LOW with MERGED > 0: see taps.clh
  *   STREAM    see finish.clh                          0, 1
  *
- * Registers: MW / VW * PX vectors of sums. */
-#if !defined(PX)
-#error "PX must be set"
+ * Registers: MW / VW * PX vectors of sums, with MERGED > 0 times MERGED. */
+#if !defined(PX) || !defined(MERGED)
+#error "PX and MERGED must be set"
 #endif
 
 /* The taps along an axis that reach a place, or all places of a tile: tap number `tap` + j * step reads input number
@@ -68,8 +74,8 @@ struct steps {
     long data_z, data_y, data_x; /* between the inputs of neighbouring taps, in elements */
     long place;                  /* between the inputs of neighbouring places */
     int weight_z, weight_y, weight_x;
-    long output;  /* between the outputs of neighbouring places */
-    long weights; /* between the weights of neighbouring blocks */
+    long output, residue; /* between the outputs of neighbouring places, and residues */
+    long weights;         /* between the weights of neighbouring blocks */
     int channels;
     acc_t zero;
 };
@@ -77,7 +83,6 @@ struct steps {
 /* Where a tile's taps begin, and how many there are. */
 struct tile {
     __global const data_t *data; /* of the first tap */
-    int tap;                     /* the first one: its number in the filter */
     int taps_z, taps_y, taps_x;
     long at; /* the outputs */
 };
@@ -130,7 +135,60 @@ compute(const int places, const int count, const int stored, const struct finish
         }
 }
 
-/* The same for the channels after the last whole block. */
+#if MERGED
+/* The same for all residues of a whole tile and block. `tile` has the leftmost input that it reads, all taps and the first residue. */
+static void compute_merged(const int stored, const struct finish *f, const struct steps *steps,
+                           const struct tile *tile, __global const packed_t *weights,
+                           const long channel)
+{
+    __global const data_t *data = tile->data + channel;
+    const long at = tile->at + channel;
+    struct lanes lanes;
+    find_lanes(f, channel, MW, &lanes);
+    vec_t sum[PX][MERGED][CV];
+#pragma unroll
+    for (int v = 0; v < PX; v++)
+#pragma unroll
+        for (int t = 0; t < MERGED; t++)
+#pragma unroll
+            for (int c = 0; c < CV; c++) sum[v][t][c] = (vec_t)(0);
+    for (int jz = 0; jz < tile->taps_z; jz++)
+        for (int jy = 0; jy < tile->taps_y; jy++) {
+            __global const data_t *x = data - jz * steps->data_z - jy * steps->data_y;
+            __global const packed_t *w = weights + jz * steps->weight_z + jy * steps->weight_y;
+#pragma unroll
+            for (int c = 0; c < CV; c++) {
+                vec_t in[PX + DISTANCE(0)];
+#pragma unroll
+                for (int i = 0; i < PX + DISTANCE(0); i++)
+                    in[i] = READS_DATA(x + i * steps->place + c * VW, steps->zero);
+#pragma unroll
+                for (int k = 0; k < KX; k++) {
+                    const vec_t weight = READS_WEIGHT(w + k * MW + c * VW);
+#pragma unroll
+                    for (int v = 0; v < PX; v++)
+                        sum[v][RESIDUE(k)][c] =
+                            MULTIPLY_ADD(in[v + DISTANCE(k)], weight, sum[v][RESIDUE(k)][c]);
+                }
+            }
+        }
+#pragma unroll
+    for (int v = 0; v < PX; v++)
+        if (v >= stored) {
+#pragma unroll
+            for (int t = 0; t < MERGED; t++) {
+                result_vec_t value[CV];
+#pragma unroll
+                for (int c = 0; c < CV; c++)
+                    value[c] = affine_lanes(sum[v][t][c], lanes.factor[c], lanes.bias[c]);
+                store_lanes(f, &lanes, at + v * steps->output + t * steps->residue, value, 1, 0,
+                            MW);
+            }
+        }
+}
+#endif
+
+/* The same as compute for the channels after the last whole block, from `channel` on. */
 static COLD void compute_left(const int places, const int stored, const struct finish *f,
                               const struct steps *steps, const struct tile *tile,
                               __global const packed_t *weights, const long channel)
@@ -139,23 +197,6 @@ static COLD void compute_left(const int places, const int stored, const struct f
     for (int v = 0; v < places; v++, place.data += steps->place, place.at += steps->output)
         if (v >= stored)
             compute(1, steps->channels - (int)channel, 0, f, steps, &place, weights, channel);
-}
-
-/* Computes `places` places, 1 or PX, of all blocks. */
-static __attribute__((always_inline)) void
-compute_blocks(const int places, const int stored, const struct finish *f,
-               const struct steps *steps, const struct tile *tile, __global const packed_t *filter)
-{
-    __global const packed_t *weights = filter + tile->tap * MW;
-    int channel = 0;
-    for (; channel + MW <= steps->channels; channel += MW, weights += steps->weights)
-        compute(places, MW, stored, f, steps, tile, weights, channel);
-    if (channel < steps->channels) {
-        const struct finish own = *f;
-        const struct steps own_steps = *steps;
-        const struct tile own_tile = *tile;
-        compute_left(places, stored, &own, &own_steps, &own_tile, weights, channel);
-    }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -202,10 +243,14 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     steps.weight_y = tap_step_y * kernel_x * MW;
     steps.weight_z = tap_step_z * (int)table[ROWS_KERNEL_Y] * kernel_x * MW;
     steps.output = stride_x * table[ROWS_OUTPUT_X_STEP];
+    steps.residue = table[ROWS_OUTPUT_X_STEP];
     steps.weights = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * kernel_x * MW;
     steps.channels = (int)table[ROWS_OUT_CHANNELS];
     steps.zero = DATA_ZERO(table);
     __global const packed_t *weights = weights_of(filter + filter_offset, table, 0);
+    const int whole_channels = steps.channels / MW * MW;
+    const struct finish seldom = finish; /* for a function that would have them in memory */
+    const struct steps seldom_steps = steps;
 
     /* The places whose taps along x are all inside the data, and whose outputs all exist. */
     int low = 0, high = output_x / stride_x;
@@ -238,23 +283,46 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
             /* The last tile overlaps the one before. */
             const bool whole = u >= low && u < end && end - PX >= low;
             const int begin = whole ? min(u, end - PX) : u, stored = u - begin;
+            const int places = whole ? PX : 1;
+            u = begin + places;
+#if MERGED
+            if (whole) {
+                tile.data = row + (begin + table[ROWS_FIRST_INPUT]) * steps.place;
+                tile.at = line + begin * steps.output;
+                __global const packed_t *w = weights + tap * MW;
+                for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)
+                    compute_merged(stored, &finish, &steps, &tile, w, channel);
+                if (whole_channels == steps.channels) continue;
+            }
+#endif
             for (int t = 0; t < stride_x; t++) {
                 __global const long *residue = residues_x + t * REACH_LONGS;
                 const int x = begin * stride_x + t;
                 if (x >= output_x) break;
                 const struct reach reach =
                     whole ? whole_reach(residue, begin)
-                          : reach_of(residue, u, tap_step_x, input_step_x, input_x);
+                          : reach_of(residue, begin, tap_step_x, input_step_x, input_x);
                 tile.data = row + reach.input * steps.place;
-                tile.tap = tap + reach.tap;
                 tile.taps_x = reach.taps;
-                tile.at = line + x * table[ROWS_OUTPUT_X_STEP];
+                tile.at = line + x * steps.residue;
+                __global const packed_t *w = weights + (tap + reach.tap) * MW;
+#define COMPUTE_BLOCKS(places, stored)                                                             \
+    for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)             \
+    compute(places, MW, stored, &finish, &steps, &tile, w, channel)
+#if MERGED
+                if (!whole) COMPUTE_BLOCKS(1, 0);
+#else
                 if (whole && PX > 1)
-                    compute_blocks(PX, stored, &finish, &steps, &tile, weights);
+                    COMPUTE_BLOCKS(PX, stored);
                 else
-                    compute_blocks(1, 0, &finish, &steps, &tile, weights);
+                    COMPUTE_BLOCKS(1, 0);
+#endif
+                if (whole_channels < steps.channels)
+                    compute_left(places, stored, &seldom, &seldom_steps, &tile,
+                                 weights + (tap + reach.tap) * MW +
+                                     whole_channels / MW * steps.weights,
+                                 whole_channels);
             }
-            u = begin + (whole ? PX : 1);
         }
     }
 }

@@ -46,9 +46,6 @@
 #define SUM(j)                                                                                     \
     [(j) / (MW * NX * RESIDUES)][(j) / (NX * RESIDUES) % MW][(j) / RESIDUES % NX][(j) % RESIDUES]
 #define LINE 64 /* bytes that are asked for together */
-/* As in gather.cl. */
-#define RESIDUE(k) (((k)*DX % MERGED - RX + MERGED) % MERGED)
-#define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / MERGED - (LOW))
 
 /* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where a vector would. */
 static int lead_of(__global const long *table)

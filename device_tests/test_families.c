@@ -566,6 +566,43 @@ static void tiles_of_every_size(void **state)
     only = NULL;
 }
 
+/* The tiles of the depthwise family, channels last: every stride and kind of kernel, channels after the last whole block, rows that
+ * end within a tile or have none. */
+static void depthwise_tiles(void **state)
+{
+    (void)state;
+    only = "depthwise_vector";
+    static const struct plane tiles[] = {
+        {"a tap a residue", 2, 1, 1, 70, {3, 11}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+        {"fewer for some", 1, 1, 1, 33, {4, 13}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {"two taps", 1, 1, 1, 64, {5, 19}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+        {"three residues", 3, 1, 1, 37, {1, 32}, {1, 6}, {1, 3}, {1, 1}, {0, 2}, {0, 2}, {0, 1}},
+        {"four residues", 1, 1, 1, 50, {4, 16}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
+        {"without taps", 1, 1, 1, 19, {3, 12}, {2, 1}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, {1, 2}},
+        {"some without", 1, 1, 1, 97, {3, 14}, {3, 2}, {2, 3}, {1, 1}, {1, 0}, {0, 0}, {0, 2}},
+        {"a common factor", 1, 1, 1, 23, {5, 17}, {3, 5}, {2, 4}, {2, 2}, {1, 3}, {0, 2}, {0, 0}},
+        {"none in common", 1, 1, 1, 41, {5, 15}, {3, 4}, {1, 3}, {2, 2}, {2, 1}, {1, 2}, {0, 1}},
+        {"stride 1", 1, 1, 1, 45, {7, 18}, {5, 7}, {1, 1}, {1, 1}, {2, 3}, {2, 3}, {0, 0}},
+        {"16 taps", 1, 1, 1, 34, {1, 21}, {1, 16}, {1, 4}, {1, 1}, {0, 6}, {0, 6}, {0, 0}},
+        {"17 taps", 1, 1, 1, 34, {1, 21}, {1, 17}, {1, 2}, {1, 1}, {0, 6}, {0, 6}, {0, 0}},
+        {"five residues", 1, 1, 1, 34, {2, 21}, {2, 7}, {3, 5}, {1, 1}, {0, 1}, {0, 2}, {0, 0}},
+        {"crops", 1, 1, 1, 66, {6, 15}, {3, 3}, {2, 2}, {1, 1}, {3, 5}, {2, 4}, {0, 0}},
+        {"a tile", 2, 1, 1, 35, {3, 6}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+        {"less", 2, 1, 1, 35, {3, 3}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+    };
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        if (scaled(100) < 10 && i % 3 != 0) continue; /* too much for a simulator */
+        tconv_problem p = channels_last(&tiles[i]);
+        set_list(&p.strides, 2, tiles[i].s);
+        set_list(&p.dilations, 2, tiles[i].d);
+        set_list(&p.pads_begin, 2, tiles[i].pb);
+        set_list(&p.pads_end, 2, tiles[i].pe);
+        set_list(&p.output_padding, 2, tiles[i].op);
+        run_all(&p, i % 2 == 0 ? REAL_NUMBERS : SMALL_INTEGERS, (unsigned)i);
+    }
+    only = NULL;
+}
+
 /* Dilations at the limits of 32-bit indices. */
 static void huge_dilations_are_right_or_refused(void **state)
 {
@@ -598,6 +635,7 @@ int main(void)
         cmocka_unit_test(random_problems_of_every_rank),
         cmocka_unit_test(a_large_bias_is_added_last),
         cmocka_unit_test(tiles_of_every_size),
+        cmocka_unit_test(depthwise_tiles),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_family_took_problems),
     };

@@ -10,6 +10,9 @@
 
 enum {
     MOST_PLACES = 8, /* of a tile */
+    MOST_MERGED = 4, /* strides and taps along x that are written out */
+    MOST_MERGED_TAPS = 16,
+    LEAST_MERGED = 3, /* places of a tile, else weights are loaded too often */
     MOST_STRIDE = 1 << 12,
     MOST_TAPS = 1 << 16,
 };
@@ -18,6 +21,7 @@ enum {
 struct depthwise {
     struct tconv_rows rows;
     int vw, mw, px;
+    bool merged; /* all residues along x at a time */
     int64_t blocks, item_rows, item_places, items;
 };
 
@@ -29,15 +33,26 @@ static void fold_groups(struct tconv_layer *layer)
     layer->filter_out_step = layer->filter_group_step;
 }
 
-/* The most vectors of which enough places fit into registers that weights are not loaded too often. */
+/* Two vectors are best, so that places and residues share inputs and weights. MW depends on channels only. */
 static void choose_tile(struct depthwise *g, const tconv_device_info *device)
 {
-    static const int order[] = {4, 3, 2, 1};
-    const int sums = tconv_rows_sums(&g->rows, device), skipped = sums < 4 * order[0];
-    tconv_rows_lanes(g->rows.layer.out_channels, device, order + skipped,
-                     (int)(sizeof order / sizeof *order) - skipped, &g->vw, &g->mw);
+    static const int order[] = {2, 3, 1, 4};
+    const struct tconv_axis *x = &g->rows.x;
+    const int sums = tconv_rows_sums(&g->rows, device);
+    tconv_rows_lanes(g->rows.layer.out_channels, device, order, (int)(sizeof order / sizeof *order),
+                     &g->vw, &g->mw);
+    const int vectors = g->mw / g->vw;
     g->px = 1;
-    while (2 * g->px <= MOST_PLACES && 2 * g->px * (g->mw / g->vw) <= sums &&
+    if (x->stride <= MOST_MERGED && x->kernel <= MOST_MERGED_TAPS &&
+        g->rows.high - g->rows.low < MOST_MERGED_TAPS) {
+        /* In registers: sums, the inputs of one vector of channels, a weight. */
+        const int span = (int)(g->rows.high - g->rows.low), registers = sums * 6 / 5;
+        const int place = vectors * (int)x->stride + 1;
+        const int places = (registers - span - 1) / place;
+        g->merged = places >= LEAST_MERGED && g->rows.places >= LEAST_MERGED;
+        if (g->merged) g->px = (int)tconv_min(tconv_min(places, MOST_PLACES), g->rows.places);
+    }
+    while (!g->merged && 2 * g->px <= MOST_PLACES && 2 * g->px * vectors <= sums &&
            2 * g->px <= g->rows.places)
         g->px *= 2;
 }
@@ -45,7 +60,8 @@ static void choose_tile(struct depthwise *g, const tconv_device_info *device)
 /* Cycles of adding one tap to a tile: two loads a cycle. */
 static double tap_cycles(const struct depthwise *g)
 {
-    return g->mw / (double)g->vw * (g->px + 1) / 2 + 1;
+    const double vectors = g->mw / (double)g->vw;
+    return g->merged ? vectors * g->px / 2 + 1 : vectors * (g->px + 1) / 2 + 1;
 }
 
 static double tiles_of(const struct depthwise *g, int64_t places)
@@ -192,6 +208,14 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
+    const struct tconv_axis *x = &g.rows.x;
+    tconv_launch_option(run, "MERGED", g.merged ? x->stride : 0);
+    if (g.merged) {
+        tconv_launch_option(run, "KX", x->kernel);
+        tconv_launch_option(run, "DX", x->dilation);
+        tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
+        tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
+    }
     tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, g.rows.x.output_step, 0));
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(
