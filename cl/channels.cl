@@ -49,6 +49,7 @@
 #endif
 
 enum {
+    LINE = 64,        /* bytes that are asked for together */
     MOST_READS = 256, /* taps of a residue */
     AHEAD = 2048      /* elements: weights, which stream past, are asked for that early */
 };
@@ -294,9 +295,11 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     if (chunk->last && row->lane_step == 1) /* as long as there is something to add */
 #pragma unroll
         for (int v = 0; v < PX; v++)
+            if (v < places) {
 #pragma unroll
-            for (int c = 0; c < CV; c++)
-                PREFETCH_TO_WRITE(f->output + at + v * row->place_step + c * VW);
+                for (int m = 0; m < MW; m += LINE / (int)sizeof(output_t))
+                    PREFETCH_TO_WRITE(f->output + at + v * row->place_step + m);
+            }
 #endif
     bool padded = false;
     for (int j = 0; j < reads->count; j++) {

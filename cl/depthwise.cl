@@ -68,9 +68,9 @@ static vec_t load_lanes(__global const data_t *from, __global const data_t *end,
     return LOAD(lane);
 }
 
-/* Steps that every tile needs, and where the data end. */
+/* What every tile needs. */
 struct steps {
-    __global const data_t *end;
+    __global const data_t *end;  /* of the data */
     long data_z, data_y, data_x; /* between the inputs of neighbouring taps, in elements */
     long place;                  /* between the inputs of neighbouring places */
     int weight_z, weight_y, weight_x;
@@ -80,9 +80,9 @@ struct steps {
     acc_t zero;
 };
 
-/* Where a tile's taps begin, and how many there are. */
+/* Where a tile's inputs and outputs begin, and how many taps reach it. */
 struct tile {
-    __global const data_t *data; /* of the first tap */
+    __global const data_t *data; /* of the first tap, of compute_merged the leftmost */
     int taps_z, taps_y, taps_x;
     long at; /* the outputs */
 };
@@ -91,13 +91,11 @@ struct tile {
  * `stored`. Inline, since its loops disappear only where places and lanes are known. */
 static __attribute__((always_inline)) void
 compute(const int places, const int count, const int stored, const struct finish *f,
-        const struct steps *steps, const struct tile *tile, __global const packed_t *weights,
-        const long channel)
+        const struct lanes *lanes, const struct steps *steps, const struct tile *tile,
+        __global const packed_t *weights, const long channel)
 {
     __global const data_t *data = tile->data + channel;
     const long at = tile->at + channel;
-    struct lanes lanes;
-    find_lanes(f, channel, count, &lanes);
     vec_t sum[CV][PX];
 #pragma unroll
     for (int c = 0; c < CV; c++)
@@ -130,13 +128,13 @@ compute(const int places, const int count, const int stored, const struct finish
             result_vec_t value[CV];
 #pragma unroll
             for (int c = 0; c < CV; c++)
-                value[c] = affine_lanes(sum[c][v], lanes.factor[c], lanes.bias[c]);
-            store_lanes(f, &lanes, at + v * steps->output, value, 1, 0, count);
+                value[c] = affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]);
+            store_lanes(f, lanes, at + v * steps->output, value, 1, 0, count);
         }
 }
 
 #if MERGED
-/* The same for all residues of a whole tile and block. `tile` has the leftmost input that it reads, all taps and the first residue. */
+/* The same for all residues of a whole tile and block. */
 static void compute_merged(const int stored, const struct finish *f, const struct steps *steps,
                            const struct tile *tile, __global const packed_t *weights,
                            const long channel)
@@ -188,15 +186,27 @@ static void compute_merged(const int stored, const struct finish *f, const struc
 }
 #endif
 
-/* The same as compute for the channels after the last whole block, from `channel` on. */
+/* Computes a block of `places` places. */
+static __attribute__((always_inline)) void
+compute_block(const int places, const int stored, const struct finish *f, const struct steps *steps,
+              const struct tile *tile, __global const packed_t *weights, const long channel)
+{
+    struct lanes lanes;
+    find_lanes(f, channel, MW, &lanes);
+    compute(places, MW, stored, f, &lanes, steps, tile, weights, channel);
+}
+
+/* The same for the channels after the last whole block, from `channel` on. */
 static COLD void compute_left(const int places, const int stored, const struct finish *f,
-                              const struct steps *steps, const struct tile *tile,
-                              __global const packed_t *weights, const long channel)
+                              const struct lanes *lanes, const struct steps *steps,
+                              const struct tile *tile, __global const packed_t *weights,
+                              const long channel)
 {
     struct tile place = *tile;
     for (int v = 0; v < places; v++, place.data += steps->place, place.at += steps->output)
         if (v >= stored)
-            compute(1, steps->channels - (int)channel, 0, f, steps, &place, weights, channel);
+            compute(1, steps->channels - (int)channel, 0, f, lanes, steps, &place, weights,
+                    channel);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -251,6 +261,9 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     const int whole_channels = steps.channels / MW * MW;
     const struct finish seldom = finish; /* for a function that would have them in memory */
     const struct steps seldom_steps = steps;
+    struct lanes left_lanes;
+    if (whole_channels < steps.channels)
+        find_lanes(&finish, whole_channels, steps.channels - whole_channels, &left_lanes);
 
     /* The places whose taps along x are all inside the data, and whose outputs all exist. */
     int low = 0, high = output_x / stride_x;
@@ -277,14 +290,14 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
         struct tile tile;
         tile.taps_z = reach_z.taps;
         tile.taps_y = reach_y.taps;
-        const int tap = (reach_z.tap * (int)table[ROWS_KERNEL_Y] + reach_y.tap) * kernel_x;
+        const long tap = (reach_z.tap * table[ROWS_KERNEL_Y] + reach_y.tap) * kernel_x;
         const int end = min(high, last_place);
         for (int u = first_place; u < last_place;) {
             /* The last tile overlaps the one before. */
             const bool whole = u >= low && u < end && end - PX >= low;
             const int begin = whole ? min(u, end - PX) : u, stored = u - begin;
-            const int places = whole ? PX : 1;
-            u = begin + places;
+            const int count = whole ? PX : 1;
+            u = begin + count;
 #if MERGED
             if (whole) {
                 tile.data = row + (begin + table[ROWS_FIRST_INPUT]) * steps.place;
@@ -308,7 +321,7 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                 __global const packed_t *w = weights + (tap + reach.tap) * MW;
 #define COMPUTE_BLOCKS(places, stored)                                                             \
     for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)             \
-    compute(places, MW, stored, &finish, &steps, &tile, w, channel)
+    compute_block(places, stored, &finish, &steps, &tile, w, channel)
 #if MERGED
                 if (!whole) COMPUTE_BLOCKS(1, 0);
 #else
@@ -318,7 +331,7 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                     COMPUTE_BLOCKS(1, 0);
 #endif
                 if (whole_channels < steps.channels)
-                    compute_left(places, stored, &seldom, &seldom_steps, &tile,
+                    compute_left(count, stored, &seldom, &left_lanes, &seldom_steps, &tile,
                                  weights + (tap + reach.tap) * MW +
                                      whole_channels / MW * steps.weights,
                                  whole_channels);

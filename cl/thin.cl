@@ -30,9 +30,7 @@
  *   MW       output channels of a block                           1 to 16
  *   RY       rows of a band                                       1, or a divisor of the stride along y without dilation
  *   MERGED   stride along x, the number of residues               1, 2, 3, 4, 8
- *   KX, DX   taps and dilation along x                            at least 1
- *   RX       pad_begin along x modulo MERGED                      0 to MERGED-1
- *   LOW      the least of all taps' distances before shifting     any
+ *   KX, DX, RX, LOW  see taps.clh
  *   SINGLE   groups of one input channel                          0, 1
  *   STREAM   see finish.clh                                       0, 1
  *
@@ -167,9 +165,9 @@ static __attribute__((always_inline)) void ask_for_outputs(const struct finish *
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
-            for (int i = 0; i < NX * RESIDUES; i++)
+            for (int i = 0; i < NX * RESIDUES * VW; i += LINE / (int)sizeof(output_t))
                 PREFETCH_TO_WRITE(f->output + at + r * table[ROWS_OUTPUT_Y_STEP] +
-                                  m * table[ROWS_OUTPUT_CHANNEL_STEP] + i * VW);
+                                  m * table[ROWS_OUTPUT_CHANNEL_STEP] + i);
 #endif
 }
 

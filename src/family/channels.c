@@ -155,6 +155,16 @@ static double copied_cycles(const struct channels *g)
     return row < g->vw ? 18.0 / (double)row : together ? 1.8 : 1.1;
 }
 
+/* Whether outputs are stored past the caches. Phases have little to add for each: as long as outputs stay in the last cache, they
+ * are stored there faster than memory would take them. */
+static bool streams(const struct channels *g)
+{
+    enum { LONG_ROW = 1 << 10, LAST_CACHE = 32 << 20 }; /* bytes */
+    if (turned(g)) return tconv_rows_past_caches(&g->rows, g->rows.x.output, LONG_ROW);
+    if (g->lanes == LANES_PHASES && tconv_rows_output_bytes(&g->rows) <= LAST_CACHE) return false;
+    return lane_step_of(g) == 1 && tconv_rows_past_caches(&g->rows, g->rows.x.output_step, 0);
+}
+
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
 static double cost_of(const struct channels *g, const tconv_device_info *device)
 {
@@ -203,7 +213,8 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     /* A line is fetched before a part of it is written. The outputs of a block lie far apart, and processors fetch few places'
      * ahead; the other ones are waited for, unless there is enough to add meanwhile. */
     const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
-    const double fetches = lane_step == 1 && g->blocks > 1 && places > FETCHED_PLACES &&
+    const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
+                                   places > FETCHED_PLACES &&
                                    tconv_rows_output_bytes(&g->rows) > SECOND_CACHE
                                ? 20 * vectors
                                : 0;
@@ -390,16 +401,6 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
     return tconv_rows_write_residues(&g->rows, write_read, g, READ_LONGS, t + classes_at,
                                      t + list_at);
-}
-
-/* Whether outputs are stored past the caches. Phases have little to add for each: as long as outputs stay in the last cache, they
- * are stored there faster than memory would take them. */
-static bool streams(const struct channels *g)
-{
-    enum { LONG_ROW = 1 << 10, LAST_CACHE = 32 << 20 }; /* bytes */
-    if (turned(g)) return tconv_rows_past_caches(&g->rows, g->rows.x.output, LONG_ROW);
-    if (g->lanes == LANES_PHASES && tconv_rows_output_bytes(&g->rows) <= LAST_CACHE) return false;
-    return lane_step_of(g) == 1 && tconv_rows_past_caches(&g->rows, g->rows.x.output_step, 0);
 }
 
 static bool write_recipe(const struct tconv_request *request, enum lanes lanes,

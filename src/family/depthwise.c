@@ -33,31 +33,51 @@ static void fold_groups(struct tconv_layer *layer)
     layer->filter_out_step = layer->filter_group_step;
 }
 
-/* Two vectors are best, so that places and residues share inputs and weights. MW depends on channels only. */
+/* Of a block two vectors are best, so that places and residues share inputs and weights, but for few channels after the last whole
+ * block, which are computed by themselves. Depends on channels only: filters are shared. */
+static void choose_lanes(struct depthwise *g, const tconv_device_info *device)
+{
+    static const int order[] = {2, 3, 1};
+    const int64_t channels = g->rows.layer.out_channels;
+    g->vw = tconv_rows_widest(device);
+    while (g->vw > 4 && g->vw > channels) g->vw /= 2;
+    g->mw = g->vw;
+    int64_t least = channels;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        const int64_t block = (int64_t)order[i] * g->vw;
+        if (block <= channels && channels % block < least) {
+            least = channels % block;
+            g->mw = (int)block;
+        }
+    }
+}
+
+/* As many places as registers hold, of those that a tile can have. */
 static void choose_tile(struct depthwise *g, const tconv_device_info *device)
 {
-    static const int order[] = {2, 3, 1, 4};
     const struct tconv_axis *x = &g->rows.x;
-    const int sums = tconv_rows_sums(&g->rows, device);
-    tconv_rows_lanes(g->rows.layer.out_channels, device, order, (int)(sizeof order / sizeof *order),
-                     &g->vw, &g->mw);
     const int vectors = g->mw / g->vw;
+    /* Vectors of f64 need two registers. */
+    const int64_t lanes = (int64_t)device->vector_width * (int64_t)sizeof(float) /
+                          (int64_t)g->rows.acc_bytes;
+    const int registers = device->vector_width > 1 ? (int)tconv_ceil_div(g->vw, lanes) : 1,
+              sums = tconv_rows_sums(&g->rows, device) / registers;
+    const int64_t low = tconv_max(-g->rows.low, 0),
+                  high = tconv_min(x->output / x->stride, x->input - g->rows.high);
+    const int64_t most = tconv_min(high - low, MOST_PLACES);
     g->px = 1;
     if (x->stride <= MOST_MERGED && x->kernel <= MOST_MERGED_TAPS &&
         g->rows.high - g->rows.low < MOST_MERGED_TAPS) {
-        /* In registers: sums, the inputs of one vector of channels, a weight. */
-        const int span = (int)(g->rows.high - g->rows.low), registers = sums * 6 / 5;
-        const int place = vectors * (int)x->stride + 1;
-        const int places = (registers - span - 1) / place;
-        g->merged = places >= LEAST_MERGED && g->rows.places >= LEAST_MERGED;
-        if (g->merged) g->px = (int)tconv_min(tconv_min(places, MOST_PLACES), g->rows.places);
+        /* Sums, the inputs of a vector of channels, a weight: nothing else is in registers meanwhile. */
+        const int span = (int)(g->rows.high - g->rows.low);
+        const int places = (sums * 6 / 5 - span - 1) / (vectors * (int)x->stride + 1);
+        g->merged = places >= LEAST_MERGED && most >= LEAST_MERGED;
+        if (g->merged) g->px = (int)tconv_min(places, most);
     }
-    while (!g->merged && 2 * g->px <= MOST_PLACES && 2 * g->px * vectors <= sums &&
-           2 * g->px <= g->rows.places)
-        g->px *= 2;
+    while (!g->merged && 2 * g->px <= most && 2 * g->px * vectors <= sums) g->px *= 2;
 }
 
-/* Cycles of adding one tap to a tile: two loads a cycle. */
+/* Cycles of adding one tap to a tile: two loads a cycle, or two additions, for which merged tiles have what they need. */
 static double tap_cycles(const struct depthwise *g)
 {
     const double vectors = g->mw / (double)g->vw;
@@ -150,6 +170,7 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g, do
             return tconv_refuse(reason, "stride %lld; it takes up to %d",
                                 (long long)axes[a]->stride, MOST_STRIDE);
     }
+    choose_lanes(g, request->device);
     choose_tile(g, request->device);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!divide(g, request->device, cost))
