@@ -229,14 +229,8 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
-    const struct tconv_axis *x = &g.rows.x;
-    tconv_launch_option(run, "MERGED", g.merged ? x->stride : 0);
-    if (g.merged) {
-        tconv_launch_option(run, "KX", x->kernel);
-        tconv_launch_option(run, "DX", x->dilation);
-        tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
-        tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
-    }
+    tconv_launch_option(run, "MERGED", g.merged ? g.rows.x.stride : 0);
+    if (g.merged) tconv_rows_taps_options(&g.rows, run);
     tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, g.rows.x.output_step, 0));
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(

@@ -278,12 +278,8 @@ static void write_options(struct tconv_launch *launch, const struct gather *g)
     tconv_launch_option(launch, "WGY", g->group_y);
     tconv_launch_option(launch, "MERGED", g->merged);
     if (!g->merged) return;
-    const struct tconv_axis *x = &g->rows.x;
-    tconv_launch_option(launch, "SX", x->stride);
-    tconv_launch_option(launch, "KX", x->kernel);
-    tconv_launch_option(launch, "DX", x->dilation);
-    tconv_launch_option(launch, "RX", tconv_mod(x->pad, x->stride));
-    tconv_launch_option(launch, "LOW", g->rows.low - tconv_floor_div(x->pad, x->stride));
+    tconv_launch_option(launch, "SX", g->rows.x.stride);
+    tconv_rows_taps_options(&g->rows, launch);
 }
 
 static bool write(const struct tconv_request *request, enum variant variant,

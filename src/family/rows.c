@@ -479,6 +479,15 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
         4);
 }
 
+void tconv_rows_taps_options(const struct tconv_rows *rows, struct tconv_launch *run)
+{
+    const struct tconv_axis *x = &rows->x;
+    tconv_launch_option(run, "KX", x->kernel);
+    tconv_launch_option(run, "DX", x->dilation);
+    tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
+    tconv_launch_option(run, "LOW", rows->low - tconv_floor_div(x->pad, x->stride));
+}
+
 void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
                     const tconv_device_info *device)
 {

@@ -110,6 +110,9 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
                      int mw, int64_t blocks, const char *options,
                      const struct tconv_request *request, enum tconv_packing packing);
 
+/* The options of a kernel that writes out all taps along x: KX, DX, RX and LOW, as cl/taps.clh says. */
+void tconv_rows_taps_options(const struct tconv_rows *rows, struct tconv_launch *run);
+
 /* Arguments and work-items of a kernel that computes with such a filter, one work-item in a group, with `local_bytes` of local memory. */
 void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
                     const tconv_device_info *device);

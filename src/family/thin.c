@@ -344,10 +344,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "RY", g.ry);
     tconv_launch_option(run, "MERGED", x->stride);
-    tconv_launch_option(run, "KX", x->kernel);
-    tconv_launch_option(run, "DX", x->dilation);
-    tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
-    tconv_launch_option(run, "LOW", g.rows.low - tconv_floor_div(x->pad, x->stride));
+    tconv_rows_taps_options(&g.rows, run);
     tconv_launch_option(run, "SINGLE", request->layer->in_channels == 1);
     tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, x->output, LONG_ROW));
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
