@@ -36,6 +36,8 @@
  *   SEGMENT   channels of a place side by side; a     1 to 64
  *             constant, so that places lie at
  *             constant distances
+ *   ROUND     channels that a round of the innermost  1, 2, 4, 8; divides
+ *             loop adds                               SEGMENT and all counts
  *   BATCHED   see above                               0, 1
  *   PHASES    see above                               0, 1
  *   TURNED    see above; not with PHASES              0, 1
@@ -43,13 +45,12 @@
  *   STREAM    see finish.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
-#if !defined(PX) || !defined(SEGMENT) || !defined(BATCHED) || !defined(PHASES) ||                  \
-    !defined(TURNED) || !defined(KEPT)
-#error "PX, SEGMENT, BATCHED, PHASES, TURNED and KEPT must be set"
+#if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
+    !defined(PHASES) || !defined(TURNED) || !defined(KEPT)
+#error "PX, SEGMENT, ROUND, BATCHED, PHASES, TURNED and KEPT must be set"
 #endif
 
 enum {
-    LINE = 64,        /* bytes that are asked for together */
     MOST_READS = 256, /* taps of a residue */
     AHEAD = 2048      /* elements: weights, which stream past, are asked for that early */
 };
@@ -193,27 +194,30 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
 #endif
 }
 
-/* Adds `count` input channels, 1 to SEGMENT, of one tap to PX places. A loop with a way around the additions would make some
+/* Adds `count` input channels, ROUND to SEGMENT, of one tap to PX places. A loop with a way around the additions would make some
  * compilers (Intel's 2026.2) store all sums in each round. */
 static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
                         const int count)
 {
     int ci = 0;
     do {
-        vec_t weight[CV];
 #pragma unroll
-        for (int c = 0; c < CV; c++) {
-            weight[c] = READS_WEIGHT(w + c * VW);
-            PREFETCH(1, w + AHEAD + c * VW);
+        for (int i = 0; i < ROUND * MW; i += LINE / (int)sizeof(packed_t))
+            PREFETCH(1, w + AHEAD + i);
+#pragma unroll
+        for (int i = 0; i < ROUND; i++) {
+            vec_t weight[CV];
+#pragma unroll
+            for (int c = 0; c < CV; c++) weight[c] = READS_WEIGHT(w + i * MW + c * VW);
+#pragma unroll
+            for (int v = 0; v < PX; v++)
+#pragma unroll
+                for (int c = 0; c < CV; c++)
+                    sum[c][v] = MULTIPLY_ADD((vec_t)(x[v * SEGMENT + i]), weight[c], sum[c][v]);
         }
-#pragma unroll
-        for (int v = 0; v < PX; v++)
-#pragma unroll
-            for (int c = 0; c < CV; c++)
-                sum[c][v] = MULTIPLY_ADD((vec_t)(x[v * SEGMENT]), weight[c], sum[c][v]);
-        x++;
-        w += MW;
-    } while (++ci < count);
+        x += ROUND;
+        w += ROUND * MW;
+    } while ((ci += ROUND) < count);
 }
 
 /* Which lanes of a block are outputs. */

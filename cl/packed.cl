@@ -33,27 +33,27 @@
  * memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite or NaN: see
  * careful_output.
  *
- * taps.clh has the packed filter, packed_table.h the table.
+ * taps.clh has the packed filter, packed_table.h the table, products.clh the innermost loop.
  *
  *   macro     meaning                                                   legal values
  *   VW        lanes of a vector                                         1, 2, 4, 8, 16
  *   NX        vectors of a tile                                         1 to 4
  *   MW        output channels of a block                                1 to 16
+ *   ROW       inputs of a channel in a vector's slot                    VW; with FLAT = 0 VW and more
+ *   ROUND     see products.clh                                          1, 2, 4, 8
  *   MERGED    residues along x that are stored together; 0: one by one  0, 1, 2, 3, 4
  *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
  *   STREAM    see finish.clh                                            0, 1
  *
  * Registers: MW * NX vectors of sums; those of the residues merged with them wait on the stack. Local memory: a kernel argument; tiles *
- * slots * chunk * row elements, with CHUNKED also all sums of the work-item. */
-#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MERGED) || !defined(FLAT) ||          \
-    !defined(CHUNKED)
-#error "VW, NX, MW, MERGED, FLAT and CHUNKED must be set"
+ * slots * chunk * NX * ROW elements, with CHUNKED also all sums of the work-item. */
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(ROW) || !defined(MERGED) ||           \
+    !defined(FLAT) || !defined(CHUNKED)
+#error "VW, NX, MW, ROW, MERGED, FLAT and CHUNKED must be set"
 #endif
-enum {
-    AHEAD = 1024,   /* elements: weights, which stream past, are asked for that early */
-    MOST_TILES = 16 /* of a work-item */
-};
+enum { MOST_TILES = 16 /* of a work-item */ };
+
 /* Where the places of a vector are. */
 struct places {
     int n, z, y, x; /* of the first one */
@@ -167,10 +167,9 @@ static void pack_tile(__global const data_t *data, __global const long *table,
                       __local acc_t *packed, struct tile *tile, const int channels)
 {
     const int slots = (int)table[PACKED_SLOTS], chunk = (int)table[PACKED_CHUNK];
-    const int row = (int)table[PACKED_ROW];
     const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
     const acc_t zero = DATA_ZERO(table);
-    for (int s = 0; s < slots; s++, packed += chunk * NX * row) {
+    for (int s = 0; s < slots; s++, packed += chunk * NX * ROW) {
         __global const long *slot = table + table[PACKED_SLOTS_AT] + s * SLOT_LONGS;
         bool inside[NX], any = false;
 #pragma unroll
@@ -189,7 +188,7 @@ static void pack_tile(__global const data_t *data, __global const long *table,
 #endif
         for (int v = 0; v < NX; v++) {
             const struct places *p = &tile->vector[v];
-            __local acc_t *to = packed + v * row;
+            __local acc_t *to = packed + v * ROW;
 #if FLAT
             if (!p->whole) {
                 const int existing = pack_lanes(data, table, slot, to, p, channels);
@@ -201,14 +200,14 @@ static void pack_tile(__global const data_t *data, __global const long *table,
             }
 #endif
             const int x = p->x + (int)slot[SLOT_X];
-            const int begin = inside[v] ? clamp(-x, 0, row) : row;
-            const int end = inside[v] ? clamp((int)table[ROWS_INPUT_X] - x, begin, row) : row;
-            if (begin > 0 || end < row) tile->bordered = true;
+            const int begin = inside[v] ? clamp(-x, 0, ROW) : ROW;
+            const int end = inside[v] ? clamp((int)table[ROWS_INPUT_X] - x, begin, ROW) : ROW;
+            if (begin > 0 || end < ROW) tile->bordered = true;
             __global const data_t *from = data + p->n * table[ROWS_DATA_BATCH_STEP] +
                                           (p->z + slot[SLOT_Z]) * table[ROWS_DATA_Z_STEP] +
                                           (p->y + slot[SLOT_Y]) * table[ROWS_DATA_Y_STEP] +
                                           x * x_step;
-            for (int ci = 0; ci < channels; ci++, from += channel_step, to += NX * row) {
+            for (int ci = 0; ci < channels; ci++, from += channel_step, to += NX * ROW) {
                 int i = 0;
                 if (x_step == 1 && begin == 0 && end >= VW) {
                     STORE(READS_DATA(from, zero), to);
@@ -216,20 +215,20 @@ static void pack_tile(__global const data_t *data, __global const long *table,
                 } else
                     for (; i < begin; i++) to[i] = 0;
                 for (; i < end; i++) to[i] = READ_DATA(from + i * x_step, zero);
-                for (; i < row; i++) to[i] = 0;
+                for (; i < ROW; i++) to[i] = 0;
             }
         }
     }
 }
 
-/* Adds the taps of one residue over `channels` input channels, at least one. The loops have no way around the additions: some
- * compilers (Intel's 2026.2) would store all sums in each round. */
+/* Adds the taps of one residue over `channels` input channels, at least one; without a way around the additions: see
+ * products.clh. */
 static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
                      __global const packed_t *weights, __global const long *table,
                      __global const long *kind, const ulong live, const int first_channel,
                      const int channels)
 {
-    const int taps = (int)kind[KIND_TAPS], row = (int)table[PACKED_ROW];
+    const int taps = (int)kind[KIND_TAPS];
     const long in_channels = table[ROWS_IN_CHANNELS];
     __global const long *list = table + table[PACKED_TAP_LIST_AT] + kind[KIND_LIST] * ENTRY_LONGS;
     for (int tap = 0; tap < taps; tap++, list += ENTRY_LONGS) {
@@ -240,30 +239,13 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
         }
         if (tap == taps) break;
 #endif
-        __local const acc_t *x = packed + list[ENTRY_OFFSET];
-        __global const packed_t *w = weights + (list[ENTRY_TAP] * in_channels + first_channel) * MW;
-        /* Ahead of the last channels are the next tap's weights. */
         const long skip =
             tap + 1 < taps
                 ? ((list[ENTRY_LONGS + ENTRY_TAP] - list[ENTRY_TAP]) * in_channels - channels) * MW
                 : 0;
-        const int turn = channels - AHEAD / MW;
-        long ahead = turn < 0 ? AHEAD + skip : AHEAD;
-        int ci = 0;
-        do {
-            vec_t in[NX];
-            if (ci == turn) ahead += skip;
-            PREFETCH(1, w + ahead);
-#pragma unroll
-            for (int v = 0; v < NX; v++) in[v] = LOAD(x + v * row);
-#pragma unroll
-            for (int m = 0; m < MW; m++)
-#pragma unroll
-                for (int v = 0; v < NX; v++)
-                    sum[m][v] = MULTIPLY_ADD(in[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][v]);
-            x += NX * row;
-            w += MW;
-        } while (++ci < channels);
+        add_products(sum, packed + list[ENTRY_OFFSET], ROW,
+                     weights + (list[ENTRY_TAP] * in_channels + first_channel) * MW, channels,
+                     skip);
     }
 }
 
@@ -458,7 +440,7 @@ tconv_packed(__global const data_t *restrict data, const ulong data_offset,
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
-    const long tile_elements = table[PACKED_SLOTS] * chunk * NX * table[PACKED_ROW];
+    const long tile_elements = table[PACKED_SLOTS] * chunk * NX * ROW;
     FINISH(finish, table)
     __global const data_t *own_data = data + data_offset +
                                       (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];

@@ -16,7 +16,6 @@ enum {
     PACKED_ITEM_TILES,  /* of a work-item */
     PACKED_ITEM_BLOCKS, /* of a work-item */
     PACKED_CHUNK,       /* input channels in local memory at a time */
-    PACKED_ROW,         /* elements of an input channel of a vector's slot in local memory */
     PACKED_SLOTS,       /* how many */
     PACKED_SLOTS_AT,    /* where the lists begin */
     PACKED_CLASSES_AT,  /* for each residue (tz, ty, tx) of the outputs a class */

@@ -43,7 +43,6 @@
 #define SUMS (RY * MW * NX * RESIDUES)
 #define SUM(j)                                                                                     \
     [(j) / (MW * NX * RESIDUES)][(j) / (NX * RESIDUES) % MW][(j) / RESIDUES % NX][(j) % RESIDUES]
-#define LINE 64 /* bytes that are asked for together */
 
 /* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where a vector would. */
 static int lead_of(__global const long *table)

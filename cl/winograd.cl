@@ -46,6 +46,7 @@
  *   TZ TY TX     taps of a residue along each axis              1 to 3; M + T <= 7, M = 1 where T = 1
  *   RX           the stride along x                             1 to 16
  *   AX           where residues along x begin: at 1 or 2 inputs 1, 2
+ *   ROUND        see products.clh                               1, 2, 4, 8
  *   CHUNKED      input channels come in chunks                  0, 1
  *
  * Registers: MW * NX vectors of sums. Local memory: a kernel argument; transformed inputs and sums of all
@@ -95,7 +96,6 @@
 #endif
 
 enum {
-    AHEAD = 1024,      /* elements: weights are asked for 4 KiB before they are needed */
     CHANNELS_AHEAD = 8 /* inputs are asked for so many channels before they are needed */
 };
 
@@ -482,21 +482,7 @@ static void multiply(__local const acc_t *in, __global const packed_t *w, __loca
 #else
             sum[m][v] = (vec_t)(0);
 #endif
-    /* Ahead of the last channels are the next product's weights. */
-    const int turn = channels - AHEAD / MW;
-    long ahead = turn < 0 ? AHEAD + skip : AHEAD;
-    for (int ci = 0; ci < channels; ci++, in += NX * VW, w += MW) {
-        vec_t x[NX];
-        if (ci == turn) ahead += skip;
-        PREFETCH(1, w + ahead);
-#pragma unroll
-        for (int v = 0; v < NX; v++) x[v] = LOAD(in + v * VW);
-#pragma unroll
-        for (int m = 0; m < MW; m++)
-#pragma unroll
-            for (int v = 0; v < NX; v++)
-                sum[m][v] = MULTIPLY_ADD(x[v], (vec_t)(READ_WEIGHT(w + m)), sum[m][v]);
-    }
+    add_products(sum, in, VW, w, channels, skip);
 #pragma unroll
     for (int m = 0; m < MW; m++)
 #pragma unroll

@@ -87,14 +87,17 @@ static bool kept(const struct channels *g)
 }
 
 /* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains of additions that
- * take 4 cycles each, 6 operations a cycle. */
-static double channel_cycles(const struct channels *g)
+ * take 4 cycles each, 6 operations a cycle (16 registers: tconv_rows_issue). */
+static double channel_cycles(const struct channels *g, const tconv_device_info *device)
 {
     const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / 2,
                  loads = (vectors + g->px) / 2, issue = (vectors * g->px + vectors + 5) / 6;
     double most = adds > loads ? adds : loads;
     if (most < 4) most = 4;
     if (most < 2.3 * vectors) most = 2.3 * vectors; /* weights come from the second cache */
+    const double shared =
+        tconv_rows_issue(&g->rows, device, vectors * g->px + vectors + g->px + 1.75);
+    if (most < shared) most = shared;
     return (most > issue ? most : issue) * (turned(g) ? 1.1 : 1.05);
 }
 
@@ -180,7 +183,7 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double segments = (double)tconv_ceil_div(layer->in_channels, g->segment);
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double adds = groups * (double)g->blocks * visits *
-                        (in * channel_cycles(g) + 8 * segments + 12 * chunks);
+                        (in * channel_cycles(g, device) + 8 * segments + 12 * chunks);
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
@@ -415,6 +418,8 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
     tconv_launch_option(run, "SEGMENT", g.segment);
+    tconv_launch_option(run, "ROUND",
+                        tconv_rows_round(g.mw / g.vw * g.px, g.rows.layer.in_channels, g.segment));
     tconv_launch_option(run, "BATCHED", g.batched);
     tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
     tconv_launch_option(run, "TURNED", turned(&g));

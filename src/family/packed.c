@@ -363,7 +363,6 @@ static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
     t[PACKED_ITEM_TILES] = g->item_tiles;
     t[PACKED_ITEM_BLOCKS] = g->item_blocks;
     t[PACKED_CHUNK] = g->chunk;
-    t[PACKED_ROW] = g->row;
     t[PACKED_SLOTS] = g->slots;
     t[PACKED_SLOTS_AT] = (int64_t)slots_at;
     t[PACKED_CLASSES_AT] = (int64_t)classes_at;
@@ -379,6 +378,9 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
     tconv_launch_option(launch, "VW", g->vw);
     tconv_launch_option(launch, "NX", g->nx);
     tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "ROW", g->row);
+    tconv_launch_option(launch, "ROUND",
+                        tconv_rows_round(g->mw * g->nx, g->rows.layer.in_channels, g->chunk));
     tconv_launch_option(launch, "MERGED", g->merged);
     tconv_launch_option(launch, "FLAT", g->flat);
     tconv_launch_option(launch, "CHUNKED", g->chunked);
@@ -411,7 +413,7 @@ const struct tconv_family tconv_packed = {
     .summary = "inputs of a tile packed into local memory, then products in registers; wide "
                "vectors: for CPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "packed_table.h", "taps.clh", "packed.cl"},
+                "packed_table.h", "taps.clh", "products.clh", "packed.cl"},
     .accepts = accepts,
     .write = write,
 };

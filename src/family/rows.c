@@ -232,15 +232,31 @@ int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *devi
     return registers_of(rows, device) == 32 ? 26 : 12;
 }
 
+double tconv_rows_issue(const struct tconv_rows *rows, const tconv_device_info *device,
+                        double operations)
+{
+    return registers_of(rows, device) == 16 ? operations / 3.5 : 0;
+}
+
+int tconv_rows_round(int sums, int64_t channels, int64_t step)
+{
+    enum { MOST_CHANNELS = 8, MOST_ADDITIONS = 48 };
+    int round = MOST_CHANNELS;
+    while (round > 1 && (round * sums > MOST_ADDITIONS || channels % round != 0 ||
+                         (step < channels && step % round != 0)))
+        round /= 2;
+    return round;
+}
+
 double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,
                                int nx, int mw)
 {
     const double adds = mw * nx / 2.0, chain = 4;
     if (registers_of(rows, device) == 16) {
-        /* Fitted to tiles forced by hand. What has to stay: sums, inputs and a weight. */
-        const bool spills = mw * nx + nx + 1 > 16;
-        const double cycles = adds + 1.5 * nx + 0.5 * mw + (spills ? 8 : 0);
-        return 0.57 * (cycles > chain ? cycles : chain) / adds;
+        const bool spills = mw * nx + nx + 1 > 16; /* what has to stay: sums, inputs and a weight */
+        const double issue = tconv_rows_issue(rows, device, mw * nx + mw + 1.5 * nx + 1.25);
+        const double least = adds > chain ? adds : chain;
+        return ((issue > least ? issue : least) + (spills ? 8 : 0)) / adds;
     }
     const double loads = (mw + nx + 1) / 2.0, issue = (mw * nx + mw + nx + 4) / 6.0;
     const double most = loads > chain ? loads : chain;

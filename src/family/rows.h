@@ -75,11 +75,19 @@ int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *devi
 void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const int *order,
                       int count, int *vw, int *mw);
 
+/* How many input channels a round of an innermost loop adds that has `sums` vectors of them, channels coming `step` at a time.
+ * Counting and addresses take a third of the instructions where a round has 12 additions; with 48 few. No channels are left over. */
+int tconv_rows_round(int sums, int64_t channels, int64_t step);
+
+/* Cycles in which a processor with 16 registers issues the operations of an innermost loop: it has so many for each addition that
+ * they count on a core that is shared. Fitted to tiles forced by hand, a vector of inputs, which may cross cache lines, being one
+ * and a half. With 32 registers 0: other things take longer. */
+double tconv_rows_issue(const struct tconv_rows *rows, const tconv_device_info *device,
+                        double operations);
+
 /* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its additions
- * need at best. It also loads, chains additions that take 4 cycles each, and issues 6 operations a cycle;
- * two additions and two loads a cycle, as processors with wide vectors do. With 16 registers tiles are so small
- * that waiting for inputs, which come from the second cache, and for weights adds to the additions: relative to
- * families whose cost knows no such waiting, which the factor there stands for. */
+ * need at best. It also loads, chains additions that take 4 cycles each, and issues 6 operations a cycle (16 registers:
+ * tconv_rows_issue); two additions and two loads a cycle, as processors with wide vectors do. */
 double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,
                                int nx, int mw);
 

@@ -36,16 +36,20 @@ struct thin {
 
 /* Cycles of adding `channels` input channels' taps along x to a row of a tile: two additions and two loads a cycle, and what the
  * loops themselves take, `begun` for the first channel; or chains of additions that take 4 cycles each. */
-static double adding_cycles(const struct thin *g, double channels, double begun)
+static double adding_cycles(const struct thin *g, const tconv_device_info *device, double channels,
+                            double begun)
 {
     const double k = (double)g->rows.x.kernel, distances = (double)(g->rows.high - g->rows.low + 1);
     const double adds = k * g->mw * g->nx / 2;
-    const double loads = (k * g->mw + (distances < k ? distances : k) * g->nx / g->ry) / 2;
+    const double inputs = (distances < k ? distances : k) * g->nx / g->ry;
+    const double loads = (k * g->mw + inputs) / 2;
+    const double issue =
+        tconv_rows_issue(&g->rows, device, k * g->mw * (g->nx + 1) + 1.5 * inputs + 5.0 / g->ry);
     const double chain = 4 * k / (double)g->rows.x.stride / g->ry;
     const double most = adds > loads ? adds : loads;
     const double cycles = g->mw > 1 && g->nx > 1 ? (most + 0.6) * 1.05
                                                  : (most + 1.0 / g->ry) * (1 + 0.08 / g->ry);
-    const double issued = channels * cycles + begun;
+    const double issued = channels * (cycles > issue ? cycles : issue) + begun;
     return issued > channels * chain ? issued : channels * chain;
 }
 
@@ -95,7 +99,7 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
                                                       tconv_rows_sums(&g->rows, device));
              one.nx++) {
             const double cost = (double)tconv_ceil_div(channels, one.mw) *
-                                (adding_cycles(&one, 1, 0) + fetch_cycles(&one)) / one.nx;
+                                (adding_cycles(&one, device, 1, 0) + fetch_cycles(&one)) / one.nx;
             if (least == 0 || cost < least) {
                 least = cost;
                 best = one.mw;
@@ -155,7 +159,7 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
     const double in = (double)layer->in_channels, tiles = (double)g->tiles;
     const double pairs = tconv_rows_slices(r) * tconv_rows_pairs(&r->y); /* rows of taps */
-    const double adds = planes * tiles * pairs * adding_cycles(g, in, 8.0 / g->ry);
+    const double adds = planes * tiles * pairs * adding_cycles(g, device, in, 8.0 / g->ry);
     const double stores =
         planes * tiles * (double)r->output_rows *
         (10 + 20.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);

@@ -308,6 +308,8 @@ static void write_options(struct tconv_launch *launch, const struct winograd *g)
     tconv_launch_option(launch, "VW", g->vw);
     tconv_launch_option(launch, "NX", g->nx);
     tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "ROUND",
+                        tconv_rows_round(g->mw * g->nx, g->rows.layer.in_channels, g->chunk));
     tconv_launch_option(launch, "MZ", g->z.m);
     tconv_launch_option(launch, "MY", g->y.m);
     tconv_launch_option(launch, "MX", g->x.m);
@@ -369,7 +371,7 @@ const struct tconv_family tconv_winograd = {
     .summary = "fewer multiply-adds, more rounding: only with fast arithmetic; wide vectors: for "
                "CPUs",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
-                "winograd_table.h", "winograd.cl"},
+                "winograd_table.h", "products.clh", "winograd.cl"},
     .accepts = accepts,
     .write = write,
 };
