@@ -12,7 +12,6 @@ enum {
     MOST_PLACES = 8, /* of a tile */
     MOST_MERGED = 4, /* strides and taps along x that are written out */
     MOST_MERGED_TAPS = 16,
-    LEAST_MERGED = 3, /* places of a tile, else weights are loaded too often */
     MOST_STRIDE = 1 << 12,
     MOST_TAPS = 1 << 16,
 };
@@ -71,7 +70,7 @@ static void choose_tile(struct depthwise *g, const tconv_device_info *device)
         /* Sums, the inputs of a vector of channels, a weight: nothing else is in registers meanwhile. */
         const int span = (int)(g->rows.high - g->rows.low);
         const int places = (sums * 6 / 5 - span - 1) / (vectors * (int)x->stride + 1);
-        g->merged = places >= LEAST_MERGED && most >= LEAST_MERGED;
+        g->merged = places >= 1 && most >= 1;
         if (g->merged) g->px = (int)tconv_min(places, most);
     }
     while (!g->merged && 2 * g->px <= most && 2 * g->px * vectors <= sums) g->px *= 2;
