@@ -56,11 +56,7 @@ static void choose_tile(struct depthwise *g, const tconv_device_info *device)
 {
     const struct tconv_axis *x = &g->rows.x;
     const int vectors = g->mw / g->vw;
-    /* Vectors of f64 need two registers. */
-    const int64_t lanes = (int64_t)device->vector_width * (int64_t)sizeof(float) /
-                          (int64_t)g->rows.acc_bytes;
-    const int registers = device->vector_width > 1 ? (int)tconv_ceil_div(g->vw, lanes) : 1,
-              sums = tconv_rows_sums(&g->rows, device) / registers;
+    const int sums = tconv_rows_sums(&g->rows, device);
     const int64_t low = tconv_max(-g->rows.low, 0),
                   high = tconv_min(x->output / x->stride, x->input - g->rows.high);
     const int64_t most = tconv_min(high - low, MOST_PLACES);
@@ -76,7 +72,8 @@ static void choose_tile(struct depthwise *g, const tconv_device_info *device)
     while (!g->merged && 2 * g->px <= most && 2 * g->px * vectors <= sums) g->px *= 2;
 }
 
-/* Cycles of adding one tap to a tile: two loads a cycle, or two additions, for which merged tiles have what they need. */
+/* Cycles of adding one tap to a tile: two loads a cycle, or two additions, for which merged tiles have what they need, the
+ * smallest with what is added here. */
 static double tap_cycles(const struct depthwise *g)
 {
     const double vectors = g->mw / (double)g->vw;
