@@ -148,7 +148,7 @@ static int pack_lanes(__global const data_t *data, __global const long *table,
         contiguous = contiguous && inside && at[i] == at[0] + i;
         advance(table, &place, 1);
     }
-    for (int ci = 0; ci < channels; ci++, to += NX * VW) {
+    for (int ci = 0; ci < channels; ci++, to += NX * ROW) {
         __global const data_t *from = data + ci * table[ROWS_DATA_CHANNEL_STEP];
         if (contiguous)
             STORE(READS_DATA(from + at[0], zero), to);

@@ -86,6 +86,11 @@ static bool kept(const struct channels *g)
     return g->chunk < g->rows.layer.in_channels || (turned(g) && g->rows.x.output < g->vw);
 }
 
+static int round_of(const struct channels *g)
+{
+    return tconv_rows_round(g->mw / g->vw * g->px, g->rows.layer.in_channels, g->segment);
+}
+
 /* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains of additions that
  * take 4 cycles each, 6 operations a cycle (16 registers: tconv_rows_issue). */
 static double channel_cycles(const struct channels *g, const tconv_device_info *device)
@@ -95,8 +100,9 @@ static double channel_cycles(const struct channels *g, const tconv_device_info *
     double most = adds > loads ? adds : loads;
     if (most < 4) most = 4;
     if (most < 2.3 * vectors) most = 2.3 * vectors; /* weights come from the second cache */
-    const double shared =
-        tconv_rows_issue(&g->rows, device, vectors * g->px + vectors + g->px + 1.75);
+    /* Half an operation asks for weights. */
+    const double shared = tconv_rows_issue(
+        &g->rows, device, vectors * g->px + vectors + g->px + 0.5 + 5.0 / round_of(g));
     if (most < shared) most = shared;
     return (most > issue ? most : issue) * (turned(g) ? 1.1 : 1.05);
 }
@@ -418,8 +424,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
     tconv_launch_option(run, "SEGMENT", g.segment);
-    tconv_launch_option(run, "ROUND",
-                        tconv_rows_round(g.mw / g.vw * g.px, g.rows.layer.in_channels, g.segment));
+    tconv_launch_option(run, "ROUND", round_of(&g));
     tconv_launch_option(run, "BATCHED", g.batched);
     tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
     tconv_launch_option(run, "TURNED", turned(&g));

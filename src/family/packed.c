@@ -209,7 +209,7 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
             g->chunk = g->rows.layer.in_channels;
             g->chunked = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget;
             while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
-                g->chunk = (g->chunk + 1) / 2;
+                g->chunk = tconv_rows_fewer(g->chunk);
             const double bytes = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
             g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
                        tconv_ceil_div(g->blocks, g->item_blocks);

@@ -248,13 +248,21 @@ int tconv_rows_round(int sums, int64_t channels, int64_t step)
     return round;
 }
 
+int64_t tconv_rows_fewer(int64_t channels)
+{
+    enum { STEP = 8 };
+    return tconv_ceil_div(tconv_ceil_div(channels, 2), STEP) * STEP;
+}
+
 double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,
                                int nx, int mw)
 {
     const double adds = mw * nx / 2.0, chain = 4;
     if (registers_of(rows, device) == 16) {
         const bool spills = mw * nx + nx + 1 > 16; /* what has to stay: sums, inputs and a weight */
-        const double issue = tconv_rows_issue(rows, device, mw * nx + mw + 1.5 * nx + 1.25);
+        const int round =
+            tconv_rows_round(mw * nx, rows->layer.in_channels, rows->layer.in_channels);
+        const double issue = tconv_rows_issue(rows, device, mw * nx + mw + 1.5 * nx + 5.0 / round);
         const double least = adds > chain ? adds : chain;
         return ((issue > least ? issue : least) + (spills ? 8 : 0)) / adds;
     }

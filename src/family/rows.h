@@ -76,12 +76,16 @@ void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const i
                       int count, int *vw, int *mw);
 
 /* How many input channels a round of an innermost loop adds that has `sums` vectors of them, channels coming `step` at a time.
- * Counting and addresses take a third of the instructions where a round has 12 additions; with 48 few. No channels are left over. */
+ * Counting and addresses take a third of the instructions where a round has 12 additions; with 48 few, however many registers there
+ * are. No channels are left over. */
 int tconv_rows_round(int sums, int64_t channels, int64_t step);
 
+/* Half of more than 8 channels, for those that come at a time: a multiple of 8, so that a round may have several. */
+int64_t tconv_rows_fewer(int64_t channels);
+
 /* Cycles in which a processor with 16 registers issues the operations of an innermost loop: it has so many for each addition that
- * they count on a core that is shared. Fitted to tiles forced by hand, a vector of inputs, which may cross cache lines, being one
- * and a half. With 32 registers 0: other things take longer. */
+ * they count on a core that is shared. Fitted to tiles forced by hand; a vector of inputs that may cross cache lines counts as one and
+ * a half, a round of the loop as 5. With 32 registers 0: other things take longer. */
 double tconv_rows_issue(const struct tconv_rows *rows, const tconv_device_info *device,
                         double operations);
 

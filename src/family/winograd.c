@@ -193,7 +193,8 @@ static bool divide(struct winograd *g, const tconv_device_info *device, double *
             g->item_teams = t;
             g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
             g->chunk = g->rows.layer.in_channels;
-            while (g->chunk > 8 && local_bytes(g, g->chunk) > budget) g->chunk = (g->chunk + 1) / 2;
+            while (g->chunk > 8 && local_bytes(g, g->chunk) > budget)
+                g->chunk = tconv_rows_fewer(g->chunk);
             g->chunked = g->chunk < g->rows.layer.in_channels;
             const double bytes = local_bytes(g, g->chunk);
             g->items = g->rows.layer.groups * outer_residues(g) *
