@@ -86,12 +86,14 @@ static double fetch_cycles(const struct thin *g)
     return inputs + weights;
 }
 
-/* MW may depend on channels, kernel and stride, not on extents: filters are shared. */
+/* MW may depend on channels, kernel, stride and dilation, not on extents and pads: filters are shared. */
 static int choose_channels(const struct thin *g, const tconv_device_info *device)
 {
     const int64_t channels = g->rows.layer.out_channels;
     struct thin one = *g;
     one.ry = 1;
+    one.rows.high = 0; /* as without pads */
+    one.rows.low = -tconv_floor_div((g->rows.x.kernel - 1) * g->rows.x.dilation, g->rows.x.stride);
     int best = 1;
     double least = 0;
     for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
