@@ -73,6 +73,53 @@ static void check_launch(const struct tconv_launch *launch, const tconv_device_i
                     device->local_memory);
 }
 
+/* A filter packed for one layer serves all others that differ in batch, extents and pads only. */
+static void layouts_follow_the_filter_alone(void **state)
+{
+    (void)state;
+    const tconv_device_info devices[] = {
+        device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
+        device_of(TCONV_DEVICE_CPU, 8, 4096, 512 << 10),
+        device_of(TCONV_DEVICE_CPU, 4, 1, 16 << 10),
+        device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10),
+    };
+    static const int64_t channels[][2] = {{1, 1},   {16, 24}, {3, 7},   {64, 64},
+                                          {128, 3}, {20, 13}, {32, 48}, {5, 100}};
+    static const struct {
+        int64_t batch, x, pad;
+    } places[] = {{1, 40, 0}, {1, 9, 1}, {3, 33, 2}, {16, 5, 1}, {1, 200, 3}};
+    int compared = 0;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
+            for (int64_t k = 1; k <= 8; k++)
+                for (int64_t s = 1; s <= 5; s++)
+                    for (int f = 0; tconv_family_at(f) != NULL; f++) {
+                        char first[sizeof((struct tconv_recipe *)NULL)->layout] = "";
+                        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+                            tconv_problem p =
+                                plane(channels[c][0], channels[c][1], places[i].x, k, s);
+                            p.data.dim[0] = places[i].batch;
+                            p.pads_begin = p.pads_end =
+                                (tconv_list){2, {places[i].pad, places[i].pad}};
+                            const struct tconv_layer layer = layer_of(&p);
+                            const struct tconv_request request = {&layer, &devices[d], &no_epilogue,
+                                                                  0, TCONV_MATH_EXACT};
+                            struct tconv_reason reason = {""};
+                            double cost;
+                            if (!tconv_family_at(f)->accepts(&request, &cost, &reason)) continue;
+                            struct tconv_recipe recipe = {0};
+                            assert_true(tconv_family_at(f)->write(&request, &recipe));
+                            if (first[0] != '\0') {
+                                assert_string_equal(recipe.layout, first);
+                                compared++;
+                            }
+                            memcpy(first, recipe.layout, sizeof first);
+                            tconv_recipe_clear(&recipe);
+                        }
+                    }
+    assert_true(compared > 10000);
+}
+
 static void recipes_fit_their_device(void **state)
 {
     (void)state;
@@ -428,6 +475,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recipes_fit_their_device),
+        cmocka_unit_test(layouts_follow_the_filter_alone),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(the_reference_takes_what_is_left),
