@@ -92,8 +92,9 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
     const int64_t channels = g->rows.layer.out_channels;
     struct thin one = *g;
     one.ry = 1;
-    one.rows.high = 0; /* as without pads */
-    one.rows.low = -tconv_floor_div((g->rows.x.kernel - 1) * g->rows.x.dilation, g->rows.x.stride);
+    one.rows.x.pad = 0; /* any will do, as long as it is the same */
+    one.rows.low = tconv_rows_distance(&one.rows.x, g->rows.x.kernel - 1);
+    one.rows.high = tconv_rows_distance(&one.rows.x, 0);
     int best = 1;
     double least = 0;
     for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
