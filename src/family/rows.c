@@ -248,10 +248,10 @@ int tconv_rows_round(int sums, int64_t channels, int64_t step)
     return round;
 }
 
-int64_t tconv_rows_fewer(int64_t channels)
+int64_t tconv_rows_chunk(int64_t channels, int64_t chunks)
 {
     enum { STEP = 8 };
-    return tconv_ceil_div(tconv_ceil_div(channels, 2), STEP) * STEP;
+    return tconv_ceil_div(tconv_ceil_div(channels, chunks), STEP) * STEP;
 }
 
 double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,

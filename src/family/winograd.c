@@ -18,6 +18,7 @@ enum {
     MOST_VECTORS = 4,         /* NX */
     MOST_TEAMS = 4,           /* of a work-item */
     LOCAL_BUDGET = 960 << 10, /* bytes: what a second-level cache holds besides the weights */
+    FAR_WEIGHTS = 20 << 20,   /* bytes: no cache holds them beside the tensors */
 };
 
 /* One axis. */
@@ -137,8 +138,8 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     const double rows = g->z.points * g->y.points;
     const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
     const double window = g->x.points + g->begins - 1;
-    const double prepare = rows * (24 + 4 * runs + 4 * window) +
-                           8.0 * g->points * g->begins *
+    const double prepare = rows * (36 + 6 * runs + 6 * window) +
+                           12.0 * g->points * g->begins *
                                ((g->z.m > 1) + (g->y.m > 1) + (g->x.m > 1) + 1);
     const double prepares = places * in * (double)outer_residues(g) * prepare *
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
@@ -150,16 +151,17 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
                           outputs * ((run & (run - 1)) == 0 ? 40 + 5 * runs : 150);
     const double finishes = places * (double)outer_residues(g) * channels * finish *
                             (g->rows.x.output_step == 1 ? 1 : 4);
-    /* Weights stream past each team, from the cache that holds them; what the additions do not hide counts. */
-    const double weights = 4 * groups * channels * in * g->points * residues;
-    const double streamed = weights * (double)tconv_ceil_div(g->teams, g->item_teams);
-    const double rate = weights < 1e6 ? 0.5 : weights < 2e7 ? 2 : 6;
-    const double waits = streamed * rate > 0.3 * adds ? streamed * rate - 0.3 * adds : 0;
-    /* Each product's loop begins and ends, and with chunks sums come back from local memory. */
+    /* Each product's loop begins and ends, and with chunks sums come back from local memory. Weights of another place
+     * that lie in main memory make the first team wait. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
-    const double loops = teams * (double)g->blocks * g->points * residues * chunks *
-                         (2500 + (chunks > 1 ? 6 : 2) * g->mw * team_lanes(g));
-    const double cost = adds + prepares + finishes + waits + loops + 1500 * (double)g->items;
+    const double loops = (double)g->blocks * g->points * residues * chunks;
+    const double weights = 4 * groups * channels * in * g->points * residues;
+    const double restart = 2500 + (chunks > 1 ? 14 : 5) * g->mw * team_lanes(g);
+    const double wait = weights < FAR_WEIGHTS ? 0 : 5500;
+    const double restarts =
+        groups * loops *
+        ((double)g->teams * restart + (double)tconv_ceil_div(g->teams, g->item_teams) * wait);
+    const double cost = adds + prepares + finishes + restarts + 1500 * (double)g->items;
     return tconv_rows_shared(
         cost,
         (double)(g->item_teams * g->item_blocks) /
@@ -193,8 +195,8 @@ static bool divide(struct winograd *g, const tconv_device_info *device, double *
             g->item_teams = t;
             g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
             g->chunk = g->rows.layer.in_channels;
-            while (g->chunk > 8 && local_bytes(g, g->chunk) > budget)
-                g->chunk = tconv_rows_fewer(g->chunk);
+            for (int64_t n = 2; g->chunk > 8 && local_bytes(g, g->chunk) > budget; n++)
+                g->chunk = tconv_rows_chunk(g->rows.layer.in_channels, n);
             g->chunked = g->chunk < g->rows.layer.in_channels;
             const double bytes = local_bytes(g, g->chunk);
             g->items = g->rows.layer.groups * outer_residues(g) *
