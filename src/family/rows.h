@@ -80,7 +80,8 @@ void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const i
  * are. No channels are left over. */
 int tconv_rows_round(int sums, int64_t channels, int64_t step);
 
-/* Input channels that come at a time, of more than 8 in so many chunks: a multiple of 8, so that a round may have several. */
+/* Input channels that come at a time, of more than 8 in so many chunks or fewer: a multiple of 8, so that a round may have
+ * several. */
 int64_t tconv_rows_chunk(int64_t channels, int64_t chunks);
 
 /* Cycles in which a processor with 16 registers issues the operations of an innermost loop: it has so many for each addition that

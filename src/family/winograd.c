@@ -120,6 +120,17 @@ static double local_bytes(const struct winograd *g, int64_t chunk)
     return (double)g->rows.acc_bytes * (double)g->item_teams * team_lanes(g) * (inputs + sums);
 }
 
+/* As many input channels at a time as fit, all chunks alike: sums come back for each of them. Too many where none fits. */
+static int64_t largest_chunk(const struct winograd *g, double budget)
+{
+    const int64_t channels = g->rows.layer.in_channels, fewest = tconv_min(channels, 8);
+    if (local_bytes(g, channels) <= budget) return channels;
+    if (local_bytes(g, fewest) > budget) return fewest;
+    const double none = local_bytes(g, 0), each = local_bytes(g, 1) - none;
+    const int64_t most = (int64_t)((budget - none) / each) / 8 * 8;
+    return tconv_rows_chunk(channels, tconv_ceil_div(channels, most));
+}
+
 /* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction costs half of its
  * lanes or, where nothing else keeps the processor busy, all. */
 static double cost_of(const struct winograd *g, const tconv_device_info *device)
@@ -151,8 +162,8 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
                           outputs * ((run & (run - 1)) == 0 ? 40 + 5 * runs : 150);
     const double finishes = places * (double)outer_residues(g) * channels * finish *
                             (g->rows.x.output_step == 1 ? 1 : 4);
-    /* Each product's loop begins and ends, and with chunks sums come back from local memory. Weights of another place
-     * that lie in main memory make the first team wait. */
+    /* Each product's loop begins and ends, and with chunks sums come back from local memory. Where the next
+     * product's weights lie in main memory, the first team waits for them. Fitted to 70 divisions of four layers. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double loops = (double)g->blocks * g->points * residues * chunks;
     const double weights = 4 * groups * channels * in * g->points * residues;
@@ -194,9 +205,7 @@ static bool divide(struct winograd *g, const tconv_device_info *device, double *
             if (p > 0 && parts[p] > g->blocks) continue;
             g->item_teams = t;
             g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
-            g->chunk = g->rows.layer.in_channels;
-            for (int64_t n = 2; g->chunk > 8 && local_bytes(g, g->chunk) > budget; n++)
-                g->chunk = tconv_rows_chunk(g->rows.layer.in_channels, n);
+            g->chunk = largest_chunk(g, budget);
             g->chunked = g->chunk < g->rows.layer.in_channels;
             const double bytes = local_bytes(g, g->chunk);
             g->items = g->rows.layer.groups * outer_residues(g) *
