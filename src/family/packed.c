@@ -208,10 +208,8 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
             /* All input channels at once where they fit; else a half, a quarter and so on: chunks that just fit are slower. */
             g->chunk = g->rows.layer.in_channels;
             g->chunked = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget;
-            for (int64_t n = 2;
-                 g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget;
-                 n *= 2)
-                g->chunk = tconv_rows_chunk(g->rows.layer.in_channels, n);
+            while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
+                g->chunk = tconv_rows_chunk(g->chunk, 2);
             const double bytes = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
             g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
                        tconv_ceil_div(g->blocks, g->item_blocks);

@@ -169,9 +169,8 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     const double weights = 4 * groups * channels * in * g->points * residues;
     const double restart = 2500 + (chunks > 1 ? 14 : 5) * g->mw * team_lanes(g);
     const double wait = weights < FAR_WEIGHTS ? 0 : 5500;
-    const double restarts =
-        groups * loops *
-        ((double)g->teams * restart + (double)tconv_ceil_div(g->teams, g->item_teams) * wait);
+    const double first_teams = groups * (double)tconv_ceil_div(g->teams, g->item_teams);
+    const double restarts = loops * (teams * restart + first_teams * wait);
     const double cost = adds + prepares + finishes + restarts + 1500 * (double)g->items;
     return tconv_rows_shared(
         cost,
