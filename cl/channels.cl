@@ -452,11 +452,12 @@ static int outputs_of(const int first, const int count, const long stride, const
     return (int)min(count * stride, output - first * stride);
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_channels(__global const data_t *restrict data, const ulong data_offset,
-               __global const packed_t *restrict filter, const ulong filter_offset,
-               __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
-               __global const long *restrict table, __local acc_t *restrict local_memory)
+/* The whole work of work-item number `item`. */
+static NOINLINE void channels_item(const int item, __global const data_t *restrict data,
+                                   __global const packed_t *restrict filter,
+                                   __global const uint *restrict flags, const struct finish *f,
+                                   __global const long *restrict table,
+                                   __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[ROWS_BLOCKS], item_blocks = (int)table[CHANNELS_ITEM_BLOCKS];
     const int places_z = (int)table[CHANNELS_PLACES_Z], places_y = (int)table[CHANNELS_PLACES_Y];
@@ -469,7 +470,7 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
     const int parts_x = (places_x + box_x - 1) / box_x, parts_y = (places_y + box_y - 1) / box_y;
     const int parts_z = (places_z + box_z - 1) / box_z, parts_n = (batches + box_n - 1) / box_n;
     struct box box;
-    int rest = (int)get_group_id(0);
+    int rest = item;
     const int first_block = rest % block_parts * item_blocks;
     rest /= block_parts;
     box.x = rest % parts_x * box_x;
@@ -505,9 +506,8 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
 #endif
     steps.z = (box_y + (int)table[CHANNELS_SPAN_Y]) * steps.y;
 
-    FINISH(finish, table)
-    __global const data_t *own_data = data + data_offset +
-                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    const struct finish finish = *f; /* in registers */
+    __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     struct chunk chunk;
     for (chunk.first = 0; chunk.first < in_channels; chunk.first += chunk_channels) {
         chunk.count = min(chunk_channels, in_channels - chunk.first);
@@ -526,8 +526,7 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
             const int phase = 0, lanes = min(MW, out_channels - block * MW);
             const long co = (long)g * out_channels + block * MW;
 #endif
-            __global const packed_t *weights =
-                weights_of(filter + filter_offset, table, all_blocks);
+            __global const packed_t *weights = weights_of(filter, table, all_blocks);
             const long to =
                 box.n * table[ROWS_OUTPUT_BATCH_STEP] + co * table[ROWS_OUTPUT_CHANNEL_STEP] +
                 (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
@@ -538,9 +537,9 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
                 for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++) {
                     for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
                         compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
-                                     flags[flags_offset + (ulong)all_blocks] != 0, &finish,
-                                     &own_lanes, to, table, local_memory, kept, &box, &steps,
-                                     &chunk, phase, lanes, tz, ty, tx);
+                                     flags[all_blocks] != 0, &finish, &own_lanes, to, table,
+                                     local_memory, kept, &box, &steps, &chunk, phase, lanes, tz, ty,
+                                     tx);
 #if TURNED && !KEPT
                     store_rows(&finish, kept, table, &box, to, co, lanes, tz, ty);
 #endif
@@ -553,4 +552,15 @@ tconv_channels(__global const data_t *restrict data, const ulong data_offset,
 #endif
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_channels(__global const data_t *restrict data, const ulong data_offset,
+               __global const packed_t *restrict filter, const ulong filter_offset,
+               __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+               __global const long *restrict table, __local acc_t *restrict local_memory)
+{
+    FINISH(finish, table)
+    channels_item((int)get_group_id(0), data + data_offset, filter + filter_offset,
+                  flags + flags_offset, &finish, table, local_memory);
 }

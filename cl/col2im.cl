@@ -25,33 +25,29 @@
  *   MW        columns of a strip                        1 to 16
  *   MC        output channels of a work-group           1 to 64
  *   WG        work-items of a work-group                powers of two; 1: no barrier is compiled in
- *   COLUMNS   columns in local memory, whole strips     multiples of MW
- *   ROW       elements of a column in local memory      at least TILE + COL2IM_INPUTS + TILE
  *
- * Local memory: COLUMNS * ROW elements. Registers: MW*NX vectors of sums. */
-#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MC) || !defined(WG) ||                \
-    !defined(COLUMNS) || !defined(ROW)
-#error "VW, NX, MW, MC, WG, COLUMNS and ROW must be set"
-#endif
-#if COLUMNS % MW != 0
-#error "COLUMNS must be a multiple of MW"
+ * Local memory: a kernel argument. Registers: MW*NX vectors of sums. */
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MC) || !defined(WG)
+#error "VW, NX, MW, MC and WG must be set"
 #endif
 #define TILE (NX * VW)
 
 #if WG > 1
 #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define TILE_FUNCTION /* barriers belong into kernels */
 #else
 #define GROUP_BARRIER
+#define TILE_FUNCTION NOINLINE
 #endif
 
 /* One tile of one part of one output row of one block of channels of one batch item. A column's element of input i lies at
  * TILE + i - low: vectors that are moved left to stay inside the data find room. */
-static void col2im_tile(__global const data_t *restrict data,
-                        __global const packed_t *restrict filter, const struct finish *f,
-                        __global const long *restrict table, __local acc_t *column, const int tile,
-                        __global const long *part, const int row, const int image)
+static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
+                                      __global const packed_t *restrict filter,
+                                      const struct finish *f, __global const long *restrict table,
+                                      __local acc_t *column, const int item, const int tile,
+                                      __global const long *part, const int row, const int image)
 {
-    const int item = (int)get_local_id(0);
     const int batches = (int)table[ROWS_BATCHES];
     const int n = image % batches, all_blocks = image / batches;
     const int g = all_blocks / (int)table[ROWS_BLOCKS],
@@ -69,14 +65,15 @@ static void col2im_tile(__global const data_t *restrict data,
     const int first_place = tile * places;
     const int low = first_place + (int)table[ROWS_FIRST_INPUT];
     const int from = max(low, 0), to = min(low + inputs, input_x); /* the inputs that exist */
+    const int columns = (int)table[COL2IM_COLUMNS], elements = (int)table[COL2IM_ROW];
     const int vectors = from < to ? (to - from + TILE - 1) / TILE : 0;
 
     /* Zeros where no input is, up to where the overlap-add may read. */
-    const int zeros_left = vectors > 0 ? TILE + from - low : ROW;
-    for (int c = item; c < COLUMNS; c += WG) {
-        for (int i = 0; i < zeros_left; i++) column[c * ROW + i] = 0;
-        for (int i = zeros_left == ROW ? ROW : TILE + to - low; i < ROW; i++)
-            column[c * ROW + i] = 0;
+    const int zeros_left = vectors > 0 ? TILE + from - low : elements;
+    for (int c = item; c < columns; c += WG) {
+        for (int i = 0; i < zeros_left; i++) column[c * elements + i] = 0;
+        for (int i = zeros_left == elements ? elements : TILE + to - low; i < elements; i++)
+            column[c * elements + i] = 0;
     }
     GROUP_BARRIER;
 
@@ -124,7 +121,7 @@ static void col2im_tile(__global const data_t *restrict data,
             }
 #pragma unroll
         for (int m = 0; m < MW; m++) {
-            __local acc_t *to_column = column + (strip * MW + m) * ROW + TILE + at - low;
+            __local acc_t *to_column = column + (strip * MW + m) * elements + TILE + at - low;
 #if WG > 1 /* what lies before `start` is another work-item's */
 #pragma unroll
             for (int v = 0; v < NX; v++) {
@@ -157,9 +154,9 @@ static void col2im_tile(__global const data_t *restrict data,
         for (int job = item; job < channels * row_vectors; job += WG) {
             const int m = job / row_vectors, u = job % row_vectors * VW;
             vec_t sum = (vec_t)(0);
-            __local const acc_t *one = column + (first_column + m) * ROW + TILE +
+            __local const acc_t *one = column + (first_column + m) * elements + TILE +
                                        (int)class[CLASS_DISTANCE] + u;
-            for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * ROW - input_step));
+            for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * elements - input_step));
             const result_vec_t value = affine(f, sum, co + m);
             const long to_row = own_output + m * table[ROWS_OUTPUT_CHANNEL_STEP];
             const int o = (first_place + u) * stride + residue;
@@ -179,9 +176,8 @@ static void col2im_tile(__global const data_t *restrict data,
 KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void
 tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset, FINISH_PARAMETERS,
-             __global const long *restrict table)
+             __global const long *restrict table, __local acc_t *restrict column)
 {
-    __local acc_t column[COLUMNS * ROW];
     FINISH(finish, table)
     const int images = (int)(table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_BLOCKS]);
     const int tile = (int)(get_group_id(0) % (size_t)table[ROWS_TILES]);
@@ -190,46 +186,51 @@ tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
     for (int image = (int)get_group_id(2); image < images; image += (int)get_num_groups(2))
         for (int row = (int)get_group_id(1); row < table[ROWS_OUTPUT_ROWS];
              row += (int)get_num_groups(1)) {
-            col2im_tile(data + data_offset, filter + filter_offset, &finish, table, column, tile,
-                        part, row, image);
+            col2im_tile(data + data_offset, filter + filter_offset, &finish, table, column,
+                        (int)get_local_id(0), tile, part, row, image);
             GROUP_BARRIER; /* the columns are read until here */
         }
 }
 
-/* A work-item packs the MW weights of one (group, block, kz, ky, strip, ci) after the other. */
+/* Packs the MW weights of one (group, block), (kz, ky), strip and ci. */
+static NOINLINE void pack_strip(__global const filter_t *restrict weights,
+                                __global packed_t *restrict filter,
+                                __global const long *restrict table, const long all_blocks,
+                                const long kzy, const long strip, const long ci)
+{
+    const long in_channels = table[ROWS_IN_CHANNELS], strips = table[COL2IM_STRIPS];
+    const long kernel_y = table[ROWS_KERNEL_Y], kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    const acc_t zero = FILTER_ZERO(table);
+    const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
+    __global const filter_t *from =
+        weights + g * table[ROWS_SOURCE_GROUP_STEP] + ci * table[ROWS_SOURCE_IN_STEP] +
+        kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] + kzy % kernel_y * table[ROWS_SOURCE_Y_STEP];
+    __global packed_t *to =
+        filter + (((all_blocks * kernel_zy + kzy) * strips + strip) * in_channels + ci) * MW;
+    for (int m = 0; m < MW; m++) {
+        const long pair = table[table[COL2IM_COLUMNS_AT] + strip * MW + m];
+        const long co = block * MC + pair % MC;
+        const bool real = pair >= 0 && co < table[ROWS_OUT_CHANNELS];
+        if (real)
+            PACK(from + co * table[ROWS_SOURCE_OUT_STEP] + pair / MC * table[ROWS_SOURCE_X_STEP],
+                 to + m, zero);
+        else
+            to[m] = 0;
+    }
+}
+
+/* A work-item packs one input channel after the other. */
 KERNEL void tconv_col2im_pack(__global const filter_t *restrict weights, const ulong weights_offset,
                               __global packed_t *restrict filter, const ulong filter_offset,
                               __global const long *restrict table)
 {
-    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS],
-               strips = table[COL2IM_STRIPS];
-    if (ci >= in_channels) return;
-    const acc_t zero = FILTER_ZERO(table);
-    const long kernel_y = table[ROWS_KERNEL_Y], kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    const long ci = (long)get_global_id(0), strips = table[COL2IM_STRIPS];
+    const long rows = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * strips;
+    if (ci >= table[ROWS_IN_CHANNELS]) return;
     for (long all_blocks = (long)get_global_id(2);
          all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
          all_blocks += (long)get_global_size(2))
-        for (long rows = (long)get_global_id(1); rows < kernel_zy * strips;
-             rows += (long)get_global_size(1)) {
-            const long strip = rows % strips, kzy = rows / strips;
-            const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
-            __global const filter_t *from =
-                weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
-                ci * table[ROWS_SOURCE_IN_STEP] + kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
-                kzy % kernel_y * table[ROWS_SOURCE_Y_STEP];
-            __global packed_t *to =
-                filter + filter_offset +
-                (((all_blocks * kernel_zy + kzy) * strips + strip) * in_channels + ci) * MW;
-            for (int m = 0; m < MW; m++) {
-                const long pair = table[table[COL2IM_COLUMNS_AT] + strip * MW + m];
-                const long co = block * MC + pair % MC;
-                const bool real = pair >= 0 && co < table[ROWS_OUT_CHANNELS];
-                if (real)
-                    PACK(from + co * table[ROWS_SOURCE_OUT_STEP] +
-                             pair / MC * table[ROWS_SOURCE_X_STEP],
-                         to + m, zero);
-                else
-                    to[m] = 0;
-            }
-        }
+        for (long row = (long)get_global_id(1); row < rows; row += (long)get_global_size(1))
+            pack_strip(weights + weights_offset, filter + filter_offset, table, all_blocks,
+                       row / strips, row % strips, ci);
 }

@@ -197,10 +197,10 @@ compute_block(const int places, const int stored, const struct finish *f, const 
 }
 
 /* The same for the channels after the last whole block, from `channel` on. */
-static COLD void compute_left(const int places, const int stored, const struct finish *f,
-                              const struct lanes *lanes, const struct steps *steps,
-                              const struct tile *tile, __global const packed_t *weights,
-                              const long channel)
+static NOINLINE void compute_left(const int places, const int stored, const struct finish *f,
+                                  const struct lanes *lanes, const struct steps *steps,
+                                  const struct tile *tile, __global const packed_t *weights,
+                                  const long channel)
 {
     struct tile place = *tile;
     for (int v = 0; v < places; v++, place.data += steps->place, place.at += steps->output)
@@ -209,10 +209,10 @@ static COLD void compute_left(const int places, const int stored, const struct f
                     channel);
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
-                __global const packed_t *restrict filter, const ulong filter_offset,
-                FINISH_PARAMETERS, __global const long *restrict table)
+/* The whole work of work-item number `item`. */
+static NOINLINE void depthwise_item(const int item, __global const data_t *restrict data,
+                                    __global const packed_t *restrict filter,
+                                    const struct finish *f, __global const long *restrict table)
 {
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y],
               stride_x = (int)table[ROWS_STRIDE_X];
@@ -231,7 +231,7 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     const int places = (output_x + stride_x - 1) / stride_x;
     const int parts_x = (places + item_places - 1) / item_places,
               parts_y = (output_y + item_rows - 1) / item_rows;
-    int rest = (int)get_group_id(0);
+    int rest = item;
     const int first_place = rest % parts_x * item_places,
               last_place = min(first_place + item_places, places);
     rest /= parts_x;
@@ -239,9 +239,9 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     rest /= parts_y;
     const int z = rest % output_z, n = rest / output_z;
 
-    FINISH(finish, table)
+    const struct finish finish = *f; /* in registers */
     struct steps steps;
-    steps.end = data + data_offset + ((int)table[ROWS_BATCHES] - 1) * table[ROWS_DATA_BATCH_STEP] +
+    steps.end = data + ((int)table[ROWS_BATCHES] - 1) * table[ROWS_DATA_BATCH_STEP] +
                 ((int)table[ROWS_INPUT_Z] - 1) * table[ROWS_DATA_Z_STEP] +
                 ((int)table[ROWS_INPUT_Y] - 1) * table[ROWS_DATA_Y_STEP] +
                 (input_x - 1) * table[ROWS_DATA_X_STEP] + (int)table[ROWS_OUT_CHANNELS];
@@ -257,10 +257,9 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
     steps.weights = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * kernel_x * MW;
     steps.channels = (int)table[ROWS_OUT_CHANNELS];
     steps.zero = DATA_ZERO(table);
-    __global const packed_t *weights = weights_of(filter + filter_offset, table, 0);
+    __global const packed_t *weights = weights_of(filter, table, 0);
     const int whole_channels = steps.channels / MW * MW;
-    const struct finish seldom = finish; /* for a function that would have them in memory */
-    const struct steps seldom_steps = steps;
+    const struct steps seldom_steps = steps; /* for a function that would have them in memory */
     struct lanes left_lanes;
     if (whole_channels < steps.channels)
         find_lanes(&finish, whole_channels, steps.channels - whole_channels, &left_lanes);
@@ -282,7 +281,7 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
         const struct reach reach_y =
             reach_of(table + table[DEPTHWISE_Y_AT] + y % stride_y * REACH_LONGS, y / stride_y,
                      tap_step_y, input_step_y, (int)table[ROWS_INPUT_Y]);
-        __global const data_t *row = data + data_offset + n * table[ROWS_DATA_BATCH_STEP] +
+        __global const data_t *row = data + n * table[ROWS_DATA_BATCH_STEP] +
                                      reach_z.input * table[ROWS_DATA_Z_STEP] +
                                      reach_y.input * table[ROWS_DATA_Y_STEP];
         const long line = n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
@@ -331,11 +330,21 @@ tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                     COMPUTE_BLOCKS(1, 0);
 #endif
                 if (whole_channels < steps.channels)
-                    compute_left(count, stored, &seldom, &left_lanes, &seldom_steps, &tile,
+                    compute_left(count, stored, f, &left_lanes, &seldom_steps, &tile,
                                  weights + (tap + reach.tap) * MW +
                                      whole_channels / MW * steps.weights,
                                  whole_channels);
             }
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
+                __global const packed_t *restrict filter, const ulong filter_offset,
+                FINISH_PARAMETERS, __global const long *restrict table)
+{
+    FINISH(finish, table)
+    depthwise_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &finish,
+                   table);
 }

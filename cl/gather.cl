@@ -179,11 +179,12 @@ static void store_row(const struct finish *f, const long row, const long channel
 #endif
 
 /* One tile of one output row of one block of channels of one batch item. */
-static void gather_tile(__global const data_t *restrict data, __global const data_t *restrict stage,
-                        __global const packed_t *restrict filter,
-                        __global const uint *restrict flags, const struct finish *finish,
-                        __global const long *restrict table, const int tile, const int row,
-                        const int image)
+static NOINLINE void gather_tile(__global const data_t *restrict data,
+                                 __global const data_t *restrict stage,
+                                 __global const packed_t *restrict filter,
+                                 __global const uint *restrict flags, const struct finish *finish,
+                                 __global const long *restrict table, const int tile, const int row,
+                                 const int image)
 {
     /* Which batch item, group, block of channels and row. */
     const int batches = (int)table[ROWS_BATCHES];
@@ -376,14 +377,12 @@ tconv_gather(__global const data_t *restrict data, const ulong data_offset,
                 flags + flags_offset, &finish, table, tile, row, group / groups_x / groups_y);
 }
 
-/* A work-item copies the inputs of one staged tile of one input row after the other. */
-KERNEL void tconv_gather_stage(__global const data_t *restrict data, const ulong data_offset,
-                               __global data_t *restrict stage, const ulong stage_offset,
-                               __global const long *restrict table)
+/* Copies the inputs of staged tile number `slot` of one input row, with zeros around them. */
+static NOINLINE void stage_row(__global const data_t *restrict data,
+                               __global data_t *restrict stage, __global const long *restrict table,
+                               const long plane, const long row, const long slot)
 {
-    const long slot = (long)get_global_id(0),
-               all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
-    if (slot >= table[GATHER_STAGED]) return;
+    const long all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
     const data_t zero =
         (data_t)DATA_ZERO(table); /* what stands for the padding; its bits are 0 but for integers */
     const long left = table[GATHER_DIRECT_FIRST] - table[GATHER_TILE_FIRST];
@@ -394,80 +393,87 @@ KERNEL void tconv_gather_stage(__global const data_t *restrict data, const ulong
                        table[ROWS_FIRST_INPUT]; /* the input at the stage's element 0 */
     const int from = (int)clamp(-begin, 0L, (long)length),
               to = (int)clamp(table[ROWS_INPUT_X] - begin, 0L, (long)length);
-    for (long plane = (long)get_global_id(2); plane < table[ROWS_BATCHES] * all_channels;
-         plane += (long)get_global_size(2))
-        for (long row = (long)get_global_id(1); row < table[ROWS_INPUT_ROWS];
-             row += (long)get_global_size(1)) {
-            __global const data_t *x = data + data_offset +
-                                       plane / all_channels * table[ROWS_DATA_BATCH_STEP] +
-                                       plane % all_channels * table[ROWS_DATA_CHANNEL_STEP] +
-                                       row / table[ROWS_INPUT_Y] * table[ROWS_DATA_Z_STEP] +
-                                       row % table[ROWS_INPUT_Y] * table[ROWS_DATA_Y_STEP] + begin;
-            __global data_t *s =
-                stage + stage_offset +
-                ((plane * table[ROWS_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) * length;
-            for (int i = 0; i < from; i++) s[i] = zero;
-            for (int i = from; i < to; i++) s[i] = x[i];
-            for (int i = to; i < length; i++) s[i] = zero;
-        }
+    __global const data_t *x = data + plane / all_channels * table[ROWS_DATA_BATCH_STEP] +
+                               plane % all_channels * table[ROWS_DATA_CHANNEL_STEP] +
+                               row / table[ROWS_INPUT_Y] * table[ROWS_DATA_Z_STEP] +
+                               row % table[ROWS_INPUT_Y] * table[ROWS_DATA_Y_STEP] + begin;
+    __global data_t *s =
+        stage + ((plane * table[ROWS_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) * length;
+    for (int i = 0; i < from; i++) s[i] = zero;
+    for (int i = from; i < to; i++) s[i] = x[i];
+    for (int i = to; i < length; i++) s[i] = zero;
 }
 
-/* Before packing: no block is known to have weights that are not finite. One work-item a word. */
-KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_offset,
+/* A work-item copies one staged tile of one input row after the other. */
+KERNEL void tconv_gather_stage(__global const data_t *restrict data, const ulong data_offset,
+                               __global data_t *restrict stage, const ulong stage_offset,
                                __global const long *restrict table)
 {
-    if (get_global_id(0) < (ulong)(table[ROWS_GROUPS] * table[ROWS_BLOCKS]))
-        flags[flags_offset + get_global_id(0)] = 0;
+    const long slot = (long)get_global_id(0);
+    const long planes = table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
+    if (slot >= table[GATHER_STAGED]) return;
+    for (long plane = (long)get_global_id(2); plane < planes; plane += (long)get_global_size(2))
+        for (long row = (long)get_global_id(1); row < table[ROWS_INPUT_ROWS];
+             row += (long)get_global_size(1))
+            stage_row(data + data_offset, stage + stage_offset, table, plane, row, slot);
 }
 
-/* A work-item packs the MW weights, or quads, of one (group, block, kz, ky, tap along x, ci) after the other. */
+/* Packs the MW weights, or quads, of one (group, block), tap and ci. */
+static NOINLINE void pack_tap(__global const filter_t *restrict weights,
+                              __global packed_t *restrict filter, __global uint *restrict flags,
+                              __global const long *restrict table, const long all_blocks,
+                              const long tap_number, const long ci)
+{
+    const long in_channels = table[ROWS_IN_CHANNELS];
+    const long quads = DOT ? (in_channels + 3) / 4 : in_channels;
+    const acc_t zero = FILTER_ZERO(table);
+    const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y],
+               kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    const long k = tap_number % kernel_x, kzy = tap_number / kernel_x;
+    const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
+    __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
+    __global const filter_t *from =
+        weights + g * table[ROWS_SOURCE_GROUP_STEP] +
+        (DOT ? 4 : 1) * ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
+        kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] + kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] +
+        k * table[ROWS_SOURCE_X_STEP];
+    __global packed_t *to = filter + table[GATHER_HEADER] +
+                            (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * quads +
+                             ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
+                                MW;
+    bool finite = true;
+    for (int m = 0; m < MW; m++) {
+        if (block * MW + m < table[ROWS_OUT_CHANNELS]) {
+#if DOT
+            uint quad = 0;
+            for (int i = 0; i < 4 && 4 * ci + i < in_channels; i++)
+                quad |= (uint)(uchar)
+                            from[m * table[ROWS_SOURCE_OUT_STEP] + i * table[ROWS_SOURCE_IN_STEP]]
+                        << 8 * i;
+            to[m] = quad;
+#else
+            PACK(from + m * table[ROWS_SOURCE_OUT_STEP], to + m, zero);
+            finite = finite && IS_FINITE(READ_WEIGHT(to + m));
+#endif
+        } else
+            to[m] = 0;
+    }
+    if (!finite) atomic_or(&flags[all_blocks], 1u);
+}
+
+/* A work-item packs one input channel, or quad, after the other. The flags are 0 before. */
 KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const ulong weights_offset,
                               __global packed_t *restrict filter, const ulong filter_offset,
                               __global uint *restrict flags, const ulong flags_offset,
                               __global const long *restrict table)
 {
-    const long in_channels = table[ROWS_IN_CHANNELS];
-    const long ci = (long)get_global_id(0), quads = DOT ? (in_channels + 3) / 4 : in_channels;
-    if (ci >= quads) return;
-    const acc_t zero = FILTER_ZERO(table);
-    const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y],
-               kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
+    const long taps = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * table[ROWS_KERNEL_X];
+    if (ci >= (DOT ? (in_channels + 3) / 4 : in_channels)) return;
     for (long all_blocks = (long)get_global_id(2);
          all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
          all_blocks += (long)get_global_size(2))
-        for (long taps = (long)get_global_id(1); taps < kernel_zy * kernel_x;
-             taps += (long)get_global_size(1)) {
-            const long k = taps % kernel_x, kzy = taps / kernel_x;
-            const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
-            __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
-            __global const filter_t *from =
-                weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
-                (DOT ? 4 : 1) * ci * table[ROWS_SOURCE_IN_STEP] +
-                block * MW * table[ROWS_SOURCE_OUT_STEP] +
-                kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] +
-                kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] + k * table[ROWS_SOURCE_X_STEP];
-            __global packed_t *to =
-                filter + filter_offset + table[GATHER_HEADER] +
-                (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * quads +
-                 ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
-                    MW;
-            bool finite = true;
-            for (int m = 0; m < MW; m++) {
-                if (block * MW + m < table[ROWS_OUT_CHANNELS]) {
-#if DOT
-                    uint quad = 0;
-                    for (int i = 0; i < 4 && 4 * ci + i < in_channels; i++)
-                        quad |= (uint)(uchar)from[m * table[ROWS_SOURCE_OUT_STEP] +
-                                                  i * table[ROWS_SOURCE_IN_STEP]]
-                                << 8 * i;
-                    to[m] = quad;
-#else
-                    PACK(from + m * table[ROWS_SOURCE_OUT_STEP], to + m, zero);
-                    finite = finite && IS_FINITE(READ_WEIGHT(to + m));
-#endif
-                } else
-                    to[m] = 0;
-            }
-            if (!finite) atomic_or(&flags[flags_offset + (ulong)all_blocks], 1u);
-        }
+        for (long tap = (long)get_global_id(1); tap < taps; tap += (long)get_global_size(1))
+            pack_tap(weights + weights_offset, filter + filter_offset, flags + flags_offset, table,
+                     all_blocks, tap, ci);
 }

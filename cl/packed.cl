@@ -213,8 +213,11 @@ static void pack_tile(__global const data_t *data, __global const long *table,
                     STORE(READS_DATA(from, zero), to);
                     i = VW;
                 } else
+#pragma unroll 1
                     for (; i < begin; i++) to[i] = 0;
+#pragma unroll 1
                 for (; i < end; i++) to[i] = READ_DATA(from + i * x_step, zero);
+#pragma unroll 1
                 for (; i < ROW; i++) to[i] = 0;
             }
         }
@@ -292,11 +295,12 @@ static void store_whole(const struct finish *f, __global const long *table, cons
 }
 
 /* The same for any places: by fours where they are in one row of the output, else one by one. */
-static void store_pieces(const struct finish *f, __global const long *table, const long first,
-                         const struct places *p, vec_t sum[MW][RESIDUES], const long co,
-                         const int channels, const bool rows, const int tz, const int ty,
-                         const int tx)
+static NOINLINE void store_pieces(const struct finish finish, __global const long *table,
+                                  const long first, const struct places *p, vec_t sum[MW][RESIDUES],
+                                  const long co, const int channels, const bool rows, const int tz,
+                                  const int ty, const int tx)
 {
+    const struct finish *f = &finish;
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
     const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
     lane_t lanes[MW][VW * RESIDUES];
@@ -337,8 +341,13 @@ static void store(const struct finish *f, __global const long *table, const long
     if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && regular) {
         if (output_exists(table, p, tz, ty, tx))
             store_whole(f, table, first + output_at(table, p, tz, ty, tx), sum, co, channels);
-    } else
-        store_pieces(f, table, first, p, sum, co, channels, rows, tz, ty, tx);
+    } else {
+        vec_t copy[MW][RESIDUES]; /* or the sums would be in memory for the sake of this call */
+#pragma unroll
+        for (int j = 0; j < MW * RESIDUES; j++)
+            copy[j / RESIDUES][j % RESIDUES] = sum[j / RESIDUES][j % RESIDUES];
+        store_pieces(*f, table, first, p, copy, co, channels, rows, tz, ty, tx);
+    }
 }
 
 /* Everything that a work-item does with one block of channels, one tile and the residues (tz, ty) of
@@ -416,11 +425,12 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_packed(__global const data_t *restrict data, const ulong data_offset,
-             __global const packed_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
-             __global const long *restrict table, __local acc_t *restrict local_memory)
+/* The whole work of work-item number `item`. */
+static NOINLINE void packed_item(const int item, __global const data_t *restrict data,
+                                 __global const packed_t *restrict filter,
+                                 __global const uint *restrict flags, const struct finish *f,
+                                 __global const long *restrict table,
+                                 __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[ROWS_BLOCKS], all_tiles = (int)table[PACKED_ALL_TILES];
     const int item_tiles = (int)table[PACKED_ITEM_TILES];
@@ -429,7 +439,7 @@ tconv_packed(__global const data_t *restrict data, const ulong data_offset,
     const int tile_parts = (all_tiles + item_tiles - 1) / item_tiles;
 
     /* Which group, tiles and blocks. Neighbouring work-items share their tiles. */
-    int rest = (int)get_group_id(0);
+    int rest = item;
     const int first_block = rest % block_parts * item_blocks;
     rest /= block_parts;
     const int first_tile = rest % tile_parts * item_tiles, g = rest / tile_parts;
@@ -441,9 +451,8 @@ tconv_packed(__global const data_t *restrict data, const ulong data_offset,
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
     const long tile_elements = table[PACKED_SLOTS] * chunk * NX * ROW;
-    FINISH(finish, table)
-    __global const data_t *own_data = data + data_offset +
-                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    const struct finish finish = *f; /* in registers */
+    __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     __local acc_t *partial = local_memory + item_tiles * tile_elements;
     struct tile tile[MOST_TILES];
 
@@ -465,11 +474,22 @@ tconv_packed(__global const data_t *restrict data, const ulong data_offset,
                     for (int t = 0; t < tiles; t++)
                         for (int tx = 0; tx < stride_x;
                              tx += RESIDUES, sums += RESIDUES * MW * NX * VW) {
-                            compute(own_data, weights_of(filter + filter_offset, table, all_blocks),
-                                    flags[flags_offset + (ulong)all_blocks], &finish, table,
+                            compute(own_data, weights_of(filter, table, all_blocks),
+                                    flags[all_blocks], &finish, table,
                                     local_memory + t * tile_elements, sums, &tile[t], co,
                                     own_channels, tz, ty, tx, ci, channels);
                         }
                 }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_packed(__global const data_t *restrict data, const ulong data_offset,
+             __global const packed_t *restrict filter, const ulong filter_offset,
+             __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+             __global const long *restrict table, __local acc_t *restrict local_memory)
+{
+    FINISH(finish, table)
+    packed_item((int)get_group_id(0), data + data_offset, filter + filter_offset,
+                flags + flags_offset, &finish, table, local_memory);
 }

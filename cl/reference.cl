@@ -21,12 +21,12 @@
         sum = MULTIPLY_ADD(READ_DATA(x + (ci)*table[REF_DATA_CHANNEL_STEP], zero),                 \
                            READ_WEIGHT(w + (ci)*out_channels * table[REF_KERNEL_POINTS]), sum);
 
-KERNEL void tconv_reference(__global const data_t *restrict data, const ulong data_offset,
-                            __global const packed_t *restrict filter, const ulong filter_offset,
-                            FINISH_PARAMETERS, __global const long *restrict table)
+/* Computes output element number `index`. */
+static NOINLINE void reference_output(__global const data_t *restrict data,
+                                      __global const packed_t *restrict filter,
+                                      const struct finish *f, __global const long *restrict table,
+                                      const long index)
 {
-    const long index = (long)get_global_id(0);
-    if (index >= table[REF_OUTPUTS]) return;
     const long in_channels = table[REF_IN_CHANNELS], out_channels = table[REF_OUT_CHANNELS];
 
     /* Which output element: batch, group, channel, then the axes, innermost last. */
@@ -70,11 +70,10 @@ KERNEL void tconv_reference(__global const data_t *restrict data, const ulong da
     const acc_t zero = DATA_ZERO(table);
     acc_t sum = 0;
     for (long term = 0; term < terms; term++) {
-        __global const data_t *x = data + data_offset + n * table[REF_DATA_BATCH_STEP] +
+        __global const data_t *x = data + n * table[REF_DATA_BATCH_STEP] +
                                    g * in_channels * table[REF_DATA_CHANNEL_STEP];
-        __global const packed_t *w = filter + filter_offset +
-                                     (g * in_channels * out_channels + co) *
-                                         table[REF_KERNEL_POINTS];
+        __global const packed_t *w = filter + (g * in_channels * out_channels + co) *
+                                                  table[REF_KERNEL_POINTS];
         for (int a = 0; a < AXES; a++) {
             __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
             x += (input[a] - turn[a] * axis[AXIS_INPUT_STEP]) * axis[AXIS_DATA_STEP];
@@ -97,8 +96,17 @@ KERNEL void tconv_reference(__global const data_t *restrict data, const ulong da
     long at = n * table[REF_OUTPUT_BATCH_STEP] + channel * table[REF_OUTPUT_CHANNEL_STEP];
     for (int a = 0; a < AXES; a++)
         at += position[a] * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP];
+    put_one(f, affine_one(f, sum, channel), at, channel);
+}
+
+KERNEL void tconv_reference(__global const data_t *restrict data, const ulong data_offset,
+                            __global const packed_t *restrict filter, const ulong filter_offset,
+                            FINISH_PARAMETERS, __global const long *restrict table)
+{
     FINISH(finish, table)
-    put_one(&finish, affine_one(&finish, sum, channel), at, channel);
+    if ((long)get_global_id(0) < table[REF_OUTPUTS])
+        reference_output(data + data_offset, filter + filter_offset, &finish, table,
+                         (long)get_global_id(0));
 }
 
 /* One work-item copies one filter element from where its format has it. */

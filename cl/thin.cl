@@ -133,8 +133,8 @@ static void store_whole(const struct finish *f, const long at, const vec_t sum[N
 }
 
 /* Stores the first `left` outputs of a tile. */
-static COLD void store_left(const struct finish *f, const long at, const vec_t sum[NX][RESIDUES],
-                            const long channel, const int left)
+static NOINLINE void store_left(const struct finish *f, const long at,
+                                const vec_t sum[NX][RESIDUES], const long channel, const int left)
 {
     vec_t result[NX][RESIDUES];
 #pragma unroll
@@ -221,7 +221,7 @@ struct part {
     int low, high;
 };
 
-static struct part part_of(const int number, __global const long *table)
+static COLD struct part part_of(const int number, __global const long *table)
 {
     const int output_y = (int)table[ROWS_OUTPUT_Y], output_z = (int)table[ROWS_OUTPUT_Z];
     const int tiles = (int)table[ROWS_TILES], item_tiles = (int)table[THIN_TILES];
@@ -267,9 +267,9 @@ static __global const data_t *inputs_of(__global const data_t *data, __global co
 }
 
 /* Copies the input rows of a part to local memory; rows of a channel, which follow each other, one after the other. */
-static void copy_rows(__global const data_t *from, __global const long *table,
-                      const struct part *part, const struct reading *reading, __local acc_t *packed,
-                      const bool zeros_too)
+static NOINLINE void copy_rows(__global const data_t *from, __global const long *table,
+                               const struct part *part, const struct reading *reading,
+                               __local acc_t *packed, const bool zeros_too)
 {
     __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
@@ -296,16 +296,17 @@ struct ahead {
 
 /* Those that are copied after the ones of `images` images from `plane` on, the first plane of its image in a work-item's part: of
  * the next images, or of the next work-item. */
-static struct ahead ahead_of(__global const data_t *data, __global const long *table,
-                             const struct part *own, const int plane, const int images)
+static COLD struct ahead ahead_of(__global const data_t *data, __global const long *table,
+                                  const struct part *own, const int item, const int items,
+                                  const int plane, const int images)
 {
     struct ahead ahead = {.y_step = table[ROWS_DATA_Y_STEP],
                           .channel_step = table[ROWS_DATA_CHANNEL_STEP]};
     if (!table[THIN_AHEAD]) return ahead;
-    const int blocks = (int)table[ROWS_BLOCKS], number = (int)get_group_id(0) + 1;
+    const int blocks = (int)table[ROWS_BLOCKS], number = item + 1;
     const int end_plane = (plane / blocks + images) * blocks; /* of the images */
     const bool same = end_plane < own->last_plane;
-    if (!same && number == (int)get_num_groups(0)) return ahead;
+    if (!same && number == items) return ahead;
     const struct part next = same ? *own : part_of(number, table);
     __global const long *slice = table + table[ROWS_SLICES_AT] + next.z * SLICE_LONGS;
     if (next.high < next.low || slice[SLICE_TAPS] == 0) return ahead;
@@ -328,7 +329,7 @@ static struct ahead ahead_of(__global const data_t *data, __global const long *t
 }
 
 /* Asks for the share of them that belongs to a row of taps of a tile. */
-static void ask_ahead(struct ahead *ahead)
+static NOINLINE void ask_ahead(struct ahead *ahead)
 {
     for (int i = 0; i < ahead->share && ahead->channels > 0; i++) {
         for (int x = 0; x < ahead->elements; x += LINE / (int)sizeof(data_t))
@@ -362,11 +363,12 @@ static COLD void careful_part(const struct finish *f, __global const data_t *fro
                     channel + m);
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_thin(__global const data_t *restrict data, const ulong data_offset,
-           __global const packed_t *restrict filter, const ulong filter_offset,
-           __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
-           __global const long *restrict table, __local acc_t *restrict packed)
+/* The whole work of work-item number `item` of `items`. */
+static NOINLINE void thin_item(const int item, const int items,
+                               __global const data_t *restrict data,
+                               __global const packed_t *restrict filter,
+                               __global const uint *restrict flags, const struct finish *f,
+                               __global const long *restrict table, __local acc_t *restrict packed)
 {
     const int in_channels = in_channels_of(table);
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
@@ -378,7 +380,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
     const long input_step = table[ROWS_INPUT_STEP_Y] * in_channels * row;
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
 
-    const struct part part = part_of((int)get_group_id(0), table);
+    const struct part part = part_of(item, table);
     __global const long *slice = table + table[ROWS_SLICES_AT] + part.z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
@@ -394,8 +396,7 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
               first_newest = first_place >= 0 ? first_place / stride : -1;
 #endif
 
-    FINISH(finish, table)
-    const struct finish seldom = finish; /* for functions that would have it in memory */
+    const struct finish finish = *f; /* in registers */
     const struct reading reading = reading_of(part.first_tile, part.last_tile, table);
     const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
     /* Between images of a batch item: their inputs in local memory, weights, output channels. */
@@ -409,26 +410,26 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                   last_block = min(blocks, first_block + part.last_plane - p);
         images = min(min((int)table[THIN_TOGETHER], groups - g),
                      (part.last_plane - 1) / blocks - image + 1);
-        __global const data_t *from = inputs_of(data + data_offset, table, image);
+        __global const data_t *from = inputs_of(data, table, image);
         const long from_step = in_channels * table[ROWS_DATA_CHANNEL_STEP];
         for (int i = 0; i < images; i++)
             copy_rows(from + i * from_step, table, &part, &reading, packed + i * image_elements,
                       i >= zeroed);
         zeroed = max(zeroed, images);
-        struct ahead ahead = ahead_of(data + data_offset, table, &part, p, images);
+        struct ahead ahead = ahead_of(data, table, &part, item, items, p, images);
+        const bool asks = ahead.channels > 0;
 
         for (int block = first_block; block < last_block; block++) {
             const int channels = min(MW, out_channels - block * MW);
             const long co = (long)g * out_channels + block * MW;
-            __global const packed_t *weights =
-                weights_of(filter + filter_offset, table, g * blocks + block);
-            __global const uint *flag = flags + flags_offset + g * blocks + block;
+            __global const packed_t *weights = weights_of(filter, table, g * blocks + block);
+            __global const uint *flag = flags + g * blocks + block;
             const long to = image / groups * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
                             part.z * table[ROWS_OUTPUT_Z_STEP];
             for (int i = 0; i < images; i++)
                 if (flag[i * blocks] != 0)
-                    careful_part(&seldom, from + i * from_step, weights + i * image_weights, table,
-                                 &part, channels, co + i * out_channels, to + i * image_step);
+                    careful_part(f, from + i * from_step, weights + i * image_weights, table, &part,
+                                 channels, co + i * out_channels, to + i * image_step);
 
 #if RY > 1
             int newest = first_newest, first_tap = first_place - first_newest * stride;
@@ -482,13 +483,13 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
                                 else
 #endif
                                     add_rows(sum, RY, in, w, in_channels, row);
-                                ask_ahead(&ahead);
+                                if (asks) ask_ahead(&ahead);
                             }
                         }
                         if (whole)
                             store_band(&finish, at, sum, channel, table);
                         else
-                            store_band_left(&seldom, at, sum, channel, table, channels, -first_y,
+                            store_band_left(f, at, sum, channel, table, channels, -first_y,
                                             output_y - first_y, min(output_x - x, TILE * MERGED));
                     }
                 }
@@ -502,4 +503,15 @@ tconv_thin(__global const data_t *restrict data, const ulong data_offset,
             }
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_thin(__global const data_t *restrict data, const ulong data_offset,
+           __global const packed_t *restrict filter, const ulong filter_offset,
+           __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+           __global const long *restrict table, __local acc_t *restrict packed)
+{
+    FINISH(finish, table)
+    thin_item((int)get_group_id(0), (int)get_num_groups(0), data + data_offset,
+              filter + filter_offset, flags + flags_offset, &finish, table, packed);
 }

@@ -200,56 +200,61 @@ static void from_points(const int points, const int places, const vec_t *r, cons
 
 /* ---- Packing the filter ---- */
 
-/* A work-item packs the MW weights of one (group, classes z and y, point, class x), block and ci after the other. */
+/* Packs the MW weights of one (group, classes z and y, point, class x), block and ci. */
+static NOINLINE void pack_point(__global const filter_t *restrict weights,
+                                __global packed_t *restrict filter,
+                                __global const long *restrict table, const long p, const long b,
+                                const long ci)
+{
+    const long in_channels = table[ROWS_IN_CHANNELS], blocks = table[ROWS_BLOCKS];
+    const long stride_z = table[ROWS_STRIDE_Z], stride_y = table[ROWS_STRIDE_Y];
+    const int px = (int)(p / RX % PX), py = (int)(p / RX / PX % PY);
+    const int pz = (int)(p / RX / PX / PY % PZ);
+    const long cx = p % RX, classes = p / RX / POINTS, co = b * MW;
+    const long cy = classes % stride_y, cz = classes / stride_y % stride_z;
+    const long g = classes / stride_y / stride_z;
+    __global const filter_t *from = weights + g * table[ROWS_SOURCE_GROUP_STEP] +
+                                    ci * table[ROWS_SOURCE_IN_STEP] +
+                                    co * table[ROWS_SOURCE_OUT_STEP];
+    __global packed_t *to = filter + ((p * blocks + b) * in_channels + ci) * MW;
+    acc_t sum[MW];
+    for (int m = 0; m < MW; m++) sum[m] = 0;
+    for (int z = 0; z < TZ; z++)
+        for (int y = 0; y < TY; y++)
+            for (int x = 0; x < TX; x++) {
+                /* Correlation runs with the inputs, taps run against them. */
+                const long kz = cz + (TZ - 1 - z) * stride_z;
+                const long ky = cy + (TY - 1 - y) * stride_y;
+                const long kx = cx + (TX - 1 - x) * RX;
+                if (kz >= table[ROWS_KERNEL_Z] || ky >= table[ROWS_KERNEL_Y] ||
+                    kx >= table[ROWS_KERNEL_X])
+                    continue;
+                const acc_t factor = filter_factor(PZ, TZ, pz, z) * filter_factor(PY, TY, py, y) *
+                                     filter_factor(PX, TX, px, x);
+                if (factor == 0) continue;
+                __global const filter_t *w = from + kz * table[ROWS_SOURCE_Z_STEP] +
+                                             ky * table[ROWS_SOURCE_Y_STEP] +
+                                             kx * table[ROWS_SOURCE_X_STEP];
+                for (int m = 0; m < MW; m++)
+                    if (co + m < table[ROWS_OUT_CHANNELS])
+                        sum[m] = MULTIPLY_ADD(
+                            factor, READ_FILTER(w + m * table[ROWS_SOURCE_OUT_STEP], (acc_t)0),
+                            sum[m]);
+            }
+    for (int m = 0; m < MW; m++) to[m] = sum[m];
+}
+
+/* A work-item packs one input channel after the other. */
 __kernel void tconv_winograd_pack(__global const filter_t *restrict weights,
                                   const ulong weights_offset, __global packed_t *restrict filter,
                                   const ulong filter_offset, __global const long *restrict table)
 {
-    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
-    if (ci >= in_channels) return;
-    const long stride_z = table[ROWS_STRIDE_Z], stride_y = table[ROWS_STRIDE_Y];
-    const long blocks = table[ROWS_BLOCKS];
-    const long all = table[ROWS_GROUPS] * stride_z * stride_y * POINTS * RX;
+    const long ci = (long)get_global_id(0), blocks = table[ROWS_BLOCKS];
+    const long all = table[ROWS_GROUPS] * table[ROWS_STRIDE_Z] * table[ROWS_STRIDE_Y] * POINTS * RX;
+    if (ci >= table[ROWS_IN_CHANNELS]) return;
     for (long p = (long)get_global_id(2); p < all; p += (long)get_global_size(2))
-        for (long b = (long)get_global_id(1); b < blocks; b += (long)get_global_size(1)) {
-            const int px = (int)(p / RX % PX), py = (int)(p / RX / PX % PY);
-            const int pz = (int)(p / RX / PX / PY % PZ);
-            const long cx = p % RX, classes = p / RX / POINTS, co = b * MW;
-            const long cy = classes % stride_y, cz = classes / stride_y % stride_z;
-            const long g = classes / stride_y / stride_z;
-            __global const filter_t *from =
-                weights + weights_offset + g * table[ROWS_SOURCE_GROUP_STEP] +
-                ci * table[ROWS_SOURCE_IN_STEP] + co * table[ROWS_SOURCE_OUT_STEP];
-            __global packed_t *to = filter + filter_offset +
-                                    ((p * blocks + b) * in_channels + ci) * MW;
-            acc_t sum[MW];
-            for (int m = 0; m < MW; m++) sum[m] = 0;
-            for (int z = 0; z < TZ; z++)
-                for (int y = 0; y < TY; y++)
-                    for (int x = 0; x < TX; x++) {
-                        /* Correlation runs with the inputs, taps run against them. */
-                        const long kz = cz + (TZ - 1 - z) * stride_z;
-                        const long ky = cy + (TY - 1 - y) * stride_y;
-                        const long kx = cx + (TX - 1 - x) * RX;
-                        if (kz >= table[ROWS_KERNEL_Z] || ky >= table[ROWS_KERNEL_Y] ||
-                            kx >= table[ROWS_KERNEL_X])
-                            continue;
-                        const acc_t factor = filter_factor(PZ, TZ, pz, z) *
-                                             filter_factor(PY, TY, py, y) *
-                                             filter_factor(PX, TX, px, x);
-                        if (factor == 0) continue;
-                        __global const filter_t *w = from + kz * table[ROWS_SOURCE_Z_STEP] +
-                                                     ky * table[ROWS_SOURCE_Y_STEP] +
-                                                     kx * table[ROWS_SOURCE_X_STEP];
-                        for (int m = 0; m < MW; m++)
-                            if (co + m < table[ROWS_OUT_CHANNELS])
-                                sum[m] = MULTIPLY_ADD(
-                                    factor,
-                                    READ_FILTER(w + m * table[ROWS_SOURCE_OUT_STEP], (acc_t)0),
-                                    sum[m]);
-                    }
-            for (int m = 0; m < MW; m++) to[m] = sum[m];
-        }
+        for (long b = (long)get_global_id(1); b < blocks; b += (long)get_global_size(1))
+            pack_point(weights + weights_offset, filter + filter_offset, table, p, b, ci);
 }
 
 /* ---- Tiles ---- */
@@ -688,11 +693,11 @@ static void finish_team(__local const acc_t *sums, const struct finish *f,
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
-               __global const packed_t *restrict filter, const ulong filter_offset,
-               FINISH_PARAMETERS, __global const long *restrict table,
-               __local acc_t *restrict local_memory)
+/* The whole work of work-item number `item`. */
+static NOINLINE void winograd_item(const int item, __global const data_t *restrict data,
+                                   __global const packed_t *restrict filter, const struct finish *f,
+                                   __global const long *restrict table,
+                                   __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[ROWS_BLOCKS], all_teams = (int)table[WINOGRAD_TEAMS];
     const int item_teams = (int)table[WINOGRAD_ITEM_TEAMS];
@@ -702,7 +707,7 @@ tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
 
     /* Which group, residue, blocks and teams. Neighbouring work-items share their weights. */
-    int rest = (int)get_group_id(0);
+    int rest = item;
     const int first_team = rest % team_parts * item_teams;
     rest /= team_parts;
     const int first_block = rest % block_parts * item_blocks;
@@ -726,12 +731,10 @@ tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int chunk = (int)table[WINOGRAD_CHUNK], slab = (int)table[WINOGRAD_SLAB];
     const int team_elements = AX * POINTS * slab, block_sums = POINTS * RX * MW * NX * VW;
-    FINISH(finish, table)
-    __global const data_t *own_data = data + data_offset +
-                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
-    __global const packed_t *own_filter = filter + filter_offset +
-                                          (long)(g * stride_z * stride_y + class) * blocks *
-                                              POINTS * RX * in_channels * MW;
+    const struct finish finish = *f; /* in registers */
+    __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    __global const packed_t *own_filter = filter + (long)(g * stride_z * stride_y + class) *
+                                                       blocks * POINTS * RX * in_channels * MW;
     __local acc_t *sums = local_memory + item_teams * team_elements;
 
     for (int ci = 0; ci < in_channels; ci += chunk) {
@@ -761,4 +764,15 @@ tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
             finish_team(sums, &finish, table, first_team + t, co,
                         min(MW, out_channels - block * MW), tz, ty);
         }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
+               __global const packed_t *restrict filter, const ulong filter_offset,
+               FINISH_PARAMETERS, __global const long *restrict table,
+               __local acc_t *restrict local_memory)
+{
+    FINISH(finish, table)
+    winograd_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &finish, table,
+                  local_memory);
 }

@@ -18,7 +18,7 @@ struct col2im {
     int64_t class_taps; /* the most that any class has */
     int64_t width;      /* inputs that local memory holds of a column */
     int64_t part_classes, parts;
-    int64_t columns, row; /* COLUMNS, ROW */
+    int64_t columns, row; /* COL2IM_COLUMNS, COL2IM_ROW */
     int64_t blocks;
     int64_t places, inputs, tiles; /* as in cl/col2im_table.h */
 };
@@ -223,6 +223,8 @@ static bool write_table(const struct col2im *g, struct tconv_recipe *recipe)
         int64_t *t = recipe->table;
         t[COL2IM_PLACES] = g->places;
         t[COL2IM_INPUTS] = g->inputs;
+        t[COL2IM_COLUMNS] = g->columns;
+        t[COL2IM_ROW] = g->row;
         t[COL2IM_STRIPS] = strips;
         t[COL2IM_PARTS_AT] = (int64_t)parts_at;
         t[COL2IM_COLUMNS_AT] = (int64_t)columns_at;
@@ -241,8 +243,6 @@ static void write_options(struct tconv_launch *launch, const struct col2im *g)
     tconv_launch_option(launch, "MW", g->mw);
     tconv_launch_option(launch, "MC", g->mc);
     tconv_launch_option(launch, "WG", g->group);
-    tconv_launch_option(launch, "COLUMNS", g->columns);
-    tconv_launch_option(launch, "ROW", g->row);
 }
 
 static bool write(const struct tconv_request *request, bool vector, struct tconv_recipe *recipe)
@@ -278,10 +278,11 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
     tconv_launch_items(run, 0, g.tiles * g.parts * g.group, (size_t)g.group, request->device);
     tconv_launch_items(run, 1, g.rows.output_rows, 1, request->device);
     tconv_launch_items(run, 2, g.rows.layer.batch * all_blocks, 1, request->device);
-    tconv_launch_args(
-        run,
-        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
-        8);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH,
+                                         TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
+                      9);
+    run->local_bytes = (size_t)(g.columns * g.row) * g.rows.acc_bytes;
     return true;
 }
 

@@ -47,6 +47,7 @@ struct tconv_launch {
 struct tconv_recipe {
     char layout[200]; /* names the packed layout: a filter fits every plan with an equal text */
     uint64_t filter_bytes; /* of the packed filter */
+    uint64_t flag_bytes;   /* of flags at its begin, which are 0 when packing starts */
     uint64_t workspace_bytes;
     double error_factor; /* of the bound of rounding errors; 0: the exact families' own */
     int pack_count, run_count;

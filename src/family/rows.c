@@ -487,11 +487,7 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
     recipe->filter_bytes =
         (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * in) * bytes;
 
-    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_taps_clear");
-    snprintf(clear->options, sizeof clear->options, "%s", options);
-    tconv_launch_items(clear, 0, all_blocks, 64, device);
-    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
-
+    recipe->flag_bytes = (uint64_t)all_blocks * sizeof(uint32_t);
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_taps_pack");
     snprintf(pack->options, sizeof pack->options, "%s", options);
     tconv_launch_items(pack, 0, in, 32, device);
