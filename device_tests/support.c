@@ -2,7 +2,9 @@
 /* Devices, guarded buffers and comparison for the device tests. */
 #include "support.h"
 
+#include "compile_watch.h"
 #include "oracle/oracle.h"
+#include "sample.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -24,24 +26,6 @@ void failed(const char *format, ...)
     va_end(arguments);
     fail_msg("%s", text);
     abort(); /* fail_msg does not return, but does not say so */
-}
-
-bool left_out(unsigned number)
-{
-    const char *percent = getenv("TCONV_CL_TEST_PERCENT");
-    return percent != NULL && number * 2654435761u / 65536 % 100 >= (unsigned)atoi(percent);
-}
-
-bool left_out_any(void)
-{
-    return getenv("TCONV_CL_TEST_PERCENT") != NULL;
-}
-
-int scaled(int usual)
-{
-    const char *percent = getenv("TCONV_CL_TEST_PERCENT");
-    const int part = percent == NULL ? usual : (int)((long)usual * atoi(percent) / 100);
-    return part < 1 ? 1 : part;
 }
 
 bool threads_left_out(void)
@@ -118,6 +102,7 @@ int open_all_devices(void **state)
 int close_all_devices(void **state)
 {
     (void)state;
+    report_compiling();
     for (int i = 0; i < device_count; i++) {
         tconv_device_release(devices[i].device);
         clReleaseCommandQueue(devices[i].queue);
@@ -378,6 +363,23 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
     tconv_filter_release(filter);
     tconv_plan_release(plan);
     return TCONV_OK;
+}
+
+bool run_algorithm(const struct device *device, const tconv_problem *problem, const char *algorithm,
+                   bool bias, struct tensors *tensors, unsigned number)
+{
+    tconv_error error;
+    sample_begin(algorithm, problem, number);
+    const tconv_status status = run_guarded(device, problem, algorithm, bias, tensors, &error);
+    if (!sample_end(algorithm, problem, status)) return false;
+    if (status == TCONV_ERROR_ALGORITHM && strcmp(algorithm, "reference") != 0) return false;
+    if (status == TCONV_ERROR_DEVICE && problem->data_type == TCONV_F64 &&
+        !device->info->double_arithmetic) {
+        assert_non_null(strstr(error.message, "f64"));
+        return false;
+    }
+    if (status != TCONV_OK) failed("%s on device %d: %s", algorithm, device->number, error.message);
+    return true;
 }
 
 void compare_with_oracle(const struct device *device, const tconv_problem *problem,

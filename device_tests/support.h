@@ -4,6 +4,7 @@
 #ifndef TCONV_DEVICE_TESTS_SUPPORT_H
 #define TCONV_DEVICE_TESTS_SUPPORT_H
 
+#include "sample.h"
 #include "tconv_cl/tconv_cl.h"
 
 /* A device under test, with a context and a queue. */
@@ -59,6 +60,12 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
                          const char *algorithm, bool bias, struct tensors *tensors,
                          tconv_error *error);
 
+/* The same for one case of many, as the sample has it (sample.h; `number` tells cases apart): true where it ran, false where the
+ * sample leaves it out, the algorithm does not take the problem, or the device lacks its element type. Anything else fails the
+ * test. */
+bool run_algorithm(const struct device *device, const tconv_problem *problem, const char *algorithm,
+                   bool bias, struct tensors *tensors, unsigned number);
+
 /* Compares tensors->output with the oracle; fails the test with a message that reproduces the
  * problem. */
 void compare_with_oracle(const struct device *device, const tconv_problem *problem,
@@ -66,14 +73,6 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
 
 /* Fails the test with printf's text. */
 void failed(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-/* Smoke runs on slow devices: the environment variable TCONV_CL_TEST_PERCENT says how many of the cases are run, which
- * are told apart by a number. */
-bool left_out(unsigned number);
-bool left_out_any(void);
-
-/* The same for what is counted: that part of `usual`, one at least. */
-int scaled(int usual);
 
 /* True, and said, where one of the devices is Oclgrind's: it simulates one context at a time, threads crash it. */
 bool threads_left_out(void);

@@ -116,6 +116,7 @@ static void layouts_do_not_depend_on_extents(void **state)
         pack(&s);
         static const int widths[] = {1, 2, 5, 16, 17, 33, 64, 100};
         for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+            if (!sample_is_whole() && i % 3 != 2) continue;
             const tconv_problem p = plane_for(tconv_algorithm_name(a), (int64_t)i % 3, 16, 24,
                                               widths[i], 4, 2, (int64_t)i % 2);
             struct setup other;
@@ -140,7 +141,7 @@ static void weights_may_change(void **state)
     (void)state;
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
-            const tconv_problem p = plane_for(tconv_algorithm_name(a), 1, 4, 5, 9, 3, 2, 1);
+            const tconv_problem p = plane_for(tconv_algorithm_name(a), 1, 6, 7, 19, 3, 2, 1);
             struct setup s;
             set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             for (int round = 0; round < 3; round++) {
@@ -199,7 +200,7 @@ static void an_empty_batch_is_a_problem_like_others(void **state)
     (void)state;
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
-            const tconv_problem p = plane_for(tconv_algorithm_name(a), 0, 4, 3, 8, 4, 2, 1);
+            const tconv_problem p = plane_for(tconv_algorithm_name(a), 0, 6, 7, 19, 3, 2, 1);
             struct setup s;
             tconv_error error;
             set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);

@@ -28,7 +28,8 @@ static tconv_problem plane(int64_t ci, int64_t co, int64_t y, int64_t x, int64_t
 }
 
 /* Puts `value` into one place of data or weights and compares with the oracle everywhere. */
-static void place(const tconv_problem *p, float value, bool in_filter, size_t at, int *special)
+static void place(const tconv_problem *p, unsigned number, float value, bool in_filter, size_t at,
+                  int *special)
 {
     struct tensors t;
     make_tensors(p, SMALL_INTEGERS, 3, &t);
@@ -36,13 +37,10 @@ static void place(const tconv_problem *p, float value, bool in_filter, size_t at
     array[at % (in_filter ? t.filter_count : t.data_count)] = value;
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
-            tconv_error error;
-            const tconv_status status =
-                run_guarded(&devices[d], p, tconv_algorithm_name(a), false, &t, &error);
-            if (status == TCONV_ERROR_ALGORITHM &&
-                strcmp(tconv_algorithm_name(a), "reference") != 0)
-                continue;
-            compare_with_oracle(&devices[d], p, tconv_algorithm_name(a), false, &t);
+            /* One of four belongs to every sample. */
+            const unsigned own = (number + (unsigned)a) % 4 == 0 ? ALWAYS : number + 1;
+            if (run_algorithm(&devices[d], p, tconv_algorithm_name(a), false, &t, own))
+                compare_with_oracle(&devices[d], p, tconv_algorithm_name(a), false, &t);
         }
     for (size_t i = 0; i < t.output_count; i++)
         *special += tconv_oracle_element(&(struct tconv_operands){.problem = p,
@@ -105,12 +103,12 @@ static void special_values_reach_what_uses_them(void **state)
     };
     const float values[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
-        if (problems[i].filter.dim[0] > 200 && scaled(100) < 20)
+        if (problems[i].filter.dim[0] > 200 && sample_percent() < 10)
             continue; /* too much for a simulator */
         int special = 0;
         for (size_t at = 0; at < 4; at++) {
-            place(&problems[i], values[at % 3], true, at * 7, &special);
-            place(&problems[i], values[(at + 1) % 3], false, at * 11, &special);
+            place(&problems[i], (unsigned)i, values[at % 3], true, at * 7, &special);
+            place(&problems[i], (unsigned)i, values[(at + 1) % 3], false, at * 11, &special);
         }
         assert_true(special > 0); /* the test is about something */
     }

@@ -17,7 +17,7 @@
 enum {
     RUNNERS = 8,
     MOST_LAYERS = 32,
-    MILLISECONDS = 2000, /* for which the threads go on */
+    MILLISECONDS = 10000, /* for which the threads go on */
     RUNS = 8, /* of a layer, before the next one's turn: so that threads meet at one plan */
 };
 

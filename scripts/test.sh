@@ -1,8 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs, builds, and runs all tests: those on the host, and those on every OpenCL device that the loader finds. Arguments go to ctest,
-# for example -L host, or -R families.
+# Installs, builds, and runs the tests: those on the host, and those on every OpenCL device that the loader finds. In the end it prints
+# which tests took the time, how many programs each compiled, and CTest's summary. Arguments go to ctest, for example -L host, or
+# -R families. It is a short run, with a sample of the problems; scripts/nightly.sh has all of them.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/build.sh
-ctest --test-dir build --output-on-failure --parallel "$(nproc)" "$@"
+export TCONV_CL_TEST_REPORT="$PWD/build/test_report"
+rm -f "$TCONV_CL_TEST_REPORT"
+{
+    code=0
+    ctest --test-dir build --output-on-failure --parallel "$(nproc)" --output-junit tests.xml "$@" || code=$?
+    echo "$code" >build/test_code
+} | tee build/tests.log
+
+# name, seconds, programs, seconds of compiling; tests without a line in the report compile nothing, or in other processes
+sed -n 's/.*<testcase name="\([^"]*\)".* time="\([^"]*\)".*/\1 \2/p' build/tests.xml |
+    awk -v report="$TCONV_CL_TEST_REPORT" '
+        BEGIN { while ((getline line < report) > 0) { split(line, f, " "); programs[f[1]] = f[2]; compiling[f[1]] = f[3] } }
+        { key = $1; sub(/^device\./, "test_", key)
+          printf "%-24s %8.1f %9s %10s\n", $1, $2, key in programs ? programs[key] : "-", key in compiling ? compiling[key] : "-"
+          n++; seconds += $2; all += programs[key]; compile += compiling[key] }
+        END { printf "%-24s %8.1f %9d %10.1f\n", "all", seconds, all, compile }' |
+    sort -k2 -rn >build/test_times
+echo
+printf '%-24s %8s %9s %10s\n' "test, slowest first" seconds programs compiling
+cat build/test_times
+echo
+sed -n '/tests passed/,$p' build/tests.log
+exit "$(cat build/test_code)"

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls are defined here, in the test program, so that the dynamic linker takes these for the library's; each passes on to
+ * the OpenCL loader's. Implementations compile when a program is built, when a kernel is made, or before a kernel first runs: the first wait after a
+ * kernel was made counts, too, although it includes that run, which takes milliseconds. */
+#define _GNU_SOURCE /* RTLD_NEXT, program_invocation_short_name */
+#include "compile_watch.h"
+
+#include "tconv_cl/status.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+static atomic_int programs;
+static atomic_long microseconds;
+static atomic_bool refusing, refused, kernels_are_new;
+
+void refuse_to_compile(bool refuse)
+{
+    atomic_store(&refusing, refuse);
+    if (refuse) atomic_store(&refused, false);
+}
+
+bool compiling_was_refused(void)
+{
+    return atomic_load(&refused);
+}
+
+void report_compiling(void)
+{
+    const double seconds = 1e-6 * (double)atomic_load(&microseconds);
+    const char *file = getenv("TCONV_CL_TEST_REPORT");
+    printf("compiled %d programs in %.1f s\n", atomic_load(&programs), seconds);
+    FILE *report = file == NULL ? NULL : fopen(file, "a");
+    if (report == NULL) return;
+    fprintf(report, "%s %d %.1f\n", program_invocation_short_name, atomic_load(&programs), seconds);
+    fclose(report);
+}
+
+static long now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void find_next(const char *name, void *function)
+{
+    void *next = dlsym(RTLD_NEXT, name);
+    memcpy(function, &next, sizeof next);
+}
+
+TCONV_API cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
+                                const char *options, void(CL_CALLBACK *notify)(cl_program, void *),
+                                void *user)
+{
+    cl_int (*next)(cl_program, cl_uint, const cl_device_id *, const char *,
+                   void(CL_CALLBACK *)(cl_program, void *), void *);
+    if (atomic_load(&refusing)) {
+        atomic_store(&refused, true);
+        return CL_BUILD_PROGRAM_FAILURE;
+    }
+    find_next("clBuildProgram", &next);
+    const long begin = now();
+    const cl_int code = next(program, count, devices, options, notify, user);
+    atomic_fetch_add(&microseconds, now() - begin);
+    atomic_fetch_add(&programs, 1);
+    return code;
+}
+
+TCONV_API cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *code)
+{
+    cl_kernel (*next)(cl_program, const char *, cl_int *);
+    find_next("clCreateKernel", &next);
+    const long begin = now();
+    cl_kernel kernel = next(program, name, code);
+    atomic_fetch_add(&microseconds, now() - begin);
+    atomic_store(&kernels_are_new, true);
+    return kernel;
+}
+
+TCONV_API cl_int clFinish(cl_command_queue queue)
+{
+    cl_int (*next)(cl_command_queue);
+    find_next("clFinish", &next);
+    const long begin = now();
+    const cl_int code = next(queue);
+    if (atomic_exchange(&kernels_are_new, false)) atomic_fetch_add(&microseconds, now() - begin);
+    return code;
+}
+
+TCONV_API cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                     size_t offset, size_t size, void *to, cl_uint count,
+                                     const cl_event *wait, cl_event *event)
+{
+    cl_int (*next)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint,
+                   const cl_event *, cl_event *);
+    find_next("clEnqueueReadBuffer", &next);
+    const long begin = now();
+    const cl_int code = next(queue, buffer, blocking, offset, size, to, count, wait, event);
+    if (blocking && atomic_exchange(&kernels_are_new, false))
+        atomic_fetch_add(&microseconds, now() - begin);
+    return code;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the percentage and the seed, and the draw. */
+#include "percent.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { SHORT_RUN = 10 };
+
+static int number_of(const char *variable, int otherwise)
+{
+    const char *text = getenv(variable);
+    if (text == NULL || text[0] == '\0') return otherwise;
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (*end != '\0' || value < 0 || value > 1000000)
+        fail_msg("%s is \"%s\": a number from 0 to 1000000 is possible", variable, text);
+    return (int)value;
+}
+
+int sample_percent(void)
+{
+    return number_of("TCONV_CL_TEST_PERCENT", SHORT_RUN);
+}
+
+bool sample_is_whole(void)
+{
+    return sample_percent() >= 100;
+}
+
+bool drawn(unsigned number)
+{
+    const unsigned seed = (unsigned)number_of("TCONV_CL_TEST_SEED", 1);
+    unsigned x = number * 2654435761u ^ seed * 2246822519u;
+    x = (x ^ x >> 15) * 2246822519u;
+    x = (x ^ x >> 13) * 3266489917u;
+    return (x ^ x >> 16) % 100 < (unsigned)sample_percent();
+}
+
+int scaled(int usual)
+{
+    const long part = (long)usual * sample_percent() / 100;
+    return part < 1 ? 1 : (int)part;
+}
