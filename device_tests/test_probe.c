@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix units are used only where they compute what they should: the small problems that find out, on every device, and a
  * unit that the device does not have. */
+#include "compile_watch.h"
 #include "device/object.h"
 #include "plan/probe.h"
 #include "tconv_cl/device.h"
@@ -84,5 +85,7 @@ int main(void)
         cmocka_unit_test(the_small_problem_is_right_on_every_device),
         cmocka_unit_test(a_unit_that_fails_is_not_used),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    report_compiling();
+    return failures;
 }
