@@ -337,10 +337,10 @@ static bool fail_once(const char *name, struct outcome (*scenario)(void), tconv_
     return true;
 }
 
-/* A short run has the first two places of each call and one of four of the others. */
+/* A short run has the first two places of each call and one of eight of the others. */
 static bool left_out(int call, int n)
 {
-    return !sample_is_whole() && n > 2 && (n + call) % 4 != 0;
+    return !sample_is_whole() && n > 2 && (n + call) % 8 != 0;
 }
 
 /* `every`: with each code of a call at each place, unless the run is a short one; else with one, another one at the next place. */
