@@ -49,13 +49,12 @@ static bool is_option(const char *argument, const char *name)
     return strcspn(argument, "=") == strlen(name) && strncmp(argument, name, strlen(name)) == 0;
 }
 
-/* popt ends the process after --help and --usage, and forgets the first value where an option is given twice, which is a leak. */
-static bool popt_returns(int argc, char **argv)
+/* popt forgets the first value where an option is given twice, which is a leak. */
+static bool gives_each_once(int argc, char **argv)
 {
     int letters[256] = {0};
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] != '-') continue;
-        if (is_option(argv[i], "--help") || is_option(argv[i], "--usage")) return false;
         for (int j = 1; j < i; j++)
             if (strcspn(argv[i], "=") == strcspn(argv[j], "=") &&
                 strncmp(argv[i], argv[j], strcspn(argv[i], "=")) == 0)
@@ -65,7 +64,7 @@ static bool popt_returns(int argc, char **argv)
             if (is_option(argv[i], same[j]) && letters[(unsigned char)same[j][2]]++ > 0)
                 return false;
         for (const char *at = argv[i] + 1; *at != '\0' && argv[i][1] != '-'; at++)
-            if (*at == '?' || letters[(unsigned char)*at]++ > 0) return false;
+            if (letters[(unsigned char)*at]++ > 0) return false;
     }
     return true;
 }
@@ -87,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     /* Files are written, so that all of them must be in this process's folder. */
     for (size_t i = 0; i < size; i++)
         if (text[i] == '/') text[i] = '_';
-    if (popt_returns(argc, argv)) {
+    if (gives_each_once(argc, argv)) {
         fuzz_check_messages(tool_main(argc, argv) != EXIT_DONE);
         options = (struct options){0}; /* flags stay behind, which no program runs into */
     }

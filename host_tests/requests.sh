@@ -157,11 +157,28 @@ grep -q "otherwise than the published formulas" "$work/err" || fail "the rules' 
     fail "--quiet still tells"
 for command in bench run shape devices check; do
     "$tool" $command --help | grep -q -- '--json' || fail "$command --help"
+    "$tool" $command --usage | grep -q -- '--json' || fail "$command --usage"
 done
 "$tool" -q --device=3 --version | grep -q tconv-cl || fail "--version behind other options"
 "$tool" -qj- shape --data-shape 1,1,2 --filter-shape 1,1,3 | grep -q '"macs": 6' || fail "a command behind a cluster of options"
-if "$tool" --version >/dev/full 2>"$work/err"; then fail "results that stdout does not take are no error"; fi
-grep -q '^tconv-cl: the results cannot be written' "$work/err" || fail "no sentence about stdout"
+# full arguments...: what stdout does not take is failed work.
+full() {
+    "$tool" "$@" >/dev/full 2>"$work/err"
+    got=$?
+    [ "$got" = 1 ] || fail "exit code $got, not 1, where stdout is full: $*"
+    grep -q '^tconv-cl: the results cannot be written to stdout' "$work/err" || fail "no sentence about a full stdout: $*"
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "not one line about a full stdout: $*: $(cat "$work/err")"
+}
+full --help
+full --version
+for command in bench run shape devices check; do
+    full $command --help
+    full $command '-?'
+    full $command --usage
+done
+full bench --algorithm list
+full shape --data-shape 1,1,2 --filter-shape 1,1,3
+full shape --data-shape 1,1,2 --filter-shape 1,1,3 --json -
 "$tool" --version | grep -q '^tconv-cl [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
 "$tool" --help | grep -q 'Exit code' || fail "--help"
 "$tool" bench --algorithm list | grep -q '^reference ' || fail "--algorithm list"

@@ -91,7 +91,9 @@ static enum exit_code dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const enum exit_code code = dispatch(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout) != 0)
+    if (fflush(stdout) != 0)
         return (int)failed_work("the results cannot be written to stdout: %s", strerror(errno));
+    if (ferror(stdout) != 0) /* of an earlier write, whose reason is gone */
+        return (int)failed_work("the results cannot be written to stdout");
     return (int)code;
 }

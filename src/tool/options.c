@@ -116,6 +116,14 @@ const struct poptOption bench_table[] = {
     POPT_TABLEEND,
 };
 
+/* popt's own --help leaves the process, so that nobody sees whether stdout took it. */
+enum { HELP = 1, USAGE };
+const struct poptOption help_table[] = {
+    {"help", '?', POPT_ARG_NONE, NULL, HELP, "print this text", NULL},
+    {"usage", 0, POPT_ARG_NONE, NULL, USAGE, "print the options in short", NULL},
+    POPT_TABLEEND,
+};
+
 const struct poptOption check_table[] = {
     {"with-bias", 0, POPT_ARG_NONE, &options.with_bias, 0, "with a bias for each output channel",
      NULL},
@@ -186,7 +194,11 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
     tconv_math math;
     tconv_epilogue epilogue;
     const int result = poptGetNextOpt(context);
-    if (result < -1)
+    if (result == HELP)
+        poptPrintHelp(context, stdout, 0);
+    else if (result == USAGE)
+        poptPrintUsage(context, stdout, 0);
+    else if (result < -1)
         code = wrong_request("%s: %s; see %s --help",
                              poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(result),
                              argv[0]);

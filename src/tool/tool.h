@@ -64,13 +64,13 @@ extern struct options options; /* of this run of the tool: popt's tables need a 
  * what it does not. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
     attribute_table[], algorithm_table[], suite_table[], model_table[], file_table[], bench_table[],
-    check_table[], epilogue_table[];
+    check_table[], epilogue_table[], help_table[];
 
 /* Whether an option is followed by a value: by its long name of `length` characters, or with NULL by its letter. */
 bool option_takes_value(const char *name, size_t length, char letter);
 
 /* Reads the arguments of a command. `table` is the command's own; leftovers and unknown options are
- * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help. */
+ * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help and --usage. */
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave);
 void free_options(void);
