@@ -130,6 +130,20 @@ cp "$d.filter.npy" "$work/w.npy"
 expect 2 "file of their own" $run --data "$d.data.npy" --filter "$work/w.npy" --json "$work/../$(basename "$work")/w.npy"
 cp "$vectors/ir/plain_f32.bin" "$vectors/ir/plain_f32.xml" "$work"
 expect 2 "file of their own" $run --data "$d.data.npy" --model "$work/plain_f32.xml" --json "$work/plain_f32.bin"
+# An output in the place of an input: by another name of it, a link, a hard link; the input stays.
+cp "$d.data.npy" "$work/x.npy"
+ln -s x.npy "$work/soft.npy"
+ln "$work/x.npy" "$work/hard.npy"
+for output in x.npy ./x.npy soft.npy hard.npy; do
+    expect 2 "--output and --data are both $work/x.npy" run --data "$work/x.npy" --filter "$d.filter.npy" --output "$work/$output"
+done
+for option in filter bias scale slope residual initial; do
+    expect 2 "--output and --$option are both" run --data "$d.data.npy" --filter "$d.filter.npy" --$option "$work/x.npy" --output "$work/soft.npy"
+done
+for output in plain_f32.xml plain_f32.bin; do
+    expect 2 "file of their own" run --data "$d.data.npy" --model "$work/plain_f32.xml" --output "$work/$output"
+done
+cmp -s "$d.data.npy" "$work/x.npy" || fail "an input was overwritten"
 expect 2 "needs a name" run --output - --data "$d.data.npy" --filter "$d.filter.npy"
 cp "$vectors/ir/plain_f32.xml" "$work/alone.xml"
 expect 1 "alone.bin, which cannot be opened" $run --model "$work/alone.xml" --data "$vectors/ir/plain_f32.0.input.npy"

@@ -158,27 +158,30 @@ static enum exit_code list_algorithms(void)
     return EXIT_DONE;
 }
 
-/* The JSON takes no other file's place; false after a message. */
-static bool json_apart(void)
+/* No file that is written takes another one's place; false after a message. */
+static bool outputs_apart(void)
 {
+    enum { WRITTEN = 2 }; /* the first ones */
     char *weights = options.model == NULL ? NULL : model_weights_path(options.model);
     const struct {
         const char *option, *path;
-    } others[] = {
-        {"--output", options.output},     {"--data", options.data},
-        {"--filter", options.filter},     {"--bias", options.bias},
-        {"--scale", options.scale},       {"--slope", options.slope},
-        {"--residual", options.residual}, {"--initial", options.initial},
-        {"--model", options.model},       {"the model's weights", weights},
-        {"--suite", options.suite},
+    } files[] = {
+        {"--json", options.json},         {"--output", options.output},
+        {"--data", options.data},         {"--filter", options.filter},
+        {"--bias", options.bias},         {"--scale", options.scale},
+        {"--slope", options.slope},       {"--residual", options.residual},
+        {"--initial", options.initial},   {"--model", options.model},
+        {"the model's weights", weights}, {"--suite", options.suite},
     };
     bool apart = true;
-    for (size_t i = 0; options.json != NULL && apart && i < sizeof others / sizeof *others; i++) {
-        apart = others[i].path == NULL || !out_file_same(options.json, others[i].path);
-        if (!apart)
-            wrong_request("--json and %s are both %s: the results need a file of their own",
-                          others[i].option, others[i].path);
-    }
+    for (size_t i = 0; i < WRITTEN; i++)
+        for (size_t j = i + 1; j < sizeof files / sizeof *files && apart; j++) {
+            apart = files[i].path == NULL || files[j].path == NULL ||
+                    !out_file_same(files[i].path, files[j].path);
+            if (!apart)
+                wrong_request("%s and %s are both %s: the results need a file of their own",
+                              files[i].option, files[j].option, files[j].path);
+        }
     free(weights);
     return apart;
 }
@@ -214,7 +217,7 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
         code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
     else if (!read_epilogue(&epilogue))
         code = EXIT_REQUEST_WRONG;
-    else if (!json_apart())
+    else if (!outputs_apart())
         code = EXIT_REQUEST_WRONG;
     else if (options.json != NULL && strcmp(options.json, "-") != 0 &&
              out_file_check("--json", options.json) != EXIT_DONE)
