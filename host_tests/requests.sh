@@ -169,6 +169,24 @@ done
 grep -q "otherwise than the published formulas" "$work/err" || fail "the rules' difference is not told"
 "$tool" shape --quiet --data-shape 1,1,2 --filter-shape 1,1,3 --strides 2 --auto-pad same_upper --rules onnx 2>&1 >/dev/null | grep -q . &&
     fail "--quiet still tells"
+# auto_pad without an effect is told in one line: not under the rules where it has one, nor for other modes.
+for pad in same_upper same_lower; do
+    for rules in spec openvino; do
+        "$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --auto-pad $pad --rules $rules >"$work/out" 2>"$work/err" ||
+            fail "shape --auto-pad $pad --rules $rules"
+        [ "$(wc -l <"$work/err")" = 1 ] && grep -q "^tconv-cl: auto_pad $pad has no effect .* under the rules $rules:" "$work/err" ||
+            fail "no notice about $pad under the rules $rules: $(cat "$work/err")"
+        grep -q '^pads_begin    0$' "$work/out" || fail "$pad makes pads under the rules $rules"
+    done
+    "$tool" shape --quiet --data-shape 1,1,2 --filter-shape 1,1,3 --auto-pad $pad 2>&1 >/dev/null | grep -q . && fail "--quiet still tells of $pad"
+done
+for request in "valid" "same_upper --output-shape 2" "same_upper --rules onnx --output-padding 0"; do
+    "$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --auto-pad $request 2>&1 >/dev/null | grep -q 'has no effect' && fail "a notice about $request"
+done
+line="--data-shape 1,1,2 --filter-shape 1,1,3 --auto-pad same_upper"
+for request in "bench $line" "run --data $d.data.npy --filter $d.filter.npy --output $work/y.npy --auto-pad same_lower"; do
+    "$tool" $request 2>&1 >/dev/null | grep -q 'has no effect' || fail "no notice: $request"
+done
 for command in bench run shape devices check; do
     "$tool" $command --help | grep -q -- '--json' || fail "$command --help"
     "$tool" $command --usage | grep -q -- '--json' || fail "$command --usage"
