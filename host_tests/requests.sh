@@ -137,7 +137,8 @@ ln "$work/x.npy" "$work/hard.npy"
 for output in x.npy ./x.npy soft.npy hard.npy; do
     expect 2 "--output and --data are both $work/x.npy" run --data "$work/x.npy" --filter "$d.filter.npy" --output "$work/$output"
 done
-for option in filter bias scale slope residual initial; do
+expect 2 "--output and --filter are both" run --data "$d.data.npy" --filter "$work/x.npy" --output "$work/soft.npy"
+for option in bias scale slope residual initial; do
     expect 2 "--output and --$option are both" run --data "$d.data.npy" --filter "$d.filter.npy" --$option "$work/x.npy" --output "$work/soft.npy"
 done
 for output in plain_f32.xml plain_f32.bin; do
