@@ -27,14 +27,15 @@ static const struct poptOption table[] = {
     POPT_TABLEEND,
 };
 
-enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000 };
+enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000, PERCENT_SIZE = 16 };
 
 /* What is known of a layer after its runs. */
 struct result {
     char algorithm[40];
-    double ms_min, ms_median;
+    double ms_min, ms_median, spread;
     int runs;
-    double flops, bytes; /* useful ones, and those that must move */
+    char percent[PERCENT_SIZE]; /* of the floor, as it was printed */
+    double flops, bytes;        /* useful ones, and those that must move */
     double max_error, error_bound, error_factor;
     double first_call_ms, first_call_warm_ms;
     double workspace_bytes, filter_bytes;
@@ -51,8 +52,26 @@ struct summary {
 static double floor_ms(const struct result *r, const struct roofs *roofs)
 {
     if (roofs->sizes == 0) return NAN;
-    return fmax(1e-6 * r->flops / roofs->peak_gflops,
+    return fmax(1e-6 * r->flops / roofs_peak(roofs),
                 1e-6 * r->bytes / roofs_bandwidth(roofs, r->bytes));
+}
+
+/* Whether a layer is computed by the multiply-adds that the peak counts, so that it cannot be faster: not by fewer of them
+ * (--math fast), and not by units for narrow types. */
+static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv_device_info *d)
+{
+    return r->error_factor == 1 &&
+           (type == TCONV_F32 || (d->matrix_unit == TCONV_MATRIX_NONE && !d->integer_dot_product));
+}
+
+/* A verified layer that is faster than what was measured of the device raises the ceilings: something else kept the device busy
+ * while they were measured. */
+static void raise_roofs(struct roofs *roofs, const struct result *r, tconv_type type,
+                        const tconv_device_info *d)
+{
+    if (roofs->sizes == 0 || r->error[0] != '\0') return;
+    roofs_raise(roofs, bounded_by_peak(r, type, d) ? 1e-6 * r->flops / r->ms_min : 0, r->bytes,
+                1e-6 * r->bytes / r->ms_min);
 }
 
 /* The timed runs: `wanted`, or with 0 as many as fit. */
@@ -69,6 +88,7 @@ static bool time_runs(struct trial *trial, int wanted, struct result *r)
     }
     r->ms_median = 1e3 * median(seconds, r->runs);
     r->ms_min = 1e3 * seconds[0];
+    r->spread = relative_spread(seconds, r->runs);
     return true;
 }
 
@@ -139,13 +159,13 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
     char problem[1000];
     tconv_problem_text(&e->problem, problem, sizeof problem);
     return json_pack(
-        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o}",
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o}",
         "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
         planned ? json_string(r->algorithm) : json_null(), "ms_min", real_or_null(timed, r->ms_min),
-        "ms_median", real_or_null(timed, r->ms_median), "runs", r->runs, "gflops",
-        real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
+        "ms_median", real_or_null(timed, r->ms_median), "spread", real_or_null(timed, r->spread),
+        "runs", r->runs, "gflops", real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
         real_or_null(timed, 1e-6 * r->bytes / r->ms_median), "floor_ms",
         real_or_null(timed, floor_ms(r, roofs)), "floor_bandwidth_gbs",
         timed && roofs->sizes > 0 ? json_real(roofs_bandwidth(roofs, r->bytes)) : json_null(),
@@ -161,25 +181,52 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
 
 static void print_head(void)
 {
-    printf("%-4s %-36s %-16s %8s %8s %8s %7s %10s\n", "id", "layer", "algorithm", "ms", "GFLOP/s",
-           "GB/s", "% floor", "max error");
+    printf("%-4s %-28s %-16s %8s %6s %8s %6s %7s %9s\n", "id", "layer", "algorithm", "ms", "spread",
+           "GFLOP/s", "GB/s", "% floor", "max error");
 }
 
-static void print_result(const struct entry *e, const struct result *r, const struct roofs *roofs)
+static void write_percent(const struct result *r, const struct roofs *roofs, char *text)
+{
+    snprintf(text, PERCENT_SIZE, "-");
+    if (roofs->sizes > 0)
+        snprintf(text, PERCENT_SIZE, "%.1f", 100 * floor_ms(r, roofs) / r->ms_median);
+}
+
+static void print_result(const struct entry *e, struct result *r, const struct roofs *roofs)
 {
     progress(0, 0, "");
-    char percent[20] = "-";
-    if (roofs->sizes > 0)
-        snprintf(percent, sizeof percent, "%.1f", 100 * floor_ms(r, roofs) / r->ms_median);
     printf("%-4s ", e->id);
-    print_column(e->layer, 36);
-    if (r->error[0] != '\0')
+    print_column(e->layer, 28);
+    if (r->error[0] != '\0') {
         printf(" %-16s %s\n", r->algorithm[0] == '\0' ? "-" : r->algorithm, r->error);
-    else
-        printf(" %-16s %8.4g %8.1f %8.1f %7s %10.2g\n", r->algorithm, r->ms_median,
-               1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median, percent,
-               r->max_error);
+    } else {
+        write_percent(r, roofs, r->percent);
+        printf(" %-16s %8.4g %5.1f%% %8.1f %6.1f %7s %9.2g\n", r->algorithm, r->ms_median,
+               100 * r->spread, 1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median,
+               r->percent, r->max_error);
+    }
     fflush(stdout);
+}
+
+/* The ceilings of the whole run, and once more the rows that were printed under lower ones. */
+static void print_ceilings(const struct suite *suite, struct result *results,
+                           const struct roofs *roofs)
+{
+    printf("ceilings: peak %.1f GFLOP/s", roofs_peak(roofs));
+    if (roofs->layers_gflops > roofs->probed_gflops)
+        printf(" (by a layer; %.1f measured)", roofs->probed_gflops);
+    printf(", %.1f GB/s from memory, %.1f us a launch\n", roofs_memory_bandwidth(roofs),
+           roofs->launch_us);
+    bool told = false;
+    for (size_t i = 0; i < suite->count; i++) {
+        char percent[PERCENT_SIZE];
+        if (results[i].error[0] != '\0') continue;
+        write_percent(&results[i], roofs, percent);
+        if (strcmp(percent, results[i].percent) == 0) continue;
+        if (!told) printf("corrected by these ceilings:\n");
+        print_result(&suite->entries[i], &results[i], roofs);
+        told = true;
+    }
 }
 
 static void count(struct summary *s, const struct suite *suite, size_t i, const struct result *r)
@@ -226,61 +273,88 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
     json_t *sizes = json_array(), *layers = json_array();
     for (int i = 0; i < roofs->sizes; i++)
         json_array_append_new(sizes, json_pack("{s:I, s:f}", "bytes", (json_int_t)roofs->bytes[i],
-                                               "gbs", roofs->gbs[i]));
+                                               "gbs", roofs_bandwidth(roofs, roofs->bytes[i])));
     for (size_t i = 0; i < suite->count; i++)
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofs));
     const bool known = roofs->sizes > 0;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device_json(number, d),
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device_json(number, d),
                      "launch_us", real_or_null(known, roofs->launch_us), "peak_gflops",
-                     real_or_null(known, roofs->peak_gflops), "bandwidth_gbs",
-                     known ? json_real(roofs->gbs[roofs->sizes - 1]) : json_null(),
+                     real_or_null(known, roofs_peak(roofs)), "probed_peak_gflops",
+                     real_or_null(known, roofs->probed_gflops), "bandwidth_gbs",
+                     known ? json_real(roofs_memory_bandwidth(roofs)) : json_null(),
                      "bandwidth_by_working_set", sizes, "layers", layers,
                      "geomean_fraction_of_floor",
                      real_or_null(known, mean_fraction(results, suite->count, roofs)));
 }
 
+/* Measures and prints one layer after the other. */
+static struct summary time_layers(tconv_host *host, const struct suite *suite, int runs,
+                                  struct roofs *roofs, struct result *results)
+{
+    const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
+    struct summary s = {0, 0, 0, ""};
+    for (size_t i = 0; i < suite->count; i++) {
+        const struct entry *entry = &suite->entries[i];
+        struct result *r = &results[i];
+        progress((int)i + 1, (int)suite->count + 1, entry->layer);
+        measure(host, entry, runs, r);
+        raise_roofs(roofs, r, entry->problem.data_type, d);
+        if ((options.json == NULL || strcmp(options.json, "-") != 0)) print_result(entry, r, roofs);
+        count(&s, suite, i, r);
+    }
+    return s;
+}
+
+static void print_end(const struct suite *suite, const struct summary *s, struct result *results,
+                      const struct roofs *roofs)
+{
+    if (roofs->sizes > 0) print_ceilings(suite, results, roofs);
+    printf("%d of %zu layers timed, each verified against an f64 computation", s->timed,
+           suite->count);
+    if (s->timed > 0 && roofs->sizes > 0)
+        printf("; geometric mean of floor/time %.3f", mean_fraction(results, suite->count, roofs));
+    printf("\n");
+}
+
 static enum exit_code bench(int number, tconv_host *host, const struct suite *suite, int runs)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
-    const bool table_wanted = options.json == NULL || strcmp(options.json, "-") != 0;
     struct result *results = calloc(suite->count, sizeof *results);
-    if (results == NULL) return failed_work("the results need memory that is not there");
-    struct roofs roofs = {.sizes = 0};
-    enum exit_code code = EXIT_DONE;
-    if (!options.no_ceilings) {
+    struct roofs roofs = {.layers = calloc(suite->count, sizeof *roofs.layers)};
+    enum exit_code code = results == NULL || roofs.layers == NULL
+                              ? failed_work("the results need memory that is not there")
+                              : EXIT_DONE;
+    if (code == EXIT_DONE && !options.no_ceilings) {
         progress(0, (int)suite->count + 1, "measuring the device's ceilings");
         code = roofs_measure(host, &roofs);
         progress(0, 0, "");
     }
-    if (table_wanted && code == EXIT_DONE) {
-        printf("device %d: %s (%s)", number, d->name, d->platform);
-        if (roofs.sizes > 0)
-            printf(", peak %.1f GFLOP/s, %.1f GB/s from memory, %.1f us a launch",
-                   roofs.peak_gflops, roofs.gbs[roofs.sizes - 1], roofs.launch_us);
-        printf("\n");
-        print_head();
+    if (code == EXIT_DONE) {
+        const double first_peak = roofs.probed_gflops;
+        if ((options.json == NULL || strcmp(options.json, "-") != 0)) {
+            printf("device %d: %s (%s)\n", number, d->name, d->platform);
+            print_head();
+        }
+        const struct summary s = time_layers(host, suite, runs, &roofs, results);
+        if (!options.no_ceilings) code = roofs_measure_again(host, &roofs);
+        progress(0, 0, "");
+        if (roofs_peak(&roofs) > 1.1 * first_peak)
+            notice(
+                "the peak was %.1f GFLOP/s before the layers and is %.1f after them: the machine "
+                "was busy",
+                first_peak, roofs_peak(&roofs));
+        if ((options.json == NULL || strcmp(options.json, "-") != 0))
+            print_end(suite, &s, results, &roofs);
+        const enum exit_code written =
+            options.json == NULL
+                ? EXIT_DONE
+                : write_json(with_origin(report_json(number, d, &roofs, suite, results)));
+        if (code == EXIT_DONE) code = written;
+        if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }
-    struct summary s = {0, 0, 0, ""};
-    for (size_t i = 0; i < suite->count && code == EXIT_DONE; i++) {
-        progress((int)i + 1, (int)suite->count + 1, suite->entries[i].layer);
-        measure(host, &suite->entries[i], runs, &results[i]);
-        if (table_wanted) print_result(&suite->entries[i], &results[i], &roofs);
-        count(&s, suite, i, &results[i]);
-    }
-    if (code == EXIT_DONE && !options.no_ceilings) code = roofs_measure_again(host, &roofs);
-    progress(0, 0, "");
-    if (table_wanted && code == EXIT_DONE) {
-        printf("%d of %zu layers timed, each verified against an f64 computation", s.timed,
-               suite->count);
-        if (s.timed > 0 && roofs.sizes > 0)
-            printf("; geometric mean of floor/time %.3f",
-                   mean_fraction(results, suite->count, &roofs));
-        printf("\n");
-    }
-    if (options.json != NULL && code == EXIT_DONE)
-        code = write_json(report_json(number, d, &roofs, suite, results));
+    free(roofs.layers);
     free(results);
-    return code != EXIT_DONE ? code : verdict(&s, suite->count);
+    return code;
 }
 
 static enum exit_code read_runs(int *runs)

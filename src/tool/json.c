@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ; /* POSIX has it in no header */
 
 enum exit_code write_json(json_t *json)
 {
@@ -24,6 +28,36 @@ enum exit_code write_json(json_t *json)
     }
     json_decref(json);
     return code;
+}
+
+/* Environment variables that are set and that change times. */
+static json_t *variables_json(void)
+{
+    static const char *const prefixes[] = {"TCONV_CL_", "POCL_"};
+    json_t *variables = json_object();
+    for (char **at = environ; *at != NULL; at++)
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+            const char *equals = strchr(*at, '=');
+            if (equals == NULL || strncmp(*at, prefixes[i], strlen(prefixes[i])) != 0) continue;
+            json_object_setn_new(variables, *at, (size_t)(equals - *at), text_json(equals + 1));
+        }
+    return variables;
+}
+
+json_t *with_origin(json_t *report)
+{
+    char date[32];
+    const time_t seconds = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    json_t *environment = json_pack("{s:I, s:o}", "cpu_threads",
+                                    (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "variables",
+                                    variables_json());
+    json_t *origin = json_pack("{s:s, s:s, s:o}", "tool_version", TCONV_VERSION_STRING, "date",
+                               date, "environment", environment);
+    if (json_object_update_new(report, origin) == 0) return report;
+    json_decref(report);
+    return NULL;
 }
 
 json_t *text_json(const char *text)

@@ -4,6 +4,7 @@
 
 #include "base/sources.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,20 @@ double median(double *seconds, int count)
 {
     qsort(seconds, (size_t)count, sizeof *seconds, by_value);
     return count % 2 == 1 ? seconds[count / 2] : (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
+}
+
+/* So far into sorted times: 0 is the first, 1 the last; between two of them in proportion. */
+static double quantile(const double *sorted, int count, double where)
+{
+    const double at = where * (count - 1);
+    const int below = (int)at, above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+}
+
+double relative_spread(const double *sorted, int count)
+{
+    return (quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25)) /
+           quantile(sorted, count, 0.5);
 }
 
 static struct spread spread_of(const tconv_device_info *d)
@@ -193,7 +208,7 @@ enum exit_code roofs_measure(tconv_host *host, struct roofs *roofs)
     if (program == NULL)
         return failed_work("the kernels that measure the device's ceilings do not build (%d)",
                            code);
-    const bool measured = measure_peak(host, program, &spread, &roofs->peak_gflops) &&
+    const bool measured = measure_peak(host, program, &spread, &roofs->probed_gflops) &&
                           measure_launch(host, program, &roofs->launch_us) &&
                           measure_bandwidth(host, program, &spread, roofs);
     clReleaseProgram(program);
@@ -207,20 +222,39 @@ enum exit_code roofs_measure_again(tconv_host *host, struct roofs *roofs)
     struct roofs later = {0};
     const enum exit_code code = roofs_measure(host, &later);
     if (code != EXIT_DONE) return code;
-    if (later.peak_gflops > 1.1 * roofs->peak_gflops)
-        notice("the peak was %.1f GFLOP/s before and is %.1f now: the machine was busy, and the "
-               "percentages above are too high",
-               roofs->peak_gflops, later.peak_gflops);
-    if (later.peak_gflops > roofs->peak_gflops) roofs->peak_gflops = later.peak_gflops;
-    if (later.launch_us < roofs->launch_us) roofs->launch_us = later.launch_us;
+    roofs->probed_gflops = fmax(roofs->probed_gflops, later.probed_gflops);
+    roofs->launch_us = fmin(roofs->launch_us, later.launch_us);
     for (int i = 0; i < roofs->sizes && i < later.sizes; i++)
-        if (later.gbs[i] > roofs->gbs[i]) roofs->gbs[i] = later.gbs[i];
+        roofs->gbs[i] = fmax(roofs->gbs[i], later.gbs[i]);
     return EXIT_DONE;
+}
+
+void roofs_raise(struct roofs *roofs, double gflops, double bytes, double gbs)
+{
+    roofs->layers_gflops = fmax(roofs->layers_gflops, gflops);
+    roofs->layers[roofs->layer_count++] = (struct roofs_layer){bytes, gbs};
+}
+
+double roofs_peak(const struct roofs *roofs)
+{
+    return fmax(roofs->probed_gflops, roofs->layers_gflops);
 }
 
 double roofs_bandwidth(const struct roofs *roofs, double bytes)
 {
-    for (int i = 0; i < roofs->sizes; i++)
-        if (roofs->bytes[i] >= bytes) return roofs->gbs[i];
-    return roofs->gbs[roofs->sizes - 1];
+    const double largest = roofs->bytes[roofs->sizes - 1];
+    int size = 0;
+    while (roofs->bytes[size] < fmin(bytes, largest)) size++;
+    double gbs = roofs->gbs[size];
+    for (size_t i = 0; i < roofs->layer_count; i++) {
+        const double moved = fmin(roofs->layers[i].bytes, largest);
+        if (moved >= fmin(bytes, largest) && moved <= roofs->bytes[size])
+            gbs = fmax(gbs, roofs->layers[i].gbs);
+    }
+    return gbs;
+}
+
+double roofs_memory_bandwidth(const struct roofs *roofs)
+{
+    return roofs_bandwidth(roofs, roofs->bytes[roofs->sizes - 1]);
 }

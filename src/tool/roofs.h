@@ -7,29 +7,50 @@
 
 enum { MOST_SIZES = 12 };
 
+/* What a layer has shown: so many bytes can be moved at this bandwidth. */
+struct roofs_layer {
+    double bytes, gbs;
+};
+
 struct roofs {
-    double peak_gflops;       /* 2 flops for each f32 multiply-add */
-    double launch_us;         /* median from enqueueing an empty kernel until clFinish returns */
-    int sizes;                /* 0: nothing was measured */
-    double bytes[MOST_SIZES]; /* working sets, growing */
-    double gbs[MOST_SIZES];   /* bandwidth of a triad over each */
+    double probed_gflops; /* 2 flops for each f32 multiply-add of the kernel that measures them */
+    double layers_gflops; /* what a layer reached */
+    double launch_us;     /* median from enqueueing an empty kernel until clFinish returns */
+    int sizes;            /* 0: nothing was measured */
+    double bytes[MOST_SIZES];   /* working sets, growing */
+    double gbs[MOST_SIZES];     /* bandwidth of a triad over each */
+    struct roofs_layer *layers; /* room for as many as roofs_raise is called for */
+    size_t layer_count;
 };
 
 /* Takes about a second on the host's queue. */
 enum exit_code roofs_measure(tconv_host *host, struct roofs *roofs);
 
-/* Measures again and keeps the larger figures: a machine that was busy the first time must not make layers look good. Tells where
- * they differ by more than a tenth. */
+/* Measures again and keeps the larger figures: a machine that was busy the first time must not make layers look good. */
 enum exit_code roofs_measure_again(tconv_host *host, struct roofs *roofs);
 
-/* The bandwidth for a working set of that size: of the smallest measured one that is not smaller,
- * else of the largest. */
+/* What a layer reached is no less than what the device can do: the peak is at least `gflops` (0: this layer says nothing about it),
+ * and `bytes` can be moved at `gbs`. */
+void roofs_raise(struct roofs *roofs, double gflops, double bytes, double gbs);
+
+/* The highest rate of multiply-adds that was measured or reached. */
+double roofs_peak(const struct roofs *roofs);
+
+/* The bandwidth for a working set of that size: of the smallest measured one that is not smaller, else of the largest; or, if that
+ * is higher, of a layer between the two, where sizes beyond the largest count as it. A layer says nothing about larger working sets:
+ * they may not fit the cache that it was in. */
 double roofs_bandwidth(const struct roofs *roofs, double bytes);
+
+/* The bandwidth of the largest working set. */
+double roofs_memory_bandwidth(const struct roofs *roofs);
 
 /* Seconds since some fixed moment. */
 double now(void);
 
 /* The median of times, which it sorts. */
 double median(double *seconds, int count);
+
+/* The distance between the first and the third quartile of sorted times, over their median. */
+double relative_spread(const double *sorted, int count);
 
 #endif

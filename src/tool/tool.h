@@ -32,6 +32,10 @@ void print_column(const char *text, int width);
 /* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
 enum exit_code write_json(json_t *json);
 
+/* A report and, put into it, what figures depend on besides the device: the tool's version, the time in UTC, the CPU's threads,
+ * and environment variables of this library and of PoCL. Takes the reference; NULL where memory is missing. */
+json_t *with_origin(json_t *report);
+
 /* A JSON string; bytes that are no UTF-8 become question marks. */
 json_t *text_json(const char *text);
 

@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# bench on a device: figures that fit each other.
+# usage: tool.sh TCONV-CL FOLDER-OF-VECTORS
+set -u
+tool=$1
+vectors=$2
+device=${TCONV_CL_TEST_DEVICE:+--device $TCONV_CL_TEST_DEVICE}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# value KEY: what b.json says first.
+value() {
+    sed -n "s/^ *\"$1\": \(.*[^,]\),*\$/\1/p" "$work/b.json" | head -1
+}
+
+# ---- rows, last lines and JSON of bench say the same, and no layer is above the ceilings ----
+POCL_AFFINITY=1 "$tool" bench $device --ids B05,B18,B20,S5,S10 --json "$work/b.json" >"$work/out" || fail "bench"
+awk '/"id":/ { gsub(/[",]/, "", $2); id = $2 }
+    /"fraction_of_floor":/ && $2 != "null," { printf "%s %.1f\n", id, 100 * $2 }' "$work/b.json" | sort >"$work/of_json"
+awk '/^[BS][0-9]+ / && $NF ~ /^[0-9.e+-]+$/ { row[$1] = $(NF - 1) } # the last row of a layer counts
+    END { for (id in row) print id, row[id] }' "$work/out" | sort >"$work/of_rows"
+[ "$(wc -l <"$work/of_json")" = 4 ] && cmp -s "$work/of_json" "$work/of_rows" ||
+    fail "rows and JSON differ: $(paste "$work/of_json" "$work/of_rows") $(cat "$work/out")"
+awk '/^[BS][0-9]+ / && $NF ~ /^[0-9.e+-]+$/ && $(NF - 1) > 100 { bad = 1 } END { exit bad }' "$work/out" || fail "more than 100 %: $(cat "$work/out")"
+awk -v peak="$(value peak_gflops)" '/"gflops":/ && $2 != "null," && $2 + 0 > peak + 0 { bad = 1 }
+    /"gbs":/ { gbs = $2 } /"floor_bandwidth_gbs":/ && $2 != "null," && gbs + 0 > $2 + 0 { bad = 1 } END { exit bad }' "$work/b.json" ||
+    fail "a layer above its ceilings: $(cat "$work/b.json")"
+grep -q "^ceilings: peak $(printf %.1f "$(value peak_gflops)") GFLOP/s" "$work/out" || fail "the peak: $(cat "$work/out")"
+grep -q "geometric mean of floor/time $(printf %.3f "$(value geomean_fraction_of_floor)")\$" "$work/out" || fail "the mean: $(cat "$work/out")"
+awk '/does not fit/ { next } /^(id|[BS][0-9]+) / && length > 100 { bad = 1 } END { exit bad }' "$work/out" || fail "a row is longer than 100 columns"
+for words in '"tool_version": "[0-9.]*"' '"date": "20[0-9-]*T[0-9:]*Z"' '"cpu_threads": [1-9]' '"POCL_AFFINITY": "1"' \
+    '"spread": 0\.[0-9]' '"spread": null' '"probed_peak_gflops": [0-9]' '"platform": "' '"driver": "'; do
+    grep -q "$words" "$work/b.json" || fail "no $words in the JSON of bench"
+done
+env -u POCL_AFFINITY "$tool" bench $device --ids S5 --runs 1 --no-ceilings --json "$work/b.json" >"$work/out" || fail "bench --no-ceilings"
+grep -q POCL_AFFINITY "$work/b.json" && fail "a variable that is not set is in the JSON"
+grep -q '^ceilings\|^corrected' "$work/out" && fail "ceilings that are not wanted"
+# Fewer multiply-adds say nothing about the peak.
+"$tool" bench $device --data-shape 1,40,20,32 --filter-shape 40,30,4,4 --strides 2 --pads-begin 1 --pads-end 1 --math fast --algorithm winograd_vector \
+    --runs 2 --json "$work/b.json" >"$work/out" || fail "bench --math fast"
+[ "$(value peak_gflops)" = "$(value probed_peak_gflops)" ] || fail "a layer with --math fast raises the peak"
+
+[ "$failures" = 0 ] || exit 1
+echo "the tool does as it should"
