@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench on a device: figures that fit each other.
+# bench, check and run on a device: figures that fit each other, --quiet.
 # usage: tool.sh TCONV-CL FOLDER-OF-VECTORS
 set -u
 tool=$1
@@ -46,6 +46,25 @@ grep -q '^ceilings\|^corrected' "$work/out" && fail "ceilings that are not wante
 "$tool" bench $device --data-shape 1,40,20,32 --filter-shape 40,30,4,4 --strides 2 --pads-begin 1 --pads-end 1 --math fast --algorithm winograd_vector \
     --runs 2 --json "$work/b.json" >"$work/out" || fail "bench --math fast"
 [ "$(value peak_gflops)" = "$(value probed_peak_gflops)" ] || fail "a layer with --math fast raises the peak"
+
+# ---- --quiet: results without words around them; with --json only JSON ----
+d=$vectors/data/torch_line
+files="--data $d.data.npy --filter $d.filter.npy --output $work/y.npy"
+quiet() { # arguments...: nothing is printed
+    "$tool" "$@" --quiet >"$work/out" 2>&1 || fail "$* --quiet"
+    [ ! -s "$work/out" ] || fail "$* --quiet prints: $(cat "$work/out")"
+}
+quiet run $device $files
+quiet run $device $files --json "$work/r.json"
+quiet bench $device --ids S5 --runs 1 --json "$work/b.json"
+quiet check $device --data-shape 1,2,9 --filter-shape 2,2,3 --algorithm reference --json "$work/c.json"
+quiet devices --json "$work/d.json"
+"$tool" run $device $files >"$work/out" && grep -q 'computed by' "$work/out" || fail "run without --quiet"
+"$tool" bench $device --ids S5 --runs 1 --quiet >"$work/out" && grep -q '^S5 ' "$work/out" && ! grep -q 'layers timed' "$work/out" ||
+    fail "bench --quiet: $(cat "$work/out")"
+"$tool" check $device --data-shape 1,2,9 --filter-shape 2,2,3 --quiet >"$work/out" && grep -q 'reference  *passed' "$work/out" &&
+    ! grep -q 'refused by a family' "$work/out" || fail "check --quiet: $(cat "$work/out")"
+"$tool" devices --quiet >"$work/out" && grep -q 'compute units' "$work/out" && ! grep -q 'is used where' "$work/out" || fail "devices --quiet"
 
 [ "$failures" = 0 ] || exit 1
 echo "the tool does as it should"

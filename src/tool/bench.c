@@ -299,7 +299,7 @@ static struct summary time_layers(tconv_host *host, const struct suite *suite, i
         progress((int)i + 1, (int)suite->count + 1, entry->layer);
         measure(host, entry, runs, r);
         raise_roofs(roofs, r, entry->problem.data_type, d);
-        if ((options.json == NULL || strcmp(options.json, "-") != 0)) print_result(entry, r, roofs);
+        if (table_wanted()) print_result(entry, r, roofs);
         count(&s, suite, i, r);
     }
     return s;
@@ -309,6 +309,7 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
                       const struct roofs *roofs)
 {
     if (roofs->sizes > 0) print_ceilings(suite, results, roofs);
+    if (options.quiet) return;
     printf("%d of %zu layers timed, each verified against an f64 computation", s->timed,
            suite->count);
     if (s->timed > 0 && roofs->sizes > 0)
@@ -331,7 +332,7 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
     }
     if (code == EXIT_DONE) {
         const double first_peak = roofs.probed_gflops;
-        if ((options.json == NULL || strcmp(options.json, "-") != 0)) {
+        if (table_wanted()) {
             printf("device %d: %s (%s)\n", number, d->name, d->platform);
             print_head();
         }
@@ -343,8 +344,7 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
                 "the peak was %.1f GFLOP/s before the layers and is %.1f after them: the machine "
                 "was busy",
                 first_peak, roofs_peak(&roofs));
-        if ((options.json == NULL || strcmp(options.json, "-") != 0))
-            print_end(suite, &s, results, &roofs);
+        if (table_wanted()) print_end(suite, &s, results, &roofs);
         const enum exit_code written =
             options.json == NULL
                 ? EXIT_DONE

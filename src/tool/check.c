@@ -189,7 +189,7 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
                    const char *verdict, const struct trial *t)
 {
     const bool compared = t->compared > 0 && isfinite(t->max_error);
-    if (options.json == NULL || strcmp(options.json, "-") != 0) {
+    if (table_wanted()) {
         progress(0, 0, "");
         printf("%-4s ", e->id);
         print_column(e->layer, 36);
@@ -306,7 +306,7 @@ enum exit_code command_check(int argc, const char **argv)
         check_entry(host, &suite.entries[i], &tally);
     }
     progress(0, 0, "");
-    if (code == EXIT_DONE && (options.json == NULL || strcmp(options.json, "-") != 0))
+    if (code == EXIT_DONE && table_wanted() && !options.quiet)
         printf("%d passed, %d failed, %d refused by a family\n", tally.passed, tally.failed,
                tally.refused);
     if (code == EXIT_DONE && options.json != NULL)

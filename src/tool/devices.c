@@ -93,6 +93,6 @@ enum exit_code command_devices(int argc, const char **argv)
         return written != EXIT_DONE ? written : code;
     }
     json_decref(list);
-    if (preferred >= 0) printf("* is used where no --device is given\n");
+    if (preferred >= 0 && !options.quiet) printf("* is used where no --device is given\n");
     return code;
 }

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Texts come from files, too: what would end the line or steer the terminal becomes a question mark. */
@@ -52,6 +53,11 @@ void notice(const char *format, ...)
     va_start(arguments, format);
     say(format, arguments);
     va_end(arguments);
+}
+
+bool table_wanted(void)
+{
+    return options.json == NULL || (strcmp(options.json, "-") != 0 && !options.quiet);
 }
 
 void print_column(const char *text, int width)

@@ -23,7 +23,8 @@ const struct poptOption refused_table[] = {DEVICE_OPTION(POPT_ARGFLAG_DOC_HIDDEN
 const struct poptOption common_table[] = {
     {"json", 'j', POPT_ARG_STRING, &options.json, 0, "write the results as JSON; - is stdout",
      "FILE"},
-    {"quiet", 'q', POPT_ARG_NONE, &options.quiet, 0, "no progress and no notices", NULL},
+    {"quiet", 'q', POPT_ARG_NONE, &options.quiet, 0,
+     "no progress, no notices, no summary; with --json nothing on stdout but JSON", NULL},
     POPT_TABLEEND,
 };
 

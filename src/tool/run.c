@@ -238,6 +238,7 @@ static void name_algorithm(const struct devices *devices, const struct job *job,
 static enum exit_code report(const struct devices *devices, const struct job *job,
                              const tconv_geometry *geometry)
 {
+    if (options.quiet && options.json == NULL) return EXIT_DONE;
     char algorithm[40];
     name_algorithm(devices, job, algorithm, sizeof algorithm);
     const int used = devices->slabs > 0 ? devices->count : 1;

@@ -27,6 +27,9 @@ void progress(int done, int total, const char *what);
 /* Prints a text in a column of so many characters, cut off or filled up. */
 void print_column(const char *text, int width);
 
+/* Whether bench and check print their table: with --json only where stdout is not the JSON's, and not with --quiet. */
+bool table_wanted(void);
+
 /* ---- json.c ---- */
 
 /* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
