@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench, check and run on a device: figures that fit each other, --quiet.
+# bench, check and run on a device: figures that fit each other, --quiet, what an interruption leaves.
 # usage: tool.sh TCONV-CL FOLDER-OF-VECTORS
 set -u
 tool=$1
@@ -35,7 +35,7 @@ awk -v peak="$(value peak_gflops)" '/"gflops":/ && $2 != "null," && $2 + 0 > pea
 grep -q "^ceilings: peak $(printf %.1f "$(value peak_gflops)") GFLOP/s" "$work/out" || fail "the peak: $(cat "$work/out")"
 grep -q "geometric mean of floor/time $(printf %.3f "$(value geomean_fraction_of_floor)")\$" "$work/out" || fail "the mean: $(cat "$work/out")"
 awk '/does not fit/ { next } /^(id|[BS][0-9]+) / && length > 100 { bad = 1 } END { exit bad }' "$work/out" || fail "a row is longer than 100 columns"
-for words in '"tool_version": "[0-9.]*"' '"date": "20[0-9-]*T[0-9:]*Z"' '"cpu_threads": [1-9]' '"POCL_AFFINITY": "1"' \
+for words in '"tool_version": "[0-9.]*"' '"date": "20[0-9-]*T[0-9:]*Z"' '"cpu_threads": [1-9]' '"POCL_AFFINITY": "1"' '"interrupted": false' \
     '"spread": 0\.[0-9]' '"spread": null' '"probed_peak_gflops": [0-9]' '"platform": "' '"driver": "'; do
     grep -q "$words" "$work/b.json" || fail "no $words in the JSON of bench"
 done
@@ -65,6 +65,46 @@ quiet devices --json "$work/d.json"
 "$tool" check $device --data-shape 1,2,9 --filter-shape 2,2,3 --quiet >"$work/out" && grep -q 'reference  *passed' "$work/out" &&
     ! grep -q 'refused by a family' "$work/out" || fail "check --quiet: $(cat "$work/out")"
 "$tool" devices --quiet >"$work/out" && grep -q 'compute units' "$work/out" && ! grep -q 'is used where' "$work/out" || fail "devices --quiet"
+
+# ---- an interruption leaves what there is ----
+await() { # PATTERN: until a line of the output begins so
+    for i in $(seq 6000); do
+        grep -q "^$1" "$work/out" && return
+        sleep 0.1
+    done
+    fail "no line $1: $(cat "$work/out" "$work/err")"
+}
+# interrupt SIGNAL PATTERN arguments...: JSON goes to i.json; a shell's background job ignores SIGINT unless told otherwise
+interrupt() {
+    signal=$1
+    pattern=$2
+    shift 2
+    env --default-signal=INT "$tool" "$@" $device --json "$work/i.json" >"$work/out" 2>"$work/err" &
+    await "$pattern"
+    kill -s "$signal" $!
+    wait $!
+    got=$?
+    [ "$got" = 1 ] || fail "exit code $got, not 1, after $signal: $*: $(cat "$work/err")"
+    [ "$(grep -c '^tconv-cl: interrupted: ' "$work/err")" = 1 ] || fail "no sentence after $signal: $*: $(cat "$work/err")"
+    grep -q '"interrupted": true' "$work/i.json" || fail "no JSON after $signal: $*"
+}
+interrupt TERM B01 bench --runs 3
+[ "$(grep -c '"id":' "$work/i.json")" = 77 ] && [ "$(grep -c '"error": "interrupted"' "$work/i.json")" -gt 60 ] &&
+    [ "$(grep -c '"error": null' "$work/i.json")" = "$(sed -n 's/ of 77 layers timed.*//p' "$work/out")" ] ||
+    fail "layers after an interruption: $(cat "$work/out")"
+grep -q '"geomean_fraction_of_floor": 0\.' "$work/i.json" || fail "no mean of the layers before an interruption"
+interrupt INT C01 check
+grep -q '"verdict": "passed"' "$work/i.json" && grep -q ' passed, 0 failed' "$work/out" || fail "comparisons before an interruption: $(cat "$work/out")"
+# A second signal ends the program wherever it is: here it waits for a reader of its JSON.
+mkfifo "$work/pipe"
+"$tool" bench $device --ids S5,B18 --no-ceilings --json "$work/pipe" >"$work/out" 2>"$work/err" &
+await S5
+kill -s TERM $!
+sleep 2
+kill -s TERM $!
+wait $!
+got=$?
+[ "$got" = 143 ] || fail "exit code $got, not 143, after two signals"
 
 [ "$failures" = 0 ] || exit 1
 echo "the tool does as it should"

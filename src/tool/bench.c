@@ -44,7 +44,7 @@ struct result {
 };
 
 struct summary {
-    int timed, failed, wrong_requests;
+    int timed, failed, wrong_requests; /* layers; an interrupted one is none of them */
     char first_failure[1300];
 };
 
@@ -235,8 +235,9 @@ static void count(struct summary *s, const struct suite *suite, size_t i, const 
         s->timed++;
         return;
     }
-    /* That a layer is empty, or one of many does not fit, is no failure. */
-    if (r->status == TCONV_OK || (r->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1))
+    /* That a layer is empty, was interrupted, or one of many does not fit, is no failure. */
+    if (r->status == TCONV_OK || r->status == TCONV_ERROR_STOPPED ||
+        (r->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1))
         return;
     if (s->failed++ == 0)
         snprintf(s->first_failure, sizeof s->first_failure, "%s %s: %s", suite->entries[i].id,
@@ -246,6 +247,10 @@ static void count(struct summary *s, const struct suite *suite, size_t i, const 
 
 static enum exit_code verdict(const struct summary *s, size_t layers)
 {
+    if (interrupted())
+        return failed_work("interrupted: %d of %zu layers were timed, %d failed%s%s", s->timed,
+                           layers, s->failed, s->failed > 0 ? ", the first: " : "",
+                           s->first_failure);
     if (s->failed == 0) return EXIT_DONE;
     char others[60] = "";
     if (s->failed > 1)
@@ -277,17 +282,18 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
     for (size_t i = 0; i < suite->count; i++)
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofs));
     const bool known = roofs->sizes > 0;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device_json(number, d),
-                     "launch_us", real_or_null(known, roofs->launch_us), "peak_gflops",
-                     real_or_null(known, roofs_peak(roofs)), "probed_peak_gflops",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device",
+                     device_json(number, d), "launch_us", real_or_null(known, roofs->launch_us),
+                     "peak_gflops", real_or_null(known, roofs_peak(roofs)), "probed_peak_gflops",
                      real_or_null(known, roofs->probed_gflops), "bandwidth_gbs",
                      known ? json_real(roofs_memory_bandwidth(roofs)) : json_null(),
                      "bandwidth_by_working_set", sizes, "layers", layers,
                      "geomean_fraction_of_floor",
-                     real_or_null(known, mean_fraction(results, suite->count, roofs)));
+                     real_or_null(known, mean_fraction(results, suite->count, roofs)),
+                     "interrupted", interrupted());
 }
 
-/* Measures and prints one layer after the other. */
+/* Measures and prints one layer after the other. After an interruption the rest of them give up at once. */
 static struct summary time_layers(tconv_host *host, const struct suite *suite, int runs,
                                   struct roofs *roofs, struct result *results)
 {
@@ -299,7 +305,7 @@ static struct summary time_layers(tconv_host *host, const struct suite *suite, i
         progress((int)i + 1, (int)suite->count + 1, entry->layer);
         measure(host, entry, runs, r);
         raise_roofs(roofs, r, entry->problem.data_type, d);
-        if (table_wanted()) print_result(entry, r, roofs);
+        if (table_wanted() && r->status != TCONV_ERROR_STOPPED) print_result(entry, r, roofs);
         count(&s, suite, i, r);
     }
     return s;
@@ -325,6 +331,7 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
     enum exit_code code = results == NULL || roofs.layers == NULL
                               ? failed_work("the results need memory that is not there")
                               : EXIT_DONE;
+    watch_interrupts();
     if (code == EXIT_DONE && !options.no_ceilings) {
         progress(0, (int)suite->count + 1, "measuring the device's ceilings");
         code = roofs_measure(host, &roofs);
@@ -337,7 +344,7 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
             print_head();
         }
         const struct summary s = time_layers(host, suite, runs, &roofs, results);
-        if (!options.no_ceilings) code = roofs_measure_again(host, &roofs);
+        if (!options.no_ceilings && !interrupted()) code = roofs_measure_again(host, &roofs);
         progress(0, 0, "");
         if (roofs_peak(&roofs) > 1.1 * first_peak)
             notice(

@@ -247,7 +247,7 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
                    !tally->one) { /* that one of many does not fit is no failure */
             tally->refused++;
             report(tally, entry, "-", "skipped", &trial);
-        } else {
+        } else if (trial.status != TCONV_ERROR_STOPPED) {
             failed(tally, entry, "-", &trial);
         }
         trial_free(&trial);
@@ -260,6 +260,8 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
         if (trial_run(&trial, algorithm) && trial_verify(&trial, SAMPLES)) {
             tally->passed++;
             report(tally, entry, algorithm, "passed", &trial);
+        } else if (trial.status == TCONV_ERROR_STOPPED) {
+            break;
         } else if (trial.status == TCONV_ERROR_ALGORITHM && !forced) {
             tally->refused++;
             report(tally, entry, algorithm, "refused", &trial);
@@ -275,6 +277,10 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
 
 static enum exit_code verdict(const struct tally *tally)
 {
+    if (interrupted())
+        return failed_work("interrupted: %d comparisons passed, %d failed%s%s", tally->passed,
+                           tally->failed, tally->failed > 0 ? ", the first: " : "",
+                           tally->first_failure);
     if (tally->failed == 0) return EXIT_DONE;
     char others[60] = "";
     if (tally->failed > 1)
@@ -301,7 +307,8 @@ enum exit_code command_check(int argc, const char **argv)
     if (code == EXIT_DONE && (code = choose_device(&number)) == EXIT_DONE &&
         tconv_host_create(number, &host, &error) != TCONV_OK)
         code = failed_call(&error);
-    for (size_t i = 0; i < suite.count && code == EXIT_DONE; i++) {
+    watch_interrupts();
+    for (size_t i = 0; i < suite.count && code == EXIT_DONE && !interrupted(); i++) {
         progress((int)i, (int)suite.count, suite.entries[i].layer);
         check_entry(host, &suite.entries[i], &tally);
     }
@@ -310,9 +317,9 @@ enum exit_code command_check(int argc, const char **argv)
         printf("%d passed, %d failed, %d refused by a family\n", tally.passed, tally.failed,
                tally.refused);
     if (code == EXIT_DONE && options.json != NULL)
-        code =
-            write_json(json_pack("{s:i, s:i, s:i, s:O}", "passed", tally.passed, "failed",
-                                 tally.failed, "refused", tally.refused, "results", tally.results));
+        code = write_json(json_pack("{s:i, s:i, s:i, s:O, s:b}", "passed", tally.passed, "failed",
+                                    tally.failed, "refused", tally.refused, "results",
+                                    tally.results, "interrupted", interrupted()));
     json_decref(tally.results);
     if (code == EXIT_DONE) code = verdict(&tally);
     tconv_host_release(host);

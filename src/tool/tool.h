@@ -30,6 +30,12 @@ void print_column(const char *text, int width);
 /* Whether bench and check print their table: with --json only where stdout is not the JSON's, and not with --quiet. */
 bool table_wanted(void);
 
+/* ---- interrupt.c ---- */
+
+/* From now on SIGINT and SIGTERM do not end the program, but `interrupted` is true. A second one ends it. What is ignored stays so. */
+void watch_interrupts(void);
+bool interrupted(void);
+
 /* ---- json.c ---- */
 
 /* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */

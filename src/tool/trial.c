@@ -22,9 +22,16 @@ static bool give_up(struct trial *t, tconv_status status, const char *format, ..
     return false;
 }
 
+/* Gives up where the program was interrupted. */
+static bool go_on(struct trial *t)
+{
+    return !interrupted() || give_up(t, TCONV_ERROR_STOPPED, "interrupted");
+}
+
+/* A signal to all processes of a terminal also ends those that compile for an OpenCL runtime. */
 static bool give_up_call(struct trial *t, const tconv_error *error)
 {
-    return give_up(t, error->status, "%s", error->message);
+    return go_on(t) && give_up(t, error->status, "%s", error->message);
 }
 
 /* Layers that do not fit are told before anything is allocated. */
@@ -157,6 +164,7 @@ bool trial_prepare(struct trial *t, tconv_host *host, const struct entry *entry)
     const tconv_problem *problem = &entry->problem;
     *t = (struct trial){
         .host = host, .problem = problem, .geometry = TCONV_GEOMETRY_INIT, .args = TCONV_ARGS_INIT};
+    if (!go_on(t)) return false;
     if (entry->error != NULL)
         return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT, "%s",
                        entry->error);
@@ -176,6 +184,8 @@ bool trial_prepare(struct trial *t, tconv_host *host, const struct entry *entry)
 
 static void free_plan(struct trial *t)
 {
+    /* No command outlives the buffers that it uses, nor the program. */
+    if (t->plan != NULL) clFinish(tconv_host_queue(t->host));
     tconv_filter_release(t->packed);
     tconv_plan_release(t->plan);
     if (t->args.workspace.memory != NULL) clReleaseMemObject(t->args.workspace.memory);
@@ -205,6 +215,7 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
                        double *all_seconds)
 {
     free_plan(t);
+    if (!go_on(t)) return false;
     tconv_error error;
     tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
     plan.algorithm = algorithm;
@@ -255,6 +266,7 @@ bool trial_run_anew(struct trial *t)
 
 double trial_repeat(struct trial *t)
 {
+    if (!go_on(t)) return -1;
     tconv_error error;
     const double start = now();
     if (tconv_plan_enqueue(t->plan, tconv_host_queue(t->host), &t->args, 0, NULL, NULL, &error) !=
@@ -310,7 +322,7 @@ bool trial_verify(struct trial *t, size_t most)
         seed = seed * 1664525U + 1013904223U;
         const size_t from = (size_t)((double)count * (double)i / (double)samples);
         const size_t to = (size_t)((double)count * (double)(i + 1) / (double)samples);
-        right = compare(t, from + (to > from + 1 ? (seed >> 8) % (to - from) : 0));
+        right = go_on(t) && compare(t, from + (to > from + 1 ? (seed >> 8) % (to - from) : 0));
     }
     for (size_t i = 0; tconv_type_is_floating(type) && i < count && right;
          i++) /* data and weights are finite: a NaN was never written, or computed wrongly */
