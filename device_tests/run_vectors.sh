@@ -150,6 +150,13 @@ done
 "$tool" devices >"$work/out" && grep -q 'integer dot products' "$work/out" || { echo "FAILED: devices"; failures=$((failures + 1)); }
 "$tool" devices --json - >"$work/out" && grep -q '"local_memory"' "$work/out" || { echo "FAILED: devices --json"; failures=$((failures + 1)); }
 
+# An environment variable with a value that is not possible is a wrong request.
+for variable in TCONV_CL_MATRIX=yes TCONV_CL_CACHE=never TCONV_CL_CACHE_MIB=1GiB; do
+    env "$variable" "$tool" check $device --data-shape 1,2,4 --filter-shape 2,1,3 >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q "^tconv-cl: the environment variable ${variable%=*} is \"${variable#*=}\"" "$work/err" ||
+        { echo "FAILED: $variable: $(cat "$work/err")"; failures=$((failures + 1)); }
+done
+
 # Tensors of the epilogue that do not fit are refused before anything runs.
 "$tool" run $device --data "$vectors/../vectors/ir/plain_f32.0.input.npy" --model "$vectors/ir/plain_f32.xml" --output "$work/o.npy" --quiet >/dev/null ||
     { echo "FAILED: a layer of a model"; failures=$((failures + 1)); }

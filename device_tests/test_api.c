@@ -398,11 +398,14 @@ static void the_environment_names_the_default_device(void **state)
     setenv("TCONV_CL_DEVICE", last, 1);
     assert_int_equal(tconv_device_default(&number, &error), TCONV_OK);
     assert_int_equal(number, count - 1);
-    static const char *const wrong[] = {"100000", "-1", "gpu", "0x", "99999999999999999999"};
+    static const struct {
+        const char *value;
+        tconv_status status;
+    } wrong[] = {{"100000", TCONV_ERROR_NO_DEVICE}, {"gpu", TCONV_ERROR_ARGUMENT}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        setenv("TCONV_CL_DEVICE", wrong[i], 1);
-        expect_error(tconv_device_default(&number, &error), TCONV_ERROR_NO_DEVICE, &error,
-                     wrong[i]);
+        setenv("TCONV_CL_DEVICE", wrong[i].value, 1);
+        expect_error(tconv_device_default(&number, &error), wrong[i].status, &error,
+                     wrong[i].value);
         assert_int_equal(number, count - 1);
     }
     setenv("TCONV_CL_DEVICE", "", 1);
@@ -413,6 +416,33 @@ static void the_environment_names_the_default_device(void **state)
     else
         setenv("TCONV_CL_DEVICE", kept, 1);
     free(kept);
+}
+
+/* host_tests/test_environment.c has all values; here, the calls that read them. */
+static void wrong_variables_are_errors(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"TCONV_CL_MATRIX", "TCONV_CL_CACHE", "TCONV_CL_CACHE_MIB"};
+    const cl_device_id id = id_of(&devices[0]);
+    for (int i = 0; i < 3; i++) {
+        tconv_error error;
+        tconv_device *device = NULL;
+        tconv_device_info info = {.struct_size = sizeof info};
+        const char *before = getenv(names[i]);
+        char *kept = before == NULL ? NULL : strdup(before);
+        setenv(names[i], "nonsense", 1);
+        expect_error(tconv_device_create(devices[0].context, id, &device, &error),
+                     TCONV_ERROR_ARGUMENT, &error, names[i]);
+        assert_null(device);
+        if (i == 0)
+            expect_error(tconv_device_describe(id, &info, &error), TCONV_ERROR_ARGUMENT, &error,
+                         names[i]);
+        if (kept == NULL)
+            unsetenv(names[i]);
+        else
+            setenv(names[i], kept, 1);
+        free(kept);
+    }
 }
 
 static void a_broken_kernel_folder_is_an_error(void **state)
@@ -515,6 +545,7 @@ int main(void)
         cmocka_unit_test(misuse_has_a_sentence),
         cmocka_unit_test(devices_have_errors_too),
         cmocka_unit_test(the_environment_names_the_default_device),
+        cmocka_unit_test(wrong_variables_are_errors),
         cmocka_unit_test(a_broken_kernel_folder_is_an_error),
         cmocka_unit_test(host_arrays_in_host_arrays_out),
         cmocka_unit_test(a_plan_explains_itself),

@@ -158,6 +158,9 @@ expect 1 "no OpenCL device was found" --no-ceilings bench --ids B07
 expect 1 "no OpenCL device was found" bench --ids S8 --data-format NXC
 expect 1 "no OpenCL device was found" check
 expect 1 "no OpenCL device was found" devices
+export TCONV_CL_DEVICE=gpu
+expect 2 'TCONV_CL_DEVICE is "gpu"' bench --ids B07
+unset TCONV_CL_DEVICE
 
 # Right requests without a device.
 "$tool" shape --data-shape 1,20,224,224 --filter-shape 20,10,3,3 --strides 2 --pads-begin 1 --pads-end 1 --json "$work/s.json" ||

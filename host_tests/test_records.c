@@ -250,48 +250,6 @@ static void many_processes_at_once(void **state)
     assert_true(files_in(folder) <= 5);
 }
 
-static void the_environment_names_the_folder(void **state)
-{
-    (void)state;
-    uint64_t limit;
-    bool named;
-    static const struct {
-        const char *off, *own, *cache, *home, *mib, *folder;
-        uint64_t limit;
-        bool named;
-    } cases[] = {
-        {NULL, NULL, "/x", "/h", NULL, "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
-        {NULL, NULL, "relative", "/h", NULL, "/h/.cache/tconv-cl", TCONV_CACHE_LIMIT, false},
-        {NULL, NULL, NULL, "/h", "12", "/h/.cache/tconv-cl", 12 << 20, false},
-        {NULL, "/own", "/x", "/h", "-5", "/own", TCONV_CACHE_LIMIT, true},
-        {NULL, "", "/x", "/h", "99999999999999999999", "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
-        {NULL, NULL, NULL, "relative", "3 ", NULL, TCONV_CACHE_LIMIT, false},
-        {NULL, NULL, NULL, NULL, "0", NULL, 0, false},
-        {"off", "/own", "/x", "/h", NULL, NULL, TCONV_CACHE_LIMIT, false},
-        {"0", NULL, "/x", "/h", NULL, NULL, TCONV_CACHE_LIMIT, false},
-        {"on", NULL, "/x", "/h", NULL, "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
-    };
-    static const char *const names[] = {"TCONV_CL_CACHE", "TCONV_CL_CACHE_DIR", "XDG_CACHE_HOME",
-                                        "HOME", "TCONV_CL_CACHE_MIB"};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *const values[] = {cases[i].off, cases[i].own, cases[i].cache, cases[i].home,
-                                      cases[i].mib};
-        for (int v = 0; v < 5; v++)
-            if (values[v] == NULL)
-                unsetenv(names[v]);
-            else
-                setenv(names[v], values[v], 1);
-        char *folder = tconv_folder_of_environment(&limit, &named);
-        if (cases[i].folder == NULL)
-            assert_null(folder);
-        else
-            assert_string_equal(folder, cases[i].folder);
-        assert_int_equal(limit, cases[i].limit);
-        assert_true(named == cases[i].named);
-        free(folder);
-    }
-}
-
 static int make_base(void **state)
 {
     (void)state;
@@ -316,7 +274,6 @@ int main(void)
         cmocka_unit_test(a_folder_that_cannot_be_is_no_error),
         cmocka_unit_test(the_limit_is_kept),
         cmocka_unit_test(many_processes_at_once),
-        cmocka_unit_test(the_environment_names_the_folder),
     };
     return cmocka_run_group_tests_name("records", tests, make_base, remove_base);
 }

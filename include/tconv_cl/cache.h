@@ -12,9 +12,11 @@
  * its limit, those that were not used for longest are removed. Where it cannot be written, nothing is
  * kept. The environment is read when a device object is created:
  *
- *   TCONV_CL_CACHE=off        keep nothing on disk
+ *   TCONV_CL_CACHE=off        keep nothing on disk; "on", empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder
  *   TCONV_CL_CACHE_MIB=N      its limit; without it 256 MiB
+ *
+ * Other values are an error of tconv_device_create, which reads them.
  *
  * With TCONV_CL_KERNEL_DIR nothing is kept, and for PoCL, which keeps what it compiles by itself, only where a folder was
  * named. */

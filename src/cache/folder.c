@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder on disk. Files are opened relative to the folder after it was found to be the user's own, without
  * following links, so that nobody else can put a program there. */
-#define _GNU_SOURCE /* secure_getenv */
 #include "cache/folder.h"
 
 #include <dirent.h>
@@ -26,45 +25,10 @@ static void name_file(const char *key, size_t key_size, char name[NAME_SIZE])
     strcat(name, suffix);
 }
 
-/* A text from malloc: the path, or two parts of one; NULL without memory. */
-static char *joined(const char *folder, const char *rest)
-{
-    const size_t size = strlen(folder) + strlen(rest) + 1;
-    char *path = malloc(size);
-    if (path != NULL) snprintf(path, size, "%s%s", folder, rest);
-    return path;
-}
-
-char *tconv_folder_of_environment(uint64_t *limit, bool *named)
-{
-    *limit = TCONV_CACHE_LIMIT;
-    *named = false;
-    const char *mib = secure_getenv("TCONV_CL_CACHE_MIB");
-    if (mib != NULL) {
-        char *end;
-        errno = 0;
-        const unsigned long long value = strtoull(mib, &end, 10);
-        if (errno == 0 && end != mib && *end == '\0' && mib[0] != '-' && value <= UINT64_MAX >> 20)
-            *limit = (uint64_t)value << 20;
-    }
-    const char *off = secure_getenv("TCONV_CL_CACHE");
-    if (off != NULL && (strcmp(off, "off") == 0 || strcmp(off, "0") == 0)) return NULL;
-    const char *own = secure_getenv("TCONV_CL_CACHE_DIR");
-    if (own != NULL && own[0] != '\0') {
-        *named = true;
-        return joined(own, "");
-    }
-    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-    /* A path that is not absolute is to be ignored, says the XDG base directory specification. */
-    if (cache != NULL && cache[0] == '/') return joined(cache, "/tconv-cl");
-    if (home != NULL && home[0] == '/') return joined(home, "/.cache/tconv-cl");
-    return NULL;
-}
-
 /* Makes the folder and those around it, as far as they are missing. */
 static void make_folders(const char *folder)
 {
-    char *path = joined(folder, "");
+    char *path = strdup(folder);
     if (path == NULL) return;
     for (char *slash = path; *slash != '\0' && (slash = strchr(slash + 1, '/')) != NULL;) {
         *slash = '\0';

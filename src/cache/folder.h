@@ -10,10 +10,6 @@
 
 #define TCONV_CACHE_LIMIT (UINT64_C(256) << 20)
 
-/* The folder and the limit that the environment asks for; NULL where it is off, there is no place for it, or no
- * memory. From malloc. `*named`: somebody named the folder, it is not just the usual place. */
-char *tconv_folder_of_environment(uint64_t *limit, bool *named);
-
 /* The record of that key. `*bytes` is from malloc and holds what the record points to; false: there is none. */
 bool tconv_folder_load(const char *folder, const char *key, void **bytes,
                        struct tconv_record *record);

@@ -4,6 +4,7 @@
 #include "tconv_cl/device.h"
 
 #include "base/error.h"
+#include "device/environment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,17 +67,15 @@ static uint32_t read_subgroup_least(cl_device_id device)
 
 /* A unit that kernels of this library can use, if it turns out to compute what it should (plan/probe.h). None but NVIDIA's
  * is used unasked: the others only compiled so far, TCONV_CL_MATRIX=try asks for them. */
-static tconv_matrix_unit matrix_unit_of(cl_device_id device, const char *name)
+static tconv_matrix_unit matrix_unit_of(cl_device_id device, const char *name,
+                                        enum tconv_matrix_use use)
 {
-    const char *wish = getenv("TCONV_CL_MATRIX");
-    const bool off = wish != NULL && strcmp(wish, "off") == 0;
-    const bool try = wish != NULL && strcmp(wish, "try") == 0;
-    if (off) return TCONV_MATRIX_NONE;
+    if (use == TCONV_MATRIX_OFF) return TCONV_MATRIX_NONE;
     /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own headers do not name. */
     if (has_extension(device, "cl_nv_device_attribute_query"))
         return read_number(device, 0x4000, sizeof(cl_uint)) >= 8 ? TCONV_MATRIX_NVIDIA_MMA
                                                                  : TCONV_MATRIX_NONE;
-    if (!try) return TCONV_MATRIX_NONE;
+    if (use != TCONV_MATRIX_TRY) return TCONV_MATRIX_NONE;
     if (has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate"))
         return TCONV_MATRIX_INTEL_DPAS;
     if (strncmp(name, "gfx11", 5) == 0) return TCONV_MATRIX_AMD_WMMA;
@@ -101,6 +100,9 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     if (info->struct_size != sizeof *info)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "struct_size of info is wrong: set it to sizeof(tconv_device_info)");
+    enum tconv_matrix_use use;
+    const tconv_status status = tconv_environment_matrix(&use, error);
+    if (status != TCONV_OK) return status;
     cl_device_type type = 0;
     const cl_int code = clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
     if (code != CL_SUCCESS)
@@ -142,7 +144,7 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.subgroups = has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
     d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
     d.subgroup_least = read_subgroup_least(device);
-    d.matrix_unit = matrix_unit_of(device, d.name);
+    d.matrix_unit = matrix_unit_of(device, d.name, use);
 
     /* A device that does not answer still runs one work-item at a time, and has buffers as large as OpenCL 1.2 promises. */
     if (d.allocation_limit == 0) d.allocation_limit = UINT64_C(128) << 20;

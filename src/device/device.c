@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device object: made, shared, released; what it says of itself. */
-#define _GNU_SOURCE /* secure_getenv of TCONV_CL_KERNEL_DIR */
 #include "base/error.h"
-#include "cache/folder.h"
+#include "device/environment.h"
 #include "device/object.h"
 
 #include <stdlib.h>
@@ -45,11 +44,10 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     if ((status = check_context(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
         return status;
-    const char *folder = secure_getenv("TCONV_CL_KERNEL_DIR");
-    const bool own_folder = folder != NULL && folder[0] != '\0';
+    const char *folder = tconv_environment_kernel_dir();
     tconv_device *device = calloc(1, sizeof *device);
-    char *kernel_dir = own_folder ? strdup(folder) : NULL;
-    if (device == NULL || (own_folder && kernel_dir == NULL) ||
+    char *kernel_dir = folder != NULL ? strdup(folder) : NULL;
+    if (device == NULL || (folder != NULL && kernel_dir == NULL) ||
         pthread_mutex_init(&device->lock, NULL) != 0) {
         free(device);
         free(kernel_dir);
@@ -67,9 +65,12 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->id = id;
     device->info = info;
     device->kernel_dir = kernel_dir;
-    if (!own_folder) tconv_device_start_cache(device);
-    *out = device;
-    return TCONV_OK;
+    if (folder == NULL) status = tconv_device_start_cache(device, error);
+    if (status != TCONV_OK)
+        tconv_device_release(device);
+    else
+        *out = device;
+    return status;
 }
 
 void tconv_device_retain(tconv_device *device)

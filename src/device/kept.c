@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/sources.h"
 #include "cache/folder.h"
+#include "device/environment.h"
 #include "device/object.h"
 #include "tconv_cl/cache.h"
 #include "tconv_cl/version.h"
@@ -73,15 +74,17 @@ static bool keeps_programs_itself(const tconv_device *device)
     return strcmp(device->info.platform, "Portable Computing Language") == 0;
 }
 
-void tconv_device_start_cache(tconv_device *device)
+tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
 {
     bool named;
+    const tconv_status status =
+        tconv_environment_cache(&device->cache, &device->cache_limit, &named, error);
+    if (status != TCONV_OK) return status;
     device->identity = identity_of(device);
-    if (device->identity == NULL) return;
-    device->cache = tconv_folder_of_environment(&device->cache_limit, &named);
-    if (named || !keeps_programs_itself(device)) return;
+    if (device->identity != NULL && (named || !keeps_programs_itself(device))) return TCONV_OK;
     free(device->cache);
     device->cache = NULL;
+    return TCONV_OK;
 }
 
 tconv_status tconv_device_set_cache(tconv_device *device, const char *folder, uint64_t limit,

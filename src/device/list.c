@@ -3,9 +3,8 @@
 #include "tconv_cl/device.h"
 
 #include "base/error.h"
+#include "device/environment.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,31 +119,13 @@ tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id 
     return status;
 }
 
-/* The number that TCONV_CL_DEVICE names, or -1 where the variable is not set or empty. */
-static tconv_status number_from_environment(int *number, tconv_error *error)
-{
-    const char *text = getenv("TCONV_CL_DEVICE");
-    *number = -1;
-    if (text == NULL || *text == '\0') return TCONV_OK;
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (*end != '\0' || errno != 0 || value < 0 || value > INT_MAX)
-        return tconv_fail(error, TCONV_ERROR_NO_DEVICE,
-                          "the environment variable TCONV_CL_DEVICE is \"%.60s\", which is no "
-                          "device's number",
-                          text);
-    *number = (int)value;
-    return TCONV_OK;
-}
-
 tconv_status tconv_device_default(int *number, tconv_error *error)
 {
     static const cl_device_type preferred[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR,
                                                CL_DEVICE_TYPE_ALL};
     if (number == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "number is NULL");
     int found;
-    tconv_status status = number_from_environment(&found, error);
+    tconv_status status = tconv_environment_device(&found, error);
     struct list list;
     if (status != TCONV_OK || (status = read_list(&list, error)) != TCONV_OK) return status;
     if (found >= list.count && list.count > 0) {

@@ -37,7 +37,7 @@ tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *pro
                                 tconv_error *error);
 
 /* Finds out who the device is and where programs are kept. */
-void tconv_device_start_cache(tconv_device *device);
+tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
 
 /* The program of that key from the folder, built and retained; NULL: it is not there, or is of no use. */
 cl_program tconv_program_load(const tconv_device *device, const char *key);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment variables: what each of them asks for, and an error with a sentence for every value that is not
+ * possible. */
+#include "device/environment.h"
+
+#include "cache/folder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void set(const char *name, const char *value)
+{
+    assert_int_equal(value == NULL ? unsetenv(name) : setenv(name, value, 1), 0);
+}
+
+/* The error of a call names the variable, its value and what is possible. */
+static void expect_error(tconv_status status, const tconv_error *error, const char *name,
+                         const char *value, const char *possible)
+{
+    const char *const words[] = {name, value, possible};
+    assert_int_equal(status, TCONV_ERROR_ARGUMENT);
+    assert_int_equal(error->status, status);
+    for (int i = 0; i < 3; i++)
+        if (strstr(error->message, words[i]) == NULL)
+            fail_msg("\"%s\" is not in: %s", words[i], error->message);
+}
+
+static void the_cache_goes_where_it_is_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cache, *dir, *xdg, *home, *mib, *folder;
+        uint64_t limit;
+        bool named;
+    } cases[] = {
+        {NULL, NULL, "/x", "/h", NULL, "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
+        {NULL, NULL, "relative", "/h", NULL, "/h/.cache/tconv-cl", TCONV_CACHE_LIMIT, false},
+        {NULL, NULL, NULL, "/h", "12", "/h/.cache/tconv-cl", 12 << 20, false},
+        {NULL, "/own", "/x", "/h", "", "/own", TCONV_CACHE_LIMIT, true},
+        {"", "", "/x", "/h", "17592186044415", "/x/tconv-cl", UINT64_C(17592186044415) << 20,
+         false},
+        {NULL, NULL, NULL, "relative", NULL, NULL, TCONV_CACHE_LIMIT, false},
+        {NULL, NULL, NULL, NULL, "0", NULL, 0, false},
+        {"off", "/own", "/x", "/h", NULL, NULL, TCONV_CACHE_LIMIT, false},
+        {"0", NULL, "/x", "/h", NULL, NULL, TCONV_CACHE_LIMIT, false},
+        {"on", NULL, "/x", "/h", NULL, "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
+        {"1", NULL, "/x", "/h", NULL, "/x/tconv-cl", TCONV_CACHE_LIMIT, false},
+    };
+    static const char *const names[] = {"TCONV_CL_CACHE", "TCONV_CL_CACHE_DIR", "XDG_CACHE_HOME",
+                                        "HOME", "TCONV_CL_CACHE_MIB"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const values[] = {cases[i].cache, cases[i].dir, cases[i].xdg, cases[i].home,
+                                      cases[i].mib};
+        for (int v = 0; v < 5; v++) set(names[v], values[v]);
+        char *folder;
+        uint64_t limit;
+        bool named;
+        assert_int_equal(tconv_environment_cache(&folder, &limit, &named, NULL), TCONV_OK);
+        if (cases[i].folder == NULL)
+            assert_null(folder);
+        else
+            assert_string_equal(folder, cases[i].folder);
+        assert_int_equal(limit, cases[i].limit);
+        assert_true(named == cases[i].named);
+        free(folder);
+    }
+    for (int v = 0; v < 5; v++) set(names[v], NULL);
+}
+
+static void the_cache_has_two_states_and_a_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *possible;
+    } wrong[] = {
+        {"TCONV_CL_CACHE", "no", "off or on"},
+        {"TCONV_CL_CACHE", "OFF", "off or on"},
+        {"TCONV_CL_CACHE_MIB", "-5", "whole number of MiB"},
+        {"TCONV_CL_CACHE_MIB", "+5", "whole number of MiB"},
+        {"TCONV_CL_CACHE_MIB", " 5", "whole number of MiB"},
+        {"TCONV_CL_CACHE_MIB", "3 ", "whole number of MiB"},
+        {"TCONV_CL_CACHE_MIB", "1GiB", "whole number of MiB"},
+        {"TCONV_CL_CACHE_MIB", "17592186044416", "whole number of MiB"},
+        {"TCONV_CL_CACHE_MIB", "99999999999999999999", "whole number of MiB"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tconv_error error;
+        char *folder = NULL;
+        uint64_t limit;
+        bool named;
+        set(wrong[i].name, wrong[i].value);
+        expect_error(tconv_environment_cache(&folder, &limit, &named, &error), &error,
+                     wrong[i].name, wrong[i].value, wrong[i].possible);
+        assert_null(folder);
+        set(wrong[i].name, NULL);
+    }
+}
+
+static void matrix_units_are_off_or_tried(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        enum tconv_matrix_use use;
+    } right[] = {{NULL, TCONV_MATRIX_USUAL},
+                 {"", TCONV_MATRIX_USUAL},
+                 {"off", TCONV_MATRIX_OFF},
+                 {"try", TCONV_MATRIX_TRY}};
+    static const char *const wrong[] = {"on", "Off", "0", "try "};
+    tconv_error error;
+    enum tconv_matrix_use use;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        set("TCONV_CL_MATRIX", right[i].value);
+        assert_int_equal(tconv_environment_matrix(&use, &error), TCONV_OK);
+        assert_int_equal(use, right[i].use);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        set("TCONV_CL_MATRIX", wrong[i]);
+        expect_error(tconv_environment_matrix(&use, &error), &error, "TCONV_CL_MATRIX", wrong[i],
+                     "off or try");
+    }
+    set("TCONV_CL_MATRIX", NULL);
+}
+
+static void devices_have_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        int number;
+    } right[] = {{NULL, -1}, {"", -1}, {"0", 0}, {"2147483647", 2147483647}};
+    static const char *const wrong[] = {"gpu", "-1", "0x", "2147483648", "99999999999999999999"};
+    tconv_error error;
+    int number;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        set("TCONV_CL_DEVICE", right[i].value);
+        assert_int_equal(tconv_environment_device(&number, &error), TCONV_OK);
+        assert_int_equal(number, right[i].number);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        set("TCONV_CL_DEVICE", wrong[i]);
+        expect_error(tconv_environment_device(&number, &error), &error, "TCONV_CL_DEVICE", wrong[i],
+                     "device's number");
+    }
+    set("TCONV_CL_DEVICE", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cache_goes_where_it_is_asked_for),
+        cmocka_unit_test(the_cache_has_two_states_and_a_limit),
+        cmocka_unit_test(matrix_units_are_off_or_tried),
+        cmocka_unit_test(devices_have_numbers),
+    };
+    return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment variables of the library. An empty variable counts as not set. A value that is
+ * not possible is TCONV_ERROR_ARGUMENT. */
+#ifndef TCONV_DEVICE_ENVIRONMENT_H
+#define TCONV_DEVICE_ENVIRONMENT_H
+
+#include "tconv_cl/status.h"
+
+#include <stdint.h>
+
+/* TCONV_CL_DEVICE: the default device's number, or -1. */
+tconv_status tconv_environment_device(int *number, tconv_error *error);
+
+/* TCONV_CL_MATRIX: which matrix units may be used. */
+enum tconv_matrix_use {
+    TCONV_MATRIX_OFF,
+    TCONV_MATRIX_USUAL, /* NVIDIA's */
+    TCONV_MATRIX_TRY    /* every unit that the library has code for */
+};
+tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *error);
+
+/* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from, or NULL. */
+const char *tconv_environment_kernel_dir(void);
+
+/* TCONV_CL_CACHE, TCONV_CL_CACHE_DIR and TCONV_CL_CACHE_MIB: the folder of compiled programs, from
+ * malloc, and its limit in bytes. `*folder` is NULL where it is off, there is no place for it, or no
+ * memory. `*named`: somebody named the folder, it is not just the usual place. */
+tconv_status tconv_environment_cache(char **folder, uint64_t *limit, bool *named,
+                                     tconv_error *error);
+
+#endif
