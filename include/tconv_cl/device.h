@@ -39,8 +39,8 @@ TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 
-/* One device of one of the application's contexts, with the programs that were compiled for it so
- * far. Opaque. */
+/* One device of one of the application's contexts, with compiled programs: it keeps the 256 that were
+ * used last. Plans keep their own programs as long as they live. Opaque. */
 typedef struct tconv_device tconv_device;
 
 /* Creates the object. It retains `context` and touches no queue and no buffer of the application's.

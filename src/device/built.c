@@ -1,18 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of programs that were built for a device so far. */
+/* The programs that a device object keeps, those used last first. */
 #include "base/error.h"
 #include "device/object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Under the lock: the program of that key, retained, or NULL. */
-static cl_program find(const tconv_device *device, const char *key)
+/* Under the lock: the program of that key, retained, or NULL. It becomes the first of the list. */
+static cl_program find(tconv_device *device, const char *key)
 {
-    for (const struct tconv_program *p = device->programs; p != NULL; p = p->next)
-        if (strcmp(p->key, key) == 0 && clRetainProgram(p->program) == CL_SUCCESS)
-            return p->program;
-    return NULL;
+    struct tconv_program **link = &device->programs;
+    while (*link != NULL && strcmp((*link)->key, key) != 0) link = &(*link)->next;
+    struct tconv_program *found = *link;
+    if (found == NULL || clRetainProgram(found->program) != CL_SUCCESS) return NULL;
+    *link = found->next;
+    found->next = device->programs;
+    device->programs = found;
+    return found->program;
+}
+
+/* Under the lock: takes what is too much from the end of the list. */
+static struct tconv_program *take_excess(tconv_device *device)
+{
+    struct tconv_program **link = &device->programs;
+    for (int i = 0; i < TCONV_MOST_PROGRAMS && *link != NULL; i++) link = &(*link)->next;
+    struct tconv_program *excess = *link;
+    *link = NULL;
+    return excess;
+}
+
+void tconv_programs_release(struct tconv_program *first)
+{
+    for (struct tconv_program *p = first, *next; p != NULL; p = next) {
+        next = p->next;
+        clReleaseProgram(p->program);
+        free(p->key);
+        free(p);
+    }
 }
 
 cl_program tconv_program_find(tconv_device *device, const char *key)
@@ -42,7 +66,9 @@ tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *pro
         *entry = (struct tconv_program){device->programs, key, *program};
         device->programs = entry;
     }
+    struct tconv_program *excess = take_excess(device);
     pthread_mutex_unlock(&device->lock);
+    tconv_programs_release(excess);
     if (first != NULL) {
         free(entry);
         free(key);

@@ -81,12 +81,7 @@ void tconv_device_retain(tconv_device *device)
 void tconv_device_release(tconv_device *device)
 {
     if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1) return;
-    for (struct tconv_program *p = device->programs, *next; p != NULL; p = next) {
-        next = p->next;
-        clReleaseProgram(p->program);
-        free(p->key);
-        free(p);
-    }
+    tconv_programs_release(device->programs);
     clReleaseContext(device->context);
     pthread_mutex_destroy(&device->lock);
     free(device->kernel_dir);

@@ -22,8 +22,8 @@ atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type,
 bool tconv_device_has_own_sources(const tconv_device *device);
 
 /* The program made of the files `names` (at most TCONV_MAX_SOURCES, NULL ends) in their order, built
- * with `options`. Built at most once for each text of options: later calls share it. The caller
- * releases it. Any thread. */
+ * with `options`. Later calls with the same options share it while the device object keeps it. The
+ * caller releases it. Any thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *const *names,
                                   const char *options, cl_program *program, tconv_error *error);
 

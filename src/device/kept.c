@@ -236,7 +236,8 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     size_t count = 0, used = 0;
     bool memory = list_programs(device, &list, &count);
     unsigned char *all = NULL; /* written only if it fits as a whole */
-    for (size_t i = 0; i < count; i++) {
+    /* Backwards: what was used last then counts as used last after an import. */
+    for (size_t i = count; i-- > 0;) {
         size_t binary_size = 0;
         unsigned char *binary = memory ? binary_of(device, list[i].program, &binary_size) : NULL;
         if (binary != NULL) {

@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* How many programs a device object keeps. device.h and cache.h of include/tconv_cl say the number. */
+enum { TCONV_MOST_PROGRAMS = 256 };
+
 struct tconv_program {
     struct tconv_program *next;
     char *key; /* file name and options */
@@ -24,17 +27,21 @@ struct tconv_device {
     char *cache;      /* folder of kept programs; NULL: none */
     uint64_t cache_limit;
     pthread_mutex_t lock;
-    struct tconv_program *programs;
+    struct tconv_program *programs; /* the one used last comes first */
     atomic_int verdicts[TCONV_U64 + 1][TCONV_U64 + 1];
 };
 
-/* The program of that key from the list, retained, or NULL. */
+/* The program of that key from the list, retained, or NULL. It counts as used. */
 cl_program tconv_program_find(tconv_device *device, const char *key);
 
-/* Keeps a program that was just built, unless another thread was faster: then `*program` becomes that thread's. It
- * takes the key, and on an error the program too. */
+/* Keeps a program that was just built, unless another thread was faster: then `*program` becomes that
+ * thread's. Gives up the program that was not used for longest where there are more than
+ * TCONV_MOST_PROGRAMS. It takes the key, and on an error the program too. */
 tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *program,
                                 tconv_error *error);
+
+/* Gives up a list of programs. */
+void tconv_programs_release(struct tconv_program *first);
 
 /* Finds out who the device is and where programs are kept. */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
