@@ -5,7 +5,8 @@
  *   CALL(name, parameters, arguments, codes...)                a call that returns its code
  *   EVENT_CALL(...)                                            whose last parameter returns an event
  *   RETAIN(name, kind, ...), RELEASE(name, kind, ...)          that change a count of owners
- *   CREATE(name, kind, type, parameters, arguments, codes...)  whose last parameter returns its code */
+ *   CREATE(name, kind, type, parameters, arguments, codes...)  whose last parameter returns its code
+ *   ANSWER(...)                                            whose answer fault_limit may lower */
 CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *count), (n, ids, count),
      CL_INVALID_VALUE, CL_OUT_OF_HOST_MEMORY)
 CALL(clGetPlatformInfo,
@@ -32,11 +33,11 @@ CALL(clGetMemObjectInfo,
      (cl_mem buffer, cl_mem_info what, size_t size, void *value, size_t *needed),
      (buffer, what, size, value, needed), CL_INVALID_MEM_OBJECT, CL_INVALID_VALUE,
      CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
-CALL(clGetKernelWorkGroupInfo,
-     (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size,
-      void *value, size_t *needed),
-     (kernel, device, what, size, value, needed), CL_INVALID_DEVICE, CL_INVALID_VALUE,
-     CL_INVALID_KERNEL, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+ANSWER(clGetKernelWorkGroupInfo,
+       (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size,
+        void *value, size_t *needed),
+       (kernel, device, what, size, value, needed), CL_INVALID_DEVICE, CL_INVALID_VALUE,
+       CL_INVALID_KERNEL, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 CALL(clGetProgramInfo,
      (cl_program program, cl_program_info what, size_t size, void *value, size_t *needed),
      (program, what, size, value, needed), CL_INVALID_PROGRAM, CL_INVALID_VALUE,

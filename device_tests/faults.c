@@ -10,6 +10,7 @@
 enum {
 #define CALL(name, ...) CALL_##name,
 #define WAIT CALL
+#define ANSWER CALL
 #define EVENT_CALL CALL
 #define RETAIN CALL
 #define RELEASE CALL
@@ -34,11 +35,13 @@ enum {
 const struct fault_call fault_calls[] = {
 #define ROW(name, gone, ...) {#name, (const cl_int[]){__VA_ARGS__, 0}, gone},
 #undef WAIT
+#undef ANSWER
 #undef EVENT_CALL
 #undef RETAIN
 #undef CREATE
 #define CALL(name, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
 #define WAIT CALL
+#define ANSWER CALL
 #define EVENT_CALL CALL
 #define RETAIN(name, kind, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
 #define RELEASE(name, kind, parameters, arguments, ...) ROW(name, true, __VA_ARGS__)
@@ -84,6 +87,32 @@ const char *fault_kind_name(int kind)
     return names[kind];
 }
 
+static const char *limited_kernel;
+static size_t limited_group;
+static cl_ulong limited_memory;
+
+void fault_limit(const char *kernel, size_t work_group, cl_ulong local_memory)
+{
+    limited_kernel = kernel;
+    limited_group = work_group;
+    limited_memory = local_memory;
+}
+
+static bool is_limited(cl_kernel kernel)
+{
+    char name[100] = "";
+    return limited_kernel != NULL &&
+           clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL) ==
+               CL_SUCCESS &&
+           strcmp(name, limited_kernel) == 0;
+}
+
+static void limit(cl_kernel_work_group_info what, void *value)
+{
+    if (what == CL_KERNEL_WORK_GROUP_SIZE) memcpy(value, &limited_group, sizeof limited_group);
+    if (what == CL_KERNEL_LOCAL_MEM_SIZE) memcpy(value, &limited_memory, sizeof limited_memory);
+}
+
 /* The code that this call is to fail with, or 0. */
 static cl_int fault(int call)
 {
@@ -101,6 +130,7 @@ static cl_int counted_code(cl_int code, int kind, long change)
 
 #undef CALL
 #undef WAIT
+#undef ANSWER
 #undef EVENT_CALL
 #undef RETAIN
 #undef RELEASE
@@ -121,6 +151,15 @@ static cl_int counted_code(cl_int code, int kind, long change)
     {                                                                                              \
         const cl_int failure = fault(CALL_##name), code = __real_##name arguments;                 \
         return failure != 0 ? failure : code;                                                      \
+    }
+#define ANSWER(name, parameters, arguments, ...)                                                   \
+    DECLARE(cl_int, name, parameters)                                                              \
+    {                                                                                              \
+        const cl_int failure = fault(CALL_##name);                                                 \
+        if (failure != 0) return failure;                                                          \
+        const cl_int code = __real_##name arguments;                                               \
+        if (code == CL_SUCCESS && is_limited(kernel)) limit(what, value);                          \
+        return code;                                                                               \
     }
 #define EVENT_CALL(name, parameters, arguments, ...)                                               \
     DECLARE(cl_int, name, parameters)                                                              \

@@ -22,6 +22,10 @@ extern const struct fault_call fault_calls[];
 /* From now on the n-th call of that number fails with `code`; n from 1 on, 0: none fails. */
 void fault_arm(int call, int n, cl_int code);
 
+/* From now on the device says of kernels with that name that they run in work-groups of `work_group` work-items at most
+ * and take `local_memory` bytes of local memory; NULL, the state at first: of none. */
+void fault_limit(const char *kernel, size_t work_group, cl_ulong local_memory);
+
 /* No call fails any more. True where one did. */
 bool fault_disarm(void);
 

@@ -525,6 +525,14 @@ static void a_plan_explains_itself(void **state)
     assert_non_null(strstr(text, tconv_plan_algorithm(plan)));
     assert_int_equal(tconv_plan_why(plan, NULL, 0), length);
     assert_int_equal(tconv_plan_geometry(plan)->output[0], 40);
+    assert_int_equal(tconv_plan_passed_over(plan, text, sizeof text), 0);
+    assert_string_equal(text, "");
+    assert_int_equal(tconv_plan_passed_over(NULL, text, sizeof text), 0);
+    assert_int_equal(tconv_plan_why(NULL, text, sizeof text), 0);
+    assert_null(tconv_plan_geometry(NULL));
+    assert_null(tconv_plan_algorithm(NULL));
+    assert_int_equal(tconv_plan_workspace_bytes(NULL), 0);
+    assert_int_equal(tconv_plan_filter_bytes(NULL), 0);
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
         assert_non_null(tconv_algorithm_summary(tconv_algorithm_name(a)));
     assert_null(tconv_algorithm_summary("nonsense"));

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every OpenCL call and every allocation of the library fails, with each of its codes, at every place where it is
  * made: plan, pack, enqueue, host runs, slabs, kept programs, the list of devices. After each failure the status, the raw
- * code and the sentence are right, nothing leaks, the caller's tensors are what they were, and the next call works. */
+ * code and the sentence are right, nothing leaks, the caller's tensors are what they were, and the next call works.
+ * Which failures change the library's choice of an algorithm, and which end the call. */
 #include "compile_watch.h"
 #include "faults.h"
 #include "percent.h"
+
+#include "device/object.h"
+#include "plan/probe.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -79,12 +83,13 @@ static struct outcome plans(void)
     tconv_plan *plan = NULL;
     tconv_filter *filter = NULL;
     tconv_args args = TCONV_ARGS_INIT;
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.algorithm = algorithm;
+    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
+    plan_options.algorithm = algorithm;
     cl_event packed = NULL;
     o.status = tconv_device_create(context, device_id, &device, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
-    if (o.status == TCONV_OK) o.status = tconv_plan_create(device, &p, &options, &plan, &o.error);
+    if (o.status == TCONV_OK)
+        o.status = tconv_plan_create(device, &p, &plan_options, &plan, &o.error);
     if (o.status == TCONV_OK) o.status = tconv_filter_create(plan, NULL, 0, &filter, &o.error);
     if (o.status == TCONV_OK)
         o.status = tconv_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, &packed, &o.error);
@@ -135,8 +140,8 @@ static struct outcome slabs(void)
     const tconv_problem p = problem_of();
     tconv_host *hosts[2] = {NULL, NULL};
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
-    tconv_slabs_options options = TCONV_SLABS_OPTIONS_INIT;
-    options.memory_limit = 2 * 2 * sizeof(float) * (CI * X * 2 + CO * Y); /* a row or two */
+    tconv_slabs_options slabs_options = TCONV_SLABS_OPTIONS_INIT;
+    slabs_options.memory_limit = 2 * 2 * sizeof(float) * (CI * X * 2 + CO * Y); /* a row or two */
     arrays.data = x;
     arrays.filter = w;
     arrays.output = y;
@@ -147,7 +152,7 @@ static struct outcome slabs(void)
             tconv_device_set_cache(tconv_host_device(hosts[i]), NULL, 0, NULL);
     }
     if (o.status == TCONV_OK)
-        o.status = tconv_slabs_run(hosts, 2, &p, NULL, &options, &arrays, &o.error);
+        o.status = tconv_slabs_run(hosts, 2, &p, NULL, &slabs_options, &arrays, &o.error);
     for (int i = 0; i < 2; i++) tconv_host_release(hosts[i]);
     return o;
 }
@@ -168,9 +173,9 @@ static tconv_status plan_with(tconv_device *device, tconv_error *error)
 {
     const tconv_problem p = problem_of();
     tconv_plan *plan = NULL;
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.algorithm = "reference";
-    const tconv_status status = tconv_plan_create(device, &p, &options, &plan, error);
+    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
+    plan_options.algorithm = "reference";
+    const tconv_status status = tconv_plan_create(device, &p, &plan_options, &plan, error);
     tconv_plan_release(plan);
     return status;
 }
@@ -414,6 +419,208 @@ static void broken_sources_that_fail(void **state)
     clear_folder();
 }
 
+/* ---- What changes the choice of an algorithm ---- */
+
+/* Codes that say that a kernel does not build or run on the device, or that a table is too large for it. */
+static bool says_unfit(cl_int code)
+{
+    static const cl_int codes[] = {
+        CL_BUILD_PROGRAM_FAILURE, CL_COMPILE_PROGRAM_FAILURE,   CL_LINK_PROGRAM_FAILURE,
+        CL_INVALID_BINARY,        CL_INVALID_BUILD_OPTIONS,     CL_INVALID_PROGRAM_EXECUTABLE,
+        CL_INVALID_KERNEL_NAME,   CL_INVALID_KERNEL_DEFINITION, CL_INVALID_KERNEL,
+        CL_INVALID_KERNEL_ARGS,   CL_INVALID_WORK_GROUP_SIZE,   CL_INVALID_WORK_ITEM_SIZE,
+        CL_INVALID_BUFFER_SIZE};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i] == code) return true;
+    return false;
+}
+
+static int call_named(const char *name)
+{
+    int call = 0;
+    while (strcmp(fault_calls[call].name, name) != 0) call++;
+    return call;
+}
+
+static tconv_device *new_device(void)
+{
+    tconv_device *device = NULL;
+    tconv_error error;
+    if (tconv_device_create(context, device_id, &device, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    tconv_device_set_cache(device, NULL, 0, NULL);
+    return device;
+}
+
+/* The algorithm of a plan, which is released; the same text until the next call. `passed_over` has 2000 bytes. */
+static const char *choice_of(tconv_plan *plan, char *passed_over)
+{
+    static char name[100];
+    snprintf(name, sizeof name, "%s", tconv_plan_algorithm(plan));
+    const int length = tconv_plan_passed_over(plan, passed_over, 2000);
+    assert_int_equal(length, strlen(passed_over));
+    tconv_plan_release(plan);
+    return name;
+}
+
+/* One failure while the library chooses; `usual` is what it takes without one. */
+static void choose_with(const char *call, cl_int code, const char *usual)
+{
+    const tconv_problem p = problem_of();
+    tconv_device *device = new_device();
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    char text[2000];
+    fault_arm(call_named(call), 1, code);
+    const tconv_status status = tconv_plan_create(device, &p, NULL, &plan, &error);
+    assert_true(fault_disarm());
+    if (says_unfit(code)) {
+        if (status != TCONV_OK) fail_msg("%s fails with %d: %s", call, code, error.message);
+        assert_string_not_equal(choice_of(plan, text), usual);
+        assert_int_equal(strncmp(text, usual, strlen(usual)), 0);
+        assert_non_null(strstr(text, call));
+    } else {
+        if (status == TCONV_OK) fail_msg("%s fails with %d: no error", call, code);
+        assert_int_equal(error.opencl_code, code);
+        assert_non_null(strstr(error.message, call));
+    }
+    tconv_device_release(device);
+}
+
+static void only_unfit_kernels_are_passed_over(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"clCreateProgramWithSource", "clBuildProgram",
+                                        "clCreateKernel", "clCreateBuffer"};
+    const tconv_problem p = problem_of();
+    tconv_device *device = new_device();
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    char usual[100], text[2000];
+    if (tconv_plan_create(device, &p, NULL, &plan, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    snprintf(usual, sizeof usual, "%s", choice_of(plan, text));
+    assert_string_equal(text, "");
+    tconv_device_release(device);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const cl_int *code = fault_calls[call_named(calls[i])].codes;
+        for (; *code != 0; code++) choose_with(calls[i], *code, usual);
+        choose_with(calls[i], CL_DEVICE_NOT_AVAILABLE, usual); /* the device is lost */
+    }
+}
+
+/* The kernel of an algorithm whose name begins like the kernel's: packed_vector has tconv_packed. */
+static const char *kernel_of(const char *name)
+{
+    static char kernel[100];
+    snprintf(kernel, sizeof kernel, "tconv_%.*s", (int)strcspn(name, "_"), name);
+    return kernel;
+}
+
+/* An algorithm may refuse the work-groups or the local memory that its kernels turn out to be limited to. */
+static void refusals_are_no_lack_of_memory(void **state)
+{
+    (void)state;
+    tconv_device *device = new_device();
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
+    char text[2000], usual[100];
+    tconv_problem p = problem_of();
+    p.data_type = p.filter_type = TCONV_I8;
+    p.output_type = TCONV_I32;
+    device->info.work_group_limit = 256;
+    plan_options.algorithm = "matrix_group";
+    fault_limit("tconv_matrix", 16, 0);
+    assert_int_equal(tconv_plan_create(device, &p, &plan_options, &plan, &error),
+                     TCONV_ERROR_ALGORITHM);
+    assert_non_null(strstr(error.message, "matrix_group"));
+    assert_non_null(strstr(error.message, "work-groups of 16 work-items"));
+    assert_non_null(strstr(error.message, "it needs work-groups of 32"));
+
+    /* A processor with wide vectors, whatever the device is; its first choice copies inputs to local memory. */
+    device->info.kind = TCONV_DEVICE_CPU;
+    device->info.vector_width = 8;
+    device->info.local_memory = 256 << 10;
+    p = problem_of();
+    p.data = (tconv_shape){4, {1, 64, 16, 16}};
+    p.filter = (tconv_shape){4, {64, 64, 4, 4}};
+    p.strides = (tconv_list){2, {2, 2}};
+    fault_limit(NULL, 0, 0);
+    assert_int_equal(tconv_plan_create(device, &p, NULL, &plan, &error), TCONV_OK);
+    snprintf(usual, sizeof usual, "%s", choice_of(plan, text));
+    fault_limit(kernel_of(usual), 1, 1 << 30);
+    if (tconv_plan_create(device, &p, NULL, &plan, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    assert_string_not_equal(choice_of(plan, text), usual);
+    assert_int_equal(strncmp(text, usual, strlen(usual)), 0);
+    assert_non_null(strstr(text, "does not take this problem"));
+    plan_options.algorithm = usual;
+    assert_int_equal(tconv_plan_create(device, &p, &plan_options, &plan, &error),
+                     TCONV_ERROR_ALGORITHM);
+    fault_limit(NULL, 0, 0);
+    tconv_device_release(device);
+}
+
+/* A matrix unit is judged by what it computes, not by what is missing while it is tried. */
+static void a_unit_is_tried_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *call;
+        cl_int code;
+    } missing[] = {
+        {"clCreateBuffer", CL_MEM_OBJECT_ALLOCATION_FAILURE},
+        {"clBuildProgram", CL_OUT_OF_HOST_MEMORY},
+        {"clCreateCommandQueue", CL_OUT_OF_RESOURCES},
+        {"clEnqueueNDRangeKernel", CL_MEM_OBJECT_ALLOCATION_FAILURE},
+        {"clEnqueueReadBuffer", CL_OUT_OF_RESOURCES},
+        {"clEnqueueReadBuffer", CL_DEVICE_NOT_AVAILABLE},
+        {"calloc", 1},
+    };
+    tconv_device *device = new_device();
+    tconv_error error;
+    bool right;
+    device->info.work_group_limit = 256;
+    atomic_int *verdict = tconv_device_verdict(device, TCONV_I8, TCONV_I8);
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        fault_arm(call_named(missing[i].call), 1, missing[i].code);
+        const tconv_status status = tconv_probe_matrix(device, TCONV_I8, TCONV_I8, &right, &error);
+        assert_true(fault_disarm());
+        if (status == TCONV_OK) fail_msg("%s: no error", missing[i].call);
+        assert_int_equal(error.status, status);
+        assert_int_equal(atomic_load(verdict), 0);
+    }
+    right = false;
+    if (tconv_probe_matrix(device, TCONV_I8, TCONV_I8, &right, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    assert_true(right);
+    assert_int_equal(atomic_load(verdict), 1);
+
+    /* A kernel that does not build is the unit's fault. */
+    fault_arm(call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
+    assert_int_equal(tconv_probe_matrix(device, TCONV_U8, TCONV_U8, &right, &error), TCONV_OK);
+    assert_true(fault_disarm());
+    assert_false(right);
+    assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_U8, TCONV_U8)), -1);
+
+    /* A plan that would use the unit fails with the same error, and says how to do without the unit. */
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.data_type = p.filter_type = TCONV_F16;
+    p.data = (tconv_shape){3, {1, 64, 64}};
+    p.filter = (tconv_shape){3, {64, 64, 4}};
+    tconv_plan *plan = NULL;
+    device->info.kind = TCONV_DEVICE_GPU;
+    device->info.matrix_unit = TCONV_MATRIX_AMD_WMMA;
+    fault_arm(call_named("clCreateBuffer"), 1, CL_OUT_OF_RESOURCES);
+    assert_int_equal(tconv_plan_create(device, &p, NULL, &plan, &error), TCONV_ERROR_DEVICE_MEMORY);
+    assert_true(fault_disarm());
+    assert_non_null(strstr(error.message, "TCONV_CL_MATRIX=off"));
+    assert_int_equal(error.opencl_code, CL_OUT_OF_RESOURCES);
+    assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_F16, TCONV_F16)), 0);
+    tconv_device_release(device);
+}
+
 /* ---- The caller's own objects ---- */
 
 static int open_device(void **state)
@@ -463,9 +670,14 @@ static int close_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_that_fail),          cmocka_unit_test(plans_that_fail),
-        cmocka_unit_test(host_runs_that_fail),      cmocka_unit_test(kept_programs_that_fail),
+        cmocka_unit_test(lists_that_fail),
+        cmocka_unit_test(plans_that_fail),
+        cmocka_unit_test(host_runs_that_fail),
+        cmocka_unit_test(kept_programs_that_fail),
         cmocka_unit_test(broken_sources_that_fail),
+        cmocka_unit_test(only_unfit_kernels_are_passed_over),
+        cmocka_unit_test(refusals_are_no_lack_of_memory),
+        cmocka_unit_test(a_unit_is_tried_again),
     };
     const int failures = cmocka_run_group_tests_name("faults", tests, open_device, close_device);
     report_compiling();

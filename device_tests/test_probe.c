@@ -42,6 +42,16 @@ static void with_devices(void (*test)(tconv_device *device))
     }
 }
 
+static void expect_right(tconv_device *device, tconv_type data, tconv_type filter,
+                         const char *algorithm)
+{
+    tconv_error error;
+    bool right = false;
+    if (tconv_probe_run(device, data, filter, algorithm, &right, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    assert_true(right);
+}
+
 static void small_problem(tconv_device *device)
 {
     if (tconv_device_properties(device)->work_group_limit < 32) {
@@ -49,10 +59,13 @@ static void small_problem(tconv_device *device)
         return;
     }
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        assert_true(tconv_probe_run(device, types[i].data, types[i].filter, "matrix_group"));
-        assert_true(tconv_probe_run(device, types[i].data, types[i].filter, "reference"));
+        expect_right(device, types[i].data, types[i].filter, "matrix_group");
+        expect_right(device, types[i].data, types[i].filter, "reference");
     }
-    assert_false(tconv_probe_run(device, TCONV_F16, TCONV_F16, "gather_dot")); /* refuses */
+    bool right;
+    tconv_error error;
+    assert_int_equal(tconv_probe_run(device, TCONV_F16, TCONV_F16, "gather_dot", &right, &error),
+                     TCONV_ERROR_ALGORITHM);
 }
 
 static void the_small_problem_is_right_on_every_device(void **state)
@@ -66,11 +79,26 @@ static void missing_unit(tconv_device *device)
 {
     if (tconv_device_properties(device)->work_group_limit < 32) return;
     device->info.matrix_unit = TCONV_MATRIX_AMD_WMMA;
-    assert_false(tconv_probe_matrix(device, TCONV_F16, TCONV_F16));
+    tconv_error error;
+    bool right = true;
+    assert_int_equal(tconv_probe_matrix(device, TCONV_F16, TCONV_F16, &right, &error), TCONV_OK);
+    assert_false(right);
     assert_true(atomic_load(tconv_device_verdict(device, TCONV_F16, TCONV_F16)) < 0);
     assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_BF16, TCONV_BF16)), 0);
+    device->info.kind = TCONV_DEVICE_GPU; /* else the unit's algorithm is not the first choice */
+    tconv_problem problem = TCONV_PROBLEM_INIT;
+    problem.data_type = problem.filter_type = TCONV_F16;
+    problem.data = (tconv_shape){3, {1, 64, 64}};
+    problem.filter = (tconv_shape){3, {64, 64, 4}};
+    tconv_plan *plan = NULL;
+    char text[500];
+    if (tconv_plan_create(device, &problem, NULL, &plan, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    tconv_plan_passed_over(plan, text, sizeof text);
+    assert_non_null(strstr(text, "matrix_group: the device's matrix unit is not used"));
+    tconv_plan_release(plan);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) /* in plain OpenCL C */
-        assert_true(tconv_probe_run(device, types[i].data, types[i].filter, "matrix_group"));
+        expect_right(device, types[i].data, types[i].filter, "matrix_group");
 }
 
 static void a_unit_that_fails_is_not_used(void **state)

@@ -147,7 +147,10 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
             continue;
         if (!family->accepts(&request, &cost, &reason)) continue;
         struct tconv_recipe recipe = {0};
-        if (!family->write(&request, &recipe)) return false;
+        if (family->write(&request, &recipe, &error) != TCONV_OK) {
+            fprintf(stderr, "%s: %s\n", family->name, error.message);
+            return false;
+        }
         for (int i = 0; i < recipe.pack_count + recipe.run_count; i++) {
             const struct tconv_launch *launch =
                 i < recipe.pack_count ? &recipe.pack[i] : &recipe.run[i - recipe.pack_count];

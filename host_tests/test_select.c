@@ -84,8 +84,20 @@ static bool write_recipe(const struct tconv_family *family, const tconv_problem 
     double cost;
     memset(recipe, 0, sizeof *recipe);
     if (!family->accepts(&request, &cost, &reason)) return false;
-    assert_true(family->write(&request, recipe));
+    assert_int_equal(family->write(&request, recipe, NULL), TCONV_OK);
     return true;
+}
+
+/* What is refused is refused by `write` too, with the same words and without a recipe. */
+static void expect_refusal(const struct tconv_family *family, const struct tconv_request *request,
+                           const char *reason)
+{
+    struct tconv_recipe recipe = {0};
+    tconv_error error;
+    assert_int_equal(family->write(request, &recipe, &error), TCONV_ERROR_ALGORITHM);
+    assert_int_equal(error.status, TCONV_ERROR_ALGORITHM);
+    assert_string_equal(error.message, reason);
+    assert_null(recipe.table);
 }
 
 static void recipes_fit_their_device(void **state)
@@ -117,10 +129,11 @@ static void recipes_fit_their_device(void **state)
                 double cost = -1;
                 if (!tconv_family_at(f)->accepts(&request, &cost, &reason)) {
                     assert_true(strlen(reason.text) > 0);
+                    expect_refusal(tconv_family_at(f), &request, reason.text);
                     continue;
                 }
                 struct tconv_recipe recipe = {0};
-                assert_true(tconv_family_at(f)->write(&request, &recipe));
+                assert_int_equal(tconv_family_at(f)->write(&request, &recipe, NULL), TCONV_OK);
                 /* Nothing is faster than the useful work but with fast arithmetic. */
                 assert_true(recipe.error_factor > 1 || cost >= (double)layer.macs);
                 assert_true(recipe.run_count >= 1 && recipe.pack_count >= 1 &&
@@ -273,7 +286,7 @@ static void a_limit_of_workspace_is_kept(void **state)
     struct tconv_recipe recipe = {0};
     double cost;
     assert_true(tconv_gather_vector.accepts(&request, &cost, &reason));
-    assert_true(tconv_gather_vector.write(&request, &recipe));
+    assert_int_equal(tconv_gather_vector.write(&request, &recipe, NULL), TCONV_OK);
     assert_true(recipe.workspace_bytes > 0);
     tconv_recipe_clear(&recipe);
     request.workspace_limit = recipe.workspace_bytes - 1;
@@ -297,7 +310,7 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     memset(recipes, 0, sizeof recipes);
     for (int i = 0; i < 2; i++) {
         const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
-        assert_true(tconv_gather_vector.write(&request, &recipes[i]));
+        assert_int_equal(tconv_gather_vector.write(&request, &recipes[i], NULL), TCONV_OK);
         tconv_recipe_clear(&recipes[i]);
     }
     assert_string_equal(recipes[0].layout, recipes[1].layout);
@@ -400,7 +413,7 @@ static void narrow_subgroups_are_asked_for(void **state)
         gpu.subgroup_least = least;
         const struct tconv_request request = {&layer, &gpu, &bias_only, 0, TCONV_MATH_EXACT};
         struct tconv_recipe recipe = {0};
-        assert_true(tconv_gather_group.write(&request, &recipe));
+        assert_int_equal(tconv_gather_group.write(&request, &recipe, NULL), TCONV_OK);
         const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];
         char options[TCONV_MAX_OPTIONS];
         assert_true(
@@ -472,7 +485,7 @@ static void hostile_extents_are_refused_quickly(void **state)
         assert_non_null(family);
         struct tconv_recipe recipe;
         memset(&recipe, 0, sizeof recipe);
-        assert_true(family->write(&request, &recipe));
+        assert_int_equal(family->write(&request, &recipe, NULL), TCONV_OK);
         assert_true(recipe.table_count < 1 << 24);
         tconv_recipe_clear(&recipe);
     }

@@ -412,13 +412,14 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
                                      t + list_at);
 }
 
-static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
-                         struct tconv_recipe *recipe)
+static tconv_status write_recipe(const struct tconv_request *request, enum lanes lanes,
+                                 struct tconv_recipe *recipe, tconv_error *error)
 {
     struct channels g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, lanes, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, lanes, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_channels");
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
@@ -434,7 +435,7 @@ static bool write_recipe(const struct tconv_request *request, enum lanes lanes,
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
     tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
-    return true;
+    return TCONV_OK;
 }
 
 static bool accepts_channels(const struct tconv_request *request, double *cost,
@@ -444,9 +445,10 @@ static bool accepts_channels(const struct tconv_request *request, double *cost,
     return prepare(request, LANES_CHANNELS, &g, cost, reason);
 }
 
-static bool write_channels(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write_channels(const struct tconv_request *request, struct tconv_recipe *recipe,
+                                   tconv_error *error)
 {
-    return write_recipe(request, LANES_CHANNELS, recipe);
+    return write_recipe(request, LANES_CHANNELS, recipe, error);
 }
 
 static bool accepts_phases(const struct tconv_request *request, double *cost,
@@ -456,9 +458,10 @@ static bool accepts_phases(const struct tconv_request *request, double *cost,
     return prepare(request, LANES_PHASES, &g, cost, reason);
 }
 
-static bool write_phases(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write_phases(const struct tconv_request *request, struct tconv_recipe *recipe,
+                                 tconv_error *error)
 {
-    return write_recipe(request, LANES_PHASES, recipe);
+    return write_recipe(request, LANES_PHASES, recipe, error);
 }
 
 /* All variants are one source with other options. */

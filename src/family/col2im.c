@@ -245,14 +245,15 @@ static void write_options(struct tconv_launch *launch, const struct col2im *g)
     tconv_launch_option(launch, "WG", g->group);
 }
 
-static bool write(const struct tconv_request *request, bool vector, struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, bool vector,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
     struct col2im g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, vector, &g, &cost, &reason)) return false;
+    if (!prepare(request, vector, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
     const struct tconv_layer *layer = request->layer;
-    if (!write_table(&g, recipe)) return false;
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
 
     const int64_t kernel_rows = g.rows.z.kernel * g.rows.y.kernel,
                   all_blocks = layer->groups * g.blocks;
@@ -283,7 +284,7 @@ static bool write(const struct tconv_request *request, bool vector, struct tconv
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
                       9);
     run->local_bytes = (size_t)(g.columns * g.row) * g.rows.acc_bytes;
-    return true;
+    return TCONV_OK;
 }
 
 static bool accepts_vector(const struct tconv_request *request, double *cost,
@@ -300,14 +301,16 @@ static bool accepts_group(const struct tconv_request *request, double *cost,
     return prepare(request, false, &g, cost, reason);
 }
 
-static bool write_vector(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write_vector(const struct tconv_request *request, struct tconv_recipe *recipe,
+                                 tconv_error *error)
 {
-    return write(request, true, recipe);
+    return write(request, true, recipe, error);
 }
 
-static bool write_group(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write_group(const struct tconv_request *request, struct tconv_recipe *recipe,
+                                tconv_error *error)
 {
-    return write(request, false, recipe);
+    return write(request, false, recipe, error);
 }
 
 const struct tconv_family tconv_col2im_vector = {

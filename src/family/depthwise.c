@@ -215,12 +215,14 @@ static bool write_table(const struct depthwise *g, struct tconv_recipe *recipe)
            write_axis(&r->x, t + x_at);
 }
 
-static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
+                          tconv_error *error)
 {
     struct depthwise g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_depthwise");
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
@@ -234,7 +236,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
         8);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);
-    return true;
+    return TCONV_OK;
 }
 
 const struct tconv_family tconv_depthwise = {

@@ -91,8 +91,11 @@ struct tconv_family {
      * perfect. */
     bool (*accepts)(const struct tconv_request *request, double *cost, struct tconv_reason *reason);
 
-    /* Writes the recipe of an accepted request. Returns false only where host memory is missing. */
-    bool (*write)(const struct tconv_request *request, struct tconv_recipe *recipe);
+    /* Writes the recipe of a request. Returns TCONV_ERROR_ALGORITHM, with the reason as message, where
+     * `accepts` refuses the request: it may differ from the accepted one in smaller work-groups and less
+     * local memory. Returns TCONV_ERROR_HOST_MEMORY where the table cannot be allocated. */
+    tconv_status (*write)(const struct tconv_request *request, struct tconv_recipe *recipe,
+                          tconv_error *error);
 };
 
 /* The families in order of preference, the reference last; NULL past the end. */
@@ -175,5 +178,9 @@ void tconv_write_finish(const struct tconv_request *request, int64_t *table);
 
 bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The errors of `write`: the request is refused, or host memory for the table is missing. */
+tconv_status tconv_fail_refused(tconv_error *error, const struct tconv_reason *reason);
+tconv_status tconv_fail_table(tconv_error *error, const struct tconv_recipe *recipe);
 
 #endif

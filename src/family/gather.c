@@ -282,13 +282,14 @@ static void write_options(struct tconv_launch *launch, const struct gather *g)
     tconv_rows_taps_options(&g->rows, launch);
 }
 
-static bool write(const struct tconv_request *request, enum variant variant,
-                  struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, enum variant variant,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
     struct gather g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, variant, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, variant, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     const struct tconv_layer *layer = request->layer;
     const int64_t rows = g.rows.z.kernel * g.rows.y.kernel * g.rows.x.kernel,
                   all_blocks = layer->groups * g.blocks;
@@ -336,7 +337,7 @@ static bool write(const struct tconv_request *request, enum variant variant,
                            g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
                            TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
         10);
-    return true;
+    return TCONV_OK;
 }
 
 static bool accepts_vector(const struct tconv_request *request, double *cost,
@@ -360,19 +361,22 @@ static bool accepts_dot(const struct tconv_request *request, double *cost,
     return prepare(request, DOT, &g, cost, reason);
 }
 
-static bool write_vector(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write_vector(const struct tconv_request *request, struct tconv_recipe *recipe,
+                                 tconv_error *error)
 {
-    return write(request, VECTOR, recipe);
+    return write(request, VECTOR, recipe, error);
 }
 
-static bool write_group(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write_group(const struct tconv_request *request, struct tconv_recipe *recipe,
+                                tconv_error *error)
 {
-    return write(request, GROUP, recipe);
+    return write(request, GROUP, recipe, error);
 }
 
-static bool write_dot(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write_dot(const struct tconv_request *request, struct tconv_recipe *recipe,
+                              tconv_error *error)
 {
-    return write(request, DOT, recipe);
+    return write(request, DOT, recipe, error);
 }
 
 /* All variants are one source with other options. */

@@ -190,12 +190,14 @@ static bool write_table(const struct matrix *g, struct tconv_recipe *recipe)
                                      t + list_at);
 }
 
-static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
+                          tconv_error *error)
 {
     struct matrix g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     const struct fragment *f = &g.fragment;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_matrix");
     tconv_launch_option(run, "MATRIX", f->macro);
@@ -225,7 +227,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
         recipe->error_factor =
             (double)g.taps + 1 +
             16400.0 / ((double)request->layer->in_channels + 20.0 * request->layer->axes);
-    return true;
+    return TCONV_OK;
 }
 
 const struct tconv_family tconv_matrix_group = {

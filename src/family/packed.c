@@ -394,18 +394,20 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
     return prepare(request, &g, cost, reason);
 }
 
-static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
+                          tconv_error *error)
 {
     struct packed g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request,
                     TCONV_PACK_SUMMED);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
-    return true;
+    return TCONV_OK;
 }
 
 const struct tconv_family tconv_packed = {

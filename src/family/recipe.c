@@ -2,6 +2,8 @@
 /* Writing recipes: small helpers that all families share. */
 #include "family/family.h"
 
+#include "base/error.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -141,4 +143,15 @@ bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     vsnprintf(reason->text, sizeof reason->text, format, arguments);
     va_end(arguments);
     return false;
+}
+
+tconv_status tconv_fail_refused(tconv_error *error, const struct tconv_reason *reason)
+{
+    return tconv_fail(error, TCONV_ERROR_ALGORITHM, "%s", reason->text);
+}
+
+tconv_status tconv_fail_table(tconv_error *error, const struct tconv_recipe *recipe)
+{
+    return tconv_fail_memory(error, recipe->table_count * sizeof *recipe->table,
+                             "writing the table of a plan");
 }

@@ -71,10 +71,14 @@ static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *re
     return true;
 }
 
-static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
+                          tconv_error *error)
 {
     const struct tconv_layer *layer = request->layer;
-    if (!write_table(layer, recipe)) return false;
+    double cost;
+    struct tconv_reason reason;
+    if (!accepts(request, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!write_table(layer, recipe)) return tconv_fail_table(error, recipe);
     int64_t kernel[TCONV_MAX_AXES];
     int axes = 0;
     for (int a = 0; a < layer->axes; a++) /* single taps do not change the order of weights */
@@ -96,7 +100,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
         8);
-    return true;
+    return TCONV_OK;
 }
 
 const struct tconv_family tconv_reference = {

@@ -326,16 +326,17 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
     return prepare(request, &g, cost, reason);
 }
 
-static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
+                          tconv_error *error)
 {
     struct thin g;
     double cost;
     struct tconv_reason reason;
     const size_t own = THIN_LONGS - ROWS_LONGS;
-    if (!prepare(request, &g, &cost, &reason) ||
-        !tconv_recipe_table(recipe, tconv_rows_table_size(&g.rows, own)) ||
+    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!tconv_recipe_table(recipe, tconv_rows_table_size(&g.rows, own)) ||
         !tconv_rows_write_table(&g.rows, g.blocks, g.tiles, own, recipe->table))
-        return false;
+        return tconv_fail_table(error, recipe);
     int64_t *t = recipe->table;
     t[THIN_PLANES] = g.item_planes;
     t[THIN_TOGETHER] = g.together;
@@ -358,7 +359,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request,
                     TCONV_PACK_SUMMED);
-    return true;
+    return TCONV_OK;
 }
 
 const struct tconv_family tconv_thin = {

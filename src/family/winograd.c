@@ -358,12 +358,14 @@ static void write_pack(const struct winograd *g, struct tconv_recipe *recipe,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 }
 
-static bool write(const struct tconv_request *request, struct tconv_recipe *recipe)
+static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
+                          tconv_error *error)
 {
     struct winograd g;
     double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason) || !write_table(&g, recipe)) return false;
+    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     recipe->error_factor = error_factor(&g);
     write_pack(&g, recipe, request->device);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_winograd");
@@ -374,7 +376,7 @@ static bool write(const struct tconv_request *request, struct tconv_recipe *reci
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
                       9);
     run->local_bytes = (size_t)g.local_bytes;
-    return true;
+    return TCONV_OK;
 }
 
 const struct tconv_family tconv_winograd = {

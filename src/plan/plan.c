@@ -124,22 +124,38 @@ static void clear_family(tconv_plan *plan)
     plan->recipe = (struct tconv_recipe){0};
 }
 
-/* Writes the recipe of plan->family and makes what it needs. */
+/* Writes the recipe of plan->family, which may refuse what its kernels turned out to be limited to. */
+static tconv_status write_recipe(tconv_plan *plan, tconv_error *error)
+{
+    const struct tconv_family *family = plan->family;
+    tconv_error own;
+    const tconv_status status = family->write(&plan->request, &plan->recipe, &own);
+    if (status == TCONV_ERROR_ALGORITHM)
+        return tconv_fail(error, status,
+                          "algorithm %s does not take this problem with what %s gives its kernels, "
+                          "work-groups of %llu work-items and %llu bytes of local memory: %s",
+                          family->name, plan->info.name,
+                          (unsigned long long)plan->info.work_group_limit,
+                          (unsigned long long)plan->info.local_memory, own.message);
+    if (status != TCONV_OK) {
+        *error = own;
+        return status;
+    }
+    tconv_write_finish(&plan->request, plan->recipe.table);
+    tconv_recipe_types(&plan->recipe, &plan->request, family->packing);
+    if (tconv_recipe_fits(&plan->recipe)) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_INTERNAL,
+                      "the recipe of algorithm %s exceeds a recipe's limits", family->name);
+}
+
+/* The same, and makes what the recipe needs. */
 static tconv_status try_family(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
-    if (!plan->family->write(&plan->request, &plan->recipe))
-        status = tconv_fail_memory(error, plan->recipe.table_count * sizeof *plan->recipe.table,
-                                   "writing the table of a plan");
-    else if (tconv_write_finish(&plan->request, plan->recipe.table),
-             tconv_recipe_types(&plan->recipe, &plan->request, plan->family->packing),
-             !tconv_recipe_fits(&plan->recipe))
-        status = tconv_fail(error, TCONV_ERROR_INTERNAL,
-                            "the recipe of algorithm %s exceeds a recipe's limits",
-                            plan->family->name);
-    else if ((status = make_table(plan, error)) == TCONV_OK &&
-             (status = make_kernels(plan, plan->recipe.pack, plan->recipe.pack_count, plan->pack,
-                                    error)) == TCONV_OK)
+    if ((status = write_recipe(plan, error)) == TCONV_OK &&
+        (status = make_table(plan, error)) == TCONV_OK &&
+        (status = make_kernels(plan, plan->recipe.pack, plan->recipe.pack_count, plan->pack,
+                               error)) == TCONV_OK)
         status = make_kernels(plan, plan->recipe.run, plan->recipe.run_count, plan->run, error);
     tconv_recipe_clear(&plan->recipe); /* the table is in its buffer */
     if (status != TCONV_OK) clear_family(plan);
@@ -167,26 +183,84 @@ static int index_of(const struct tconv_family *family)
     return index;
 }
 
-/* Chooses a family and makes it. One that the device cannot build, run or hold is passed over, so
- * that a driver's defect in one kernel does not take the others away; not where it was asked for by
- * name, and not where kernels come from a folder: who edits a kernel wants to see its errors. */
+bool tconv_kernel_is_unfit(const tconv_error *error)
+{
+    switch (error->opencl_code) {
+    case CL_SUCCESS: /* no OpenCL call failed */
+        return error->status == TCONV_ERROR_ALGORITHM || error->status == TCONV_ERROR_DEVICE ||
+               error->status == TCONV_ERROR_BUILD;
+    case CL_BUILD_PROGRAM_FAILURE:
+    case CL_COMPILE_PROGRAM_FAILURE:
+    case CL_LINK_PROGRAM_FAILURE:
+    case CL_INVALID_BINARY:
+    case CL_INVALID_BUILD_OPTIONS:
+    case CL_INVALID_PROGRAM_EXECUTABLE:
+    case CL_INVALID_KERNEL_NAME:
+    case CL_INVALID_KERNEL_DEFINITION:
+    case CL_INVALID_KERNEL:
+    case CL_INVALID_KERNEL_ARGS:
+    case CL_INVALID_WORK_GROUP_SIZE:
+    case CL_INVALID_WORK_ITEM_SIZE:
+    case CL_INVALID_BUFFER_SIZE: /* its table exceeds what the device allows in a buffer */
+        return true;
+    default: return false;
+    }
+}
+
+/* Keeps why a family is not taken. */
+static tconv_status pass_over(tconv_plan *plan, const struct tconv_family *family, const char *why,
+                              tconv_error *error)
+{
+    char **kept = &plan->passed_over[index_of(family)];
+    free(*kept);
+    *kept = strdup(why);
+    if (*kept != NULL) return TCONV_OK;
+    return tconv_fail_memory(error, strlen(why) + 1, "keeping why an algorithm was passed over");
+}
+
+/* Sets plan->family, to NULL with a reason where none takes the request. A family uses the device's
+ * matrix unit only where the unit passed its test. */
+static tconv_status choose_one(tconv_plan *plan, const char *name, unsigned excluded,
+                               struct tconv_reason *reason, tconv_error *error)
+{
+    plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
+    plan->family = tconv_family_choose(&plan->request, name, excluded, reason);
+    if (plan->family != &tconv_matrix_group || plan->info.matrix_unit == TCONV_MATRIX_NONE)
+        return TCONV_OK;
+    bool right;
+    tconv_error own;
+    const tconv_status status = tconv_probe_matrix(plan->device, plan->layer.data_type,
+                                                   plan->layer.filter_type, &right, &own);
+    if (status != TCONV_OK && error != NULL) {
+        *error = own;
+        snprintf(error->message, sizeof error->message,
+                 "trying the device's matrix unit, which TCONV_CL_MATRIX=off leaves alone: %.800s",
+                 own.message);
+    }
+    if (status != TCONV_OK || right) return status;
+    plan->info.matrix_unit = TCONV_MATRIX_NONE;
+    plan->family = tconv_family_choose(&plan->request, name, excluded, reason);
+    return pass_over(plan, &tconv_matrix_group,
+                     "the device's matrix unit is not used: small problems of these element types "
+                     "came out wrong, or their kernels do not build or run",
+                     error);
+}
+
+/* Chooses a family and makes it. One whose kernels do not build or cannot run on the device is passed
+ * over, so that a driver's defect in one kernel does not take the others away; not where it was asked
+ * for by name, and not where kernels come from a folder: who edits a kernel wants to see its errors.
+ * Every other error, such as missing memory, ends the choice: the next family would meet it too, or be
+ * a slower one without need. */
 static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_error *error)
 {
-    const bool strict = (name != NULL && strcmp(name, "auto") != 0) ||
-                        tconv_device_has_own_sources(plan->device);
+    const bool named = name != NULL && strcmp(name, "auto") != 0;
     unsigned excluded = 0;
-    bool unit_is_wrong = false;
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         struct tconv_reason reason = {""};
-        plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
-        if (unit_is_wrong) plan->info.matrix_unit = TCONV_MATRIX_NONE;
-        plan->family = tconv_family_choose(&plan->request, name, excluded, &reason);
-        if (plan->family == &tconv_matrix_group && plan->info.matrix_unit != TCONV_MATRIX_NONE &&
-            !tconv_probe_matrix(plan->device, plan->layer.data_type, plan->layer.filter_type)) {
-            unit_is_wrong = true;
-            continue;
-        }
+        tconv_error own;
+        tconv_status status = choose_one(plan, name, excluded, &reason, error);
+        if (status != TCONV_OK) return status;
         if (plan->family == NULL && excluded != 0) {
             if (error != NULL) *error = first;
             return first.status;
@@ -195,18 +269,18 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
             return tconv_fail(error, TCONV_ERROR_ALGORITHM,
                               "algorithm %.60s does not take this problem: %s",
                               name == NULL ? "auto" : name, reason.text);
-        tconv_error own;
-        const tconv_status status = make_family(plan, &own);
+        status = make_family(plan, &own);
         if (status == TCONV_OK) return TCONV_OK;
-        if (excluded == 0) first = own;
-        if (status == TCONV_ERROR_HOST_MEMORY || strict) {
+        const bool edited = tconv_device_has_own_sources(plan->device) &&
+                            status != TCONV_ERROR_ALGORITHM;
+        if (named || edited || !tconv_kernel_is_unfit(&own)) {
             if (error != NULL) *error = own;
             return status;
         }
-        const int index = index_of(plan->family);
-        excluded |= 1u << index;
-        snprintf(plan->passed_over[index].text, sizeof plan->passed_over[index].text,
-                 "passed over: %.180s", own.message);
+        if (excluded == 0) first = own;
+        excluded |= 1u << index_of(plan->family);
+        status = pass_over(plan, plan->family, own.message, error);
+        if (status != TCONV_OK) return status;
     }
 }
 
@@ -296,6 +370,7 @@ void tconv_plan_release(tconv_plan *plan)
 {
     if (plan == NULL || atomic_fetch_sub(&plan->owners, 1) > 1) return;
     clear_family(plan);
+    for (int i = 0; i < TCONV_MAX_FAMILIES; i++) free(plan->passed_over[i]);
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
@@ -303,7 +378,7 @@ void tconv_plan_release(tconv_plan *plan)
 
 const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan)
 {
-    return &plan->geometry;
+    return plan == NULL ? NULL : &plan->geometry;
 }
 
 const char *tconv_plan_algorithm(const tconv_plan *plan)
@@ -326,20 +401,41 @@ double tconv_plan_error_factor(const tconv_plan *plan)
     return plan != NULL && plan->recipe.error_factor > 1 ? plan->recipe.error_factor : 1;
 }
 
+/* Appends a line to a text of `size` bytes as far as it fits; `*length` is the whole text's. */
+static void add_line(char *text, size_t size, int *length, const struct tconv_family *family,
+                     const char *before, const char *what)
+{
+    const size_t used = (size_t)*length < size ? (size_t)*length : size;
+    *length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s%s",
+                        *length == 0 ? "" : "\n", family->name, before, what);
+}
+
 int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
 {
     int length = 0;
-    if (plan == NULL && size > 0) text[0] = '\0';
+    if (size > 0) text[0] = '\0';
     for (int i = 0; plan != NULL && tconv_family_at(i) != NULL; i++) {
         const struct tconv_family *family = tconv_family_at(i);
-        struct tconv_reason reason = plan->passed_over[i];
+        const bool taken = family == plan->family;
+        struct tconv_reason reason = {""};
         double cost = 0;
-        if (reason.text[0] == '\0' && family->accepts(&plan->request, &cost, &reason))
-            snprintf(reason.text, sizeof reason.text, "cost %.3g%s", cost,
-                     family == plan->family ? ", taken" : "");
-        const size_t used = (size_t)length < size ? (size_t)length : size;
-        length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s",
-                           i == 0 ? "" : "\n", family->name, reason.text);
+        if (plan->passed_over[i] != NULL && !taken) {
+            add_line(text, size, &length, family, "passed over: ", plan->passed_over[i]);
+            continue;
+        }
+        if (family->accepts(&plan->request, &cost, &reason))
+            snprintf(reason.text, sizeof reason.text, "cost %.3g%s", cost, taken ? ", taken" : "");
+        add_line(text, size, &length, family, "", reason.text);
     }
+    return length;
+}
+
+int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size)
+{
+    int length = 0;
+    if (size > 0) text[0] = '\0';
+    for (int i = 0; plan != NULL && tconv_family_at(i) != NULL; i++)
+        if (plan->passed_over[i] != NULL)
+            add_line(text, size, &length, tconv_family_at(i), "", plan->passed_over[i]);
     return length;
 }

@@ -22,7 +22,8 @@ struct tconv_plan {
     tconv_device_info info;       /* of the device, with what its kernels turned out to need */
     struct tconv_request request; /* points to layer, info and epilogue */
     const struct tconv_family *family;
-    struct tconv_reason passed_over[TCONV_MAX_FAMILIES]; /* why a cheaper one could not be made */
+    char *passed_over
+        [TCONV_MAX_FAMILIES];   /* why a cheaper one could not be made, from malloc, or NULL */
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
@@ -43,6 +44,10 @@ struct tconv_bindings {
 };
 
 void tconv_plan_retain(tconv_plan *plan);
+
+/* Whether an error says that a kernel does not build or cannot run on the device, now and later.
+ * Missing memory or a lost device says nothing about the kernel. */
+bool tconv_kernel_is_unfit(const tconv_error *error);
 
 /* Enqueues `count` launches, each behind the one before, the first behind the wait list. With no
  * launch, `done` is a marker. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/probe.h"
 
+#include "base/error.h"
 #include "device/device.h"
 
 #include <string.h>
@@ -62,16 +63,54 @@ struct probe {
     cl_mem data, weights, output;
 };
 
-static cl_mem copied(const tconv_device *device, size_t bytes, void *host)
+static tconv_status copied(const tconv_device *device, size_t bytes, void *host, cl_mem *memory,
+                           tconv_error *error)
 {
     cl_int code;
-    cl_mem memory =
+    *memory =
         clCreateBuffer(tconv_device_context(device), CL_MEM_COPY_HOST_PTR, bytes, host, &code);
-    return code == CL_SUCCESS ? memory : NULL;
+    if (code == CL_SUCCESS) return TCONV_OK;
+    *memory = NULL;
+    return tconv_fail_opencl(error, code, "clCreateBuffer", "creating a buffer of %zu bytes",
+                             bytes);
 }
 
-static bool compute(struct probe *p, tconv_device *device, const struct small *small,
-                    const tconv_problem *problem, const char *algorithm)
+static tconv_status make_queue(const tconv_device *device, cl_command_queue *queue,
+                               tconv_error *error)
+{
+    cl_int code;
+    *queue =
+        clCreateCommandQueue(tconv_device_context(device), tconv_device_id_of(device), 0, &code);
+    if (code == CL_SUCCESS) return TCONV_OK;
+    *queue = NULL;
+    return tconv_fail_opencl(error, code, "clCreateCommandQueue", "creating a queue");
+}
+
+static tconv_status read_back(const struct probe *p, void *output, size_t bytes, tconv_error *error)
+{
+    const cl_int code =
+        clEnqueueReadBuffer(p->queue, p->output, CL_TRUE, 0, bytes, output, 0, NULL, NULL);
+    if (code == CL_SUCCESS) return TCONV_OK;
+    return tconv_fail_opencl(error, code, "clEnqueueReadBuffer",
+                             "reading a small problem's result");
+}
+
+static bool output_is_right(const struct small *small, bool floating, const int32_t *output)
+{
+    for (int co = 0; co < small->out; co++)
+        for (int o = 0; o < OUTPUT; o++) {
+            const int32_t *computed = &output[small->last ? o * small->out + co : co * OUTPUT + o];
+            const int wanted = output_at(small, co, o);
+            float single;
+            memcpy(&single, computed, sizeof single);
+            if (floating ? single != (float)wanted : *computed != wanted) return false;
+        }
+    return true;
+}
+
+static tconv_status compute(struct probe *p, tconv_device *device, const struct small *small,
+                            const tconv_problem *problem, const char *algorithm, bool *right,
+                            tconv_error *error)
 {
     char data[4 * MOST_IN * INPUT] = {0}, weights[4 * MOST_IN * MOST_OUT * KERNEL] = {0};
     int32_t output[MOST_OUT * OUTPUT];
@@ -88,42 +127,30 @@ static bool compute(struct probe *p, tconv_device *device, const struct small *s
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = algorithm;
     options.math = TCONV_MATH_FAST;
-    tconv_error error;
-    cl_int code;
-    if (tconv_plan_create(device, problem, &options, &p->plan, &error) != TCONV_OK ||
-        tconv_filter_create(p->plan, NULL, 0, &p->filter, &error) != TCONV_OK)
-        return false;
-    p->queue =
-        clCreateCommandQueue(tconv_device_context(device), tconv_device_id_of(device), 0, &code);
-    if (code != CL_SUCCESS) return false;
-    p->data = copied(device, sizeof data, data);
-    p->weights = copied(device, sizeof weights, weights);
-    p->output = copied(device, sizeof output, output);
     tconv_args args = TCONV_ARGS_INIT;
+    tconv_status status;
+    if ((status = tconv_plan_create(device, problem, &options, &p->plan, error)) != TCONV_OK ||
+        (status = tconv_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
+        (status = make_queue(device, &p->queue, error)) != TCONV_OK ||
+        (status = copied(device, sizeof data, data, &p->data, error)) != TCONV_OK ||
+        (status = copied(device, sizeof weights, weights, &p->weights, error)) != TCONV_OK ||
+        (status = copied(device, sizeof output, output, &p->output, error)) != TCONV_OK)
+        return status;
     args.filter = p->filter;
     args.data.memory = p->data;
     args.output.memory = p->output;
-    if (p->data == NULL || p->weights == NULL || p->output == NULL ||
-        tconv_filter_enqueue_pack(p->filter, p->queue, p->weights, 0, 0, NULL, NULL, &error) !=
-            TCONV_OK ||
-        tconv_plan_enqueue(p->plan, p->queue, &args, 0, NULL, NULL, &error) != TCONV_OK ||
-        clEnqueueReadBuffer(p->queue, p->output, CL_TRUE, 0, sizeof output, output, 0, NULL,
-                            NULL) != CL_SUCCESS)
-        return false;
-    const bool floating = tconv_type_is_floating(problem->data_type);
-    for (int co = 0; co < small->out; co++)
-        for (int o = 0; o < OUTPUT; o++) {
-            const int32_t *computed = &output[small->last ? o * small->out + co : co * OUTPUT + o];
-            const int wanted = output_at(small, co, o);
-            float single;
-            memcpy(&single, computed, sizeof single);
-            if (floating ? single != (float)wanted : *computed != wanted) return false;
-        }
-    return true;
+    if ((status = tconv_filter_enqueue_pack(p->filter, p->queue, p->weights, 0, 0, NULL, NULL,
+                                            error)) != TCONV_OK ||
+        (status = tconv_plan_enqueue(p->plan, p->queue, &args, 0, NULL, NULL, error)) != TCONV_OK ||
+        (status = read_back(p, output, sizeof output, error)) != TCONV_OK)
+        return status;
+    *right = output_is_right(small, tconv_type_is_floating(problem->data_type), output);
+    return TCONV_OK;
 }
 
-static bool run_one(tconv_device *device, const struct small *small, tconv_type data_type,
-                    tconv_type filter_type, const char *algorithm)
+static tconv_status run_one(tconv_device *device, const struct small *small, tconv_type data_type,
+                            tconv_type filter_type, const char *algorithm, bool *right,
+                            tconv_error *error)
 {
     tconv_problem problem = TCONV_PROBLEM_INIT;
     problem.operation = TCONV_ONEAPI_CONV_BACKPROP;
@@ -137,7 +164,7 @@ static bool run_one(tconv_device *device, const struct small *small, tconv_type 
     problem.filter = (tconv_shape){3, {small->in, small->out, KERNEL}};
     problem.strides = (tconv_list){1, {STRIDE}};
     struct probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
-    const bool right = compute(&p, device, small, &problem, algorithm);
+    const tconv_status status = compute(&p, device, small, &problem, algorithm, right, error);
     if (p.queue != NULL) clFinish(p.queue);
     const cl_mem buffers[] = {p.data, p.weights, p.output};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
@@ -145,28 +172,43 @@ static bool run_one(tconv_device *device, const struct small *small, tconv_type 
     tconv_filter_release(p.filter);
     if (p.queue != NULL) clReleaseCommandQueue(p.queue);
     tconv_plan_release(p.plan);
-    return right;
+    return status;
 }
 
-bool tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
-                     const char *algorithm)
+tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
+                             const char *algorithm, bool *right, tconv_error *error)
 {
-    for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems; i++)
-        if (!run_one(device, &small_problems[i], data_type, filter_type, algorithm)) return false;
-    return true;
+    tconv_status status = TCONV_OK;
+    *right = true;
+    for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems && *right; i++) {
+        status =
+            run_one(device, &small_problems[i], data_type, filter_type, algorithm, right, error);
+        if (status != TCONV_OK) break;
+    }
+    return status;
 }
 
-bool tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type)
+tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
+                                bool *right, tconv_error *error)
 {
     static _Thread_local bool probing; /* the small problems' own plans ask, too */
-    if (probing) return true;
+    *right = true;
+    if (probing) return TCONV_OK;
     atomic_int *verdict = tconv_device_verdict(device, data_type, filter_type);
     int known = atomic_load(verdict);
     if (known == 0) {
+        tconv_error own;
         probing = true;
-        known = tconv_probe_run(device, data_type, filter_type, "matrix_group") ? 1 : -1;
+        const tconv_status status =
+            tconv_probe_run(device, data_type, filter_type, "matrix_group", right, &own);
         probing = false;
+        if (status != TCONV_OK && !tconv_kernel_is_unfit(&own)) {
+            if (error != NULL) *error = own;
+            return status;
+        }
+        known = status == TCONV_OK && *right ? 1 : -1;
         atomic_store(verdict, known);
     }
-    return known > 0;
+    *right = known > 0;
+    return TCONV_OK;
 }

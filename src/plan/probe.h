@@ -6,13 +6,15 @@
 
 #include "plan/plan.h"
 
-/* Whether a plan of these types may use the matrix unit of `device`. The first question for each pair of types
- * compiles and runs kernels, later ones are answered from memory. False also where something fails on the way. Any
- * thread; of two that ask at once both may run the problems. */
-bool tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type);
+/* `*right`: whether a plan of these types may use the matrix unit of `device`. The first question for
+ * each pair of types compiles and runs kernels, later ones are answered from memory. It is false after
+ * a wrong result, and where the device does not build or run a kernel. Every other error is returned;
+ * then the next question tries again. Any thread; of two that ask at once both may run the problems. */
+tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
+                                bool *right, tconv_error *error);
 
 /* Runs the small problems in these types with the family of that name, with whatever unit the device is said to have. */
-bool tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
-                     const char *algorithm);
+tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
+                             const char *algorithm, bool *right, tconv_error *error);
 
 #endif
