@@ -9,6 +9,7 @@
 
 #include "device/object.h"
 #include "plan/probe.h"
+#include "tool.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -621,6 +622,56 @@ static void a_unit_is_tried_again(void **state)
     tconv_device_release(device);
 }
 
+/* Runs bench for one layer. Its JSON goes to `json`, what it says on stderr to `said`, 4000 bytes each. */
+static void run_bench(char *json, char *said)
+{
+    char number[20], json_path[300], said_path[300];
+    snprintf(number, sizeof number, "%d", device_number);
+    snprintf(json_path, sizeof json_path, "%s/bench.json", folder);
+    snprintf(said_path, sizeof said_path, "%s/stderr", folder);
+    const char *arguments[] = {
+        "tconv-cl bench", "--device",  number, "--data-shape", "1,2,4,5", "--filter-shape",
+        "2,3,1,4",        "--strides", "1,2",  "--runs",       "1",       "--no-ceilings",
+        "--json",         json_path,   NULL};
+    fflush(stderr);
+    const int before = dup(STDERR_FILENO);
+    assert_non_null(freopen(said_path, "w", stderr));
+    const enum exit_code code = command_bench(sizeof arguments / sizeof *arguments - 1, arguments);
+    fflush(stderr);
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    const struct {
+        const char *path;
+        char *text;
+    } files[] = {{json_path, json}, {said_path, said}};
+    for (int i = 0; i < 2; i++) {
+        FILE *file = fopen(files[i].path, "r");
+        assert_non_null(file);
+        files[i].text[fread(files[i].text, 1, 3999, file)] = '\0';
+        fclose(file);
+    }
+    clear_folder();
+    if (code != EXIT_DONE) fail_msg("bench: %s", said);
+}
+
+static void bench_tells_what_was_passed_over(void **state)
+{
+    (void)state;
+    static char json[4000], said[4000];
+    run_bench(json, said);
+    assert_non_null(strstr(json, "\"passed_over\": null"));
+    assert_string_equal(said, "");
+    setenv("TCONV_CL_CACHE", "off", 1);
+    fault_arm(call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
+    run_bench(json, said);
+    assert_true(fault_disarm());
+    unsetenv("TCONV_CL_CACHE");
+    assert_non_null(strstr(json, "\"passed_over\": \""));
+    assert_non_null(strstr(json, "clBuildProgram failed with CL_BUILD_PROGRAM_FAILURE"));
+    assert_non_null(strstr(said, ": passed over "));
+    assert_non_null(strstr(said, "clBuildProgram failed with CL_BUILD_PROGRAM_FAILURE"));
+}
+
 /* ---- The caller's own objects ---- */
 
 static int open_device(void **state)
@@ -678,6 +729,7 @@ int main(void)
         cmocka_unit_test(only_unfit_kernels_are_passed_over),
         cmocka_unit_test(refusals_are_no_lack_of_memory),
         cmocka_unit_test(a_unit_is_tried_again),
+        cmocka_unit_test(bench_tells_what_was_passed_over),
     };
     const int failures = cmocka_run_group_tests_name("faults", tests, open_device, close_device);
     report_compiling();

@@ -39,6 +39,7 @@ struct result {
     double max_error, error_bound, error_factor;
     double first_call_ms, first_call_warm_ms;
     double workspace_bytes, filter_bytes;
+    char *passed_over; /* from malloc, or NULL: tconv_plan_passed_over */
     char error[1100];
     tconv_status status;
 };
@@ -119,13 +120,38 @@ static double compulsory_bytes(const tconv_geometry *g)
     return data + filter + (double)g->output_bytes;
 }
 
+/* A text about a plan, from malloc; NULL where it is empty or memory is missing. */
+static char *text_of(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t))
+{
+    const int length = write(plan, NULL, 0);
+    char *text = length == 0 ? NULL : malloc((size_t)length + 1);
+    if (text != NULL) write(plan, text, (size_t)length + 1);
+    return text;
+}
+
+/* Tells which algorithms were passed over, and with --why what became of each. */
+static void tell_choice(const struct entry *entry, const tconv_plan *plan, struct result *r)
+{
+    r->passed_over = text_of(plan, tconv_plan_passed_over);
+    for (const char *line = r->passed_over; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        notice("%s %s: passed over %.*s", entry->id, entry->layer, (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+    if (!options.why) return;
+    char *why = text_of(plan, tconv_plan_why);
+    if (why != NULL) fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
+    free(why);
+}
+
 static void measure(tconv_host *host, const struct entry *entry, int runs, struct result *r)
 {
     *r = (struct result){.algorithm = ""};
     struct trial trial;
-    if (trial_prepare(&trial, host, entry) && trial_run(&trial, options.algorithm) &&
-        trial_verify(&trial, SAMPLES))
-        if (time_runs(&trial, runs, r)) trial_run_anew(&trial);
+    const bool ran = trial_prepare(&trial, host, entry) && trial_run(&trial, options.algorithm);
+    /* Before the plan is made anew, by the algorithm's name. */
+    if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
+    if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, runs, r)) trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
     r->bytes = trial.error[0] == '\0' ? compulsory_bytes(&trial.geometry) : 0;
     if (trial.plan != NULL) {
@@ -137,11 +163,6 @@ static void measure(tconv_host *host, const struct entry *entry, int runs, struc
         r->max_error = trial.max_error;
         r->error_bound = trial.error_bound;
         r->error_factor = tconv_plan_error_factor(trial.plan);
-    }
-    if (options.why && trial.plan != NULL) {
-        char why[4000];
-        tconv_plan_why(trial.plan, why, sizeof why);
-        fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
     }
     snprintf(r->error, sizeof r->error, "%s", trial.error);
     r->status = trial.status;
@@ -159,13 +180,15 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
     char problem[1000];
     tconv_problem_text(&e->problem, problem, sizeof problem);
     return json_pack(
-        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
-        planned ? json_string(r->algorithm) : json_null(), "ms_min", real_or_null(timed, r->ms_min),
-        "ms_median", real_or_null(timed, r->ms_median), "spread", real_or_null(timed, r->spread),
-        "runs", r->runs, "gflops", real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
+        planned ? json_string(r->algorithm) : json_null(), "passed_over",
+        r->passed_over != NULL ? text_json(r->passed_over) : json_null(), "ms_min",
+        real_or_null(timed, r->ms_min), "ms_median", real_or_null(timed, r->ms_median), "spread",
+        real_or_null(timed, r->spread), "runs", r->runs, "gflops",
+        real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
         real_or_null(timed, 1e-6 * r->bytes / r->ms_median), "floor_ms",
         real_or_null(timed, floor_ms(r, roofs)), "floor_bandwidth_gbs",
         timed && roofs->sizes > 0 ? json_real(roofs_bandwidth(roofs, r->bytes)) : json_null(),
@@ -360,6 +383,7 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
         if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }
     free(roofs.layers);
+    for (size_t i = 0; i < suite->count; i++) free(results[i].passed_over);
     free(results);
     return code;
 }
