@@ -464,6 +464,54 @@ static void a_broken_kernel_folder_is_an_error(void **state)
 
 /* ---- host arrays ---- */
 
+/* Each array without its member of the epilogue, and the member without the array: both are named. */
+static void arrays_and_epilogue_agree(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(1, 2, 3, 4, 2, 2, 0);
+    struct tensors t;
+    make_tensors(&p, SMALL_INTEGERS, 4, &t);
+    tconv_host *host;
+    tconv_error error;
+    expect_ok(tconv_host_create(devices[0].number, &host, &error), &error);
+    static const char *const arrays_named[] = {"arrays.bias", "arrays.scale", "arrays.residual",
+                                               "arrays.slope"};
+    static const char *const members[] = {"options.epilogue.bias is ", "options.epilogue.scale is ",
+                                          "options.epilogue.residual is ",
+                                          "options.epilogue.activation is "};
+    for (int which = 0; which < 4; which++)
+        for (int given = 0; given < 2; given++) {
+            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+            tconv_arrays arrays = TCONV_ARRAYS_INIT;
+            arrays.data = t.data;
+            arrays.filter = t.filter;
+            arrays.output = t.output;
+            const void **const slots[] = {&arrays.bias, &arrays.scale, &arrays.residual,
+                                          &arrays.slope};
+            bool *const flags[] = {&options.epilogue.bias, &options.epilogue.scale,
+                                   &options.epilogue.residual};
+            if (given == 1)
+                *slots[which] = t.filter;
+            else if (which < 3)
+                *flags[which] = true;
+            else
+                options.epilogue.activation = TCONV_ACTIVATION_PRELU;
+            expect_error(tconv_host_run(host, &p, &options, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                         &error, arrays_named[which]);
+            assert_non_null(strstr(error.message, members[which]));
+            expect_error(tconv_slabs_run(&host, 1, &p, &options, NULL, &arrays, &error),
+                         TCONV_ERROR_ARGUMENT, &error, arrays_named[which]);
+            assert_non_null(strstr(error.message, members[which]));
+            if (given == 0) continue; /* no options: those of TCONV_PLAN_OPTIONS_INIT */
+            expect_error(tconv_host_run(host, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                         &error, members[which]);
+            expect_error(tconv_slabs_run(&host, 1, &p, NULL, NULL, &arrays, &error),
+                         TCONV_ERROR_ARGUMENT, &error, members[which]);
+        }
+    tconv_host_release(host);
+    free_tensors(&t);
+}
+
 static void host_arrays_in_host_arrays_out(void **state)
 {
     (void)state;
@@ -482,9 +530,11 @@ static void host_arrays_in_host_arrays_out(void **state)
         compare_with_oracle(&devices[d], &p, "auto", false, &t);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.algorithm = "reference";
+        options.epilogue.bias = true;
         arrays.bias = t.bias;
         expect_ok(tconv_host_run(host, &p, &options, &arrays, &error), &error);
         compare_with_oracle(&devices[d], &p, "reference", true, &t);
+        arrays.bias = NULL;
         expect_error(tconv_host_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT, &error,
                      "host is NULL");
         expect_error(tconv_host_run(host, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
@@ -509,6 +559,136 @@ static void host_arrays_in_host_arrays_out(void **state)
     tconv_plan_release(NULL);
     tconv_filter_release(NULL);
     tconv_device_release(NULL);
+}
+
+/* ---- structures of programs that were compiled with other headers ---- */
+
+enum { ROOM = 64 };
+
+/* A structure with room behind it. */
+struct sized {
+    union {
+        size_t struct_size;
+        unsigned char bytes[1024];
+    } copy;
+    const void *whole;
+    size_t size, least;
+    const char *argument;
+};
+
+enum { PROBLEM, OPTIONS, ARGS, ARRAYS, SLABS, STRUCTURES };
+
+/* The whole structure in `size` bytes: junk behind a shorter one, zeros at the end of a longer one. */
+static void resize(struct sized *s, size_t size)
+{
+    memset(&s->copy, 0xa5, sizeof s->copy);
+    memcpy(&s->copy, s->whole, size < s->size ? size : s->size);
+    if (size > s->size) memset(s->copy.bytes + s->size, 0, size - s->size);
+    s->copy.struct_size = size;
+}
+
+/* Everything that takes one of the structures, with these. Stops at the first error. */
+static tconv_status use(const struct setup *s, tconv_host *host, struct sized *with,
+                        tconv_error *error)
+{
+    const tconv_problem *problem = (const tconv_problem *)&with[PROBLEM].copy;
+    const tconv_plan_options *options = (const tconv_plan_options *)&with[OPTIONS].copy;
+    const tconv_arrays *arrays = (const tconv_arrays *)&with[ARRAYS].copy;
+    const tconv_slabs_options *slabs = (const tconv_slabs_options *)&with[SLABS].copy;
+    tconv_status status;
+    tconv_plan *plan = NULL;
+    if ((status = tconv_plan_create(s->device->device, problem, options, &plan, error)) != TCONV_OK)
+        return status;
+    status = tconv_plan_enqueue(plan, s->device->queue, (const tconv_args *)&with[ARGS].copy, 0,
+                                NULL, NULL, error);
+    clFinish(s->device->queue);
+    tconv_plan_release(plan);
+    if (status != TCONV_OK ||
+        (status = tconv_host_run(host, problem, options, arrays, error)) != TCONV_OK)
+        return status;
+    compare_with_oracle(s->device, &s->problem, "reference", false, &s->tensors);
+    memset(s->tensors.output, 0xff, s->output_bytes);
+    if ((status = tconv_slabs_run(&host, 1, problem, options, slabs, arrays, error)) != TCONV_OK)
+        return status;
+    compare_with_oracle(s->device, &s->problem, "reference", false, &s->tensors);
+    return TCONV_OK;
+}
+
+static void structures_may_be_of_any_version(void **state)
+{
+    (void)state;
+    struct setup s;
+    tconv_host *host;
+    tconv_error error;
+    tconv_problem p = plane(1, 2, 3, 4, 2, 1, 0); /* strides at their default */
+    p.strides.count = p.pads_begin.count = p.pads_end.count = 0;
+    set_up(&s, &devices[0], &p, "reference", false, SMALL_INTEGERS);
+    pack(&s);
+    expect_ok(tconv_host_create(devices[0].number, &host, &error), &error);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = "reference";
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = s.tensors.data;
+    arrays.filter = s.tensors.filter;
+    arrays.output = s.tensors.output;
+    const tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+    struct sized with[STRUCTURES] = {
+        [PROBLEM] = {{0}, &p, sizeof p, offsetof(tconv_problem, strides), "problem"},
+        [OPTIONS] =
+            {{0}, &options, sizeof options, offsetof(tconv_plan_options, epilogue), "options"},
+        [ARGS] = {{0}, &s.args, sizeof s.args, offsetof(tconv_args, workspace), "args"},
+        [ARRAYS] = {{0}, &arrays, sizeof arrays, offsetof(tconv_arrays, bias), "arrays"},
+        [SLABS] = {{0}, &slabs, sizeof slabs, offsetof(tconv_slabs_options, done), "slabs"},
+    };
+    for (int i = 0; i < STRUCTURES; i++) resize(&with[i], with[i].size);
+    for (int i = 0; i < STRUCTURES; i++) {
+        for (size_t size = with[i].least; size <= with[i].size + ROOM; size += 8) {
+            resize(&with[i], size);
+            expect_ok(use(&s, host, with, &error), &error);
+        }
+        char words[40];
+        snprintf(words, sizeof words, "struct_size of %s", with[i].argument);
+        resize(&with[i], with[i].least - 1);
+        expect_error(use(&s, host, with, &error), TCONV_ERROR_ARGUMENT, &error, words);
+        resize(&with[i], with[i].size + 8);
+        with[i].copy.bytes[with[i].size + 7] = 1;
+        expect_error(use(&s, host, with, &error), TCONV_ERROR_UNSUPPORTED, &error, words);
+        assert_non_null(strstr(error.message, "built for a newer version"));
+        resize(&with[i], with[i].size);
+    }
+    options.epilogue.reserved[12] = 7;
+    resize(&with[OPTIONS], sizeof options);
+    expect_error(use(&s, host, with, &error), TCONV_ERROR_UNSUPPORTED, &error,
+                 "epilogue.reserved[12] is 7");
+    tconv_host_release(host);
+    tear_down(&s);
+}
+
+static void a_description_ends_with_the_callers_structure(void **state)
+{
+    (void)state;
+    const tconv_device_info *wanted = devices[0].info;
+    const size_t least = offsetof(tconv_device_info, compute_units);
+    union {
+        tconv_device_info info;
+        unsigned char bytes[sizeof(tconv_device_info) + ROOM];
+    } got;
+    tconv_error error;
+    for (size_t size = least; size <= sizeof got; size += 4) {
+        memset(&got, 0xa5, sizeof got);
+        got.info.struct_size = size;
+        expect_ok(tconv_device_describe(id_of(&devices[0]), &got.info, &error), &error);
+        assert_int_equal(got.info.struct_size, size);
+        assert_string_equal(got.info.name, wanted->name);
+        assert_int_equal(got.info.kind, wanted->kind);
+        if (size >= sizeof *wanted) assert_int_equal(got.info.matrix_unit, wanted->matrix_unit);
+        for (size_t i = sizeof *wanted; i < sizeof got; i++)
+            assert_int_equal(got.bytes[i], i < size ? 0 : 0xa5);
+        for (size_t i = size; i < sizeof got; i++) assert_int_equal(got.bytes[i], 0xa5);
+    }
+    got.info.struct_size = least - 4;
+    expect_error(tconv_device_describe(id_of(&devices[0]), &got.info, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "TCONV_DEVICE_INFO_INIT");
 }
 
 static void a_plan_explains_itself(void **state)
@@ -555,7 +735,10 @@ int main(void)
         cmocka_unit_test(the_environment_names_the_default_device),
         cmocka_unit_test(wrong_variables_are_errors),
         cmocka_unit_test(a_broken_kernel_folder_is_an_error),
+        cmocka_unit_test(arrays_and_epilogue_agree),
         cmocka_unit_test(host_arrays_in_host_arrays_out),
+        cmocka_unit_test(structures_may_be_of_any_version),
+        cmocka_unit_test(a_description_ends_with_the_callers_structure),
         cmocka_unit_test(a_plan_explains_itself),
     };
     return cmocka_run_group_tests_name("api", tests, open_all_devices, close_all_devices);

@@ -131,7 +131,7 @@ static void full_memory_is_told_in_bytes(void **state)
             make_tensors(&p, SMALL_INTEGERS, 5, &t);
             tconv_arrays arrays = TCONV_ARRAYS_INIT;
             tconv_slabs_options division = TCONV_SLABS_OPTIONS_INIT;
-            const tconv_plan_options options = options_for("gather_vector", false);
+            const tconv_plan_options options = options_for("gather_vector", true);
             arrays.data = t.data;
             arrays.filter = t.filter;
             arrays.bias = t.bias;

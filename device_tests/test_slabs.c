@@ -114,7 +114,9 @@ static void windows_are_parts_of_the_whole(void **state)
         expect(tconv_host_create(devices[0].number, &host, &error), &error);
         tconv_arrays arrays;
         set_arrays(&t, &arrays);
-        expect(tconv_host_run(host, &p, NULL, &arrays, &error), &error);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.epilogue.bias = true;
+        expect(tconv_host_run(host, &p, &options, &arrays, &error), &error);
         compare_with_oracle(&devices[0], &p, "auto", true, &t);
         const bool last = g->data_format == TCONV_NXC;
         const int64_t step = g->output[0] / 3 + 1;
@@ -130,7 +132,6 @@ static void windows_are_parts_of_the_whole(void **state)
                 rows_of(t.output, last, g->batch, out, g->output[0], t.output_count, begin, end);
             const size_t count = t.output_count / (size_t)g->output[0] * (size_t)(end - begin);
             float *output = malloc(count * sizeof *output);
-            tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
             options.output_begin = begin;
             options.output_end = end;
             arrays.data = data;
@@ -190,6 +191,7 @@ static void slabs_are_the_whole(void **state)
             slabs.user = &watch;
             tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
             options.epilogue = e;
+            options.epilogue.bias = true;
             tconv_arrays arrays;
             set_arrays(&t, &arrays);
             expect(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error), &error);
@@ -232,12 +234,13 @@ static void several_devices_share_the_work(void **state)
     slabs.user = &watch;
     tconv_arrays arrays;
     set_arrays(&t, &arrays);
-    expect(tconv_slabs_run(hosts, count, &p, NULL, &slabs, &arrays, &error), &error);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue.bias = true;
+    expect(tconv_slabs_run(hosts, count, &p, &options, &slabs, &arrays, &error), &error);
     compare_with_oracle(&devices[0], &p, "slabs on several devices", true, &t);
     assert_true(watch.calls >= 6 * count && watch.calls == watch.total);
 
     /* An error names the device. */
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = "depthwise_vector";
     assert_int_equal(tconv_slabs_run(hosts, count, &p, &options, &slabs, &arrays, &error),
                      TCONV_ERROR_ALGORITHM);

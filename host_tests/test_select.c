@@ -11,8 +11,7 @@
 #include <cmocka.h>
 
 static const tconv_epilogue no_epilogue = TCONV_EPILOGUE_INIT;
-static const tconv_epilogue bias_only = {true, false, false, 1, 0, TCONV_ACTIVATION_NONE,
-                                         0,    0,     false, 0, 0, 0};
+static const tconv_epilogue bias_only = {.bias = true, .alpha = 1};
 
 static tconv_device_info device_of(tconv_device_kind kind, uint32_t width, uint64_t group,
                                    uint64_t local)

@@ -32,10 +32,10 @@ TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_
  * accelerator, else the first device. Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
 TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
 
-/* Reads what the library uses of a device. `info` starts with its struct_size set. The environment
- * variable TCONV_CL_MATRIX says which matrix units are used: NVIDIA's where it is not set or empty,
- * none with "off", AMD's and Intel's too with "try"; other values are an error. Returns
- * TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
+/* Reads what the library uses of a device. `info` starts with its struct_size set, as
+ * TCONV_DEVICE_INFO_INIT does. The environment variable TCONV_CL_MATRIX says which matrix units are
+ * used: NVIDIA's where it is not set or empty, none with "off", AMD's and Intel's too with "try";
+ * other values are an error. Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 

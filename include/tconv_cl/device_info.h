@@ -23,7 +23,8 @@ typedef enum tconv_matrix_unit {
     TCONV_MATRIX_INTEL_DPAS = 4  /* cl_intel_subgroup_matrix_multiply_accumulate */
 } tconv_matrix_unit;
 
-/* What kernel selection knows of a device: plain data, so that a test can invent devices. */
+/* What kernel selection knows of a device: plain data, so that a test can invent devices. Its
+ * struct_size (see tconv_cl.h) reaches at least up to `kind`. */
 typedef struct tconv_device_info {
     size_t struct_size;
     char name[128];
@@ -49,5 +50,11 @@ typedef struct tconv_device_info {
                                  (cl_intel_required_subgroup_size); 0: it may not */
     tconv_matrix_unit matrix_unit;
 } tconv_device_info;
+
+#define TCONV_DEVICE_INFO_INIT                                                                     \
+    {                                                                                              \
+        sizeof(tconv_device_info), "", "", "", "", "", TCONV_DEVICE_OTHER, 0, 0, 0, {0, 0, 0}, 0,  \
+            0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE                   \
+    }
 
 #endif

@@ -42,22 +42,29 @@ typedef enum tconv_activation {
  * The zero points of data and filter may also be given where the output is i32, which then has the exact sum.
  *
  * Types of the tensors that go with it: residual as the output; bias as the output, with `requantize` f32; scale and
- * slope f32, for f64 f64. Start from TCONV_EPILOGUE_INIT, which changes nothing. */
+ * slope f32, for f64 f64. Start from TCONV_EPILOGUE_INIT, which changes nothing.
+ *
+ * The structure is a member of others, so it never grows: members of later versions take the place of
+ * `reserved`, with 0 as their default. */
 typedef struct tconv_epilogue {
     bool bias;     /* one number for each output channel, of all groups */
     bool scale;    /* the same */
     bool residual; /* a tensor like the output */
-    double alpha;  /* 1: nothing is multiplied */
-    double beta;   /* 0: what the output was is not read */
-    tconv_activation activation;
-    double a, b; /* the activation's numbers, where it has such */
     bool requantize;
+    tconv_activation activation;
+    double alpha; /* 1: nothing is multiplied */
+    double beta;  /* 0: what the output was is not read */
+    double a, b;  /* the activation's numbers, where it has such */
     int32_t data_zero_point, filter_zero_point, output_zero_point;
+    uint32_t reserved[13]; /* 0; else TCONV_ERROR_UNSUPPORTED */
 } tconv_epilogue;
 
 #define TCONV_EPILOGUE_INIT                                                                        \
     {                                                                                              \
-        false, false, false, 1, 0, TCONV_ACTIVATION_NONE, 0, 0, false, 0, 0, 0                     \
+        false, false, false, false, TCONV_ACTIVATION_NONE, 1, 0, 0, 0, 0, 0, 0,                    \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
     }
 
 /* The element types of the tensors that go with an epilogue: of bias, for an output type; of scale and slope, for a data

@@ -27,14 +27,16 @@ TCONV_API cl_context tconv_host_context(const tconv_host *host);
 TCONV_API cl_command_queue tconv_host_queue(const tconv_host *host);
 TCONV_API tconv_device *tconv_host_device(const tconv_host *host);
 
-/* Host arrays, in the problem's shapes and formats. Those that are NULL are not there. */
+/* Host arrays, in the problem's shapes and formats. `bias`, `scale`, `slope` and `residual` are given
+ * exactly where the epilogue has them, and NULL elsewhere. Its struct_size (see tconv_cl.h) reaches at
+ * least up to `output`. */
 typedef struct tconv_arrays {
     size_t struct_size;
     const void *data, *filter;
+    void *output;
     const void *bias, *scale,
         *slope;           /* one number for each output channel; types as tconv_epilogue says */
     const void *residual; /* like the output */
-    void *output;
 } tconv_arrays;
 
 #define TCONV_ARRAYS_INIT                                                                          \
@@ -43,9 +45,10 @@ typedef struct tconv_arrays {
     }
 
 /* Computes output = epilogue(operation(data, filter)) on host arrays and returns when `output` is
- * complete. `options` may be NULL; whether the epilogue has bias, scale and residual follows from the
- * arrays. Returns what tconv_plan_create and tconv_plan_enqueue return; on an error before the
- * download `output` is untouched. Threads: any number at once on one tconv_host. */
+ * complete. `options` may be NULL: all at their defaults, so without bias, scale and residual. An array
+ * that the epilogue does not have, or one that it has and that is NULL, is a TCONV_ERROR_ARGUMENT.
+ * Returns what tconv_plan_create and tconv_plan_enqueue return; on an error before the download `output`
+ * is untouched. Threads: any number at once on one tconv_host. */
 TCONV_API tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
                                       const tconv_plan_options *options, const tconv_arrays *arrays,
                                       tconv_error *error);

@@ -30,6 +30,7 @@ extern "C" {
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
 typedef struct tconv_filter tconv_filter; /* packed weights, as one kernel family wants them */
 
+/* Its struct_size (see tconv_cl.h) reaches at least up to `algorithm`. */
 typedef struct tconv_plan_options {
     size_t struct_size;
     const char *algorithm;    /* from tconv_algorithm_name; NULL or "auto": the library chooses */
@@ -55,19 +56,19 @@ typedef struct tconv_buffer {
 
 /* What one execution reads and writes. The tensors are dense, in the problem's formats; `output` and
  * `workspace` overlap nothing else, and buffers were made such that kernels may use them so
- * (TCONV_ERROR_BUFFER). */
+ * (TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_filter *filter;
     tconv_buffer data;
-    tconv_buffer bias; /* these four only where the plan's epilogue has them */
-    tconv_buffer scale;
-    tconv_buffer slope; /* activations prelu and snake */
-    tconv_buffer residual;
     tconv_buffer
         output; /* every element is written; read before only where the epilogue's beta is not 0 */
     tconv_buffer workspace; /* only where tconv_plan_workspace_bytes is not 0; its contents do not
                                matter before or after */
+    tconv_buffer bias;      /* these four only where the plan's epilogue has them */
+    tconv_buffer scale;
+    tconv_buffer slope; /* activations prelu and snake */
+    tconv_buffer residual;
 } tconv_args;
 
 #define TCONV_ARGS_INIT                                                                            \

@@ -105,13 +105,15 @@ typedef struct tconv_list {
 } tconv_list;
 
 /* A request. Start from TCONV_PROBLEM_INIT, which is a ConvolutionBackpropData-1 in f32 with every
- * attribute at its default. */
+ * attribute at its default. Its struct_size (see tconv_cl.h) reaches at least up to `filter`. */
 typedef struct tconv_problem {
     size_t struct_size;
     tconv_operation operation;
     tconv_rules rules;
     tconv_type data_type;
     tconv_type filter_type;
+    tconv_type output_type; /* default: as the data. See tconv_resolve for what is possible */
+    tconv_auto_pad auto_pad;
     tconv_shape data;
     tconv_shape filter;
     tconv_list strides;        /* default 1 */
@@ -120,23 +122,21 @@ typedef struct tconv_problem {
     tconv_list pads_end;       /* default 0 */
     tconv_list output_padding; /* default 0 */
     tconv_list output_shape;   /* spatial extents only; absent: computed */
-    tconv_auto_pad auto_pad;
-    int64_t groups; /* only for the oneAPI form; 0 means 1 */
+    int64_t groups;            /* only for the oneAPI form; 0 means 1 */
     tconv_data_format data_format;
     tconv_filter_format filter_format;
-    tconv_type output_type; /* default: as the data. See tconv_resolve for what is possible */
 } tconv_problem;
 
 /* Every member is given, so that -Wextra keeps quiet in C and in C++. */
 #define TCONV_PROBLEM_INIT                                                                         \
     {                                                                                              \
         sizeof(tconv_problem), TCONV_CONV_BACKPROP, TCONV_RULES_SPEC, TCONV_F32, TCONV_F32,        \
-            {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}},        \
-            TCONV_EXPLICIT, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT, TCONV_TYPE_DEFAULT        \
+            TCONV_TYPE_DEFAULT, TCONV_EXPLICIT, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}},  \
+            {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT              \
     }
 
 /* What a problem resolves to. Only pad_begin places data; pad_end is told for people and places
- * nothing. */
+ * nothing. Its struct_size reaches at least up to `output`. */
 typedef struct tconv_geometry {
     size_t struct_size;
     int axes; /* spatial rank */
@@ -153,18 +153,18 @@ typedef struct tconv_geometry {
     int64_t output[TCONV_MAX_AXES];
     tconv_shape output_shape; /* the whole tensor, in the data's format */
     tconv_data_format data_format;
+    tconv_type output_type;
     uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
                       channels and batch */
     uint64_t data_bytes;
     uint64_t filter_bytes;
     uint64_t output_bytes;
-    tconv_type output_type;
 } tconv_geometry;
 
 #define TCONV_GEOMETRY_INIT                                                                        \
     {                                                                                              \
         sizeof(tconv_geometry), 0, 0, 0, 0, 0, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0, {0}},        \
-            TCONV_DATA_DEFAULT, 0, 0, 0, 0, TCONV_TYPE_DEFAULT                                     \
+            TCONV_DATA_DEFAULT, TCONV_TYPE_DEFAULT, 0, 0, 0, 0                                     \
     }
 
 /* Validates `problem` and resolves its pads and output shape, once, in checked 64-bit arithmetic.
@@ -184,7 +184,7 @@ typedef struct tconv_geometry {
  *   i8, u8        as data      i32
  *
  * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op;
- * see docs/semantics.md. Returns TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE or _TYPE. `geometry` is
+ * see docs/semantics.md. Returns TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE, _TYPE or _UNSUPPORTED. `geometry` is
  * written only on success. */
 TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,
                                      tconv_error *error);

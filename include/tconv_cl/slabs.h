@@ -19,6 +19,7 @@ typedef struct tconv_slab {
     int64_t input_begin, input_end;
 } tconv_slab;
 
+/* Its struct_size (see tconv_cl.h) reaches at least up to `memory_limit`. */
 typedef struct tconv_slabs_options {
     size_t struct_size;
     /* Bytes of device memory for the tensors of the slabs that are on their way, on each device; 0: 256 MiB. Besides

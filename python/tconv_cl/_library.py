@@ -74,6 +74,8 @@ class Problem(Sized):
         ("rules", c_int),
         ("data_type", c_int),
         ("filter_type", c_int),
+        ("output_type", c_int),
+        ("auto_pad", c_int),
         ("data", Shape),
         ("filter", Shape),
         ("strides", List),
@@ -82,11 +84,9 @@ class Problem(Sized):
         ("pads_end", List),
         ("output_padding", List),
         ("output_shape", List),
-        ("auto_pad", c_int),
         ("groups", c_int64),
         ("data_format", c_int),
         ("filter_format", c_int),
-        ("output_type", c_int),
     ]
 
 
@@ -107,11 +107,11 @@ class Geometry(Sized):
         ("output", c_int64 * MAX_AXES),
         ("output_shape", Shape),
         ("data_format", c_int),
+        ("output_type", c_int),
         ("macs", c_uint64),
         ("data_bytes", c_uint64),
         ("filter_bytes", c_uint64),
         ("output_bytes", c_uint64),
-        ("output_type", c_int),
     ]
 
 
@@ -120,15 +120,16 @@ class Epilogue(Structure):
         ("bias", c_bool),
         ("scale", c_bool),
         ("residual", c_bool),
+        ("requantize", c_bool),
+        ("activation", c_int),
         ("alpha", c_double),
         ("beta", c_double),
-        ("activation", c_int),
         ("a", c_double),
         ("b", c_double),
-        ("requantize", c_bool),
         ("data_zero_point", c_int32),
         ("filter_zero_point", c_int32),
         ("output_zero_point", c_int32),
+        ("reserved", c_uint32 * 13),
     ]
 
 
@@ -153,12 +154,12 @@ class Args(Sized):
         ("struct_size", c_size_t),
         ("filter", c_void_p),
         ("data", Buffer),
+        ("output", Buffer),
+        ("workspace", Buffer),
         ("bias", Buffer),
         ("scale", Buffer),
         ("slope", Buffer),
         ("residual", Buffer),
-        ("output", Buffer),
-        ("workspace", Buffer),
     ]
 
 
@@ -167,11 +168,11 @@ class Arrays(Sized):
         ("struct_size", c_size_t),
         ("data", c_void_p),
         ("filter", c_void_p),
+        ("output", c_void_p),
         ("bias", c_void_p),
         ("scale", c_void_p),
         ("slope", c_void_p),
         ("residual", c_void_p),
-        ("output", c_void_p),
     ]
 
 

@@ -4,6 +4,7 @@
 #include "tconv_cl/device.h"
 
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "device/environment.h"
 
 #include <stdio.h>
@@ -97,11 +98,9 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     if (device == NULL || info == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "info");
-    if (info->struct_size != sizeof *info)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of info is wrong: set it to sizeof(tconv_device_info)");
     enum tconv_matrix_use use;
-    const tconv_status status = tconv_environment_matrix(&use, error);
+    tconv_status status = tconv_struct_check(TCONV_SIZED_DEVICE_INFO, info, error);
+    if (status == TCONV_OK) status = tconv_environment_matrix(&use, error);
     if (status != TCONV_OK) return status;
     cl_device_type type = 0;
     const cl_int code = clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
@@ -153,6 +152,6 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     if (d.work_group_limit == 0) d.work_group_limit = 1;
     for (int i = 0; i < 3; i++)
         if (d.work_item_limit[i] == 0) d.work_item_limit[i] = 1;
-    *info = d;
+    tconv_struct_write(TCONV_SIZED_DEVICE_INFO, &d, info);
     return TCONV_OK;
 }

@@ -3,6 +3,7 @@
  * with a message that names the argument, the axis and the values. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "geometry/count.h"
 #include "geometry/rules.h"
 
@@ -281,21 +282,19 @@ tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometr
     if (problem == NULL || geometry == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           problem == NULL ? "problem" : "geometry");
-    if (problem->struct_size != sizeof *problem || geometry->struct_size != sizeof *geometry)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of %s is wrong: start from TCONV_%s_INIT",
-                          problem->struct_size != sizeof *problem ? "problem" : "geometry",
-                          problem->struct_size != sizeof *problem ? "PROBLEM" : "GEOMETRY");
+    tconv_problem p = TCONV_PROBLEM_INIT;
     tconv_geometry resolved = TCONV_GEOMETRY_INIT;
     tconv_status status;
-    if ((status = check_enumerations(problem, error)) != TCONV_OK ||
-        (status = check_ranks(problem, error)) != TCONV_OK ||
-        (status = check_extents("data", &problem->data, true, error)) != TCONV_OK ||
-        (status = check_extents("filter", &problem->filter, false, error)) != TCONV_OK ||
-        (status = read_channels(problem, &resolved, error)) != TCONV_OK ||
-        (status = resolve_axes(problem, &resolved, error)) != TCONV_OK ||
-        (status = count_everything(problem, &resolved, error)) != TCONV_OK)
+    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &p, error)) != TCONV_OK ||
+        (status = tconv_struct_check(TCONV_SIZED_GEOMETRY, geometry, error)) != TCONV_OK ||
+        (status = check_enumerations(&p, error)) != TCONV_OK ||
+        (status = check_ranks(&p, error)) != TCONV_OK ||
+        (status = check_extents("data", &p.data, true, error)) != TCONV_OK ||
+        (status = check_extents("filter", &p.filter, false, error)) != TCONV_OK ||
+        (status = read_channels(&p, &resolved, error)) != TCONV_OK ||
+        (status = resolve_axes(&p, &resolved, error)) != TCONV_OK ||
+        (status = count_everything(&p, &resolved, error)) != TCONV_OK)
         return status;
-    *geometry = resolved;
+    tconv_struct_write(TCONV_SIZED_GEOMETRY, &resolved, geometry);
     return TCONV_OK;
 }

@@ -2,6 +2,8 @@
 /* A problem as one line of tool options. Attributes at their defaults are left out. */
 #include "tconv_cl/problem.h"
 
+#include "base/struct_size.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,10 +39,13 @@ static void put_list(struct text *text, const char *option, const tconv_list *li
     if (list->count != 0) put_values(text, option, list->value, list->count, TCONV_MAX_AXES);
 }
 
-int tconv_problem_text(const tconv_problem *p, char *buffer, size_t size)
+int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
 {
     struct text text = {size == 0 ? NULL : buffer, size, 0};
-    if (p == NULL) {
+    tconv_problem own = TCONV_PROBLEM_INIT;
+    const tconv_problem *p = &own;
+    if (problem == NULL ||
+        tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &own, NULL) != TCONV_OK) {
         put(&text, "no problem");
         return text.length;
     }

@@ -5,29 +5,31 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "geometry/count.h"
 
 #include <inttypes.h>
 
-tconv_status tconv_window_input(const tconv_geometry *g, int64_t output_begin, int64_t output_end,
-                                int64_t *input_begin, int64_t *input_end, tconv_error *error)
+tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_begin,
+                                int64_t output_end, int64_t *input_begin, int64_t *input_end,
+                                tconv_error *error)
 {
-    if (g == NULL || input_begin == NULL || input_end == NULL)
+    if (geometry == NULL || input_begin == NULL || input_end == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          g == NULL             ? "geometry"
+                          geometry == NULL      ? "geometry"
                           : input_begin == NULL ? "input_begin"
                                                 : "input_end");
-    if (g->struct_size != sizeof *g)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of geometry is wrong: start from TCONV_GEOMETRY_INIT");
-    if (output_begin < 0 || output_end <= output_begin || output_end > g->output[0])
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    const tconv_status status = tconv_struct_read(TCONV_SIZED_GEOMETRY, geometry, &g, error);
+    if (status != TCONV_OK) return status;
+    if (output_begin < 0 || output_end <= output_begin || output_end > g.output[0])
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "output rows %" PRId64 " to %" PRId64
                           " are no part of the outermost spatial axis: it has extent %" PRId64,
-                          output_begin, output_end, g->output[0]);
-    const int64_t span = g->dilation[0] * (g->kernel[0] - 1), input = g->input[0];
-    int64_t first = tconv_ceil_div(output_begin + g->pad_begin[0] - span, g->stride[0]);
-    int64_t last = tconv_floor_div(output_end - 1 + g->pad_begin[0], g->stride[0]);
+                          output_begin, output_end, g.output[0]);
+    const int64_t span = g.dilation[0] * (g.kernel[0] - 1), input = g.input[0];
+    int64_t first = tconv_ceil_div(output_begin + g.pad_begin[0] - span, g.stride[0]);
+    int64_t last = tconv_floor_div(output_end - 1 + g.pad_begin[0], g.stride[0]);
     /* Rows that no input reaches get one all the same: a tensor without rows is none. */
     first = tconv_min(tconv_max(first, 0), input - 1);
     last = tconv_max(tconv_min(last, input - 1), first);

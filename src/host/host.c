@@ -4,6 +4,7 @@
 #include "host/host.h"
 
 #include "base/error.h"
+#include "base/struct_size.h"
 
 #include <stdlib.h>
 
@@ -150,28 +151,54 @@ static tconv_status run_plan(tconv_host *host, struct run *run, const tconv_prob
                                                   (unsigned long long)g->output_bytes);
 }
 
-void tconv_host_take_arrays(const tconv_arrays *arrays, tconv_epilogue *epilogue)
+tconv_status tconv_host_read(const tconv_problem *problem, const tconv_plan_options *options,
+                             const tconv_arrays *arrays, struct tconv_host_call *call,
+                             tconv_error *error)
 {
-    epilogue->bias = arrays->bias != NULL;
-    epilogue->scale = arrays->scale != NULL;
-    epilogue->residual = arrays->residual != NULL;
+    if (problem == NULL || arrays == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          problem == NULL ? "problem" : "arrays");
+    *call =
+        (struct tconv_host_call){TCONV_PROBLEM_INIT, TCONV_PLAN_OPTIONS_INIT, TCONV_ARRAYS_INIT};
+    tconv_status status;
+    if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &call->problem, error)) !=
+            TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, options, &call->options, error)) !=
+            TCONV_OK)
+        return status;
+    return tconv_struct_read(TCONV_SIZED_ARRAYS, arrays, &call->arrays, error);
 }
 
 tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
                                      tconv_error *error)
 {
-    const bool slopes = tconv_activation_slopes(epilogue->activation);
-    const char *missing = arrays->data == NULL              ? "data"
-                          : arrays->filter == NULL          ? "filter"
-                          : arrays->output == NULL          ? "output"
-                          : slopes && arrays->slope == NULL ? "slope"
-                                                            : NULL;
+    const char *missing = arrays->data == NULL     ? "data"
+                          : arrays->filter == NULL ? "filter"
+                          : arrays->output == NULL ? "output"
+                                                   : NULL;
     if (missing != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "arrays.%s is NULL", missing);
-    if (!slopes && arrays->slope != NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "arrays.slope is given, but activation %s takes none",
-                          tconv_activation_name(epilogue->activation));
+    const struct {
+        const char *array, *member;
+        const void *given;
+        bool wanted;
+        const char *value; /* of the member, where it is no bool */
+    } optional[] = {
+        {"bias", "bias", arrays->bias, epilogue->bias, NULL},
+        {"scale", "scale", arrays->scale, epilogue->scale, NULL},
+        {"residual", "residual", arrays->residual, epilogue->residual, NULL},
+        {"slope", "activation", arrays->slope, tconv_activation_slopes(epilogue->activation),
+         tconv_activation_name(epilogue->activation)},
+    };
+    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
+        if ((optional[i].given != NULL) != optional[i].wanted)
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "arrays.%s is %s, but options.epilogue.%s is %s: change one of them",
+                              optional[i].array, optional[i].wanted ? "NULL" : "given",
+                              optional[i].member,
+                              optional[i].value != NULL ? optional[i].value
+                              : optional[i].wanted      ? "true"
+                                                        : "false");
     return TCONV_OK;
 }
 
@@ -179,24 +206,18 @@ tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
                             const tconv_plan_options *options, const tconv_arrays *arrays,
                             tconv_error *error)
 {
-    if (host == NULL || arrays == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          host == NULL ? "host" : "arrays");
-    tconv_plan_options own = TCONV_PLAN_OPTIONS_INIT;
-    if (options != NULL && options->struct_size != sizeof own)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of options is wrong: start from TCONV_PLAN_OPTIONS_INIT");
-    if (arrays->struct_size != sizeof *arrays)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of arrays is wrong: start from TCONV_ARRAYS_INIT");
-    if (options != NULL) own = *options;
-    tconv_host_take_arrays(arrays, &own.epilogue);
+    if (host == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
+    struct tconv_host_call call;
     struct run run = {.args = TCONV_ARGS_INIT};
-    tconv_status status = tconv_plan_create(host->device, problem, &own, &run.plan, error);
-    if (status != TCONV_OK) return status;
+    tconv_status status;
+    if ((status = tconv_host_read(problem, options, arrays, &call, error)) != TCONV_OK ||
+        (status = tconv_plan_create(host->device, &call.problem, &call.options, &run.plan,
+                                    error)) != TCONV_OK)
+        return status;
+    const tconv_epilogue *epilogue = &call.options.epilogue;
     if (tconv_plan_geometry(run.plan)->output_bytes != 0 &&
-        (status = tconv_host_check_arrays(arrays, &own.epilogue, error)) == TCONV_OK)
-        status = run_plan(host, &run, problem, &own.epilogue, arrays, error);
+        (status = tconv_host_check_arrays(&call.arrays, epilogue, error)) == TCONV_OK)
+        status = run_plan(host, &run, &call.problem, epilogue, &call.arrays, error);
     if (status != TCONV_OK)
         clFinish(host->queue); /* no command outlives the buffers that it uses */
     tconv_filter_release(run.filter);

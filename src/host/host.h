@@ -5,10 +5,19 @@
 
 #include "tconv_cl/host.h"
 
-/* Which tensors the epilogue has, from which arrays there are. */
-void tconv_host_take_arrays(const tconv_arrays *arrays, tconv_epilogue *epilogue);
+/* A call's structures in this version's sizes. */
+struct tconv_host_call {
+    tconv_problem problem;
+    tconv_plan_options options;
+    tconv_arrays arrays;
+};
 
-/* An error where an array is missing. */
+/* Reads them from the caller's. `options` may be NULL. */
+tconv_status tconv_host_read(const tconv_problem *problem, const tconv_plan_options *options,
+                             const tconv_arrays *arrays, struct tconv_host_call *call,
+                             tconv_error *error);
+
+/* An error where an array is missing, or where one is given that the epilogue does not have. */
 tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
                                      tconv_error *error);
 

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "host/host.h"
 
 #include <inttypes.h>
@@ -27,11 +28,9 @@ struct division {
 
 /* What all workers share. */
 struct job {
-    const tconv_problem *problem;
-    tconv_geometry geometry; /* of the arrays: of the problem, or of the window in `options` */
-    tconv_plan_options options;
-    const tconv_slabs_options *slabs;
-    const tconv_arrays *arrays;
+    struct tconv_host_call call;
+    tconv_slabs_options slabs;
+    tconv_geometry geometry; /* of the arrays: of the problem, or of the window in call.options */
     struct division division;
     pthread_mutex_t lock; /* for what follows */
     int64_t next, done;
@@ -107,8 +106,9 @@ static bool fits(const struct job *job, int64_t items, int64_t rows, uint64_t li
 {
     uint64_t data, output;
     bytes_of(job, rows, &data, &output);
-    const double all = (double)items *
-                       ((double)data + (double)output * (job->options.epilogue.residual ? 2 : 1));
+    const double all =
+        (double)items *
+        ((double)data + (double)output * (job->call.options.epilogue.residual ? 2 : 1));
     return SETS * all <= (double)limit && (double)items * (double)data <= (double)allocation &&
            (double)items * (double)output <= (double)allocation;
 }
@@ -119,7 +119,7 @@ static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_c
 {
     const tconv_geometry *g = &job->geometry;
     struct division *d = &job->division;
-    const uint64_t limit = job->slabs->memory_limit != 0 ? job->slabs->memory_limit : DEFAULT_LIMIT;
+    const uint64_t limit = job->slabs.memory_limit != 0 ? job->slabs.memory_limit : DEFAULT_LIMIT;
     uint64_t allocation = UINT64_MAX;
     int smallest = 0;
     for (int i = 0; i < host_count; i++) {
@@ -235,10 +235,11 @@ static bool prepare(struct worker *w)
 {
     const struct job *job = w->job;
     const tconv_geometry *g = &job->geometry;
-    const tconv_arrays *a = job->arrays;
+    const tconv_arrays *a = &job->call.arrays;
     const size_t channels = (size_t)(g->groups * g->group_out_channels);
-    const size_t number = tconv_type_size(tconv_scale_type(job->problem->data_type));
-    const size_t bias = tconv_type_size(tconv_bias_type(&job->options.epilogue, g->output_type));
+    const size_t number = tconv_type_size(tconv_scale_type(job->call.problem.data_type));
+    const size_t bias =
+        tconv_type_size(tconv_bias_type(&job->call.options.epilogue, g->output_type));
     if (!make_buffer(w, "the filter", a->filter, (size_t)g->filter_bytes, &w->weights) ||
         (a->bias != NULL && !make_buffer(w, "bias", a->bias, channels * bias, &w->bias)) ||
         (a->scale != NULL && !make_buffer(w, "scale", a->scale, channels * number, &w->scale)) ||
@@ -275,11 +276,11 @@ static void finish_queues(struct worker *w)
 static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kind)
 {
     struct job *job = w->job;
-    tconv_problem problem = *job->problem;
-    tconv_plan_options options = job->options;
+    tconv_problem problem = job->call.problem;
+    tconv_plan_options options = job->call.options;
     tconv_error error;
     problem.data.dim[0] = kind->items;
-    const int64_t first = job->options.output_begin; /* 0 without a window */
+    const int64_t first = job->call.options.output_begin; /* 0 without a window */
     options.output_begin = first + slab->output_begin;
     options.output_end = first + slab->output_end;
     tconv_status status =
@@ -369,8 +370,8 @@ static bool complete(struct worker *w, struct set *set)
                           set->data_bytes + set->output_bytes);
     pthread_mutex_lock(&job->lock);
     job->done++;
-    if (job->slabs->done != NULL && !job->stopped &&
-        !job->slabs->done(job->slabs->user, &set->slab, job->done, count_of(job))) {
+    if (job->slabs.done != NULL && !job->stopped &&
+        !job->slabs.done(job->slabs.user, &set->slab, job->done, count_of(job))) {
         tconv_fail(&job->error, TCONV_ERROR_STOPPED,
                    "stopped after %" PRId64 " of %" PRId64 " slabs", job->done, count_of(job));
         job->stopped = true;
@@ -384,8 +385,8 @@ static bool start(struct worker *w, int index, int64_t number)
 {
     struct job *job = w->job;
     const tconv_geometry *g = &job->geometry;
-    const tconv_arrays *a = job->arrays;
-    const tconv_epilogue *e = &job->options.epilogue;
+    const tconv_arrays *a = &job->call.arrays;
+    const tconv_epilogue *e = &job->call.options.epilogue;
     struct set *set = &w->set[index];
     set->slab = slab_at(job, number, w->index);
     const tconv_slab *slab = &set->slab;
@@ -491,14 +492,9 @@ static tconv_status run_workers(struct job *job, tconv_host *const *hosts, int h
     return job->stopped ? job->error.status : TCONV_OK;
 }
 
-static tconv_status check_arguments(tconv_host *const *hosts, int host_count,
-                                    const tconv_plan_options *options,
-                                    const tconv_slabs_options *slabs, const tconv_arrays *arrays,
-                                    tconv_error *error)
+static tconv_status check_hosts(tconv_host *const *hosts, int host_count, tconv_error *error)
 {
-    if (hosts == NULL || arrays == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          hosts == NULL ? "hosts" : "arrays");
+    if (hosts == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "hosts is NULL");
     if (host_count < 1)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "host_count is %d: one host at least is needed", host_count);
@@ -507,21 +503,14 @@ static tconv_status check_arguments(tconv_host *const *hosts, int host_count,
             if (hosts[i] == NULL || (j < i && hosts[j] == hosts[i]))
                 return tconv_fail(error, TCONV_ERROR_ARGUMENT, "hosts[%d] is %s", i,
                                   hosts[i] == NULL ? "NULL" : "given twice");
-    const char *wrong = options != NULL && options->struct_size != sizeof *options
-                            ? "options is wrong: start from TCONV_PLAN_OPTIONS_INIT"
-                        : slabs != NULL && slabs->struct_size != sizeof *slabs
-                            ? "slabs is wrong: start from TCONV_SLABS_OPTIONS_INIT"
-                        : arrays->struct_size != sizeof *arrays
-                            ? "arrays is wrong: start from TCONV_ARRAYS_INIT"
-                            : NULL;
-    if (wrong != NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "struct_size of %s", wrong);
     return TCONV_OK;
 }
 
 /* A slab reads inputs that are beside another one's, which may be stored by then. */
 static tconv_status check_overlap(const struct job *job, tconv_error *error)
 {
-    const uintptr_t data = (uintptr_t)job->arrays->data, output = (uintptr_t)job->arrays->output;
+    const uintptr_t data = (uintptr_t)job->call.arrays.data,
+                    output = (uintptr_t)job->call.arrays.output;
     if (data + job->geometry.data_bytes <= output || output + job->geometry.output_bytes <= data)
         return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
@@ -532,7 +521,7 @@ static tconv_status check_overlap(const struct job *job, tconv_error *error)
 /* With a window the arrays are its rows, and slabs are parts of them: what slabs need of the geometry is told of these. */
 static tconv_status take_window(struct job *job, tconv_error *error)
 {
-    const int64_t begin = job->options.output_begin, end = job->options.output_end;
+    const int64_t begin = job->call.options.output_begin, end = job->call.options.output_end;
     if (begin == 0 && end == 0) return TCONV_OK;
     tconv_geometry *g = &job->geometry;
     int64_t first, last;
@@ -550,22 +539,18 @@ tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tco
                              const tconv_plan_options *options, const tconv_slabs_options *slabs,
                              const tconv_arrays *arrays, tconv_error *error)
 {
-    const tconv_plan_options no_options = TCONV_PLAN_OPTIONS_INIT;
-    const tconv_slabs_options no_slabs = TCONV_SLABS_OPTIONS_INIT;
-    struct job job = {.problem = problem,
-                      .geometry = TCONV_GEOMETRY_INIT,
-                      .options = no_options,
-                      .slabs = slabs != NULL ? slabs : &no_slabs,
-                      .arrays = arrays};
+    struct job job = {.geometry = TCONV_GEOMETRY_INIT, .slabs = TCONV_SLABS_OPTIONS_INIT};
     tconv_status status;
-    if ((status = check_arguments(hosts, host_count, options, slabs, arrays, error)) != TCONV_OK ||
-        (status = tconv_resolve(problem, &job.geometry, error)) != TCONV_OK)
+    if ((status = check_hosts(hosts, host_count, error)) != TCONV_OK ||
+        (status = tconv_host_read(problem, options, arrays, &job.call, error)) != TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_SLABS_OPTIONS, slabs, &job.slabs, error)) !=
+            TCONV_OK ||
+        (status = tconv_resolve(&job.call.problem, &job.geometry, error)) != TCONV_OK ||
+        (status = take_window(&job, error)) != TCONV_OK)
         return status;
-    if (options != NULL) job.options = *options;
-    if ((status = take_window(&job, error)) != TCONV_OK) return status;
-    tconv_host_take_arrays(arrays, &job.options.epilogue);
     if (job.geometry.output_bytes == 0) return TCONV_OK;
-    if ((status = tconv_host_check_arrays(arrays, &job.options.epilogue, error)) != TCONV_OK ||
+    if ((status = tconv_host_check_arrays(&job.call.arrays, &job.call.options.epilogue, error)) !=
+            TCONV_OK ||
         (status = check_overlap(&job, error)) != TCONV_OK ||
         (status = divide(&job, hosts, host_count, error)) != TCONV_OK)
         return status;

@@ -4,6 +4,7 @@
 #include "plan/plan.h"
 
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "device/device.h"
 
 #include <string.h>
@@ -241,17 +242,17 @@ tconv_status tconv_check_overlap(const char *written, const struct tconv_range *
 }
 
 tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
-                                const tconv_args *args, cl_uint wait_count, const cl_event *wait,
+                                const tconv_args *given, cl_uint wait_count, const cl_event *wait,
                                 cl_event *done, tconv_error *error)
 {
-    if (plan == NULL || args == NULL)
+    if (plan == NULL || given == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           plan == NULL ? "plan" : "args");
-    if (args->struct_size != sizeof *args)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of args is wrong: start from TCONV_ARGS_INIT");
+    tconv_args own = TCONV_ARGS_INIT;
+    const tconv_args *args = &own;
     tconv_status status;
-    if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
+    if ((status = tconv_struct_read(TCONV_SIZED_ARGS, given, &own, error)) != TCONV_OK ||
+        (status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = check_filter(plan, args->filter, error)) != TCONV_OK)
         return status;
     if (plan->geometry.batch ==

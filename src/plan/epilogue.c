@@ -3,8 +3,10 @@
 #include "plan/plan.h"
 
 #include "base/error.h"
+#include "tconv_cl/version.h"
 
 #include <float.h>
+#include <inttypes.h>
 
 /* A zero point is a value of its tensor's type. */
 static tconv_status check_zero_point(const char *what, int32_t value, tconv_type type,
@@ -77,6 +79,14 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
                                   const tconv_epilogue *e, tconv_error *error)
 {
     const tconv_type data = problem->data_type, output = geometry->output_type;
+    for (size_t i = 0; i < sizeof e->reserved / sizeof *e->reserved; i++)
+        if (e->reserved[i] != 0)
+            return tconv_fail(error, TCONV_ERROR_UNSUPPORTED,
+                              "epilogue.reserved[%zu] is %" PRIu32
+                              ", which version " TCONV_VERSION_STRING
+                              " does not know: start from TCONV_EPILOGUE_INIT, or install the "
+                              "newer version that the program was built for",
+                              i, e->reserved[i]);
     if ((int)e->activation < TCONV_ACTIVATION_NONE || e->activation > TCONV_ACTIVATION_SNAKE)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "epilogue.activation is %d, which is no activation", (int)e->activation);

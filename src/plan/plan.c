@@ -3,6 +3,7 @@
 #include "plan/plan.h"
 
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "device/device.h"
 #include "family/families.h"
 #include "geometry/window.h"
@@ -284,15 +285,18 @@ static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_erro
     }
 }
 
-static tconv_status check_arguments(const tconv_device *device, const tconv_plan_options *options,
+static tconv_status check_arguments(const tconv_device *device, const tconv_problem *problem,
                                     tconv_plan **out, tconv_error *error)
 {
-    if (device == NULL || out == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          device == NULL ? "device" : "out");
-    if (options->struct_size != sizeof *options)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "struct_size of options is wrong: start from TCONV_PLAN_OPTIONS_INIT");
+    if (device != NULL && problem != NULL && out != NULL) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                      device == NULL    ? "device"
+                      : problem == NULL ? "problem"
+                                        : "out");
+}
+
+static tconv_status check_math(const tconv_plan_options *options, tconv_error *error)
+{
     if (options->math != TCONV_MATH_EXACT && options->math != TCONV_MATH_FAST)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "math is %d: exact and fast are possible",
                           (int)options->math);
@@ -317,15 +321,22 @@ static tconv_status check_device(const tconv_device *device, const tconv_problem
         info->name);
 }
 
-tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
-                               const tconv_plan_options *options, tconv_plan **out,
+tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_problem,
+                               const tconv_plan_options *given_options, tconv_plan **out,
                                tconv_error *error)
 {
-    const tconv_plan_options defaults = TCONV_PLAN_OPTIONS_INIT;
-    if (options == NULL) options = &defaults;
+    tconv_problem own_problem = TCONV_PROBLEM_INIT;
+    tconv_plan_options own_options = TCONV_PLAN_OPTIONS_INIT;
+    const tconv_problem *problem = &own_problem;
+    const tconv_plan_options *options = &own_options;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_status status;
-    if ((status = check_arguments(device, options, out, error)) != TCONV_OK ||
+    if ((status = check_arguments(device, given_problem, out, error)) != TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &own_problem, error)) !=
+            TCONV_OK ||
+        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &own_options,
+                                    error)) != TCONV_OK ||
+        (status = check_math(options, error)) != TCONV_OK ||
         (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
         (status = narrow(options, &geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=

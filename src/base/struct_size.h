@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public structures that begin with `size_t struct_size`: reading them from and writing them to
+ * programs that were compiled with older or newer headers (tconv_cl.h has the rules). */
+#ifndef TCONV_BASE_STRUCT_SIZE_H
+#define TCONV_BASE_STRUCT_SIZE_H
+
+#include "tconv_cl/status.h"
+
+#include <stddef.h>
+
+/* One of these structures. */
+struct tconv_sized {
+    const char *argument, *start; /* for messages: the argument's name, and what to start from */
+    size_t least;                 /* bytes of the shortest one that is accepted */
+    size_t size;                  /* bytes in this version */
+};
+
+/* `last` is the last member that the structure must have; the members behind it default to 0. */
+#define TCONV_SIZED(type, last, argument, start)                                                   \
+    ((struct tconv_sized){argument, start, offsetof(type, last) + sizeof(((type *)NULL)->last),    \
+                          sizeof(type)})
+
+#define TCONV_SIZED_PROBLEM TCONV_SIZED(tconv_problem, filter, "problem", "TCONV_PROBLEM_INIT")
+#define TCONV_SIZED_GEOMETRY TCONV_SIZED(tconv_geometry, output, "geometry", "TCONV_GEOMETRY_INIT")
+#define TCONV_SIZED_DEVICE_INFO                                                                    \
+    TCONV_SIZED(tconv_device_info, kind, "info", "TCONV_DEVICE_INFO_INIT")
+#define TCONV_SIZED_PLAN_OPTIONS                                                                   \
+    TCONV_SIZED(tconv_plan_options, algorithm, "options", "TCONV_PLAN_OPTIONS_INIT")
+#define TCONV_SIZED_ARGS TCONV_SIZED(tconv_args, output, "args", "TCONV_ARGS_INIT")
+#define TCONV_SIZED_ARRAYS TCONV_SIZED(tconv_arrays, output, "arrays", "TCONV_ARRAYS_INIT")
+#define TCONV_SIZED_SLABS_OPTIONS                                                                  \
+    TCONV_SIZED(tconv_slabs_options, memory_limit, "slabs", "TCONV_SLABS_OPTIONS_INIT")
+
+/* Copies the caller's structure to `own`, which has the defaults. Bytes of `given` that this version
+ * does not know must be 0. With `given` NULL nothing is copied. Returns TCONV_ERROR_ARGUMENT,
+ * _UNSUPPORTED. */
+tconv_status tconv_struct_read(struct tconv_sized sized, const void *given, void *own,
+                               tconv_error *error);
+
+/* Checks the size of a structure that is to be written. Returns TCONV_ERROR_ARGUMENT. */
+tconv_status tconv_struct_check(struct tconv_sized sized, const void *given, tconv_error *error);
+
+/* Copies `own` to the caller's structure, whose size was checked: as much as fits. Bytes that this
+ * version does not know become 0, struct_size stays. */
+void tconv_struct_write(struct tconv_sized sized, const void *own, void *given);
+
+#endif
