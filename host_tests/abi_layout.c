@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of abi_layout.h; TABLE is its name. */
+#include "abi_layout.h"
+
+#include <tconv_cl/tconv_cl.h>
+
+#define SIZE(type, member) sizeof(((type *)NULL)->member)
+#define MEMBER(type, member)                                                                       \
+    {                                                                                              \
+#type "." #member, ABI_MEMBER, offsetof(type, member), SIZE(type, member)                  \
+    }
+/* A structure with struct_size, and its last member: none ends with padding, which a later member would share. */
+#define GROWING(type, last)                                                                        \
+    {                                                                                              \
+#type, ABI_GROWING, offsetof(type, last) + SIZE(type, last), sizeof(type)                  \
+    }
+#define FIXED(type)                                                                                \
+    {                                                                                              \
+#type, ABI_FIXED, 0, sizeof(type)                                                          \
+    }
+#define VALUE(name)                                                                                \
+    {                                                                                              \
+#name, ABI_VALUE, name, 0                                                                  \
+    }
+
+/* clang-format off */
+const struct abi_entry TABLE[] = {
+    GROWING(tconv_problem, filter_format),
+    MEMBER(tconv_problem, operation), MEMBER(tconv_problem, rules), MEMBER(tconv_problem, data_type),
+    MEMBER(tconv_problem, filter_type), MEMBER(tconv_problem, output_type),
+    MEMBER(tconv_problem, auto_pad), MEMBER(tconv_problem, data), MEMBER(tconv_problem, filter),
+    MEMBER(tconv_problem, strides), MEMBER(tconv_problem, dilations),
+    MEMBER(tconv_problem, pads_begin), MEMBER(tconv_problem, pads_end),
+    MEMBER(tconv_problem, output_padding), MEMBER(tconv_problem, output_shape),
+    MEMBER(tconv_problem, groups), MEMBER(tconv_problem, data_format),
+    MEMBER(tconv_problem, filter_format),
+
+    GROWING(tconv_geometry, output_bytes),
+    MEMBER(tconv_geometry, axes), MEMBER(tconv_geometry, batch), MEMBER(tconv_geometry, groups),
+    MEMBER(tconv_geometry, group_in_channels), MEMBER(tconv_geometry, group_out_channels),
+    MEMBER(tconv_geometry, input), MEMBER(tconv_geometry, kernel), MEMBER(tconv_geometry, stride),
+    MEMBER(tconv_geometry, dilation), MEMBER(tconv_geometry, pad_begin),
+    MEMBER(tconv_geometry, pad_end), MEMBER(tconv_geometry, output),
+    MEMBER(tconv_geometry, output_shape), MEMBER(tconv_geometry, data_format),
+    MEMBER(tconv_geometry, output_type), MEMBER(tconv_geometry, macs),
+    MEMBER(tconv_geometry, data_bytes), MEMBER(tconv_geometry, filter_bytes),
+    MEMBER(tconv_geometry, output_bytes),
+
+    GROWING(tconv_device_info, matrix_unit),
+    MEMBER(tconv_device_info, name), MEMBER(tconv_device_info, vendor),
+    MEMBER(tconv_device_info, driver), MEMBER(tconv_device_info, version),
+    MEMBER(tconv_device_info, platform), MEMBER(tconv_device_info, kind),
+    MEMBER(tconv_device_info, compute_units), MEMBER(tconv_device_info, vector_width),
+    MEMBER(tconv_device_info, work_group_limit), MEMBER(tconv_device_info, work_item_limit),
+    MEMBER(tconv_device_info, local_memory), MEMBER(tconv_device_info, global_memory),
+    MEMBER(tconv_device_info, allocation_limit), MEMBER(tconv_device_info, dedicated_local),
+    MEMBER(tconv_device_info, fma), MEMBER(tconv_device_info, half_arithmetic),
+    MEMBER(tconv_device_info, double_arithmetic), MEMBER(tconv_device_info, subgroups),
+    MEMBER(tconv_device_info, integer_dot_product), MEMBER(tconv_device_info, subgroup_least),
+    MEMBER(tconv_device_info, matrix_unit),
+
+    GROWING(tconv_plan_options, output_end),
+    MEMBER(tconv_plan_options, algorithm), MEMBER(tconv_plan_options, epilogue),
+    MEMBER(tconv_plan_options, workspace_limit), MEMBER(tconv_plan_options, math),
+    MEMBER(tconv_plan_options, output_begin), MEMBER(tconv_plan_options, output_end),
+
+    GROWING(tconv_args, residual),
+    MEMBER(tconv_args, filter), MEMBER(tconv_args, data), MEMBER(tconv_args, output),
+    MEMBER(tconv_args, workspace), MEMBER(tconv_args, bias), MEMBER(tconv_args, scale),
+    MEMBER(tconv_args, slope), MEMBER(tconv_args, residual),
+
+    GROWING(tconv_arrays, residual),
+    MEMBER(tconv_arrays, data), MEMBER(tconv_arrays, filter), MEMBER(tconv_arrays, output),
+    MEMBER(tconv_arrays, bias), MEMBER(tconv_arrays, scale), MEMBER(tconv_arrays, slope),
+    MEMBER(tconv_arrays, residual),
+
+    GROWING(tconv_slabs_options, user),
+    MEMBER(tconv_slabs_options, memory_limit), MEMBER(tconv_slabs_options, done),
+    MEMBER(tconv_slabs_options, user),
+
+    FIXED(tconv_epilogue),
+    MEMBER(tconv_epilogue, bias), MEMBER(tconv_epilogue, scale), MEMBER(tconv_epilogue, residual),
+    MEMBER(tconv_epilogue, requantize), MEMBER(tconv_epilogue, activation),
+    MEMBER(tconv_epilogue, alpha), MEMBER(tconv_epilogue, beta), MEMBER(tconv_epilogue, a),
+    MEMBER(tconv_epilogue, b), MEMBER(tconv_epilogue, data_zero_point),
+    MEMBER(tconv_epilogue, filter_zero_point), MEMBER(tconv_epilogue, output_zero_point),
+
+    FIXED(tconv_error), MEMBER(tconv_error, status), MEMBER(tconv_error, opencl_code),
+    MEMBER(tconv_error, message),
+    FIXED(tconv_shape), MEMBER(tconv_shape, rank), MEMBER(tconv_shape, dim),
+    FIXED(tconv_list), MEMBER(tconv_list, count), MEMBER(tconv_list, value),
+    FIXED(tconv_buffer), MEMBER(tconv_buffer, memory), MEMBER(tconv_buffer, offset),
+    FIXED(tconv_slab), MEMBER(tconv_slab, host), MEMBER(tconv_slab, batch_begin),
+    MEMBER(tconv_slab, batch_end), MEMBER(tconv_slab, output_begin), MEMBER(tconv_slab, output_end),
+    MEMBER(tconv_slab, input_begin), MEMBER(tconv_slab, input_end),
+
+    VALUE(TCONV_MAX_AXES), VALUE(TCONV_MAX_RANK),
+    VALUE(TCONV_TYPE_DEFAULT), VALUE(TCONV_F32), VALUE(TCONV_F16), VALUE(TCONV_BF16),
+    VALUE(TCONV_F64), VALUE(TCONV_I8), VALUE(TCONV_I16), VALUE(TCONV_I32), VALUE(TCONV_I64),
+    VALUE(TCONV_U8), VALUE(TCONV_U16), VALUE(TCONV_U32), VALUE(TCONV_U64),
+    VALUE(TCONV_CONV_BACKPROP), VALUE(TCONV_GROUP_CONV_BACKPROP), VALUE(TCONV_ONEAPI_CONV_BACKPROP),
+    VALUE(TCONV_DATA_DEFAULT), VALUE(TCONV_NXC), VALUE(TCONV_NCX),
+    VALUE(TCONV_FILTER_DEFAULT), VALUE(TCONV_XIO), VALUE(TCONV_OIX),
+    VALUE(TCONV_EXPLICIT), VALUE(TCONV_VALID), VALUE(TCONV_SAME_UPPER), VALUE(TCONV_SAME_LOWER),
+    VALUE(TCONV_RULES_SPEC), VALUE(TCONV_RULES_OPENVINO), VALUE(TCONV_RULES_ONNX),
+    VALUE(TCONV_MATH_EXACT), VALUE(TCONV_MATH_FAST),
+    VALUE(TCONV_ACTIVATION_NONE), VALUE(TCONV_ACTIVATION_RELU), VALUE(TCONV_ACTIVATION_RELU6),
+    VALUE(TCONV_ACTIVATION_LEAKY_RELU), VALUE(TCONV_ACTIVATION_PRELU),
+    VALUE(TCONV_ACTIVATION_CLAMP), VALUE(TCONV_ACTIVATION_SIGMOID), VALUE(TCONV_ACTIVATION_TANH),
+    VALUE(TCONV_ACTIVATION_GELU), VALUE(TCONV_ACTIVATION_GELU_TANH), VALUE(TCONV_ACTIVATION_SILU),
+    VALUE(TCONV_ACTIVATION_ELU), VALUE(TCONV_ACTIVATION_SNAKE),
+    VALUE(TCONV_DEVICE_OTHER), VALUE(TCONV_DEVICE_CPU), VALUE(TCONV_DEVICE_GPU),
+    VALUE(TCONV_DEVICE_ACCELERATOR), VALUE(TCONV_MATRIX_NONE), VALUE(TCONV_MATRIX_NVIDIA_MMA),
+    VALUE(TCONV_MATRIX_AMD_WMMA), VALUE(TCONV_MATRIX_AMD_MFMA), VALUE(TCONV_MATRIX_INTEL_DPAS),
+    VALUE(TCONV_OK), VALUE(TCONV_ERROR_ARGUMENT), VALUE(TCONV_ERROR_SHAPE),
+    VALUE(TCONV_ERROR_ATTRIBUTE), VALUE(TCONV_ERROR_TYPE), VALUE(TCONV_ERROR_BUFFER),
+    VALUE(TCONV_ERROR_MISMATCH), VALUE(TCONV_ERROR_ALGORITHM), VALUE(TCONV_ERROR_UNSUPPORTED),
+    VALUE(TCONV_ERROR_DEVICE), VALUE(TCONV_ERROR_HOST_MEMORY), VALUE(TCONV_ERROR_DEVICE_MEMORY),
+    VALUE(TCONV_ERROR_NO_DEVICE), VALUE(TCONV_ERROR_OPENCL), VALUE(TCONV_ERROR_BUILD),
+    VALUE(TCONV_ERROR_STOPPED), VALUE(TCONV_ERROR_INTERNAL),
+    {NULL, ABI_VALUE, 0, 0},
+};
+/* clang-format on */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiled programs outlive the process: in a folder on disk, or in the application's own hands.
+ *
+ * A program is known by a text with everything that it depends on: the library's version and kernel
+ * sources, the options, the platform with its version, the device and its driver. A kept program is
+ * taken only where all of that text is equal and its checksum is right; whatever is damaged, cut off,
+ * of another version or refused by the driver is compiled anew, and that is never an error.
+ *
+ * The folder is $XDG_CACHE_HOME/tconv-cl, or ~/.cache/tconv-cl. It is made with permissions 0700, and is
+ * left alone where it belongs to another user or where others may write to it: a program that was kept
+ * is as powerful as one that was compiled. Processes share it safely: files are renamed into place. Past
+ * its limit, those that were not used for longest are removed. Where it cannot be written, nothing is
+ * kept. The environment is read when a device object is created:
+ *
+ *   TCONV_CL_CACHE=off        keep nothing on disk
+ *   TCONV_CL_CACHE_DIR=PATH   another folder
+ *   TCONV_CL_CACHE_MIB=N      its limit; without it 256 MiB
+ *
+ * With TCONV_CL_KERNEL_DIR nothing is kept, and for PoCL, which keeps what it compiles by itself, only where a folder was
+ * named. */
+#ifndef TCONV_CL_CACHE_H
+#define TCONV_CL_CACHE_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The folder in which a device object keeps programs from now on, instead of the one above; NULL: none. It is
+ * created when something is to be kept. `limit`: bytes of all files in it; 0: 256 MiB. Returns TCONV_ERROR_ARGUMENT,
+ * _HOST_MEMORY. Ownership: the text is copied. Threads: not while another one uses the object. */
+TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *folder,
+                                              uint64_t limit, tconv_error *error);
+
+/* The folder in which the device object keeps programs; NULL where it keeps none. Valid until the folder is set or
+ * the object is released. */
+TCONV_API const char *tconv_device_cache(const tconv_device *device);
+
+/* Writes all programs that were built with the object so far to `bytes`, of which there are `*size`; `*size` becomes
+ * what they take. With `bytes` NULL, only that. What the driver does not give is left out. Returns
+ * TCONV_ERROR_ARGUMENT, _BUFFER (more bytes are needed: `*size` says how many, nothing was written), _HOST_MEMORY. Any
+ * thread; programs that others build meanwhile may be missing. PoCL 3.1 may abort where kernels of these programs run meanwhile. */
+TCONV_API tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,
+                                                    tconv_error *error);
+
+/* Takes programs from what tconv_device_export_programs wrote, in this process or an earlier one. Those of other
+ * devices, drivers or versions and what is damaged are left out; `*taken`, where it is not NULL, says how many
+ * were taken. The bytes are not used after the call. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
+TCONV_API tconv_status tconv_device_import_programs(tconv_device *device, const void *bytes,
+                                                    size_t size, int *taken, tconv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenCL devices: their numbers, what the library uses of each, and the object that holds what is
+ * compiled for one of them. */
+#ifndef TCONV_CL_DEVICE_H
+#define TCONV_CL_DEVICE_H
+
+#include "device_info.h"
+#include "status.h"
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#include <CL/cl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The flat list of devices: platforms in the loader's order, devices in their platform's order. A
+ * device's number is its position. The list is read anew at each call. A platform that has no
+ * device, or fails to answer, adds none. Returns TCONV_OK (also with no device: *count = 0),
+ * TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
+TCONV_API tconv_status tconv_device_count(int *count, tconv_error *error);
+
+/* The device with a number. `platform` may be NULL. Returns also TCONV_ERROR_NO_DEVICE. Any thread.
+ */
+TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
+                                       tconv_error *error);
+
+/* The number of the device that is used where nobody names one: the one that the environment
+ * variable TCONV_CL_DEVICE names; where that is not set or empty, the first GPU, else the first
+ * accelerator, else the first device. Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
+TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
+
+/* Reads what the library uses of a device. `info` starts with its struct_size set, as
+ * TCONV_DEVICE_INFO_INIT does. Returns also TCONV_ERROR_OPENCL. Any thread. */
+TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
+                                             tconv_error *error);
+
+/* One device of one of the application's contexts, with the programs that were compiled for it so
+ * far. Opaque. */
+typedef struct tconv_device tconv_device;
+
+/* Creates the object. It retains `context` and touches no queue and no buffer of the application's.
+ * Kernel sources come from the library itself or, where the environment variable
+ * TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns
+ * TCONV_ERROR_ARGUMENT, _MISMATCH (the device is not in the context), _HOST_MEMORY, _OPENCL.
+ * Ownership: the caller's, until tconv_device_release. Threads: the object may be used by any
+ * number of threads at once. */
+TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
+                                           tconv_device **out, tconv_error *error);
+
+/* Gives the object back; NULL is fine, commands of its plans may still wait or run. Plans and filters that still use it keep it
+ * alive. */
+TCONV_API void tconv_device_release(tconv_device *device);
+
+/* What tconv_device_describe said when the object was made. Valid as long as the object. */
+TCONV_API const tconv_device_info *tconv_device_properties(const tconv_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

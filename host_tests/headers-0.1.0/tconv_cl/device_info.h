@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library uses of a device. No OpenCL header is needed to read this. */
+#ifndef TCONV_CL_DEVICE_INFO_H
+#define TCONV_CL_DEVICE_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum tconv_device_kind {
+    TCONV_DEVICE_OTHER = 0,
+    TCONV_DEVICE_CPU = 1,
+    TCONV_DEVICE_GPU = 2,
+    TCONV_DEVICE_ACCELERATOR = 3
+} tconv_device_kind;
+
+/* Units that multiply small matrices at once, as far as the library can use them. */
+typedef enum tconv_matrix_unit {
+    TCONV_MATRIX_NONE = 0,
+    TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
+    TCONV_MATRIX_AMD_WMMA = 2,   /* gfx11 */
+    TCONV_MATRIX_AMD_MFMA = 3,   /* gfx90a, gfx942 */
+    TCONV_MATRIX_INTEL_DPAS = 4  /* cl_intel_subgroup_matrix_multiply_accumulate */
+} tconv_matrix_unit;
+
+/* What kernel selection knows of a device: plain data, so that a test can invent devices. Its
+ * struct_size (see tconv_cl.h) reaches at least up to `kind`. */
+typedef struct tconv_device_info {
+    size_t struct_size;
+    char name[128];
+    char vendor[128];
+    char driver[128];   /* driver version */
+    char version[128];  /* OpenCL version of the device */
+    char platform[128]; /* platform name */
+    tconv_device_kind kind;
+    uint32_t compute_units;
+    uint32_t vector_width;       /* f32 lanes of a native vector; 1 where work-items are lanes */
+    uint64_t work_group_limit;   /* work-items in a work-group */
+    uint64_t work_item_limit[3]; /* and along each dimension */
+    uint64_t local_memory;       /* bytes */
+    uint64_t global_memory;      /* bytes */
+    uint64_t allocation_limit;   /* bytes in one buffer */
+    bool dedicated_local;     /* local memory is a memory of its own, not a part of global memory */
+    bool fma;                 /* f32 fma is done in hardware */
+    bool half_arithmetic;     /* cl_khr_fp16 */
+    bool double_arithmetic;   /* cl_khr_fp64 or the f64 of OpenCL 1.2 */
+    bool subgroups;           /* cl_khr_subgroups or OpenCL 2.1 sub-groups */
+    bool integer_dot_product; /* cl_khr_integer_dot_product */
+    uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
+                                 (cl_intel_required_subgroup_size); 0: it may not */
+    tconv_matrix_unit matrix_unit;
+} tconv_device_info;
+
+#define TCONV_DEVICE_INFO_INIT                                                                     \
+    {                                                                                              \
+        sizeof(tconv_device_info), "", "", "", "", "", TCONV_DEVICE_OTHER, 0, 0, 0, {0, 0, 0}, 0,  \
+            0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE                   \
+    }
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of the operation's sums before they are stored. No OpenCL header is needed to read this. */
+#ifndef TCONV_CL_EPILOGUE_H
+#define TCONV_CL_EPILOGUE_H
+
+#include "problem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* With x the value before it, and slope[c] one number for each output channel; NaN stays NaN. Values are fixed. */
+typedef enum tconv_activation {
+    TCONV_ACTIVATION_NONE = 0,
+    TCONV_ACTIVATION_RELU = 1,       /* max(x, 0) */
+    TCONV_ACTIVATION_RELU6 = 2,      /* min(max(x, 0), 6) */
+    TCONV_ACTIVATION_LEAKY_RELU = 3, /* x, for x < 0 a*x */
+    TCONV_ACTIVATION_PRELU = 4,      /* x, for x < 0 slope[c]*x */
+    TCONV_ACTIVATION_CLAMP = 5,      /* min(max(x, a), b) */
+    TCONV_ACTIVATION_SIGMOID = 6,    /* 1 / (1 + exp(-x)) */
+    TCONV_ACTIVATION_TANH = 7,
+    TCONV_ACTIVATION_GELU = 8,      /* x/2 * (1 + erf(x / sqrt 2)) */
+    TCONV_ACTIVATION_GELU_TANH = 9, /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+    TCONV_ACTIVATION_SILU = 10,     /* x / (1 + exp(-x)) */
+    TCONV_ACTIVATION_ELU = 11,      /* x, for x < 0 a*(exp(x) - 1) */
+    TCONV_ACTIVATION_SNAKE = 12     /* x + sin(slope[c]*x)^2 / slope[c]; x where slope[c] = 0 */
+} tconv_activation;
+
+/* With `sum` from the formula at tconv_resolve and c the output channel,
+ *
+ *   output = activation(alpha * sum * scale[c] + bias[c] + beta * (what the output was) + residual)
+ *
+ * computed in f32 for f32, f16 and bf16, in f64 for f64, and rounded once, to the output's type. Outputs that no tap
+ * reaches have the sum 0.
+ *
+ * Integers take bias and residual, which wrap as the sums do. With `requantize` (data i8 or u8, output i8 or u8) the
+ * formula is computed in f32 from the exact i32 sum, and
+ *
+ *   output = saturate(round to nearest even(value) + output_zero_point)
+ *
+ * where the sum is that of (data - data_zero_point) * (filter - filter_zero_point); padding counts as the zero point.
+ * The zero points of data and filter may also be given where the output is i32, which then has the exact sum.
+ *
+ * Types of the tensors that go with it: residual as the output; bias as the output, with `requantize` f32; scale and
+ * slope f32, for f64 f64. Start from TCONV_EPILOGUE_INIT, which changes nothing.
+ *
+ * The structure is a member of others, so it never grows: members of later versions take the place of
+ * `reserved`, with 0 as their default. */
+typedef struct tconv_epilogue {
+    bool bias;     /* one number for each output channel, of all groups */
+    bool scale;    /* the same */
+    bool residual; /* a tensor like the output */
+    bool requantize;
+    tconv_activation activation;
+    double alpha; /* 1: nothing is multiplied */
+    double beta;  /* 0: what the output was is not read */
+    double a, b;  /* the activation's numbers, where it has such */
+    int32_t data_zero_point, filter_zero_point, output_zero_point;
+    uint32_t reserved[13]; /* 0; else TCONV_ERROR_UNSUPPORTED */
+} tconv_epilogue;
+
+#define TCONV_EPILOGUE_INIT                                                                        \
+    {                                                                                              \
+        false, false, false, false, TCONV_ACTIVATION_NONE, 1, 0, 0, 0, 0, 0, 0,                    \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+/* The element types of the tensors that go with an epilogue: of bias, for an output type; of scale and slope, for a data
+ * type. */
+TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
+TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
+
+/* Names as the tool spells them: none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu,
+ * elu, snake; "?" where there is none. And back, in any letter case: false where the name is unknown. */
+TCONV_API const char *tconv_activation_name(tconv_activation activation);
+TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
+
+/* How many of the numbers a and b the activation has, and whether it has a slope for each channel. */
+TCONV_API int tconv_activation_numbers(tconv_activation activation);
+TCONV_API bool tconv_activation_slopes(tconv_activation activation);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plan once, pack the filter once, enqueue often. The application owns context, queues, buffers and
+ * events; nothing here blocks but tconv_plan_create, which compiles kernels.
+ *
+ *     tconv_device_create(context, device, &dev, &err);
+ *     tconv_plan_create(dev, &problem, NULL, &plan, &err);
+ *     tconv_filter_create(plan, NULL, 0, &filter, &err);
+ *     tconv_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, NULL, &err);
+ *     tconv_plan_enqueue(plan, queue, &args, 0, NULL, &done, &err);
+ *
+ * THREADS. Every function here may be called from any thread, also on the same device, plan or
+ * filter at the same time; only releasing the last reference must not run beside another use of
+ * that object, and packing must not run beside the enqueueing of work that reads the same filter
+ * (the order of the commands themselves is the application's, through queues and events). Two
+ * executions of one plan that may overlap in time need two workspaces.
+ *
+ * MEMORY. Where a device's memory is full, the error is TCONV_ERROR_DEVICE_MEMORY, and its sentence says how many bytes were
+ * needed. Many devices find out only when a command is enqueued or runs, not when a buffer is made. */
+#ifndef TCONV_CL_PLAN_H
+#define TCONV_CL_PLAN_H
+
+#include "device.h"
+#include "epilogue.h"
+#include "problem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
+typedef struct tconv_filter tconv_filter; /* packed weights, as one kernel family wants them */
+
+/* Its struct_size (see tconv_cl.h) reaches at least up to `algorithm`. */
+typedef struct tconv_plan_options {
+    size_t struct_size;
+    const char *algorithm;    /* from tconv_algorithm_name; NULL or "auto": the library chooses */
+    tconv_epilogue epilogue;  /* what becomes of the sums; start from TCONV_EPILOGUE_INIT */
+    uint64_t workspace_limit; /* bytes; a family that needs more is not taken. 0: no limit */
+    tconv_math math;          /* TCONV_MATH_FAST: families that round more may be taken, too */
+    /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the input rows that
+     * tconv_window_input tells. Data and output then are dense tensors of these rows. Both 0: all rows. */
+    int64_t output_begin, output_end;
+} tconv_plan_options;
+
+#define TCONV_PLAN_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(tconv_plan_options), NULL, TCONV_EPILOGUE_INIT, 0, TCONV_MATH_EXACT, 0, 0           \
+    }
+
+/* A place in a buffer of the application's. `offset` is in bytes and a multiple of the element
+ * size. */
+typedef struct tconv_buffer {
+    cl_mem memory;
+    size_t offset;
+} tconv_buffer;
+
+/* What one execution reads and writes. The tensors are dense, in the problem's formats; `output` and
+ * `workspace` overlap nothing else, and buffers were made such that kernels may use them so
+ * (TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
+typedef struct tconv_args {
+    size_t struct_size;
+    const tconv_filter *filter;
+    tconv_buffer data;
+    tconv_buffer
+        output; /* every element is written; read before only where the epilogue's beta is not 0 */
+    tconv_buffer workspace; /* only where tconv_plan_workspace_bytes is not 0; its contents do not
+                               matter before or after */
+    tconv_buffer bias;      /* these four only where the plan's epilogue has them */
+    tconv_buffer scale;
+    tconv_buffer slope; /* activations prelu and snake */
+    tconv_buffer residual;
+} tconv_args;
+
+#define TCONV_ARGS_INIT                                                                            \
+    {                                                                                              \
+        sizeof(tconv_args), NULL, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0},           \
+            {NULL, 0},                                                                             \
+        {                                                                                          \
+            NULL, 0                                                                                \
+        }                                                                                          \
+    }
+
+/* The kernel families by index, in order of preference; NULL past the end. Any thread. */
+TCONV_API const char *tconv_algorithm_name(int index);
+
+/* What the family with that name is, in one sentence; NULL where there is none. Any thread. */
+TCONV_API const char *tconv_algorithm_summary(const char *name);
+
+/* Resolves the problem, chooses a kernel family and its parameters, and compiles what is not
+ * compiled yet. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
+ * _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL, _BUILD. Ownership: the caller's,
+ * until tconv_plan_release; the plan keeps `device` alive. `*out` is written only on success. */
+TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
+                                         const tconv_plan_options *options, tconv_plan **out,
+                                         tconv_error *error);
+
+/* Gives the plan back; NULL is fine. Also while commands of it wait or run: these go to their end as if it were still there,
+ * or end with the error of an event that they wait for. Filters made from it keep it alive. */
+TCONV_API void tconv_plan_release(tconv_plan *plan);
+
+/* What the plan decided; with a window, the geometry is the window's. The pointers are valid as long as the plan. */
+TCONV_API const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan);
+TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
+TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
+TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
+
+/* By which factor the bound of rounding errors exceeds that of the defined products added up in some
+ * order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */
+TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
+
+/* Why this family: one line for each family, with what the cost model thought of it or why it was
+ * not taken. Writes at most `size` bytes with the terminating zero; returns the length that the
+ * whole text has. */
+TCONV_API int tconv_plan_why(const tconv_plan *plan, char *text, size_t size);
+
+/* An empty filter object for `plan` and every other plan with the same packed layout: the same
+ * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;
+ * batch, extents and pads may differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.
+ * With TCONV_MATH_FAST the layout may follow the extents.)
+ * `storage` is where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a
+ * multiple of 64), in a buffer that kernels may read and write; NULL: the library allocates them in the plan's context.
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
+ * Ownership: the caller's, until tconv_filter_release; a given `storage` is retained until then. */
+TCONV_API tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
+                                           tconv_filter **out, tconv_error *error);
+
+/* Enqueues the packing of `weights` (the problem's filter tensor, from byte `offset` on). To be
+ * repeated whenever the weights change. `done`, where not NULL, receives an event that the caller
+ * releases; executions that read the filter wait for it, or run later on the same in-order queue.
+ * `queue` is of the plan's device, or of a part of it; `weights` overlap no storage of the filter.
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue queue,
+                                                 cl_mem weights, size_t offset, cl_uint wait_count,
+                                                 const cl_event *wait, cl_event *done,
+                                                 tconv_error *error);
+
+/* Gives the filter back; NULL is fine. Also while commands pack or read it: these go to their end, until when OpenCL keeps the
+ * packed weights. */
+TCONV_API void tconv_filter_release(tconv_filter *filter);
+
+/* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas
+ * are at tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not NULL, receives an
+ * event that the caller releases. On an error no event is returned, and the output is written by no
+ * command or by the whole one. Works on in-order and out-of-order queues of the
+ * plan's device, or of a part of it. Returns
+ * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
+                                          const tconv_args *args, cl_uint wait_count,
+                                          const cl_event *wait, cl_event *done, tconv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

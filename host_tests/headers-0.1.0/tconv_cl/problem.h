@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is to be computed: the operator, its shapes and attributes, and the geometry that they
+ * resolve to. Pure host arithmetic; no OpenCL header and no device is needed. Every function here
+ * may be called from any thread. */
+#ifndef TCONV_CL_PROBLEM_H
+#define TCONV_CL_PROBLEM_H
+
+#include "status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    TCONV_MAX_AXES = 6, /* spatial axes */
+    TCONV_MAX_RANK =
+        TCONV_MAX_AXES +
+        3, /* of a tensor: a group filter has three more axes than there are spatial ones */
+};
+
+/* The element types of the operators' pages. Values are fixed. f16 is IEEE binary16, bf16 the upper half of an f32. */
+typedef enum tconv_type {
+    TCONV_TYPE_DEFAULT = 0, /* only for the output: as the data */
+    TCONV_F32 = 1,
+    TCONV_F16 = 2,
+    TCONV_BF16 = 3,
+    TCONV_F64 = 4,
+    TCONV_I8 = 5,
+    TCONV_I16 = 6,
+    TCONV_I32 = 7,
+    TCONV_I64 = 8,
+    TCONV_U8 = 9,
+    TCONV_U16 = 10,
+    TCONV_U32 = 11,
+    TCONV_U64 = 12
+} tconv_type;
+
+/* The three operators. N = batch, CI and CO = input and output channels, G = groups, X... = spatial
+ * axes.
+ *
+ *                               data             filter              output
+ *   TCONV_CONV_BACKPROP         [N, CI, X...]    [CI, CO, K...]      [N, CO, Y...]
+ *   TCONV_GROUP_CONV_BACKPROP   [N, G*CI, X...]  [G, CI, CO, K...]   [N, G*CO, Y...]
+ *   TCONV_ONEAPI_CONV_BACKPROP  NXC or NCX       XIO or OIX          as data; with groups
+ *
+ * The letters of the oneAPI form's filter are the forward convolution's: OIX is [CI, CO/G, K...],
+ * XIO is [K..., CO/G, CI].
+ *
+ * Sources: OpenVINO's pages ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1; the
+ * oneAPI form of the former. */
+typedef enum tconv_operation {
+    TCONV_CONV_BACKPROP = 1,
+    TCONV_GROUP_CONV_BACKPROP = 2,
+    TCONV_ONEAPI_CONV_BACKPROP = 3
+} tconv_operation;
+
+typedef enum tconv_data_format {
+    TCONV_DATA_DEFAULT = 0, /* NCX; for the oneAPI form NXC */
+    TCONV_NCX = 1,
+    TCONV_NXC = 2
+} tconv_data_format;
+
+typedef enum tconv_filter_format {
+    TCONV_FILTER_DEFAULT = 0, /* OIX; for the oneAPI form XIO; a group filter has its own layout and
+                                 takes only this value */
+    TCONV_OIX = 1,
+    TCONV_XIO = 2
+} tconv_filter_format;
+
+typedef enum tconv_auto_pad {
+    TCONV_EXPLICIT = 0, /* also spelt notset */
+    TCONV_VALID = 1,
+    TCONV_SAME_UPPER = 2,
+    TCONV_SAME_LOWER = 3
+} tconv_auto_pad;
+
+/* How pads and output shape are resolved; docs/semantics.md has the formulas of each. */
+typedef enum tconv_rules {
+    TCONV_RULES_SPEC = 0, /* the published formulas to the letter */
+    TCONV_RULES_OPENVINO =
+        1,               /* what the OpenVINO runtime computes: for layers read from its models */
+    TCONV_RULES_ONNX = 2 /* ONNX ConvTranspose */
+} tconv_rules;
+
+/* How it is computed; docs/semantics.md says how far each may be from the exact result. */
+typedef enum tconv_math {
+    TCONV_MATH_EXACT = 0, /* the defined products, added up in some order */
+    TCONV_MATH_FAST = 1   /* also products of sums, where that takes fewer: more rounding errors */
+} tconv_math;
+
+/* A tensor's shape: `rank` extents, outermost first. */
+typedef struct tconv_shape {
+    int rank;
+    int64_t dim[TCONV_MAX_RANK];
+} tconv_shape;
+
+/* An attribute: one number for each spatial axis, in axis order. count = 0 means absent: the
+ * attribute's default. */
+typedef struct tconv_list {
+    int count;
+    int64_t value[TCONV_MAX_AXES];
+} tconv_list;
+
+/* A request. Start from TCONV_PROBLEM_INIT, which is a ConvolutionBackpropData-1 in f32 with every
+ * attribute at its default. Its struct_size (see tconv_cl.h) reaches at least up to `filter`. */
+typedef struct tconv_problem {
+    size_t struct_size;
+    tconv_operation operation;
+    tconv_rules rules;
+    tconv_type data_type;
+    tconv_type filter_type;
+    tconv_type output_type; /* default: as the data. See tconv_resolve for what is possible */
+    tconv_auto_pad auto_pad;
+    tconv_shape data;
+    tconv_shape filter;
+    tconv_list strides;        /* default 1 */
+    tconv_list dilations;      /* default 1: dense, as everywhere in this library */
+    tconv_list pads_begin;     /* default 0 */
+    tconv_list pads_end;       /* default 0 */
+    tconv_list output_padding; /* default 0 */
+    tconv_list output_shape;   /* spatial extents only; absent: computed */
+    int64_t groups;            /* only for the oneAPI form; 0 means 1 */
+    tconv_data_format data_format;
+    tconv_filter_format filter_format;
+} tconv_problem;
+
+/* Every member is given, so that -Wextra keeps quiet in C and in C++. */
+#define TCONV_PROBLEM_INIT                                                                         \
+    {                                                                                              \
+        sizeof(tconv_problem), TCONV_CONV_BACKPROP, TCONV_RULES_SPEC, TCONV_F32, TCONV_F32,        \
+            TCONV_TYPE_DEFAULT, TCONV_EXPLICIT, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}, {0, {0}},  \
+            {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT              \
+    }
+
+/* What a problem resolves to. Only pad_begin places data; pad_end is told for people and places
+ * nothing. Its struct_size reaches at least up to `output`. */
+typedef struct tconv_geometry {
+    size_t struct_size;
+    int axes; /* spatial rank */
+    int64_t batch;
+    int64_t groups;
+    int64_t group_in_channels;  /* CI of one group */
+    int64_t group_out_channels; /* CO of one group */
+    int64_t input[TCONV_MAX_AXES];
+    int64_t kernel[TCONV_MAX_AXES];
+    int64_t stride[TCONV_MAX_AXES];
+    int64_t dilation[TCONV_MAX_AXES];
+    int64_t pad_begin[TCONV_MAX_AXES]; /* may be negative: the data is shifted inwards */
+    int64_t pad_end[TCONV_MAX_AXES];
+    int64_t output[TCONV_MAX_AXES];
+    tconv_shape output_shape; /* the whole tensor, in the data's format */
+    tconv_data_format data_format;
+    tconv_type output_type;
+    uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
+                      channels and batch */
+    uint64_t data_bytes;
+    uint64_t filter_bytes;
+    uint64_t output_bytes;
+} tconv_geometry;
+
+#define TCONV_GEOMETRY_INIT                                                                        \
+    {                                                                                              \
+        sizeof(tconv_geometry), 0, 0, 0, 0, 0, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0, {0}},        \
+            TCONV_DATA_DEFAULT, TCONV_TYPE_DEFAULT, 0, 0, 0, 0                                     \
+    }
+
+/* Validates `problem` and resolves its pads and output shape, once, in checked 64-bit arithmetic.
+ * With per axis X input, K kernel, s stride, d dilation, pb/pe pads, op output padding, Y output
+ * extent, the operation that follows is
+ *
+ *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
+ *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
+ *
+ * and every other output is zero. epilogue.h has what may become of it before it is stored. f16 and bf16 are added up
+ * in f32 and rounded once, to nearest even; integers wrap modulo 2^bits of the output's type. Data, filter and output
+ * have the same type, or
+ *
+ *   data          filter       output
+ *   f16, bf16     as data      f32
+ *   i8, u8        i8           i32, i8, u8 (output_type must be given)
+ *   i8, u8        as data      i32
+ *
+ * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op;
+ * see docs/semantics.md. Returns TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE, _TYPE or _UNSUPPORTED. `geometry` is
+ * written only on success. */
+TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,
+                                     tconv_error *error);
+
+/* Which input rows [*input_begin, *input_end) of the outermost spatial axis the output rows [output_begin, output_end) of that
+ * axis take; at least one row, also where none reaches them. For a window: see tconv_plan_options. Returns
+ * TCONV_ERROR_ARGUMENT where these are no output rows. */
+TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_begin,
+                                          int64_t output_end, int64_t *input_begin,
+                                          int64_t *input_end, tconv_error *error);
+
+/* The problem in one line, as options of the tool `tconv-cl`: a name for logs and tests, and the
+ * way to reproduce it. Writes at most `size` bytes with the terminating zero; returns the length
+ * that the whole text has, as snprintf does. */
+TCONV_API int tconv_problem_text(const tconv_problem *problem, char *text, size_t size);
+
+/* Bytes of one element; 0 where `type` is no type. */
+TCONV_API size_t tconv_type_size(tconv_type type);
+
+/* Whether it is f32, f16, bf16 or f64. */
+TCONV_API bool tconv_type_is_floating(tconv_type type);
+
+/* Names as the operators' pages and the tool spell them ("f32", "same_upper", "openvino", "NXC",
+ * "XIO"); "?" where there is none. */
+TCONV_API const char *tconv_type_name(tconv_type type);
+TCONV_API const char *tconv_auto_pad_name(tconv_auto_pad auto_pad);
+TCONV_API const char *tconv_rules_name(tconv_rules rules);
+TCONV_API const char *tconv_math_name(tconv_math math);
+TCONV_API const char *tconv_operation_name(tconv_operation operation);
+TCONV_API const char *tconv_data_format_name(tconv_data_format format);
+TCONV_API const char *tconv_filter_format_name(tconv_filter_format format);
+
+/* The values of such names, in any letter case; false where the name is unknown, and then `value`
+ * is untouched. The auto_pad also takes "notset". */
+TCONV_API bool tconv_type_from_name(const char *name, tconv_type *value);
+TCONV_API bool tconv_auto_pad_from_name(const char *name, tconv_auto_pad *value);
+TCONV_API bool tconv_rules_from_name(const char *name, tconv_rules *value);
+TCONV_API bool tconv_math_from_name(const char *name, tconv_math *value);
+TCONV_API bool tconv_data_format_from_name(const char *name, tconv_data_format *value);
+TCONV_API bool tconv_filter_format_from_name(const char *name, tconv_filter_format *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

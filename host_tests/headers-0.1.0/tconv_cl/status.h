@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status codes and the explanation that comes with an error. No OpenCL header is needed to read
+ * this. */
+#ifndef TCONV_CL_STATUS_H
+#define TCONV_CL_STATUS_H
+
+#include <stdbool.h>
+
+#if defined(__GNUC__)
+#define TCONV_API __attribute__((visibility("default")))
+#else
+#define TCONV_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call returns. Codes never change their value; new ones may be added.
+ *   1..19   the request is wrong: the caller can mend it
+ *   20..39  the request is sound, but this version or this device cannot do it
+ *   40..59  a resource is missing or exhausted
+ *   60..79  an OpenCL call failed; tconv_error.opencl_code holds its code
+  *   80      the application stopped it
+ *   99      a defect of this library */
+typedef enum tconv_status {
+    TCONV_OK = 0,
+    TCONV_ERROR_ARGUMENT =
+        1, /* a pointer is NULL, an enumeration has no such value, a struct_size is too small */
+    TCONV_ERROR_SHAPE =
+        2, /* ranks, extents or channels that do not fit each other, or do not fit in memory */
+    TCONV_ERROR_ATTRIBUTE = 3, /* an attribute of a wrong length or outside its range */
+    TCONV_ERROR_TYPE = 4,      /* element types that differ */
+    TCONV_ERROR_BUFFER = 5,    /* a buffer is too small, its offset misaligned, or it is missing */
+    TCONV_ERROR_MISMATCH = 6,  /* objects that do not belong together: context, filter and plan */
+    TCONV_ERROR_ALGORITHM =
+        7, /* the named kernel family does not exist or does not accept this problem */
+    TCONV_ERROR_UNSUPPORTED =
+        20,                  /* this version has no code for it, for example for an element type */
+    TCONV_ERROR_DEVICE = 21, /* this device cannot do it */
+    TCONV_ERROR_HOST_MEMORY = 40,
+    TCONV_ERROR_DEVICE_MEMORY = 41,
+    TCONV_ERROR_NO_DEVICE = 42, /* no OpenCL device, or none with that number */
+    TCONV_ERROR_OPENCL = 60,
+    TCONV_ERROR_BUILD =
+        61, /* a kernel source did not build; the message holds the start of the build log */
+    TCONV_ERROR_STOPPED = 80, /* the application said so */
+    TCONV_ERROR_INTERNAL = 99
+} tconv_status;
+
+/* The explanation of an error, for a person. The caller owns it; every function that takes one
+ * accepts NULL, leaves it untouched on success and fills it completely on an error. */
+typedef struct tconv_error {
+    tconv_status status;
+    int opencl_code;    /* the raw code of the OpenCL call that failed, else 0 */
+    char message[1000]; /* one sentence that names the argument, the axis and the values; always
+                           terminated */
+} tconv_error;
+
+/* The name of a status, for example "TCONV_ERROR_SHAPE"; never NULL, a static string. Any thread.
+ */
+TCONV_API const char *tconv_status_name(tconv_status status);
+
+/* True where the request itself is what is wrong or unsupported (codes 1 to 39): trying again will
+ * not help. Any thread. */
+TCONV_API bool tconv_status_is_request(tconv_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl: transposed convolution on any OpenCL device. This is the one header that an application
+ * includes.
+ *
+ *   version.h   the version
+ *   status.h    status codes and errors
+ *   problem.h   what is computed: operators, shapes, attributes; no OpenCL
+ *   epilogue.h  what becomes of the sums: bias, scale, activation, ...; no OpenCL
+ *   device.h    devices (device_info.h: what the library uses of one)
+ *   cache.h     compiled programs on disk and in the application's hands
+ *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
+ *   host.h      upload, run, download: for applications with host arrays
+ *   slabs.h     the same in slabs: tensors larger than memory, several devices
+ *
+ * STRUCTURES that a later version may extend begin with `struct_size`: the size that the program was
+ * compiled with, which the TCONV_..._INIT macros set. Programs and libraries of different versions
+ * with the same SOVERSION work together:
+ *
+ *   - A shorter structure is accepted. The members that it lacks have the values of TCONV_..._INIT.
+ *     Each structure says up to which member it must reach (else TCONV_ERROR_ARGUMENT).
+ *   - A longer structure comes from a program for a newer version. It is accepted where all bytes that
+ *     this version does not know are 0, else the error is TCONV_ERROR_UNSUPPORTED.
+ *   - A structure that the library fills is written up to the program's struct_size, which stays; bytes
+ *     that this version does not know become 0.
+ *   - A structure of the library's own (from tconv_plan_geometry or tconv_device_properties) has the
+ *     members up to its struct_size.
+ *
+ * Structures without struct_size never change their layout; tconv_epilogue has reserved members. */
+#ifndef TCONV_CL_TCONV_CL_H
+#define TCONV_CL_TCONV_CL_H
+
+#include "cache.h"
+#include "device.h"
+#include "epilogue.h"
+#include "host.h"
+#include "plan.h"
+#include "problem.h"
+#include "slabs.h"
+#include "status.h"
+#include "version.h"
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layouts and values of the first release's headers are those of today's: what may change is that structures with struct_size
+ * have more members at their end. */
+#include "abi_layout.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void layouts_and_values_stay(void **state)
+{
+    (void)state;
+    for (const struct abi_entry *a = first_release, *b = today; a->name != NULL; a++, b++) {
+        const bool grown = a->kind == ABI_GROWING && b->size > a->size;
+        if ((!grown && a->size != b->size) || a->place != b->place)
+            fail_msg("%s was %zu, %zu and is %zu, %zu", a->name, a->place, a->size, b->place,
+                     b->size);
+        if (a->kind == ABI_GROWING && a->place != a->size)
+            fail_msg("%s ends with padding, which a later member would share", a->name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layouts_and_values_stay),
+    };
+    return cmocka_run_group_tests_name("abi", tests, NULL, NULL);
+}
