@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build into an empty folder and uses it as an outsider: the example application through find_package, the README's
-# example through pkg-config, the installed tool. usage: install.sh BUILD-FOLDER SOURCE-FOLDER C-COMPILER
+# example through pkg-config, the installed tool and the links of the installed documents. usage: install.sh BUILD-FOLDER SOURCE-FOLDER C-COMPILER
 set -eu
 build=$1
 source=$2
@@ -24,3 +24,4 @@ flags=$(PKG_CONFIG_PATH="$libs" pkg-config --cflags --libs tconv_cl)
 "$work/readme"
 
 "$work/prefix/bin/tconv-cl" --version
+sh "$source/device_tests/links.sh" "$(dirname "$(find "$work/prefix" -name CONTRIBUTING.md)")"
