@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The initializers of every structure in C++, without a warning. */
+#include "tconv_cl/tconv_cl.h"
+
+extern tconv_problem problem;
+extern tconv_geometry geometry;
+extern tconv_device_info info;
+extern tconv_epilogue epilogue;
+extern tconv_plan_options options;
+extern tconv_args args;
+extern tconv_arrays arrays;
+extern tconv_slabs_options slabs;
+
+tconv_problem problem = TCONV_PROBLEM_INIT;
+tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+tconv_device_info info = TCONV_DEVICE_INFO_INIT;
+tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
+tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+tconv_args args = TCONV_ARGS_INIT;
+tconv_arrays arrays = TCONV_ARRAYS_INIT;
+tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
