@@ -12,9 +12,11 @@
  * its limit, those that were not used for longest are removed. Where it cannot be written, nothing is
  * kept. The environment is read when a device object is created:
  *
- *   TCONV_CL_CACHE=off        keep nothing on disk
+ *   TCONV_CL_CACHE=off        keep nothing on disk; "on", empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder
  *   TCONV_CL_CACHE_MIB=N      its limit; without it 256 MiB
+ *
+ * Other values are an error of tconv_device_create, which reads them.
  *
  * With TCONV_CL_KERNEL_DIR nothing is kept, and for PoCL, which keeps what it compiles by itself, only where a folder was
  * named. */
@@ -37,8 +39,8 @@ TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *
  * the object is released. */
 TCONV_API const char *tconv_device_cache(const tconv_device *device);
 
-/* Writes all programs that were built with the object so far to `bytes`, of which there are `*size`; `*size` becomes
- * what they take. With `bytes` NULL, only that. What the driver does not give is left out. Returns
+/* Writes all programs that the object keeps, the 256 that were used last, to `bytes`, of which there
+ * are `*size`; `*size` becomes what they take. With `bytes` NULL, only that. What the driver does not give is left out. Returns
  * TCONV_ERROR_ARGUMENT, _BUFFER (more bytes are needed: `*size` says how many, nothing was written), _HOST_MEMORY. Any
  * thread; programs that others build meanwhile may be missing. PoCL 3.1 may abort where kernels of these programs run meanwhile. */
 TCONV_API tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,
@@ -46,7 +48,8 @@ TCONV_API tconv_status tconv_device_export_programs(tconv_device *device, void *
 
 /* Takes programs from what tconv_device_export_programs wrote, in this process or an earlier one. Those of other
  * devices, drivers or versions and what is damaged are left out; `*taken`, where it is not NULL, says how many
- * were taken. The bytes are not used after the call. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
+ * were taken. Of more than 256, the object keeps the last ones. The bytes are not used after the call.
+ * Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
 TCONV_API tconv_status tconv_device_import_programs(tconv_device *device, const void *bytes,
                                                     size_t size, int *taken, tconv_error *error);
 

@@ -33,18 +33,21 @@ TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_
 TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
 
 /* Reads what the library uses of a device. `info` starts with its struct_size set, as
- * TCONV_DEVICE_INFO_INIT does. Returns also TCONV_ERROR_OPENCL. Any thread. */
+ * TCONV_DEVICE_INFO_INIT does. The environment variable TCONV_CL_MATRIX says which matrix units are
+ * used: NVIDIA's where it is not set or empty, none with "off", AMD's and Intel's too with "try";
+ * other values are an error. Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 
-/* One device of one of the application's contexts, with the programs that were compiled for it so
- * far. Opaque. */
+/* One device of one of the application's contexts, with compiled programs: it keeps the 256 that were
+ * used last. Plans keep their own programs as long as they live. Opaque. */
 typedef struct tconv_device tconv_device;
 
 /* Creates the object. It retains `context` and touches no queue and no buffer of the application's.
  * Kernel sources come from the library itself or, where the environment variable
  * TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns
- * TCONV_ERROR_ARGUMENT, _MISMATCH (the device is not in the context), _HOST_MEMORY, _OPENCL.
+ * TCONV_ERROR_ARGUMENT (also for an environment variable with a value that is not possible: cache.h,
+ * TCONV_CL_MATRIX), _MISMATCH (the device is not in the context), _HOST_MEMORY, _OPENCL.
  * Ownership: the caller's, until tconv_device_release. Threads: the object may be used by any
  * number of threads at once. */
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,

@@ -87,7 +87,9 @@ TCONV_API const char *tconv_algorithm_name(int index);
 TCONV_API const char *tconv_algorithm_summary(const char *name);
 
 /* Resolves the problem, chooses a kernel family and its parameters, and compiles what is not
- * compiled yet. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
+ * compiled yet. Where the library chooses, an algorithm whose kernels do not build or cannot run on
+ * the device is passed over (tconv_plan_passed_over); every other failure is the call's error and
+ * never changes the choice. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
  * _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL, _BUILD. Ownership: the caller's,
  * until tconv_plan_release; the plan keeps `device` alive. `*out` is written only on success. */
 TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
@@ -98,7 +100,8 @@ TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_probl
  * or end with the error of an event that they wait for. Filters made from it keep it alive. */
 TCONV_API void tconv_plan_release(tconv_plan *plan);
 
-/* What the plan decided; with a window, the geometry is the window's. The pointers are valid as long as the plan. */
+/* What the plan decided; with a window, the geometry is the window's. The pointers are valid as long
+ * as the plan. NULL or 0 where `plan` is NULL. */
 TCONV_API const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan);
 TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
@@ -112,6 +115,12 @@ TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
  * not taken. Writes at most `size` bytes with the terminating zero; returns the length that the
  * whole text has. */
 TCONV_API int tconv_plan_why(const tconv_plan *plan, char *text, size_t size);
+
+/* The algorithms that were expected to be faster than the plan's, but whose kernels do not build or
+ * cannot run on this device: one line for each, its name and the error. A matrix unit that failed its
+ * test is told in the line of the algorithm that uses it. An empty text where there is none, as usual.
+ * Writes and returns as tconv_plan_why does. */
+TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
  * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;

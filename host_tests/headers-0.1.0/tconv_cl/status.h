@@ -26,7 +26,8 @@ extern "C" {
 typedef enum tconv_status {
     TCONV_OK = 0,
     TCONV_ERROR_ARGUMENT =
-        1, /* a pointer is NULL, an enumeration has no such value, a struct_size is too small */
+        1, /* a pointer is NULL, an enumeration has no such value, a struct_size is too small, an
+              environment variable has a value that is not possible */
     TCONV_ERROR_SHAPE =
         2, /* ranks, extents or channels that do not fit each other, or do not fit in memory */
     TCONV_ERROR_ATTRIBUTE = 3, /* an attribute of a wrong length or outside its range */
