@@ -7,6 +7,8 @@
  * Prints a line for each device and program, with tabs between: device, family, options, source files
  * (commas between), ids of the layers for which selection takes it (commas between; none: it is built
  * only where the family is asked for by name). */
+#include "described.h"
+
 #include "family/families.h"
 #include "suite.h"
 
@@ -14,79 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What drivers say of current cards. A name's first word is the vendor's, as the script wants it. */
-static const struct {
-    const char *name;
-    tconv_device_info info;
-} devices[] = {
-    {"AMD",
-     {.kind = TCONV_DEVICE_GPU,
-      .compute_units = 104,
-      .vector_width = 1,
-      .work_group_limit = 256,
-      .work_item_limit = {1024, 1024, 1024},
-      .local_memory = 64 << 10,
-      .global_memory = UINT64_C(16) << 30,
-      .allocation_limit = UINT64_C(12) << 30,
-      .dedicated_local = true,
-      .double_arithmetic = true,
-      .fma = true,
-      .half_arithmetic = true}},
-    {"Intel",
-     {.kind = TCONV_DEVICE_GPU,
-      .compute_units = 512,
-      .vector_width = 1,
-      .work_group_limit = 512,
-      .work_item_limit = {512, 512, 512},
-      .local_memory = 64 << 10,
-      .global_memory = UINT64_C(16) << 30,
-      .allocation_limit = UINT64_C(4) << 30,
-      .dedicated_local = true,
-      .fma = true,
-      .half_arithmetic = true,
-      .integer_dot_product = true,
-      .subgroup_least = 8}},
-    {"Intel Max",
-     {.kind = TCONV_DEVICE_GPU,
-      .compute_units = 512,
-      .vector_width = 1,
-      .work_group_limit = 1024,
-      .work_item_limit = {1024, 1024, 1024},
-      .local_memory = 128 << 10,
-      .global_memory = UINT64_C(48) << 30,
-      .allocation_limit = UINT64_C(46) << 30,
-      .dedicated_local = true,
-      .double_arithmetic = true,
-      .fma = true,
-      .half_arithmetic = true,
-      .integer_dot_product = true,
-      .subgroup_least = 16}},
-    {"NVIDIA",
-     {
-         .kind = TCONV_DEVICE_GPU,
-         .compute_units = 108,
-         .vector_width = 1,
-         .work_group_limit = 1024,
-         .work_item_limit = {1024, 1024, 64},
-         .local_memory = 48 << 10,
-         .global_memory = UINT64_C(40) << 30,
-         .allocation_limit = UINT64_C(10) << 30,
-         .dedicated_local = true,
-         .double_arithmetic = true,
-         .fma = true,
-     }},
-};
+/* Described devices. A name's first word is the vendor's, as the script wants it. */
+static const char *const cards[] = {"AMD", "Intel", "Intel Max", "NVIDIA"};
 
-/* Cards with matrix units: what only the family for them would build. */
-static const struct {
-    const char *name;
-    int like; /* index in `devices` */
-    tconv_matrix_unit unit;
-} units[] = {
-    {"AMD wmma", 0, TCONV_MATRIX_AMD_WMMA},     {"AMD mfma", 0, TCONV_MATRIX_AMD_MFMA},
-    {"Intel dpas", 1, TCONV_MATRIX_INTEL_DPAS}, {"Intel Max dpas", 2, TCONV_MATRIX_INTEL_DPAS},
-    {"NVIDIA mma", 3, TCONV_MATRIX_NVIDIA_MMA},
-};
+/* Cards with matrix units: what only the algorithm for them would build. */
+static const char *const units[] = {"AMD wmma", "AMD mfma", "Intel dpas", "Intel Max dpas",
+                                    "NVIDIA mma"};
 
 /* One program, and who takes it. */
 struct program {
@@ -201,32 +136,31 @@ int main(int argc, char **argv)
     struct suite suite;
     if (suite_read(argc > 1 ? argv[1] : NULL, &suite) != EXIT_DONE) return 1;
     bool done = true;
-    for (size_t d = 0; d < sizeof devices / sizeof *devices && done; d++) {
+    for (size_t d = 0; d < sizeof cards / sizeof *cards && done; d++) {
+        const tconv_device_info *device = described_device(cards[d]);
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i++)
-            done = add_layer(&list, &devices[d].info, &suite.entries[i], TCONV_F32,
-                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT);
+            done = add_layer(&list, device, &suite.entries[i], TCONV_F32, TCONV_ACTIVATION_NONE,
+                             TCONV_MATH_EXACT);
         /* Other types, and an epilogue, for a few layers: the loops are the same. f16 only where conversions are
          * the compiler's own: those of libclc are not what drivers have. */
         for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
             for (size_t t = 0; t < sizeof others / sizeof *others && done; t++)
-                if ((others[t].type != TCONV_F64 || devices[d].info.double_arithmetic) &&
-                    (others[t].type != TCONV_F16 || devices[d].info.half_arithmetic))
-                    done = add_layer(&list, &devices[d].info, &suite.entries[i], others[t].type,
+                if ((others[t].type != TCONV_F64 || device->double_arithmetic) &&
+                    (others[t].type != TCONV_F16 || device->half_arithmetic))
+                    done = add_layer(&list, device, &suite.entries[i], others[t].type,
                                      others[t].activation, TCONV_MATH_EXACT);
-        print_and_free(devices[d].name, list);
+        print_and_free(cards[d], list);
     }
     for (size_t u = 0; u < sizeof units / sizeof *units && done; u++) {
         static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_U8, TCONV_F32};
         struct program *list = NULL;
-        tconv_device_info info = devices[units[u].like].info;
-        info.matrix_unit = units[u].unit;
         for (size_t i = 0; i < suite.count && done; i += UNITS_EVERY)
             for (size_t t = 0; t < sizeof types / sizeof *types && done; t++)
-                done = add_layer(&list, &info, &suite.entries[i], types[t],
+                done = add_layer(&list, described_device(units[u]), &suite.entries[i], types[t],
                                  i == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
                                  TCONV_MATH_FAST);
-        print_and_free(units[u].name, list);
+        print_and_free(units[u], list);
     }
     suite_free(&suite);
     return done ? 0 : 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing families for invented devices: what a family writes must fit the device that it was written for. */
+/* Choosing families for described devices: what a family writes must fit the device that it was written for. */
+#include "described.h"
+
 #include "family/families.h"
 
 #include <setjmp.h>
@@ -12,22 +14,6 @@
 
 static const tconv_epilogue no_epilogue = TCONV_EPILOGUE_INIT;
 static const tconv_epilogue bias_only = {.bias = true, .alpha = 1};
-
-static tconv_device_info device_of(tconv_device_kind kind, uint32_t width, uint64_t group,
-                                   uint64_t local)
-{
-    return (tconv_device_info){
-        .struct_size = sizeof(tconv_device_info),
-        .kind = kind,
-        .compute_units = 8,
-        .vector_width = width,
-        .work_group_limit = group,
-        .work_item_limit = {group, group, group},
-        .local_memory = local,
-        .global_memory = UINT64_C(4) << 30,
-        .allocation_limit = UINT64_C(1) << 30,
-    };
-}
 
 static struct tconv_layer layer_of(const tconv_problem *p)
 {
@@ -102,27 +88,17 @@ static void expect_refusal(const struct tconv_family *family, const struct tconv
 static void recipes_fit_their_device(void **state)
 {
     (void)state;
-    const tconv_device_info devices[] = {
-        device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
-        device_of(TCONV_DEVICE_CPU, 8, 4096, 32 << 10),
-        device_of(TCONV_DEVICE_CPU, 4, 1, 16 << 10),
-        device_of(TCONV_DEVICE_CPU, 1, 1024, 32 << 10),
-        device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10),
-        device_of(TCONV_DEVICE_GPU, 1, 64, 16 << 10),
-        device_of(TCONV_DEVICE_GPU, 4, 256, 32 << 10),
-        device_of(TCONV_DEVICE_OTHER, 1, 1, 1 << 10),
-    };
     const tconv_problem problems[] = {
         plane(3, 5, 7, 3, 2),   plane(64, 128, 32, 4, 2), plane(17, 1, 9, 9, 3),
         plane(2, 2, 3, 64, 32), plane(256, 256, 1, 4, 1), plane(8, 31, 130, 2, 2),
         plane(5, 7, 33, 1, 1),  plane(1, 1, 50, 40, 9),
     };
     int written = 0;
-    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
             for (int f = 0; tconv_family_at(f) != NULL; f++) {
                 const struct tconv_layer layer = layer_of(&problems[p]);
-                const struct tconv_request request = {&layer, &devices[d], &no_epilogue, 0,
+                const struct tconv_request request = {&layer, &d->info, &no_epilogue, 0,
                                                       TCONV_MATH_FAST};
                 struct tconv_reason reason = {""};
                 double cost = -1;
@@ -139,10 +115,8 @@ static void recipes_fit_their_device(void **state)
                             recipe.filter_bytes > 0);
                 assert_true(strlen(recipe.layout) > 0);
                 assert_true(tconv_recipe_fits(&recipe));
-                for (int i = 0; i < recipe.run_count; i++)
-                    check_launch(&recipe.run[i], &devices[d]);
-                for (int i = 0; i < recipe.pack_count; i++)
-                    check_launch(&recipe.pack[i], &devices[d]);
+                for (int i = 0; i < recipe.run_count; i++) check_launch(&recipe.run[i], &d->info);
+                for (int i = 0; i < recipe.pack_count; i++) check_launch(&recipe.pack[i], &d->info);
                 tconv_recipe_clear(&recipe);
                 written++;
             }
@@ -155,8 +129,8 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
     const tconv_problem p = plane(64, 128, 32, 4, 2);
     const struct tconv_layer layer = layer_of(&p);
     struct tconv_reason reason;
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
-                            gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10);
+    const tconv_device_info cpu = *described_device("CPU AVX-512"),
+                            gpu = *described_device("NVIDIA");
     const struct tconv_request on_cpu = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT},
                                on_gpu = {&layer, &gpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     assert_non_null(strstr(tconv_family_choose(&on_cpu, NULL, 0, &reason)->name, "_vector"));
@@ -166,7 +140,7 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
 static void fast_arithmetic_is_only_taken_on_request(void **state)
 {
     (void)state;
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
     tconv_problem large = plane(512, 128, 32, 4, 2), small = plane(3, 5, 7, 4, 2);
     large.pads_begin = large.pads_end = (tconv_list){2, {1, 1}};
     const struct tconv_layer layers[] = {layer_of(&large), layer_of(&small)};
@@ -196,8 +170,7 @@ static void the_reference_takes_what_is_left(void **state)
     p.data = (tconv_shape){6, {1, 3, 3, 3, 3, 2}};
     p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
     struct tconv_layer layer = layer_of(&p);
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
-                            gpu = device_of(TCONV_DEVICE_GPU, 1, 256, 32 << 10);
+    const tconv_device_info cpu = *described_device("CPU AVX-512"), gpu = *described_device("AMD");
     struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
@@ -222,8 +195,8 @@ static void the_reference_takes_what_is_left(void **state)
 static void long_loops_are_refused_where_they_end(void **state)
 {
     (void)state;
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 1, 1024, 64 << 10),
-                            gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 64 << 10);
+    const tconv_device_info cpu = *described_device("CPU scalar"),
+                            gpu = *described_device("NVIDIA");
     const tconv_problem few = plane(8, 16, 9, 5, 1), many = plane(8192, 16, 9, 5, 1);
     const struct tconv_family *const families[] = {&tconv_gather_group, &tconv_matrix_group,
                                                    &tconv_col2im_group, &tconv_reference};
@@ -251,7 +224,7 @@ static void long_loops_are_refused_where_they_end(void **state)
 static void copied_axes_join_the_batch(void **state)
 {
     (void)state;
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
     static const struct {
         int64_t batch;
         tconv_data_format format;
@@ -279,7 +252,7 @@ static void a_limit_of_workspace_is_kept(void **state)
     (void)state;
     const tconv_problem p = plane(64, 128, 30, 4, 2);
     const struct tconv_layer layer = layer_of(&p);
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
     struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
     struct tconv_recipe recipe = {0};
@@ -299,7 +272,7 @@ static void a_limit_of_workspace_is_kept(void **state)
 static void layouts_are_shared_where_they_are_equal(void **state)
 {
     (void)state;
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
     tconv_problem a = plane(64, 128, 32, 4, 2), b = a;
     b.data.dim[0] = 5; /* another batch, other pads: the same packed filter */
     b.pads_begin = b.pads_end = (tconv_list){2, {1, 1}};
@@ -343,10 +316,10 @@ static void layouts_follow_the_filter_alone(void **state)
 {
     (void)state;
     const tconv_device_info devices[] = {
-        device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
-        device_of(TCONV_DEVICE_CPU, 8, 4096, 512 << 10),
-        device_of(TCONV_DEVICE_CPU, 4, 1, 16 << 10),
-        device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10),
+        *described_device("CPU AVX-512"),
+        *described_device("CPU AVX2"),
+        *described_device("CPU 4 lanes"),
+        *described_device("NVIDIA"),
     };
     static const int64_t channels[][2] = {{1, 1},   {16, 24}, {3, 7},   {64, 64},
                                           {128, 3}, {20, 13}, {32, 48}, {5, 100}};
@@ -408,7 +381,7 @@ static void narrow_subgroups_are_asked_for(void **state)
     const tconv_problem p = plane(64, 128, 32, 4, 2);
     const struct tconv_layer layer = layer_of(&p);
     for (uint32_t least = 0; least <= 16; least += 8) {
-        tconv_device_info gpu = device_of(TCONV_DEVICE_GPU, 1, 1024, 64 << 10);
+        tconv_device_info gpu = *described_device("NVIDIA");
         gpu.subgroup_least = least;
         const struct tconv_request request = {&layer, &gpu, &bias_only, 0, TCONV_MATH_EXACT};
         struct tconv_recipe recipe = {0};
@@ -429,8 +402,8 @@ static void narrow_subgroups_are_asked_for(void **state)
 static void programs_do_not_depend_on_extents(void **state)
 {
     (void)state;
-    const tconv_device_info devices[] = {device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20),
-                                         device_of(TCONV_DEVICE_GPU, 1, 1024, 48 << 10)};
+    const tconv_device_info devices[] = {*described_device("CPU AVX-512"),
+                                         *described_device("NVIDIA")};
     for (int d = 0; d < 2; d++)
         for (int f = 0; tconv_family_at(f) != NULL; f++) {
             char known[40][200];
@@ -456,7 +429,7 @@ static void programs_do_not_depend_on_extents(void **state)
 static void hostile_extents_are_refused_quickly(void **state)
 {
     (void)state;
-    const tconv_device_info cpu = device_of(TCONV_DEVICE_CPU, 16, 4096, 1 << 20);
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
     static const struct {
         int64_t data[2], kernel[2], stride[2], dilation[2];
     } rows[] = {

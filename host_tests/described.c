@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "described.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CPU                                                                                        \
+    .kind = TCONV_DEVICE_CPU, .compute_units = 8, .global_memory = UINT64_C(64) << 30,             \
+    .allocation_limit = UINT64_C(16) << 30, .double_arithmetic = true
+
+#define AMD                                                                                        \
+    .kind = TCONV_DEVICE_GPU, .compute_units = 104, .vector_width = 1, .work_group_limit = 256,    \
+    .work_item_limit = {1024, 1024, 1024}, .local_memory = 64 << 10,                               \
+    .global_memory = UINT64_C(16) << 30, .allocation_limit = UINT64_C(12) << 30,                   \
+    .dedicated_local = true, .double_arithmetic = true, .fma = true, .half_arithmetic = true
+
+#define INTEL                                                                                      \
+    .kind = TCONV_DEVICE_GPU, .compute_units = 512, .vector_width = 1, .work_group_limit = 512,    \
+    .work_item_limit = {512, 512, 512}, .local_memory = 64 << 10,                                  \
+    .global_memory = UINT64_C(16) << 30, .allocation_limit = UINT64_C(4) << 30,                    \
+    .dedicated_local = true, .fma = true, .half_arithmetic = true, .integer_dot_product = true,    \
+    .subgroup_least = 8
+
+#define INTEL_MAX                                                                                  \
+    .kind = TCONV_DEVICE_GPU, .compute_units = 512, .vector_width = 1, .work_group_limit = 1024,   \
+    .work_item_limit = {1024, 1024, 1024}, .local_memory = 128 << 10,                              \
+    .global_memory = UINT64_C(48) << 30, .allocation_limit = UINT64_C(46) << 30,                   \
+    .dedicated_local = true, .double_arithmetic = true, .fma = true, .half_arithmetic = true,      \
+    .integer_dot_product = true, .subgroup_least = 16
+
+#define NVIDIA                                                                                     \
+    .kind = TCONV_DEVICE_GPU, .compute_units = 108, .vector_width = 1, .work_group_limit = 1024,   \
+    .work_item_limit = {1024, 1024, 64}, .local_memory = 48 << 10,                                 \
+    .global_memory = UINT64_C(40) << 30, .allocation_limit = UINT64_C(10) << 30,                   \
+    .dedicated_local = true, .double_arithmetic = true, .fma = true
+
+const struct described_device described_devices[] = {
+    {"CPU AVX-512",
+     {CPU, .vector_width = 16, .work_group_limit = 4096, .work_item_limit = {4096, 4096, 4096},
+      .local_memory = 1 << 20, .fma = true}},
+    {"AMD", {AMD}},
+    {"Intel", {INTEL}},
+    {"NVIDIA", {NVIDIA}},
+    /* As little as a device may have; less local memory than OpenCL wants of any. */
+    {"minimal",
+     {.kind = TCONV_DEVICE_OTHER,
+      .compute_units = 1,
+      .vector_width = 1,
+      .work_group_limit = 1,
+      .work_item_limit = {1, 1, 1},
+      .local_memory = 1 << 10,
+      .global_memory = 32 << 20,
+      .allocation_limit = 8 << 20}},
+    {"CPU AVX2",
+     {CPU, .vector_width = 8, .work_group_limit = 4096, .work_item_limit = {4096, 4096, 4096},
+      .local_memory = 512 << 10, .fma = true}},
+    {"CPU 4 lanes",
+     {CPU, .vector_width = 4, .work_group_limit = 1, .work_item_limit = {1, 1, 1},
+      .local_memory = 16 << 10}},
+    {"CPU scalar",
+     {CPU, .vector_width = 1, .work_group_limit = 1024, .work_item_limit = {1024, 1024, 1024},
+      .local_memory = 64 << 10}},
+    {"GPU vec4",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 10,
+      .vector_width = 4,
+      .work_group_limit = 256,
+      .work_item_limit = {256, 256, 256},
+      .local_memory = 32 << 10,
+      .global_memory = UINT64_C(4) << 30,
+      .allocation_limit = UINT64_C(1) << 30,
+      .half_arithmetic = true}},
+    {"GPU small",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 2,
+      .vector_width = 1,
+      .work_group_limit = 64,
+      .work_item_limit = {64, 64, 64},
+      .local_memory = 16 << 10,
+      .global_memory = UINT64_C(1) << 30,
+      .allocation_limit = UINT64_C(256) << 20}},
+    {"Intel Max", {INTEL_MAX}},
+    {"AMD wmma", {AMD, .matrix_unit = TCONV_MATRIX_AMD_WMMA}},
+    {"AMD mfma", {AMD, .matrix_unit = TCONV_MATRIX_AMD_MFMA}},
+    {"Intel dpas", {INTEL, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
+    {"Intel Max dpas", {INTEL_MAX, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
+    {"NVIDIA mma", {NVIDIA, .matrix_unit = TCONV_MATRIX_NVIDIA_MMA}},
+    {NULL, {0}},
+};
+
+const tconv_device_info *described_device(const char *name)
+{
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        if (strcmp(d->name, name) == 0) return &d->info;
+    abort();
+}

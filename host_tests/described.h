@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices for tests of selection and recipes, which need none: what drivers say of current cards and CPUs, and what small
+ * devices could say. */
+#ifndef TCONV_HOST_TESTS_DESCRIBED_H
+#define TCONV_HOST_TESTS_DESCRIBED_H
+
+#include "tconv_cl/device_info.h"
+
+struct described_device {
+    const char *
+        name; /* of a GPU with tests of its own in scripts/offline_gate.py the vendor's comes first */
+    tconv_device_info info;
+};
+
+/* A NULL name ends the list. */
+extern const struct described_device described_devices[];
+
+/* The device of that name, which must be in the list. */
+const tconv_device_info *described_device(const char *name);
+
+#endif
