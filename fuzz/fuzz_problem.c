@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any problem through tconv_resolve, and what it resolves to through the rest of the geometry, against exact.c.
+/* Any problem through tconv_resolve, and what it resolves to through the rest of the geometry, against exact.c; then through
+ * selection and recipes for a described device.
  *
  * The input is text: each letter is a number, blanks do not count, and where it ends, zeros follow (for = the fitting number).
  *
@@ -10,14 +11,19 @@
  *
  * in this order: operation, rules, auto_pad, data, filter and output type, data and filter format, groups; rank and extents of
  * the data; rank and extents of the filter; strides, dilations, pads_begin, pads_end, output_padding, output_shape, each as a count
- * and values. So "100 1=0 000 41k88 ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
+ * and values; the number of an algorithm from 1 on (0: all of them), the number of a described device, math, workspace_limit; of
+ * the epilogue what it has (1 bias, 2 scale, 4 residual, 8 requantize, 16 alpha, 32 beta), activation and the zero points of
+ * data, filter and output. So "100 1=0 000 41k88 ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
+#include "described.h"
 #include "exact.h"
 #include "fuzz.h"
+#include "recipes.h"
 
 #include "geometry/count.h"
 #include "geometry/layer.h"
 #include "geometry/taps.h"
 #include "geometry/window.h"
+#include "plan/plan.h"
 
 #include <string.h>
 
@@ -95,6 +101,39 @@ static tconv_problem read_problem(struct input *in)
                                  &p.pads_end, &p.output_padding, &p.output_shape};
     for (int i = 0; i < 6; i++) read_list(in, rank - 2, lists[i]);
     return p;
+}
+
+/* What is not in the problem: where and how to compute it. */
+struct setting {
+    uint64_t algorithm;
+    tconv_device_info device;
+    tconv_math math;
+    uint64_t workspace_limit;
+    tconv_epilogue epilogue;
+};
+
+static struct setting read_setting(struct input *in)
+{
+    int count = 0;
+    while (described_devices[count].name != NULL) count++;
+    struct setting setting = {.algorithm = (uint64_t)number(in, 0),
+                              .epilogue = TCONV_EPILOGUE_INIT};
+    setting.device = described_devices[(uint64_t)number(in, 0) % (unsigned)count].info;
+    setting.math = (number(in, 1) & 1) != 0 ? TCONV_MATH_FAST : TCONV_MATH_EXACT;
+    setting.workspace_limit = (uint64_t)number(in, 0);
+    tconv_epilogue *e = &setting.epilogue;
+    const int64_t has = number(in, 0);
+    e->bias = (has & 1) != 0;
+    e->scale = (has & 2) != 0;
+    e->residual = (has & 4) != 0;
+    e->requantize = (has & 8) != 0;
+    e->alpha = (has & 16) != 0 ? 0.5 : 1;
+    e->beta = (has & 32) != 0 ? 0.5 : 0;
+    e->activation = (tconv_activation)(int)number(in, 0);
+    e->data_zero_point = (int32_t)number(in, 0);
+    e->filter_zero_point = (int32_t)number(in, 0);
+    e->output_zero_point = (int32_t)number(in, 0);
+    return setting;
 }
 
 static void compare(const char *what, int axis, exact expected, exact got)
@@ -200,6 +239,21 @@ static void check_text(const tconv_problem *p)
         fuzz_fail("the problem's text has other lengths: %s", whole);
 }
 
+/* As tconv_plan_create asks. */
+static void check_setting(const tconv_problem *p, const tconv_geometry *g,
+                          const struct tconv_layer *resolved, const struct setting *setting)
+{
+    if (tconv_check_epilogue(p, g, &setting->epilogue, NULL) != TCONV_OK ||
+        (p->data_type == TCONV_F64 && !setting->device.double_arithmetic))
+        return;
+    struct tconv_layer layer = *resolved;
+    if (layer.batch == 0) layer.batch = 1;
+    const tconv_device_info device = tconv_device_for(&setting->device, &layer);
+    const struct tconv_request request = {&layer, &device, &setting->epilogue,
+                                          setting->workspace_limit, setting->math};
+    fuzz_check_recipes(&request, setting->algorithm);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
@@ -211,6 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct input in = {bytes, bytes + size};
     const tconv_problem p = read_problem(&in);
+    const struct setting setting = read_setting(&in);
     check_text(&p);
     struct exact_geometry e;
     const bool valid = exact_resolve(&p, &e);
@@ -235,6 +290,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct tconv_layer layer;
     tconv_layer_init(&layer, &p, &g);
     for (int a = 0; a < layer.axes; a++) check_taps(&layer.axis[a]);
+    check_setting(&p, &g, &layer, &setting);
     tconv_layer_fold(&layer);
     return 0;
 }

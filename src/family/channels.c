@@ -10,6 +10,7 @@
 
 enum {
     MOST_SEGMENT = 64,
+    LEAST_CHUNK = 128, /* input channels at a time, where there are more */
     LEAST_PHASES = 4,
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
@@ -107,10 +108,10 @@ static double channel_cycles(const struct channels *g, const tconv_device_info *
     return (most > issue ? most : issue) * (turned(g) ? 1.1 : 1.05);
 }
 
-/* Elements of local memory for the inputs of a box. */
-static double input_elements(const struct channels *g)
+/* Elements of local memory for so many input channels of a box. */
+static double input_elements(const struct channels *g, int64_t channels)
 {
-    const int64_t segments = tconv_ceil_div(g->chunk, g->segment);
+    const int64_t segments = tconv_ceil_div(channels, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
     return (double)g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
@@ -125,7 +126,7 @@ static double bytes_of(const struct channels *g)
                         (double)g->axis[2]->stride * (g->batched ? g->px : 1) * g->mw;
     const double times = kept(g) ? (double)(g->item_blocks * g->classes / g->axis[2]->stride) : 1;
     return (double)g->rows.acc_bytes *
-           (input_elements(g) + (kept(g) || turned(g) ? sums * times + CACHE_LINE : 0));
+           (input_elements(g, g->chunk) + (kept(g) || turned(g) ? sums * times + CACHE_LINE : 0));
 }
 
 /* Elements between the outputs of neighbouring lanes. */
@@ -250,13 +251,23 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
     return tconv_rows_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
+static double budget_of(const tconv_device_info *device)
+{
+    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+}
+
+/* Whether a box is too large for local memory whatever else is chosen. */
+static bool too_large(const struct channels *g, const tconv_device_info *device)
+{
+    const int64_t channels = tconv_min(g->rows.layer.in_channels, LEAST_CHUNK);
+    return (double)g->rows.acc_bytes * input_elements(g, channels) > budget_of(device);
+}
+
 /* Tries all input channels at once and fewer and fewer for one division of the places and blocks. */
 static void try_chunks(struct channels *g, const tconv_device_info *device, bool *found,
                        double *least, struct channels *best)
 {
-    enum { LEAST_CHUNK = 128 };
-    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
-                                                              : LOCAL_BUDGET;
+    const double budget = budget_of(device);
     if (too_long(g, device)) return;
     double items = (double)g->rows.layer.groups * (double)g->images *
                    (double)tconv_ceil_div(g->blocks, g->item_blocks);
@@ -294,7 +305,7 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
                 if (!g->batched && g->box[2] < g->places[2])
                     g->box[2] = tconv_ceil_div(g->box[2], g->px) * g->px;
                 for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
-                    if (parts[p] > g->blocks) break;
+                    if (parts[p] > g->blocks || too_large(g, device)) break;
                     g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
                     try_chunks(g, device, found, least, best);
                 }
@@ -355,6 +366,8 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
                                       : tconv_ceil_div(own->out_channels, g->mw);
     if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
         return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
+    if (!tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason))
+        return false;
     /* Not all numbers: each is a program of its own. */
     static const int places_at_a_time[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 16, 20, 24, 26};
     struct channels one = *g;
@@ -383,6 +396,10 @@ static void write_read(const void *channels, const int64_t k[3], int64_t *read)
     read[READ_X] = tconv_rows_distance(&g->rows.x, k[2]) - g->low[2];
 }
 
+_Static_assert(CHANNELS_LONGS + MOST_CLASSES * KIND_LONGS + MOST_TAPS * READ_LONGS <=
+                   TCONV_TABLE_LIMIT,
+               "the largest table");
+
 static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
 {
     const size_t classes_at = CHANNELS_LONGS,
@@ -399,7 +416,8 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     t[CHANNELS_ITEM_BLOCKS] = g->item_blocks;
     t[CHANNELS_LANE_STEP] = lane_step_of(g);
     t[CHANNELS_CHUNK] = g->chunk;
-    t[CHANNELS_KEPT_AT] = tconv_ceil_div((int64_t)input_elements(g), CACHE_LINE) * CACHE_LINE;
+    t[CHANNELS_KEPT_AT] = tconv_ceil_div((int64_t)input_elements(g, g->chunk), CACHE_LINE) *
+                          CACHE_LINE;
     if (g->lanes == LANES_PHASES) {
         t[CHANNELS_STRIDE] = g->x.stride;
         t[CHANNELS_CROP] = tconv_mod(g->x.pad, g->x.stride);

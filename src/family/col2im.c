@@ -167,7 +167,19 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
         g->group /= 2;
     if (!choose_packing(g, vector, device))
         return tconv_refuse(reason, "the columns of one residue do not fit into local memory");
+    /* Each part with taps may have a strip that is not full. */
+    const double columns = (double)g->rows.x.kernel * (g->mc + g->mw - 1);
+    const double blocks = (double)g->rows.layer.groups * (double)g->blocks;
+    const double kernel_rows = (double)g->rows.z.kernel * (double)g->rows.y.kernel;
+    if (!tconv_rows_table_fits(&g->rows,
+                               COL2IM_LONGS - ROWS_LONGS + (double)g->parts * PART_LONGS + columns,
+                               reason) ||
+        !tconv_filter_fits(blocks * kernel_rows * columns * (double)g->rows.layer.in_channels,
+                           tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason))
+        return false;
     choose_vectors(g, vector, device);
+    if ((double)g->tiles * (double)g->parts * g->group > INT32_MAX)
+        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     if (vector ? tconv_rows_too_long(iterations(g), device)
                : tconv_rows_group_too_long(iterations(g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");

@@ -169,6 +169,8 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g, do
     choose_lanes(g, request->device);
     choose_tile(g, request->device);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
+    if (!tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason))
+        return false;
     if (!divide(g, request->device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost = tconv_rows_misfit(*cost, true, request->device);
@@ -196,6 +198,9 @@ static bool write_axis(const struct tconv_axis *axis, int64_t *list)
     free(classes);
     return true;
 }
+
+_Static_assert(DEPTHWISE_LONGS + 3 * MOST_STRIDE * REACH_LONGS <= TCONV_TABLE_LIMIT,
+               "the largest table");
 
 static bool write_table(const struct depthwise *g, struct tconv_recipe *recipe)
 {

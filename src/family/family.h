@@ -10,7 +10,8 @@
 #include "tconv_cl/device_info.h"
 #include "tconv_cl/epilogue.h"
 
-enum { TCONV_GRID_LIMIT = 65535 }; /* groups along dimensions 1 and 2 */
+enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */
+enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in some ms */
 enum { TCONV_MAX_FAMILIES = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
@@ -41,7 +42,7 @@ struct tconv_launch {
     size_t local_bytes;
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
-    bool overflow; /* options or arguments did not fit */
+    bool overflow; /* options, arguments or work-items did not fit */
 };
 
 struct tconv_recipe {
@@ -115,6 +116,11 @@ void tconv_recipe_clear(struct tconv_recipe *recipe);
 bool tconv_recipe_fits(const struct tconv_recipe *recipe);
 
 /* Writing recipes. */
+
+/* For `accepts`: false with a reason where a table has too many numbers, or where a packed filter of `elements`, `bytes` each,
+ * is larger than what a process can address. Both counts may be upper bounds. */
+bool tconv_table_fits(double numbers, struct tconv_reason *reason);
+bool tconv_filter_fits(double elements, size_t bytes, struct tconv_reason *reason);
 
 /* A table of `count` zeros; false where host memory is missing. */
 bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);

@@ -173,13 +173,43 @@ static double work_groups(const struct gather *g)
            (double)tconv_ceil_div(g->tiles, g->group_x);
 }
 
+/* What a table has besides that of all families along rows: its own numbers and the list of taps along x. */
+static double own_longs(const struct gather *g)
+{
+    return GATHER_LONGS - ROWS_LONGS + (double)g->rows.x.kernel * TAP_LONGS;
+}
+
+/* Elements of a packed filter in front of the weights. */
+static int64_t header_of(const struct gather *g)
+{
+    return tconv_ceil_div(g->rows.layer.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
+}
+
+static enum tconv_packing packing_of(enum variant variant)
+{
+    return variant == DOT ? TCONV_PACK_QUADS : TCONV_PACK_SUMMED;
+}
+
+/* Whether a packed filter has a size at all. */
+static bool filter_fits(const struct gather *g, const struct tconv_request *request,
+                        enum variant variant, struct tconv_reason *reason)
+{
+    const struct tconv_rows *r = &g->rows;
+    const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
+    const double blocks = (double)r->layer.groups * (double)g->blocks;
+    return tconv_filter_fits((double)header_of(g) + blocks * g->mw * taps * (double)g->in,
+                             tconv_packed_bytes(request, packing_of(variant)), reason);
+}
+
 /* Everything about the recipe but the recipe itself. */
 static bool prepare(const struct tconv_request *request, enum variant variant, struct gather *g,
                     double *cost, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
-    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_of(layer, &g->rows, reason) ||
+        !tconv_rows_table_fits(&g->rows, own_longs(g), reason))
+        return false;
     g->in = layer->in_channels;
     if (variant == DOT) {
         if (tconv_type_size(layer->data_type) != 1 || tconv_type_size(layer->filter_type) != 1)
@@ -193,6 +223,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
     choose_group(g, variant, request->device);
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    if (!filter_fits(g, request, variant, reason)) return false;
 
     /* Adding for all residues, or storing one by one with care. */
     const double iterations = (double)(g->rows.z.kernel * g->rows.y.kernel) *
@@ -205,6 +236,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
     uint64_t limit = request->device->allocation_limit;
+    if (limit > PTRDIFF_MAX) limit = PTRDIFF_MAX;
     if (request->workspace_limit != 0 && request->workspace_limit < limit)
         limit = request->workspace_limit;
     if (bytes > (double)limit)
@@ -252,11 +284,10 @@ static bool write_taps(const struct gather *g, int64_t *list)
 
 static bool write_table(const struct gather *g, struct tconv_recipe *recipe)
 {
-    const size_t own = GATHER_LONGS - ROWS_LONGS + (size_t)g->rows.x.kernel * TAP_LONGS;
+    const size_t own = (size_t)own_longs(g);
     if (!tconv_recipe_table(recipe, tconv_rows_table_size(&g->rows, own))) return false;
     int64_t *t = recipe->table;
-    t[GATHER_HEADER] = tconv_ceil_div(g->rows.layer.groups * g->blocks, FLAG_ALIGNMENT) *
-                       FLAG_ALIGNMENT;
+    t[GATHER_HEADER] = header_of(g);
     t[GATHER_TILE_FIRST] = g->tile_first;
     t[GATHER_TILE_LAST] = g->tile_last;
     t[GATHER_DIRECT_FIRST] = g->direct_first;
@@ -300,7 +331,7 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     tconv_rows_layout(recipe, name, &g.rows);
     recipe->filter_bytes =
         (uint64_t)(recipe->table[GATHER_HEADER] + all_blocks * g.mw * rows * g.in) *
-        tconv_packed_bytes(request, variant == DOT ? TCONV_PACK_QUADS : TCONV_PACK_SUMMED);
+        tconv_packed_bytes(request, packing_of(variant));
     recipe->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
 
     recipe->flag_bytes = (uint64_t)all_blocks * sizeof(uint32_t);

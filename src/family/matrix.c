@@ -141,6 +141,8 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
     if (!choose_tile(g, request->device, reason)) return false;
     g->tiles = tconv_ceil_div(g->all_places, g->nt);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mt);
+    if (!tconv_rows_filter_fits(&g->rows, g->mt, g->blocks, request, TCONV_PACK_WORDS, reason))
+        return false;
     const double groups = (double)g->tiles * (double)g->blocks * (double)layer->groups;
     const double items = (double)g->fragment.lanes * g->gm * g->gn;
     if (groups * (double)g->classes * items > INT32_MAX)
@@ -176,6 +178,10 @@ static void write_pair(const void *matrix, const int64_t k[3], int64_t *pair)
     pair[PAIR_Y] = tconv_rows_distance(&g->rows.y, k[1]);
     pair[PAIR_X] = tconv_rows_distance(&g->rows.x, k[2]);
 }
+
+_Static_assert(MATRIX_LONGS + MOST_CLASSES * KIND_LONGS + MOST_TAPS * PAIR_LONGS <=
+                   TCONV_TABLE_LIMIT,
+               "the largest table");
 
 static bool write_table(const struct matrix *g, struct tconv_recipe *recipe)
 {

@@ -17,7 +17,7 @@ enum {
     MOST_SLOTS = 512,   /* slots at all */
     MOST_CLASSES = 1 << 16,
     MOST_SPREAD = 32, /* residues along an axis with one input */
-    MOST_TAPS = 1 << 20,
+    MOST_TAPS = 1 << 16,
     LOCAL_BUDGET = 768 << 10, /* bytes: what a second-level cache holds besides the weights */
     LONG_ROW = 1 << 10,       /* bytes of an output row that is better stored past the caches */
 };
@@ -172,7 +172,7 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double waits = streamed * rate > 0.3 * adds ? streamed * rate - 0.3 * adds : 0;
     /* Each tap's loop begins and ends, and with chunks sums go to local memory and come back. */
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
-    const double loops = groups * (double)(g->tiles * g->blocks * g->taps) * chunks * 600;
+    const double loops = groups * (double)(g->tiles * g->blocks) * (double)g->taps * chunks * 600;
     const double sums = chunks > 1 ? places * channels * (double)g->classes * chunks * 4 : 0;
     const double cost = adds + outputs * store_cost(g) + packs + waits + loops + sums +
                         10e3 * (double)g->items;
@@ -294,6 +294,9 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
             return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
     }
     g->mw = choose_channels(g, device); /* before: it must not depend on extents */
+    if (!tconv_rows_filter_fits(&g->rows, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
+                                request, TCONV_PACK_SUMMED, reason))
+        return false;
     spread(&g->rows.z);
     spread(&g->rows.y);
     spread(&g->rows.x);
@@ -346,6 +349,11 @@ static void write_slots(const struct packed *g, int64_t *slot)
                 slot[SLOT_X] = x;
             }
 }
+
+_Static_assert(PACKED_LONGS + MOST_SLOTS * SLOT_LONGS + MOST_CLASSES * KIND_LONGS +
+                       MOST_TAPS * ENTRY_LONGS <=
+                   TCONV_TABLE_LIMIT,
+               "the largest table");
 
 static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
 {

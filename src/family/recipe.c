@@ -10,6 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool tconv_table_fits(double numbers, struct tconv_reason *reason)
+{
+    if (numbers <= TCONV_TABLE_LIMIT) return true;
+    return tconv_refuse(reason, "its table would have %.0f numbers; at most %d are possible",
+                        numbers, TCONV_TABLE_LIMIT);
+}
+
+bool tconv_filter_fits(double elements, size_t bytes, struct tconv_reason *reason)
+{
+    if (elements * (double)bytes <= (double)(PTRDIFF_MAX / 2)) return true;
+    return tconv_refuse(reason, "its packed filter would have %.0f bytes",
+                        elements * (double)bytes);
+}
+
 bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count)
 {
     recipe->table = calloc(count, sizeof *recipe->table);
@@ -130,10 +144,14 @@ void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t coun
     while (group > 1 &&
            (group > device->work_group_limit || group > device->work_item_limit[dimension]))
         group /= 2;
-    size_t groups = ((size_t)count + group - 1) / group;
+    uint64_t groups = ((uint64_t)count + group - 1) / group;
     if (dimension > 0 && groups > TCONV_GRID_LIMIT) groups = TCONV_GRID_LIMIT;
+    if (count < 1 || groups > SIZE_MAX / group) {
+        launch->overflow = true;
+        groups = 1;
+    }
     launch->local[dimension] = group;
-    launch->global[dimension] = groups * group;
+    launch->global[dimension] = (size_t)groups * group;
 }
 
 bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)

@@ -25,6 +25,11 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
     if (tconv_rows_group_too_long(iterations(layer), request->device))
         return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
                             iterations(layer));
+    double weights = (double)layer->groups * (double)layer->in_channels *
+                     (double)layer->out_channels;
+    for (int a = 0; a < layer->axes; a++) weights *= (double)layer->axis[a].kernel;
+    if (!tconv_filter_fits(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason))
+        return false;
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
     /* Measured on PoCL: 1 to 3 GFLOP/s where the best families reach 500, and 9 ns for an output. */

@@ -13,9 +13,10 @@ enum {
     INDEX_LIMIT = 1 << 30,
     STRIDE_LIMIT = 1 << 16,
     KERNEL_LIMIT = 1 << 20,
-    REACH_LIMIT = 1 << 20, /* rows along y and z: each takes a place in the table */
-    TAPS_LIMIT = 1 << 22,  /* pairs of an output along z and a tap, which do so too */
 };
+
+/* Elements of a tensor. Whatever families count (tiles, blocks, weights with what fills up the last block) then stays below 2^63. */
+#define ELEMENT_LIMIT (INT64_C(1) << 44)
 
 static bool fits(const struct tconv_axis *axis)
 {
@@ -27,6 +28,26 @@ static bool fits(const struct tconv_axis *axis)
 static bool spans(const struct tconv_axis *axis)
 {
     return axis->kernel * axis->dilation < INDEX_LIMIT;
+}
+
+static bool multiply(int64_t *elements, int64_t factor)
+{
+    return tconv_mul(*elements, factor, elements) && *elements <= ELEMENT_LIMIT;
+}
+
+/* Whether all tensors are within the limit; batch and channels are known to be. */
+static bool countable(const struct tconv_layer *layer)
+{
+    int64_t data = layer->batch * layer->groups * layer->in_channels;
+    int64_t output = layer->batch * layer->groups * layer->out_channels;
+    int64_t filter = layer->groups * layer->in_channels;
+    bool fit = multiply(&filter, layer->out_channels);
+    for (int a = 0; a < layer->axes && fit; a++) {
+        const struct tconv_axis *axis = &layer->axis[a];
+        fit = multiply(&data, axis->input) && multiply(&output, axis->output) &&
+              multiply(&filter, axis->kernel);
+    }
+    return fit;
 }
 
 /* The axes that z stands for: these many of the layer's, from the first on. */
@@ -89,6 +110,7 @@ static bool fold(const struct tconv_layer *layer, struct tconv_rows *rows, int m
         layer->in_channels * layer->groups >= INDEX_LIMIT || folded->batch >= INDEX_LIMIT / 2 ||
         folded->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
         return tconv_refuse(reason, "channels or batch exceed its 32-bit indices");
+    if (!countable(folded)) return tconv_refuse(reason, "a tensor has more than 2^44 elements");
     if (!spans(&rows->x) || !spans(&rows->y) || !spans(&rows->z))
         return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
     rows->output_rows = rows->z.output * rows->y.output;
@@ -114,10 +136,6 @@ bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
         return tconv_refuse(
             reason,
             "its vectors run along the last axis, which is not contiguous in this data format");
-    if (rows->z.output > REACH_LIMIT || rows->y.output > REACH_LIMIT)
-        return tconv_refuse(reason, "more than %d output rows along one axis", REACH_LIMIT);
-    if (tconv_rows_slices(rows) > TAPS_LIMIT)
-        return tconv_refuse(reason, "more than %d taps along the outer axes", TAPS_LIMIT);
     if (rows->output_rows >= INDEX_LIMIT || rows->input_rows >= INDEX_LIMIT)
         return tconv_refuse(reason, "rows exceed its 32-bit indices");
     return true;
@@ -163,8 +181,8 @@ double tconv_rows_shared(double cost, double largest, const tconv_device_info *d
     /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part in the work. */
     const double most_late = 100e3 * 2 * (device->vector_width > 1 ? device->vector_width : 1);
     const double item = cost * largest;
+    if (item <= 0 || 1 / largest > INT32_MAX) return cost; /* many, however they are shared */
     const int64_t items = (int64_t)(1 / largest + 0.999999), units = device->compute_units;
-    if (item <= 0) return cost;
     const double late = (most_late < cost / 4 ? most_late : cost / 4) / item; /* in items */
     const int64_t begun = (int64_t)late;
     /* The unit that begins first also ends last, or another does. */
@@ -365,6 +383,15 @@ static void write_classes(const struct tconv_rows *rows, const struct tconv_clas
     }
 }
 
+bool tconv_rows_table_fits(const struct tconv_rows *rows, double own, struct tconv_reason *reason)
+{
+    return tconv_table_fits(ROWS_LONGS + own + SLICE_LONGS * (double)rows->z.output +
+                                SLICE_TAP_LONGS * tconv_rows_slices(rows) +
+                                REACH_LONGS * (double)rows->y.output +
+                                CLASS_LONGS * (double)rows->x.stride,
+                            reason);
+}
+
 /* Where the lists begin when a family's own numbers take `own` longs. */
 static size_t slices_at(size_t own)
 {
@@ -468,19 +495,39 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
     tconv_recipe_layout(recipe, family, &rows->layer, kernel, 3);
 }
 
+/* What a filter packed in the order of its taps has of each output channel: input channels, or words of them. */
+static int64_t packed_channels(const struct tconv_rows *rows, const struct tconv_request *request,
+                               enum tconv_packing packing)
+{
+    const struct tconv_layer *layer = &rows->layer;
+    if (packing != TCONV_PACK_WORDS) return layer->in_channels;
+    const int64_t words =
+        tconv_ceil_div(layer->in_channels * (int64_t)tconv_type_size(layer->filter_type),
+                       (int64_t)tconv_packed_bytes(request, packing));
+    return tconv_ceil_div(words, 4) * 4;
+}
+
+bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t blocks,
+                            const struct tconv_request *request, enum tconv_packing packing,
+                            struct tconv_reason *reason)
+{
+    const size_t bytes = tconv_packed_bytes(request, packing);
+    const int64_t all_blocks = rows->layer.groups * blocks;
+    const double taps = (double)rows->z.kernel * (double)rows->y.kernel * (double)rows->x.kernel;
+    const double weights = (double)all_blocks * mw * taps *
+                           (double)packed_channels(rows, request, packing);
+    return tconv_filter_fits(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes, reason);
+}
+
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
                      int mw, int64_t blocks, const char *options,
                      const struct tconv_request *request, enum tconv_packing packing)
 {
-    const struct tconv_layer *layer = &rows->layer;
     const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
-    const int64_t all_blocks = layer->groups * blocks;
+    const int64_t all_blocks = rows->layer.groups * blocks;
     const tconv_device_info *device = request->device;
     const size_t bytes = tconv_packed_bytes(request, packing);
-    const int64_t words = tconv_ceil_div(
-        layer->in_channels * (int64_t)tconv_type_size(layer->filter_type), (int64_t)bytes);
-    const int64_t in = packing == TCONV_PACK_WORDS ? tconv_ceil_div(words, 4) * 4
-                                                   : layer->in_channels;
+    const int64_t in = packed_channels(rows, request, packing);
     char name[80];
     snprintf(name, sizeof name, "%s%d", kind, mw);
     tconv_rows_layout(recipe, name, rows);

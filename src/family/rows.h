@@ -18,13 +18,12 @@ struct tconv_rows {
     int64_t low, high;               /* place u reads inputs u + low to u + high at most */
 };
 
-/* False with a reason where the layer has more axes or exceeds 32-bit indices. */
+/* False with a reason where the layer has more axes, exceeds 32-bit indices or has very large tensors. */
 bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
                      struct tconv_reason *reason);
 
 /* The same for kernels that read and write whole rows, and find along z what the table's slices say: of any number of axes, but
- * false where the outer ones cannot be counted as one, the layer is not contiguous along x, has very many rows or very many
- * taps along the outer axes. */
+ * false where the outer ones cannot be counted as one, the layer is not contiguous along x or has very many rows. */
 bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 
@@ -123,6 +122,11 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
                      int mw, int64_t blocks, const char *options,
                      const struct tconv_request *request, enum tconv_packing packing);
 
+/* False with a reason where such a filter is too large. */
+bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t blocks,
+                            const struct tconv_request *request, enum tconv_packing packing,
+                            struct tconv_reason *reason);
+
 /* The options of a kernel that writes out all taps along x: KX, DX, RX and LOW, as cl/taps.clh says. */
 void tconv_rows_taps_options(const struct tconv_rows *rows, struct tconv_launch *run);
 
@@ -139,6 +143,9 @@ int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3]);
 typedef void tconv_write_entry(const void *self, const int64_t k[3], int64_t *entry);
 bool tconv_rows_write_residues(const struct tconv_rows *rows, tconv_write_entry *entry,
                                const void *self, int entry_longs, int64_t *kinds, int64_t *list);
+
+/* False with a reason where a table with the part below and `own` longs of a family's own is too large. */
+bool tconv_rows_table_fits(const struct tconv_rows *rows, double own, struct tconv_reason *reason);
 
 /* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the
  * whole table, and a family's own numbers and lists, `own` longs, stand between. */

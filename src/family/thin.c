@@ -301,7 +301,9 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     *g = (struct thin){0};
-    if (!tconv_rows_of(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_of(layer, &g->rows, reason) ||
+        !tconv_rows_table_fits(&g->rows, THIN_LONGS - ROWS_LONGS, reason))
+        return false;
     const struct tconv_axis *x = &g->rows.x;
     if ((x->stride > MERGED_STRIDE && x->stride != 8) || x->kernel > MERGED_KERNEL)
         return tconv_refuse(
@@ -311,6 +313,8 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
             (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
     g->mw = choose_channels(g, device);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    if (!tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_SUMMED, reason))
+        return false;
     g->ry = choose_rows(g, device);
     g->lacking = tconv_mod(g->rows.y.pad, g->ry);
     g->bands = tconv_ceil_div(g->rows.y.output + g->lacking, g->ry);

@@ -13,6 +13,7 @@ enum {
     MOST_POINTS = 6,          /* along one axis */
     MOST_PRODUCTS = 128,      /* points of a tile */
     MOST_STRIDE = 16,         /* along x */
+    MOST_RESIDUES = 1 << 12,  /* of all axes */
     MOST_RUN = 64,            /* outputs of a tile along x */
     MOST_CHANNELS = 16,       /* MW */
     MOST_VECTORS = 4,         /* NX */
@@ -207,12 +208,12 @@ static bool divide(struct winograd *g, const tconv_device_info *device, double *
             g->chunk = largest_chunk(g, budget);
             g->chunked = g->chunk < g->rows.layer.in_channels;
             const double bytes = local_bytes(g, g->chunk);
-            g->items = g->rows.layer.groups * outer_residues(g) *
-                       tconv_ceil_div(g->teams, g->item_teams) *
-                       tconv_ceil_div(g->blocks, g->item_blocks);
-            if (bytes > budget || g->items > INT32_MAX ||
-                tconv_rows_too_long(iterations(g), device))
+            const double items = (double)g->rows.layer.groups * (double)outer_residues(g) *
+                                 (double)tconv_ceil_div(g->teams, g->item_teams) *
+                                 (double)tconv_ceil_div(g->blocks, g->item_blocks);
+            if (bytes > budget || items > INT32_MAX || tconv_rows_too_long(iterations(g), device))
                 continue;
+            g->items = (int64_t)items;
             g->local_bytes = (uint64_t)bytes;
             const double cost = cost_of(g, device);
             if (!found || cost < *least) {
@@ -277,6 +278,8 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
         return tconv_refuse(reason, "no output takes two taps along an axis");
     if (g->rows.x.stride > MOST_STRIDE)
         return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
+    if (outer_residues(g) * g->rows.x.stride > MOST_RESIDUES)
+        return tconv_refuse(reason, "more than %d residues", MOST_RESIDUES);
     const double places = (double)g->rows.layer.batch * (double)g->z.places * (double)g->y.places *
                           (double)g->x.places;
     if (places > INT32_MAX / 2)
@@ -286,6 +289,11 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    const double products = (double)layer->groups * (double)outer_residues(g) * g->points *
+                            (double)g->rows.x.stride;
+    if (!tconv_filter_fits(products * (double)g->blocks * g->mw * (double)layer->in_channels,
+                           sizeof(float), reason))
+        return false;
     *cost = tconv_rows_misfit(*cost, true, device);
     return true;
 }

@@ -31,14 +31,12 @@ int64_t tconv_most_taps(const struct tconv_axis *axis)
 
 void tconv_classes(const struct tconv_axis *axis, struct tconv_class *classes)
 {
+    const int64_t step = tconv_tap_step(axis);
     for (int64_t r = 0; r < axis->stride; r++) classes[r] = (struct tconv_class){0, 0, 0};
-    for (int64_t k = 0; k < axis->kernel; k++) {
+    for (int64_t k = 0; k < tconv_min(step, axis->kernel); k++) {
         const int64_t place = k * axis->dilation;
-        struct tconv_class *class = &classes[place % axis->stride];
-        if (class->taps++ == 0) {
-            class->first = k;
-            class->shift = place / axis->stride;
-        }
+        classes[place % axis->stride] =
+            (struct tconv_class){tconv_ceil_div(axis->kernel - k, step), k, place / axis->stride};
     }
 }
 
@@ -47,12 +45,15 @@ struct tconv_reach tconv_reach_of(const struct tconv_axis *axis, const struct tc
 {
     const int64_t place = output + axis->pad;
     const struct tconv_class *class = &classes[tconv_mod(place, axis->stride)];
-    const int64_t step = tconv_input_step(axis);
+    if (class->taps == 0) return (struct tconv_reach){0, 0, 0};
+    const int64_t common = gcd(axis->stride, axis->dilation), step = axis->dilation / common;
     const int64_t input = tconv_floor_div(place, axis->stride) -
                           class->shift; /* of tap 0 of the class */
-    const int64_t from = tconv_max(0, tconv_ceil_div(input - (axis->input - 1), step));
-    const int64_t to = tconv_min(class->taps, tconv_floor_div(input, step) + 1);
+    const int64_t past = input - (axis->input - 1);
+    const int64_t from = past <= 0 ? 0 : tconv_ceil_div(past, step);
+    const int64_t to = input >= (class->taps - 1) * step ? class->taps
+                                                         : tconv_floor_div(input, step) + 1;
     if (from >= to) return (struct tconv_reach){0, 0, 0};
-    return (struct tconv_reach){to - from, class->first + from * tconv_tap_step(axis),
+    return (struct tconv_reach){to - from, class->first + from * (axis->stride / common),
                                 input - from * step};
 }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selection and recipes of one layer, checked without any device. */
+#ifndef TCONV_FUZZ_RECIPES_H
+#define TCONV_FUZZ_RECIPES_H
+
+#include "family/family.h"
+
+/* Asks an algorithm for the layer, by its number from 1 on, and writes the recipe where it accepts; stops where a cost, a size or a
+ * launch is impossible. 0: does so with all of them, and stops where selection does not take the cheapest one. */
+void fuzz_check_recipes(const struct tconv_request *request, uint64_t algorithm);
+
+#endif
