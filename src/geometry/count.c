@@ -4,23 +4,37 @@
 #include "geometry/count.h"
 
 #include "base/checked.h"
+#include "base/wide.h"
 
-__extension__ typedef unsigned __int128 wide;
-
-/* sum over i in [0, n) of floor((a*i + b) / m); the Euclidean algorithm on the lattice below a
- * line. */
-static wide floor_sum(wide n, wide m, wide a, wide b)
+static struct tconv_wide narrow(uint64_t number)
 {
-    wide sum = 0;
+    return (struct tconv_wide){0, number};
+}
+
+/* n * (n - 1) / 2 * times, below 2^128. */
+static struct tconv_wide triangle(uint64_t n, uint64_t times)
+{
+    const struct tconv_wide pairs = n % 2 == 0 ? tconv_wide_mul(n / 2, n - 1)
+                                               : tconv_wide_mul(n, (n - 1) / 2);
+    struct tconv_wide product = tconv_wide_mul(pairs.low, times);
+    product.high += pairs.high * times;
+    return product;
+}
+
+/* sum over i in [0, n) of floor((a*i + b) / m), for n >= 1, all of them below 2^63 and the sum below 2^128; the Euclidean algorithm
+ * on the lattice below a line. */
+static struct tconv_wide floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
+{
+    struct tconv_wide sum = {0, 0};
     for (;;) {
-        sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        sum = tconv_wide_add(sum, triangle(n, a / m));
+        sum = tconv_wide_add(sum, tconv_wide_mul(n, b / m));
         a %= m;
         b %= m;
-        const wide top = a * n + b;
-        if (top < m) return sum;
-        n = top / m;
-        b = top % m;
-        const wide swap = m;
+        const struct tconv_wide top = tconv_wide_add(tconv_wide_mul(a, n), narrow(b));
+        if (top.high == 0 && top.low < m) return sum;
+        n = tconv_wide_div(top, m, &b); /* at most n, since a and b are below m */
+        const uint64_t swap = m;
         m = a;
         a = swap;
     }
@@ -28,20 +42,21 @@ static wide floor_sum(wide n, wide m, wide a, wide b)
 
 /* The number of pairs (x, k), 0 <= x < input, 0 <= k < kernel, with x*stride + k*dilation < limit.
  */
-static wide pairs_below(int64_t input, int64_t kernel, int64_t stride, int64_t dilation,
-                        int64_t limit)
+static struct tconv_wide pairs_below(int64_t input, int64_t kernel, int64_t stride,
+                                     int64_t dilation, int64_t limit)
 {
-    if (limit <= 0) return 0;
+    if (limit <= 0) return narrow(0);
     /* Taps k < some have at least one x; of these, taps k < full have all of them. */
     const int64_t some = tconv_min(kernel, tconv_ceil_div(limit, dilation));
     const int64_t beyond_all =
         limit - 1 - stride * (input - 1); /* the product was checked when the axis was resolved */
     const int64_t full = beyond_all < 0 ? 0 : tconv_min(some, beyond_all / dilation + 1);
-    wide pairs = (wide)(uint64_t)full * (uint64_t)input;
+    struct tconv_wide pairs = tconv_wide_mul((uint64_t)full, (uint64_t)input);
     if (some > full) { /* from the last tap downwards, so that the summands grow */
         const uint64_t first = (uint64_t)(limit - 1 - dilation * (some - 1));
-        pairs += floor_sum((uint64_t)(some - full), (uint64_t)stride, (uint64_t)dilation, first) +
-                 (uint64_t)(some - full);
+        const uint64_t rest = (uint64_t)(some - full);
+        pairs = tconv_wide_add(pairs, narrow(rest));
+        pairs = tconv_wide_add(pairs, floor_sum(rest, (uint64_t)stride, (uint64_t)dilation, first));
     }
     return pairs;
 }
@@ -49,10 +64,11 @@ static wide pairs_below(int64_t input, int64_t kernel, int64_t stride, int64_t d
 bool tconv_count_pairs(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad,
                        int64_t output, uint64_t *pairs)
 {
-    const wide count = pairs_below(input, kernel, stride, dilation, output + pad) -
-                       pairs_below(input, kernel, stride, dilation, pad);
-    *pairs = (uint64_t)count;
-    return count <= UINT64_MAX;
+    const struct tconv_wide count =
+        tconv_wide_sub(pairs_below(input, kernel, stride, dilation, output + pad),
+                       pairs_below(input, kernel, stride, dilation, pad));
+    *pairs = count.low;
+    return count.high == 0;
 }
 
 bool tconv_count_macs(const tconv_geometry *g, uint64_t *macs)
