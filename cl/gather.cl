@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather family: output-stationary, exact in work. A work-item owns MW output channels at NX*VW
+/* The gather family: output-stationary, exact in work. A work-item owns MW output channels at VW
  * neighbouring places along the innermost axis (x), with the sums in registers, and gathers every
  * tap that reaches them.
  *
@@ -8,7 +8,7 @@
  * divided inside the loops and no zero is ever inserted.
  *
  *     work-group   WGX x WGY work-items: neighbouring tiles of a row, neighbouring rows
- *     work-item    a tile of NX*VW places u, all SX residues t, MW output channels; one row (z, y)
+ *     work-item    a tile of VW places u, all SX residues t, MW output channels; one row (z, y)
  *     vector       VW places of one residue of one channel
  *
  *   MERGED = 1   the SX residues are summed at the same time and interleaved in registers: one
@@ -34,8 +34,7 @@
  *
  *   macro      meaning                                                     legal values
  *   DOT        see dot.clh                                                 0, 1, 2
- *   VW         lanes of a vector                                           1, 2, 4, 8, 16
- *   NX         vectors of a work-item along x                              1 to 4
+ *   VW         lanes of a vector                                           1, 2, 4
  *   MW         output channels of a work-item                              1 to 16
  *   WGX, WGY   work-items of a work-group                                  powers of two
  *   MERGED     see above                                                   0, 1
@@ -44,12 +43,10 @@
  *   RX         MERGED: pad_begin along x modulo SX                         0 to SX-1
  *   LOW        MERGED: the least of all taps' distances before shifting    any
  *
- * Registers: MW * SX * NX vectors of sums with MERGED, else MW * NX. */
-#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(WGX) || !defined(WGY) ||              \
-    !defined(MERGED)
-#error "VW, NX, MW, WGX, WGY and MERGED must be set"
+ * Registers: MW * SX vectors of sums with MERGED, else MW. */
+#if !defined(VW) || !defined(MW) || !defined(WGX) || !defined(WGY) || !defined(MERGED)
+#error "VW, MW, WGX, WGY and MERGED must be set"
 #endif
-#define TILE (NX * VW)
 
 #if MERGED
 #if !defined(SX) || !defined(KX) || !defined(DX) || !defined(RX) || !defined(LOW)
@@ -108,60 +105,49 @@ static acc_t careful_output(__global const data_t *data, __global const packed_t
 /* Stores a tile of one channel: residue t of place i goes to element first + t + i*step of the row,
  * where that is inside. `row` is the number of the row's first output. */
 static void store_row(const struct finish *f, const long row, const long channel,
-                      vec_t sums[RESIDUES][NX], const int first, const int step, const int output_x)
+                      vec_t sums[RESIDUES], const int first, const int step, const int output_x)
 {
     const long at = row + first;
 #if RESIDUES == 1
-    if (step == 1 && first + TILE <= output_x) {
-#pragma unroll
-        for (int v = 0; v < NX; v++) put(f, affine(f, sums[0][v], channel), at + v * VW, channel);
+    if (step == 1 && first + VW <= output_x) {
+        put(f, affine(f, sums[0], channel), at, channel);
         return;
     }
 #elif RESIDUES == 2 && VW > 1
-    if (first + 2 * TILE <= output_x) {
+    if (first + 2 * VW <= output_x) {
+        vec_t pairs[2];
+        interleave_pairs(sums[0], sums[1], pairs);
 #pragma unroll
-        for (int v = 0; v < NX; v++) {
-            vec_t pairs[2];
-            interleave_pairs(sums[0][v], sums[1][v], pairs);
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                put(f, affine(f, pairs[i], channel), at + (2 * v + i) * VW, channel);
-        }
+        for (int i = 0; i < 2; i++) put(f, affine(f, pairs[i], channel), at + i * VW, channel);
         return;
     }
 #elif RESIDUES == 4 && VW > 1
-    if (first + 4 * TILE <= output_x) {
+    if (first + 4 * VW <= output_x) {
+        vec_t quads[4];
+        interleave_quads(sums[0], sums[1], sums[2], sums[3], quads);
 #pragma unroll
-        for (int v = 0; v < NX; v++) {
-            vec_t quads[4];
-            interleave_quads(sums[0][v], sums[1][v], sums[2][v], sums[3][v], quads);
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                put(f, affine(f, quads[i], channel), at + (4 * v + i) * VW, channel);
-        }
+        for (int i = 0; i < 4; i++) put(f, affine(f, quads[i], channel), at + i * VW, channel);
         return;
     }
 #endif
 #pragma unroll
-    for (int t = 0; t < RESIDUES; t++)
-#pragma unroll
-        for (int v = 0; v < NX; v++) {
+    for (int t = 0; t < RESIDUES; t++) {
 #ifdef LANE
-            const result_vec_t value = affine(f, sums[t][v], channel);
+        const result_vec_t value = affine(f, sums[t], channel);
 #pragma unroll
-            for (int i = 0; i < VW; i++) {
-                const int place = t + (v * VW + i) * step;
-                if (first + place < output_x) put_one(f, LANE(value, i), at + place, channel);
-            }
-#else
-            lane_t lane[VW];
-            TO_LANES(f, affine(f, sums[t][v], channel), SLOPES_OF(f, channel), lane);
-            for (int i = 0; i < VW; i++) {
-                const int place = t + (v * VW + i) * step;
-                if (first + place < output_x) PUT_LANE(f, lane[i], at + place, channel);
-            }
-#endif
+        for (int i = 0; i < VW; i++) {
+            const int place = t + i * step;
+            if (first + place < output_x) put_one(f, LANE(value, i), at + place, channel);
         }
+#else
+        lane_t lane[VW];
+        TO_LANES(f, affine(f, sums[t], channel), SLOPES_OF(f, channel), lane);
+        for (int i = 0; i < VW; i++) {
+            const int place = t + i * step;
+            if (first + place < output_x) PUT_LANE(f, lane[i], at + place, channel);
+        }
+#endif
+    }
 }
 
 /* What a tap adds up: the inputs from p on, their products with the weight at w, and that weight. */
@@ -231,16 +217,16 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
         y_step = table[ROWS_DATA_Y_STEP];
         z_step = table[ROWS_DATA_Z_STEP];
         channel_step = table[ROWS_DATA_CHANNEL_STEP];
-        from = own_data + (long)tile * TILE + table[ROWS_FIRST_INPUT];
+        from = own_data + (long)tile * VW + table[ROWS_FIRST_INPUT];
     }
     from += reach_y[REACH_INPUT] * y_step;
 
 #if FLOATING
     if (sees_data && staged && flags[all_blocks] != 0) {
         const int step = (int)table[ROWS_STRIDE_X];
-        const int last = min((tile + 1) * TILE * step, output_x);
+        const int last = min((tile + 1) * VW * step, output_x);
         for (int m = 0; m < channels; m++)
-            for (int o = tile * TILE * step; o < last; o++)
+            for (int o = tile * VW * step; o < last; o++)
                 put_one(finish,
                         affine_one(finish,
                                    careful_output(own_data, weights, table, slice, reach_y, o, m),
@@ -252,21 +238,19 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
 
 #if MERGED
     {
-        const int first = tile * TILE * SX, step = SX;
+        const int first = tile * VW * SX, step = SX;
 #else
     for (int c = 0; c < table[ROWS_STRIDE_X]; c++) {
         __global const long *class = table + table[ROWS_CLASSES_AT] + c * CLASS_LONGS;
         const int step = (int)table[ROWS_STRIDE_X];
-        const int first = tile * TILE * step + (int)class[CLASS_RESIDUE];
+        const int first = tile * VW * step + (int)class[CLASS_RESIDUE];
         const int taps = (int)class[CLASS_TAPS];
 #endif
-        vec_t sum[MW][RESIDUES][NX];
+        vec_t sum[MW][RESIDUES];
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++)
-#pragma unroll
-                for (int v = 0; v < NX; v++) sum[m][t][v] = (vec_t)(0);
+            for (int t = 0; t < RESIDUES; t++) sum[m][t] = (vec_t)(0);
 #if DOT && QUANTIZED
         uint weight_sum[MW][RESIDUES];
 #pragma unroll
@@ -291,16 +275,11 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
             for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step, w += KX * MW) {
 #pragma unroll
                 for (int k = 0; k < KX; k++) {
-                    vec_t in[NX];
-#pragma unroll
-                    for (int v = 0; v < NX; v++) in[v] = INPUTS(x + DISTANCE(k) + v * VW);
+                    const vec_t in = INPUTS(x + DISTANCE(k));
 #pragma unroll
                     for (int m = 0; m < MW; m++) {
                         ADD_WEIGHT(w + k * MW + m, weight_sum[m][RESIDUE(k)]);
-#pragma unroll
-                        for (int v = 0; v < NX; v++)
-                            sum[m][RESIDUE(k)][v] =
-                                ADD_PRODUCTS(in[v], w + k * MW + m, sum[m][RESIDUE(k)][v]);
+                        sum[m][RESIDUE(k)] = ADD_PRODUCTS(in, w + k * MW + m, sum[m][RESIDUE(k)]);
                     }
                 }
             }
@@ -310,15 +289,11 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
             w += class[CLASS_START] * quads * MW;
             for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step)
                 for (int t = 0; t < taps; t++, w += MW) {
-                    vec_t in[NX];
-#pragma unroll
-                    for (int v = 0; v < NX; v++) in[v] = INPUTS(x - t * input_step + v * VW);
+                    const vec_t in = INPUTS(x - t * input_step);
 #pragma unroll
                     for (int m = 0; m < MW; m++) {
                         ADD_WEIGHT(w + m, weight_sum[m][0]);
-#pragma unroll
-                        for (int v = 0; v < NX; v++)
-                            sum[m][0][v] = ADD_PRODUCTS(in[v], w + m, sum[m][0][v]);
+                        sum[m][0] = ADD_PRODUCTS(in, w + m, sum[m][0]);
                     }
                 }
 #endif
@@ -328,12 +303,10 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++)
-#pragma unroll
-                for (int v = 0; v < NX; v++) sum[m][t][v] -= (vec_t)(zero * weight_sum[m][t]);
+            for (int t = 0; t < RESIDUES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
 #if HEAVY && defined(LANE)
-                    /* The sums move up one by one: a loop that is not unrolled, since compilers do not unroll so much, and still
+                /* The sums move up one by one: a loop that is not unrolled, since compilers do not unroll so much, and still
          * no register with an index. */
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
@@ -342,9 +315,7 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
 #pragma unroll
             for (int i = 0; i + 1 < MW; i++)
 #pragma unroll
-                for (int t = 0; t < RESIDUES; t++)
-#pragma unroll
-                    for (int v = 0; v < NX; v++) sum[i][t][v] = sum[i + 1][t][v];
+                for (int t = 0; t < RESIDUES; t++) sum[i][t] = sum[i + 1][t];
         }
 #else
 #pragma unroll
@@ -389,8 +360,7 @@ static NOINLINE void stage_row(__global const data_t *restrict data,
     const long tile = slot < left ? table[GATHER_TILE_FIRST] + slot
                                   : table[GATHER_DIRECT_LAST] + slot - left;
     const int length = (int)table[GATHER_STAGE_ROW];
-    const long begin = tile * TILE +
-                       table[ROWS_FIRST_INPUT]; /* the input at the stage's element 0 */
+    const long begin = tile * VW + table[ROWS_FIRST_INPUT]; /* the input at the stage's element 0 */
     const int from = (int)clamp(-begin, 0L, (long)length),
               to = (int)clamp(table[ROWS_INPUT_X] - begin, 0L, (long)length);
     __global const data_t *x = data + plane / all_channels * table[ROWS_DATA_BATCH_STEP] +

@@ -90,14 +90,14 @@ static void one_filter_serves_several_plans(void **state)
         const tconv_problem small = plane(1, 8, 6, 32, 4, 2, 1);
         tconv_problem large = plane(3, 8, 6, 32, 4, 2, 0);
         struct setup s, other;
-        set_up(&s, &devices[d], &small, "gather_vector", false, SMALL_INTEGERS);
-        set_up(&other, &devices[d], &large, "gather_vector", false, SMALL_INTEGERS);
+        set_up(&s, &devices[d], &small, "gather_group", false, SMALL_INTEGERS);
+        set_up(&other, &devices[d], &large, "gather_group", false, SMALL_INTEGERS);
         pack(&s);
         other.args.filter = s.filter; /* its own was never packed */
         memcpy(other.tensors.filter, s.tensors.filter, s.tensors.filter_count * sizeof(float));
         enqueue(&other);
         download(&other, 0, NULL);
-        compare_with_oracle(&devices[d], &large, "gather_vector", false, &other.tensors);
+        compare_with_oracle(&devices[d], &large, "gather_group", false, &other.tensors);
         tear_down(&s);
         tear_down(&other);
     }
@@ -225,7 +225,7 @@ static void misuse_has_a_sentence(void **state)
     const tconv_problem p = plane(1, 4, 3, 30, 4, 2, 1);
     struct setup s;
     tconv_error error;
-    set_up(&s, d, &p, "gather_vector", false, SMALL_INTEGERS);
+    set_up(&s, d, &p, "gather_group", false, SMALL_INTEGERS);
     tconv_plan *plan = NULL;
     tconv_filter *filter = NULL;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
@@ -243,7 +243,7 @@ static void misuse_has_a_sentence(void **state)
     options.algorithm = "winograd";
     expect_error(tconv_plan_create(d->device, &p, &options, &plan, &error), TCONV_ERROR_ALGORITHM,
                  &error, "winograd");
-    options.algorithm = "gather_vector";
+    options.algorithm = "gather_group";
     options.workspace_limit = 1;
     expect_error(tconv_plan_create(d->device, &p, &options, &plan, &error), TCONV_ERROR_ALGORITHM,
                  &error, "workspace");
@@ -358,7 +358,7 @@ static void misuse_has_a_sentence(void **state)
     /* After all of that the plan still works. */
     enqueue(&s);
     download(&s, 0, NULL);
-    compare_with_oracle(d, &p, "gather_vector", false, &s.tensors);
+    compare_with_oracle(d, &p, "gather_group", false, &s.tensors);
     clReleaseMemObject(tiny);
     tear_down(&s);
 }

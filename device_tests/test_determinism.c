@@ -136,7 +136,7 @@ static void same_inputs_same_bits(void **state)
     for (int d = 0; d < device_count; d++) {
         const tconv_problem p = plane(1, 7, 9, 17, 4, 2, 1);
         struct setup other;
-        set_up(&other, &devices[d], &p, "gather_vector", true, REAL_NUMBERS);
+        set_up(&other, &devices[d], &p, "gather_group", true, REAL_NUMBERS);
         pack(&other);
         int fewest = RUNS;
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {

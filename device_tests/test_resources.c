@@ -131,7 +131,7 @@ static void full_memory_is_told_in_bytes(void **state)
             make_tensors(&p, SMALL_INTEGERS, 5, &t);
             tconv_arrays arrays = TCONV_ARRAYS_INIT;
             tconv_slabs_options division = TCONV_SLABS_OPTIONS_INIT;
-            const tconv_plan_options options = options_for("gather_vector", true);
+            const tconv_plan_options options = options_for("gather_group", true);
             arrays.data = t.data;
             arrays.filter = t.filter;
             arrays.bias = t.bias;
@@ -150,7 +150,7 @@ static void full_memory_is_told_in_bytes(void **state)
                 if (!failing) expect_ok(status, &error);
             } while (status != TCONV_OK);
             assert_true(calls > 10);
-            compare_with_oracle(&devices[d], &p, "gather_vector", true, &t);
+            compare_with_oracle(&devices[d], &p, "gather_group", true, &t);
             free_tensors(&t);
         }
         tconv_host_release(host);
@@ -430,13 +430,13 @@ static void cancelled_work_is_no_work_or_the_whole(void **state)
             static char result[1 << 20];
             struct tensors t;
             memset(result, 0x5a, sizeof result);
-            const cl_int end = release_early(&devices[d], "gather_vector", &p,
+            const cl_int end = release_early(&devices[d], "gather_group", &p,
                                              round < 2 ? -1 : CL_COMPLETE, &t, result);
             assert_true(end < 0 ? round < 2 : end == CL_COMPLETE);
             for (size_t i = 0; i < sizeof result && end < 0; i++) assert_int_equal(result[i], 0x5a);
             memcpy(t.output, result, (size_t)t.geometry.output_bytes);
             if (end == CL_COMPLETE)
-                compare_with_oracle(&devices[d], &p, "gather_vector", false, &t);
+                compare_with_oracle(&devices[d], &p, "gather_group", false, &t);
             free_tensors(&t);
         }
     }

@@ -367,7 +367,7 @@ def test_a_volume_larger_than_the_workers(tmp_path):
     for begin in range(0, 2048, 32):
         store[:, :, begin : begin + 32] = random.random(chunks, np.float32)
     filter = random.random((1, 2, 4, 4, 4), np.float32)
-    options = dict(strides=2, pads_begin=1, pads_end=1, algorithm="gather_vector")
+    options = dict(strides=2, pads_begin=1, pads_end=1, algorithm="packed_vector")
     with cluster_of(limit) as cluster, distributed.Client(cluster) as client:
         before = client.run(peak_bytes)
         volume = da.from_zarr(str(tmp_path / "in.zarr"))

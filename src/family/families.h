@@ -13,7 +13,6 @@ extern const struct tconv_family tconv_channels;
 extern const struct tconv_family tconv_phases;
 extern const struct tconv_family tconv_depthwise;
 extern const struct tconv_family tconv_winograd;
-extern const struct tconv_family tconv_gather_vector;
 extern const struct tconv_family tconv_gather_group;
 extern const struct tconv_family tconv_gather_dot;
 extern const struct tconv_family tconv_matrix_group;

@@ -11,14 +11,14 @@
 
 enum { MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
-/* How a work-item works: alone with wide vectors, beside others in a group, or so with products of bytes. */
-enum variant { VECTOR, GROUP, DOT };
+/* What is multiplied: numbers, or bytes four at a time. */
+enum variant { GROUP, DOT };
 
 /* The parameters of a kernel, and what follows from them. */
 struct gather {
     struct tconv_rows rows;
     bool merged;
-    int vw, nx, mw, group_x, group_y;
+    int vw, mw, group_x, group_y;
     int64_t in; /* input channels, or with DOT quads of them */
     int64_t blocks, tiles;
     int64_t tile_first, tile_last, direct_first, direct_last; /* as in cl/gather_table.h */
@@ -32,7 +32,6 @@ struct gather {
 static int sums_limit(const struct gather *g, enum variant variant, int vw,
                       const tconv_device_info *device)
 {
-    if (variant == VECTOR) return tconv_rows_sums(&g->rows, device);
     const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
     const bool wide = g->rows.acc_bytes > sizeof(float),
@@ -40,16 +39,11 @@ static int sums_limit(const struct gather *g, enum variant variant, int vw,
     return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
 }
 
-/* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
- * with it, and narrow vectors leave lanes idle. Fitted to PoCL with AVX-512. */
-static double inefficiency(enum variant variant, int vw, int nx, int mw,
-                           const tconv_device_info *device)
+/* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete with it. */
+static double inefficiency(int mw)
 {
-    const double adds = mw * nx, loads = mw + nx;
-    const double lanes =
-        variant == VECTOR && vw < (int)device->vector_width ? (double)device->vector_width / vw : 1;
-    const double single = variant == VECTOR && mw == 1 ? 1.5 : 1; /* each input serves one sum */
-    return lanes * (1.04 + 0.3 * loads / adds) * (nx == 1 ? 1.07 : 1) * single;
+    const double adds = mw, loads = mw + 1;
+    return (1.04 + 0.3 * loads / adds) * 1.07;
 }
 
 /* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */
@@ -57,16 +51,16 @@ static double issued(const struct gather *g)
 {
     const struct tconv_layer *layer = &g->rows.layer;
     return tconv_rows_slices(&g->rows) * tconv_rows_pairs(&g->rows.y) *
-           (double)(g->tile_last - g->tile_first) * g->nx * g->vw * (double)g->rows.x.kernel *
+           (double)(g->tile_last - g->tile_first) * g->vw * (double)g->rows.x.kernel *
            (double)layer->batch * (double)layer->groups * (double)g->in *
            (double)(g->blocks * g->mw);
 }
 
-/* Everything that follows from vw, nx and mw. */
+/* Everything that follows from vw and mw. */
 static void derive(struct gather *g)
 {
     const struct tconv_rows *r = &g->rows;
-    const int64_t tile = (int64_t)g->vw * g->nx;
+    const int64_t tile = g->vw;
     g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
     g->tiles = tconv_ceil_div(r->places, tile);
     g->tile_first = tconv_min(g->tiles, tconv_max(0, tconv_ceil_div(1 - tile - r->high, tile)));
@@ -84,51 +78,36 @@ static void derive(struct gather *g)
                         (double)r->layer.in_channels;
 }
 
-/* Storing an output, in multiply-adds at full speed: as part of a vector, alone, or even in a page of its own. What a row's
- * last tile holds is stored alone unless the tile is full. */
-static double store_cost(const struct gather *g, enum variant variant)
+/* Storing an output, in multiply-adds at full speed: as part of a vector, alone, or even in a page of its own. */
+static double store_cost(const struct gather *g)
 {
-    const int64_t stride = g->rows.x.stride, output = g->rows.x.output;
-    const bool vectors = g->merged && stride != 3;
+    const int64_t stride = g->rows.x.stride;
     if (stride >= MANY_PAGES) return 120;
-    if (variant != VECTOR) return vectors ? 2 : 16;
-    if (!vectors) return 75;
-    if (tconv_rows_streams(&g->rows)) return 100; /* lines come from memory to be overwritten */
-    return 12 + 63 * (double)(output % (g->vw * g->nx * stride)) / (double)output;
+    return g->merged && stride != 3 ? 2 : 16;
 }
 
 /* The cost of one choice, in useful multiply-adds at full speed. */
-static double cost_of(const struct gather *g, enum variant variant, const tconv_device_info *device)
+static double cost_of(const struct gather *g)
 {
     const struct tconv_layer *layer = &g->rows.layer;
     const double outputs = (double)layer->batch * (double)layer->groups *
                            (double)layer->out_channels * (double)g->rows.output_rows *
                            (double)g->rows.x.output;
-    /* A work-item finds out what it does, and each of its rows of taps begins and ends: as long as 4300 additions. */
-    const double items = (double)layer->batch * (double)layer->groups *
-                         (double)(g->blocks * g->tiles) * (double)g->rows.output_rows;
-    const double cost = issued(g) * inefficiency(variant, g->vw, g->nx, g->mw, device) +
-                        outputs * store_cost(g, variant);
-    return variant == VECTOR
-               ? tconv_rows_shared(cost + 55 * g->stage_elements + 4300 * items, 1 / items, device)
-               : cost + 4 * g->stage_elements;
+    return issued(g) * inefficiency(g->mw) + outputs * store_cost(g) + 4 * g->stage_elements;
 }
 
-/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW and NX. */
+/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW. */
 static double choose(struct gather *g, enum variant variant, const tconv_device_info *device)
 {
-    const int widest = variant == VECTOR ? tconv_rows_widest(device) : 4;
+    enum { WIDEST = 4 };
     const int residues = g->merged ? (int)g->rows.x.stride : 1;
-    const int most_vectors = variant == VECTOR ? 2 : 1;
     const int64_t channels = g->rows.layer.out_channels;
     double least = 0;
     int best_mw = 1;
-    for (int mw = 1;
-         mw <= 16 && mw <= channels &&
-         (mw == 1 || mw * residues * most_vectors <= sums_limit(g, variant, widest, device));
+    for (int mw = 1; mw <= 16 && mw <= channels &&
+                     (mw == 1 || mw * residues <= sums_limit(g, variant, WIDEST, device));
          mw++) {
-        const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                            inefficiency(variant, widest, most_vectors, mw, device);
+        const double cost = (double)(tconv_ceil_div(channels, mw) * mw) * inefficiency(mw);
         if (mw == 1 || cost < least) {
             least = cost;
             best_mw = mw;
@@ -137,23 +116,22 @@ static double choose(struct gather *g, enum variant variant, const tconv_device_
     g->mw = best_mw;
     struct gather best = *g;
     best.vw = 0;
-    for (g->vw = widest; g->vw >= 1; g->vw /= 2)
-        for (g->nx = 1; g->nx <= most_vectors; g->nx++) {
-            derive(g);
-            const double cost = cost_of(g, variant, device);
-            if (best.vw == 0 || cost < least) {
-                least = cost;
-                best = *g;
-            }
+    for (g->vw = WIDEST; g->vw >= 1; g->vw /= 2) {
+        derive(g);
+        const double cost = cost_of(g);
+        if (best.vw == 0 || cost < least) {
+            least = cost;
+            best = *g;
         }
+    }
     *g = best;
     return least;
 }
 
 /* A work-group's shape: as many neighbouring tiles as there are, the rest neighbouring rows. */
-static void choose_group(struct gather *g, enum variant variant, const tconv_device_info *device)
+static void choose_group(struct gather *g, const tconv_device_info *device)
 {
-    int64_t most = variant == VECTOR ? 1 : 64;
+    int64_t most = 64;
     while (most > 1 && most > (int64_t)device->work_group_limit) most /= 2;
     g->group_x = 1;
     while (g->group_x * 2 <= most && g->group_x < g->tiles &&
@@ -220,19 +198,17 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
     }
     g->merged = g->rows.x.stride <= MERGED_STRIDE && g->rows.x.kernel <= MERGED_KERNEL;
     *cost = choose(g, variant, request->device);
-    choose_group(g, variant, request->device);
+    choose_group(g, request->device);
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     if (!filter_fits(g, request, variant, reason)) return false;
 
     /* Adding for all residues, or storing one by one with care. */
-    const double iterations = (double)(g->rows.z.kernel * g->rows.y.kernel) *
-                                  (double)layer->in_channels *
-                                  (g->merged ? 1 : (double)g->rows.x.kernel) +
-                              (double)(g->mw * g->nx * g->vw) * (double)g->rows.x.stride *
-                                  (1 + tconv_rows_careful(&g->rows));
-    if (variant == VECTOR ? tconv_rows_too_long(iterations, request->device)
-                          : tconv_rows_group_too_long(iterations, request->device))
+    const double iterations =
+        (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)layer->in_channels *
+            (g->merged ? 1 : (double)g->rows.x.kernel) +
+        (double)(g->mw * g->vw) * (double)g->rows.x.stride * (1 + tconv_rows_careful(&g->rows));
+    if (tconv_rows_group_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
     uint64_t limit = request->device->allocation_limit;
@@ -251,7 +227,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
-    *cost = tconv_rows_misfit(*cost, variant == VECTOR, request->device);
+    *cost = tconv_rows_misfit(*cost, false, request->device);
     /* Elsewhere these products take longer than those of words: Intel's processors (2026.2) 60 times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;
@@ -303,7 +279,6 @@ static bool write_table(const struct gather *g, struct tconv_recipe *recipe)
 static void write_options(struct tconv_launch *launch, const struct gather *g)
 {
     tconv_launch_option(launch, "VW", g->vw);
-    tconv_launch_option(launch, "NX", g->nx);
     tconv_launch_option(launch, "MW", g->mw);
     tconv_launch_option(launch, "WGX", g->group_x);
     tconv_launch_option(launch, "WGY", g->group_y);
@@ -371,13 +346,6 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     return TCONV_OK;
 }
 
-static bool accepts_vector(const struct tconv_request *request, double *cost,
-                           struct tconv_reason *reason)
-{
-    struct gather g;
-    return prepare(request, VECTOR, &g, cost, reason);
-}
-
 static bool accepts_group(const struct tconv_request *request, double *cost,
                           struct tconv_reason *reason)
 {
@@ -390,12 +358,6 @@ static bool accepts_dot(const struct tconv_request *request, double *cost,
 {
     struct gather g;
     return prepare(request, DOT, &g, cost, reason);
-}
-
-static tconv_status write_vector(const struct tconv_request *request, struct tconv_recipe *recipe,
-                                 tconv_error *error)
-{
-    return write(request, VECTOR, recipe, error);
 }
 
 static tconv_status write_group(const struct tconv_request *request, struct tconv_recipe *recipe,
@@ -416,15 +378,6 @@ static tconv_status write_dot(const struct tconv_request *request, struct tconv_
         "types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",                 \
             "gather_table.h", "dot.clh", "gather.cl"                                               \
     }
-
-const struct tconv_family tconv_gather_vector = {
-    .name = "gather_vector",
-    .summary = "output-stationary gather with merged phases; wide vectors, one work-item a group: "
-               "for CPUs",
-    .sources = SOURCES,
-    .accepts = accepts_vector,
-    .write = write_vector,
-};
 
 const struct tconv_family tconv_gather_group = {
     .name = "gather_group",

@@ -70,24 +70,6 @@ static enum exit_code layers_of_model(struct suite *suite)
     return EXIT_DONE;
 }
 
-/* A layer of NCX data as the same one of NXC data: the oneAPI form; the filter stays as it is. */
-static void put_channels_last(tconv_problem *p)
-{
-    if (p->operation == TCONV_GROUP_CONV_BACKPROP) {
-        p->groups = p->filter.dim[0];
-        p->filter.dim[1] *= p->groups;
-        p->filter.rank--;
-        memmove(p->filter.dim, p->filter.dim + 1, (size_t)p->filter.rank * sizeof *p->filter.dim);
-    }
-    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
-    p->filter_format = TCONV_OIX;
-    p->data_format = TCONV_NXC;
-    const int axes = p->data.rank - 2;
-    const int64_t channels = p->data.dim[1];
-    memmove(p->data.dim + 1, p->data.dim + 2, (size_t)axes * sizeof *p->data.dim);
-    p->data.dim[axes + 1] = channels;
-}
-
 /* The layers that `read` gives, as --ids, --type and --data-format say. */
 static enum exit_code layers_of_suite(struct suite *suite, const char *why,
                                       enum exit_code (*read)(struct suite *suite))
@@ -100,7 +82,7 @@ static enum exit_code layers_of_suite(struct suite *suite, const char *why,
     for (size_t i = 0; i < suite->count; i++) {
         tconv_problem *p = &suite->entries[i].problem;
         set_types(p, &names);
-        if (names.data_format == TCONV_NXC) put_channels_last(p);
+        if (names.data_format == TCONV_NXC) suite_channels_last(p);
     }
     return code;
 }

@@ -73,6 +73,23 @@ struct entry *suite_add(struct suite *suite, const char *id, const char *layer)
     return entry;
 }
 
+void suite_channels_last(tconv_problem *p)
+{
+    if (p->operation == TCONV_GROUP_CONV_BACKPROP) {
+        p->groups = p->filter.dim[0];
+        p->filter.dim[1] *= p->groups;
+        p->filter.rank--;
+        memmove(p->filter.dim, p->filter.dim + 1, (size_t)p->filter.rank * sizeof *p->filter.dim);
+    }
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p->filter_format = TCONV_OIX;
+    p->data_format = TCONV_NXC;
+    const int axes = p->data.rank - 2;
+    const int64_t channels = p->data.dim[1];
+    memmove(p->data.dim + 1, p->data.dim + 2, (size_t)axes * sizeof *p->data.dim);
+    p->data.dim[axes + 1] = channels;
+}
+
 void suite_free(struct suite *suite)
 {
     for (size_t i = 0; i < suite->count; i++) {

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each algorithm is chosen for some layer of the built-in suite, in either data format, on some described device: one that never is would be of no use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "described.h"
+
+#include "family/families.h"
+#include "suite.h"
+
+/* Counts the choice for one layer in one element type, with both kinds of arithmetic. */
+static void count_choices(tconv_problem p, tconv_type type, const tconv_device_info *device,
+                          long chosen[TCONV_MAX_FAMILIES])
+{
+    p.data_type = p.filter_type = type;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    assert_int_equal(tconv_resolve(&p, &geometry, &error), TCONV_OK);
+    struct tconv_layer layer;
+    tconv_layer_init(&layer, &p, &geometry);
+    const tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
+    const tconv_device_info own = tconv_device_for(device, &layer);
+    for (int fast = 0; fast < 2; fast++) {
+        const struct tconv_request request = {&layer, &own, &epilogue, 0,
+                                              fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
+        struct tconv_reason reason;
+        const struct tconv_family *family = tconv_family_choose(&request, "auto", 0, &reason);
+        for (int f = 0; tconv_family_at(f) != NULL; f++)
+            if (tconv_family_at(f) == family) chosen[f]++;
+    }
+}
+
+static void each_algorithm_is_chosen(void **state)
+{
+    (void)state;
+    static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_BF16, TCONV_I8};
+    long chosen[TCONV_MAX_FAMILIES] = {0};
+    struct suite suite;
+    assert_int_equal(suite_read(NULL, &suite), EXIT_DONE);
+    for (size_t i = 0; i < suite.count; i++) {
+        assert_null(suite.entries[i].error);
+        const tconv_problem p = suite.entries[i].problem;
+        tconv_problem channels_last = p;
+        suite_channels_last(&channels_last);
+        for (const struct described_device *d = described_devices; d->name != NULL; d++)
+            for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+                count_choices(p, types[t], &d->info, chosen);
+                count_choices(channels_last, types[t], &d->info, chosen);
+            }
+    }
+    suite_free(&suite);
+    for (int f = 0; tconv_family_at(f) != NULL; f++) {
+        print_message("%-18s %ld\n", tconv_family_at(f)->name, chosen[f]);
+        if (chosen[f] == 0) fail_msg("%s is never chosen", tconv_family_at(f)->name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_algorithm_is_chosen)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
