@@ -52,10 +52,6 @@ static void check_launch(const struct tconv_launch *launch, const tconv_device_i
     }
     assert_true(group <= device->work_group_limit);
     assert_true(launch->local_bytes <= device->local_memory);
-    if (option_of(launch, "COLUMNS") > 0)
-        assert_true((uint64_t)(option_of(launch, "COLUMNS") * option_of(launch, "ROW")) *
-                        sizeof(float) <=
-                    device->local_memory);
 }
 
 /* What a family writes for a problem; false where it refuses. */
@@ -185,7 +181,7 @@ static void the_reference_takes_what_is_left(void **state)
     layer = layer_of(&p);
     assert_null(tconv_family_choose(&request, "packed_vector", 0, &reason));
     assert_non_null(tconv_family_choose(&request, "col2im_vector", 0, &reason));
-    assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "gather_vector");
+    assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "thin_vector");
     request.device = &gpu;
     assert_non_null(tconv_family_choose(&request, "gather_group", 0, &reason));
     assert_string_not_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
@@ -257,16 +253,16 @@ static void a_limit_of_workspace_is_kept(void **state)
     struct tconv_reason reason;
     struct tconv_recipe recipe = {0};
     double cost;
-    assert_true(tconv_gather_vector.accepts(&request, &cost, &reason));
-    assert_int_equal(tconv_gather_vector.write(&request, &recipe, NULL), TCONV_OK);
+    assert_true(tconv_gather_group.accepts(&request, &cost, &reason));
+    assert_int_equal(tconv_gather_group.write(&request, &recipe, NULL), TCONV_OK);
     assert_true(recipe.workspace_bytes > 0);
     tconv_recipe_clear(&recipe);
     request.workspace_limit = recipe.workspace_bytes - 1;
-    assert_false(tconv_gather_vector.accepts(&request, &cost, &reason));
+    assert_false(tconv_gather_group.accepts(&request, &cost, &reason));
     assert_non_null(strstr(reason.text, "workspace"));
     assert_non_null(tconv_family_choose(&request, NULL, 0, &reason)); /* others need none */
     request.workspace_limit = recipe.workspace_bytes;
-    assert_true(tconv_gather_vector.accepts(&request, &cost, &reason));
+    assert_true(tconv_gather_group.accepts(&request, &cost, &reason));
 }
 
 static void layouts_are_shared_where_they_are_equal(void **state)
@@ -282,11 +278,63 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     memset(recipes, 0, sizeof recipes);
     for (int i = 0; i < 2; i++) {
         const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
-        assert_int_equal(tconv_gather_vector.write(&request, &recipes[i], NULL), TCONV_OK);
+        assert_int_equal(tconv_gather_group.write(&request, &recipes[i], NULL), TCONV_OK);
         tconv_recipe_clear(&recipes[i]);
     }
     assert_string_equal(recipes[0].layout, recipes[1].layout);
     assert_int_equal(recipes[0].filter_bytes, recipes[1].filter_bytes);
+}
+
+/* Whether options are the same but for the shape of a tile, which suits the extents. */
+static bool same_but_for_tiles(const char *a, const char *b)
+{
+    static const char *const shape[] = {" -DVW=", " -DNX=", " -DPX=", " -DROUND="};
+    while (*a != '\0' && *b != '\0') {
+        size_t compared = 1 + strcspn(a + 1, " ");
+        for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+            if (strncmp(a, shape[i], strlen(shape[i])) == 0) compared = strlen(shape[i]);
+        if (strncmp(a, b, compared) != 0) return false;
+        a += 1 + strcspn(a + 1, " ");
+        b += 1 + strcspn(b + 1, " ");
+    }
+    return *a == *b;
+}
+
+/* Programs of one layer with other pads and the same extents: docs/kernels.md says which families share them. */
+static void pads_share_programs(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t begin;
+        bool always; /* whether all families share the program */
+    } pads[] = {{1, true}, {3, true}, {2, false}};
+    int compared = 0;
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        for (int f = 0; tconv_family_at(f) != NULL; f++) {
+            const struct tconv_family *family = tconv_family_at(f);
+            const bool depends = family == &tconv_packed || family == &tconv_thin ||
+                                 family == &tconv_winograd || family == &tconv_gather_group ||
+                                 family == &tconv_gather_dot;
+            struct tconv_recipe first = {0};
+            for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
+                tconv_problem p = plane(16, 16, 1024, 4, 2);
+                p.pads_begin = p.pads_end = (tconv_list){2, {pads[i].begin, pads[i].begin}};
+                p.output_padding = (tconv_list){2, {2 * pads[i].begin, 2 * pads[i].begin}};
+                struct tconv_recipe recipe = {0};
+                if (!write_recipe(family, &p, &d->info, TCONV_MATH_FAST, &recipe)) continue;
+                const char *options = recipe.run[recipe.run_count - 1].options;
+                const char *expected =
+                    first.run[first.run_count > 0 ? first.run_count - 1 : 0].options;
+                if (first.run_count > 0 && (pads[i].always || !depends)) {
+                    if (!same_but_for_tiles(options, expected))
+                        fail_msg("%s on %s: %s and %s", family->name, d->name, expected, options);
+                    compared++;
+                }
+                tconv_recipe_clear(&recipe);
+                if (first.run_count == 0) first = recipe;
+            }
+        }
+    assert_true(compared > 100);
 }
 
 /* Compares the layouts that a family gives one filter, `p`'s, for several batches, extents and pads. Returns how many. */
@@ -473,6 +521,7 @@ int main(void)
         cmocka_unit_test(copied_axes_join_the_batch),
         cmocka_unit_test(a_limit_of_workspace_is_kept),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
+        cmocka_unit_test(pads_share_programs),
         cmocka_unit_test(layouts_follow_the_filter_alone),
         cmocka_unit_test(recipes_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
