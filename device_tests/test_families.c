@@ -20,7 +20,7 @@ static int taken[32];
 static const char *only;
 
 enum {
-    SIMULATOR = 10
+    SIMULATOR = 5
 }; /* with less than so many percent, the device is one that takes long for each addition */
 
 /* Cases that are not worth their time in a short run, even if their program is compiled: matrix_group multiplies whole tiles,

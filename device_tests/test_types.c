@@ -53,7 +53,7 @@ static tconv_problem problem_of(int which)
 }
 
 /* One of so many cases is in every sample. */
-enum { OF_TYPES = 4, OF_EPILOGUES = 6 };
+enum { OF_TYPES = 6, OF_EPILOGUES = 8 };
 
 static unsigned case_number(unsigned seed, int algorithm, int one_of)
 {
