@@ -98,8 +98,9 @@ void fuzz_check_recipes(const struct tconv_request *request, uint64_t algorithm)
 {
     int count = 0;
     while (tconv_family_at(count) != NULL) count++;
-    if (algorithm != 0) {
-        check_algorithm(request, tconv_family_at((int)((algorithm - 1) % (unsigned)count)));
+    const int one = (int)(algorithm % ((unsigned)count + 1));
+    if (one != 0) {
+        check_algorithm(request, tconv_family_at(one - 1));
         return;
     }
     const struct tconv_family *cheapest = NULL;

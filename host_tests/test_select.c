@@ -511,9 +511,49 @@ static void hostile_extents_are_refused_quickly(void **state)
     }
 }
 
+/* Sizes that no tensor has, though each of them is valid. With sanitizers a conversion that overflows is told. */
+static void impossible_sizes_are_refused(void **state)
+{
+    (void)state;
+    tconv_problem many_outputs = TCONV_PROBLEM_INIT, large_filter = TCONV_PROBLEM_INIT;
+    many_outputs.operation = large_filter.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    many_outputs.data_type = many_outputs.filter_type = TCONV_I8;
+    large_filter.data_type = large_filter.filter_type = TCONV_I8;
+    many_outputs.filter_format = large_filter.filter_format = TCONV_OIX;
+    many_outputs.groups = large_filter.groups = 1;
+    many_outputs.data_format = large_filter.data_format = TCONV_NCX;
+    many_outputs.data = (tconv_shape){5, {15, 64, 12, 3, 32}};
+    many_outputs.filter = (tconv_shape){5, {64, 8388607, 32, 5, 1}};
+    many_outputs.strides = (tconv_list){3, {5, 4, 6689}};
+    many_outputs.dilations = (tconv_list){3, {9, 9, 114}};
+    many_outputs.pads_begin = (tconv_list){3, {0, 15, 0}};
+    many_outputs.output_shape = (tconv_list){3, {1048575, 127, 20}};
+    /* 2^62 weights of a byte; an algorithm that packs them in words of four bytes has 2^64 bytes. */
+    large_filter.data = (tconv_shape){3, {1, 1 << 29, 4}};
+    large_filter.filter = (tconv_shape){3, {1 << 29, 1 << 29, 16}};
+    large_filter.output_shape = (tconv_list){1, {8}};
+    const tconv_problem problems[] = {many_outputs, large_filter};
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
+            for (int f = 0; tconv_family_at(f) != NULL; f++) {
+                struct tconv_recipe recipe = {0};
+                if (!write_recipe(tconv_family_at(f), &problems[p], &d->info, TCONV_MATH_FAST,
+                                  &recipe))
+                    continue;
+                const tconv_shape *filter = &problems[p].filter;
+                uint64_t weights = 1;
+                for (int i = 0; i < filter->rank; i++) weights *= (uint64_t)filter->dim[i];
+                if (recipe.filter_bytes < weights)
+                    fail_msg("%s on %s: a filter of %llu bytes", tconv_family_at(f)->name, d->name,
+                             (unsigned long long)recipe.filter_bytes);
+                tconv_recipe_clear(&recipe);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(recipes_fit_their_device),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),

@@ -43,7 +43,7 @@ oclgrind_test() {
         --log "$log" "build/device_tests/test_$1" && [ ! -s "$log" ] || { head -n 60 "$log"; return 1; }
 }
 
-sanitized() { # address,undefined or thread
+sanitized() { # its names
     cmake -S . -B "build/nightly/$1" -DCMAKE_C_COMPILER=clang -DTCONV_SANITIZE="$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo &&
         cmake --build "build/nightly/$1" --parallel "$(nproc)"
 }
@@ -65,10 +65,10 @@ for name in special families types slabs; do
     case $name in types | slabs) percent=9 ;; esac
     step "oclgrind_$name" oclgrind_test $name $percent
 done
-step build_address_sanitizer sanitized address,undefined
+step build_address_sanitizer sanitized address,undefined,float-cast-overflow
 # PoCL's LLVM gives the thread of the first call a signal stack of its own, which the sanitizer would unmap as its own.
 step address_sanitizer percent 30 env ASAN_OPTIONS=use_sigaltstack=0 "LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp" \
-    sh scripts/on_platform.sh pocl ctest --test-dir build/nightly/address,undefined --output-on-failure --parallel "$(nproc)"
+    sh scripts/on_platform.sh pocl ctest --test-dir build/nightly/address,undefined,float-cast-overflow --output-on-failure --parallel "$(nproc)"
 step build_thread_sanitizer sanitized thread
 for name in threads slabs resources; do
     step "thread_sanitizer_$name" percent 100 env TSAN_OPTIONS=ignore_noninstrumented_modules=1 sh scripts/on_platform.sh pocl \
