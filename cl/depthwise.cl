@@ -342,8 +342,10 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                 __global const packed_t *restrict filter, const ulong filter_offset,
-                FINISH_PARAMETERS, __global const long *restrict table)
+                __global uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+                __global const long *restrict table)
 {
+    PACK_WITHOUT_FILTER
     FINISH(finish, table)
     depthwise_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &finish,
                    table);

@@ -431,7 +431,15 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
     if (!finite) atomic_or(&flags[all_blocks], 1u);
 }
 
-/* A work-item packs one input channel, or quad, after the other. The flags are 0 before. */
+/* Before packing: no block is known to have weights that are not finite. One work-item a word. */
+KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_offset,
+                               __global const long *restrict table)
+{
+    if (get_global_id(0) < (ulong)(table[ROWS_GROUPS] * table[ROWS_BLOCKS]))
+        flags[flags_offset + get_global_id(0)] = 0;
+}
+
+/* A work-item packs one input channel, or quad, after the other. */
 KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const ulong weights_offset,
                               __global packed_t *restrict filter, const ulong filter_offset,
                               __global uint *restrict flags, const ulong flags_offset,

@@ -486,9 +486,10 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_packed(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+             __global uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
              __global const long *restrict table, __local acc_t *restrict local_memory)
 {
+    PACK_WITHOUT_FILTER
     FINISH(finish, table)
     packed_item((int)get_group_id(0), data + data_offset, filter + filter_offset,
                 flags + flags_offset, &finish, table, local_memory);

@@ -67,20 +67,29 @@ static struct reading reading_of(const int first_tile, const int last_tile,
     return r;
 }
 
-/* Copies an input row to local memory; zeros where there is no input, unless those are there. */
-static void copy_row(__global const data_t *from, const acc_t zero, const struct reading *r,
-                     __local acc_t *to, const bool zeros_too)
+/* Copies an input row to local memory. Not inlined, since compilers would make several copies of it. */
+static NOINLINE void copy_row(__global const data_t *from, const acc_t zero,
+                              const struct reading *r, __local acc_t *to)
 {
     from += r->first;
     int i = r->begin;
     for (; i + VW <= r->end; i += VW) STORE(READS_DATA(from + i, zero), to + i);
-    if (i < r->end && r->end - r->begin >= VW) /* some again, so that the rest is a vector */
+    if (i < r->end && r->end - r->begin >= VW) { /* some again, so that the rest is a vector */
         STORE(READS_DATA(from + r->end - VW, zero), to + r->end - VW);
-    else
-        for (; i < r->end; i++) to[i] = READ_DATA(from + i, zero);
-    if (!zeros_too) return;
-    for (i = 0; i < r->begin; i++) to[i] = 0;
-    for (i = r->end; i < r->places; i++) to[i] = 0;
+        return;
+    }
+#pragma unroll 1
+    for (; i < r->end; i++) to[i] = READ_DATA(from + i, zero);
+}
+
+/* Zeros around `count` rows in local memory, where there is no input. */
+static COLD void clear_around(__local acc_t *to, const int count, const int row,
+                              const struct reading *r)
+{
+    for (int j = 0; j < count; j++, to += row) {
+        for (int i = 0; i < r->begin; i++) to[i] = 0;
+        for (int i = r->end; i < r->places; i++) to[i] = 0;
+    }
 }
 
 /* Of a group. */
@@ -266,7 +275,8 @@ static __global const data_t *inputs_of(__global const data_t *data, __global co
            (long)(image % groups) * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
 }
 
-/* Copies the input rows of a part to local memory; rows of a channel, which follow each other, one after the other. */
+/* Copies the input rows of a part to local memory, with zeros around them unless these are there; rows of a channel, which follow each
+ * other, one after the other. */
 static NOINLINE void copy_rows(__global const data_t *from, __global const long *table,
                                const struct part *part, const struct reading *reading,
                                __local acc_t *packed, const bool zeros_too)
@@ -276,15 +286,15 @@ static NOINLINE void copy_rows(__global const data_t *from, __global const long 
     const int in_channels = in_channels_of(table), row = (int)table[THIN_ROW];
     const int rows = part->high - part->low + 1, taps_z = (int)slice[SLICE_TAPS];
     const acc_t zero = DATA_ZERO(table);
+    packed += lead_of(table);
+    if (zeros_too) clear_around(packed, taps_z * rows * in_channels, row, reading);
     for (int jz = 0; jz < taps_z; jz++)
         for (int ci = 0; ci < in_channels; ci++)
             for (int y = 0; y < rows; y++)
                 copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
                              list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                              (part->low + y) * table[ROWS_DATA_Y_STEP],
-                         zero, reading,
-                         packed + ((long)(jz * rows + y) * in_channels + ci) * row + lead_of(table),
-                         zeros_too);
+                         zero, reading, packed + ((long)(jz * rows + y) * in_channels + ci) * row);
 }
 
 /* The input rows to ask for, channel after channel. */
@@ -508,9 +518,10 @@ static NOINLINE void thin_item(const int item, const int items,
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_thin(__global const data_t *restrict data, const ulong data_offset,
            __global const packed_t *restrict filter, const ulong filter_offset,
-           __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+           __global uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
            __global const long *restrict table, __local acc_t *restrict packed)
 {
+    PACK_WITHOUT_FILTER
     FINISH(finish, table)
     thin_item((int)get_group_id(0), (int)get_num_groups(0), data + data_offset,
               filter + filter_offset, flags + flags_offset, &finish, table, packed);

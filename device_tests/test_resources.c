@@ -435,8 +435,7 @@ static void cancelled_work_is_no_work_or_the_whole(void **state)
             assert_true(end < 0 ? round < 2 : end == CL_COMPLETE);
             for (size_t i = 0; i < sizeof result && end < 0; i++) assert_int_equal(result[i], 0x5a);
             memcpy(t.output, result, (size_t)t.geometry.output_bytes);
-            if (end == CL_COMPLETE)
-                compare_with_oracle(&devices[d], &p, "gather_group", false, &t);
+            if (end == CL_COMPLETE) compare_with_oracle(&devices[d], &p, "gather_group", false, &t);
             free_tensors(&t);
         }
     }

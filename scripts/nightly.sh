@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The tests at full size, which take hours, in two lanes at the same time: on PoCL every problem with every algorithm, optimised; the same sample as in .ci/run, but
-# drawn anew and larger, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers; all programs for GPUs through offline
-# compilers; the fuzz targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed. Debian 12, as root or
-# with sudo. The logs are in build/nightly.
+# The tests at full size, which take hours, in two lanes at the same time: on PoCL every problem with every algorithm, optimised; a
+# larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers; all programs for GPUs
+# through offline compilers; the fuzz targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed.
+# Debian 12, as root or with sudo. The logs are in build/nightly.
 # usage: nightly.sh [SECONDS-OF-EACH-FUZZ-TARGET]      300 without it
 set -u
 cd "$(dirname "$0")/.."
@@ -18,12 +18,12 @@ echo "TCONV_CL_TEST_SEED=$TCONV_CL_TEST_SEED"
 
 # step NAME COMMAND...
 step() {
-    name=$1
+    step=$1
     shift
     begin=$(date +%s)
-    if "$@" >"$work/$name.log" 2>&1; then result=passed; else result=FAILED; fi
-    printf '%-28s %-7s %6d s\n' "$name" "$result" "$(($(date +%s) - begin))" | tee -a "$work/summary"
-    [ "$result" = passed ] || tail -n 20 "$work/$name.log"
+    if "$@" >"$work/$step.log" 2>&1; then result=passed; else result=FAILED; fi
+    printf '%-28s %-7s %6d s\n' "$step" "$result" "$(($(date +%s) - begin))" | tee -a "$work/summary"
+    [ "$result" = passed ] || tail -n 20 "$work/$step.log"
 }
 
 # percent P COMMAND...

@@ -451,8 +451,8 @@ static tconv_status write_recipe(const struct tconv_request *request, enum lanes
     tconv_launch_option(run, "STREAM", streams(&g));
     char kind[60] = "taps";
     if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
-    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
+    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run, request, TCONV_PACK_RAW);
     return TCONV_OK;
 }
 

@@ -236,11 +236,11 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     if (g.merged) tconv_rows_taps_options(&g.rows, run);
     tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, g.rows.x.output_step, 0));
     tconv_launch_items(run, 0, g.items, 1, request->device);
-    tconv_launch_args(
-        run,
-        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
-        8);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request, TCONV_PACK_RAW);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+                      9);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_RAW);
     return TCONV_OK;
 }
 

@@ -21,6 +21,7 @@ enum tconv_arg {
     TCONV_ARG_WEIGHTS, /* the filter tensor as the caller has it */
     TCONV_ARG_FILTER,  /* the packed filter */
     TCONV_ARG_FLAGS,   /* the packed filter seen as words: a family may keep flags at its begin */
+    TCONV_ARG_NOTHING, /* NULL for a buffer */
     TCONV_ARG_BIAS,    /* these four are left out where the epilogue has no such tensor */
     TCONV_ARG_SCALE,
     TCONV_ARG_SLOPE,
@@ -48,7 +49,6 @@ struct tconv_launch {
 struct tconv_recipe {
     char layout[200]; /* names the packed layout: a filter fits every plan with an equal text */
     uint64_t filter_bytes; /* of the packed filter */
-    uint64_t flag_bytes;   /* of flags at its begin, which are 0 when packing starts */
     uint64_t workspace_bytes;
     double error_factor; /* of the bound of rounding errors; 0: the exact families' own */
     int pack_count, run_count;

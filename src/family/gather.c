@@ -309,7 +309,10 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
         tconv_packed_bytes(request, packing_of(variant));
     recipe->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
 
-    recipe->flag_bytes = (uint64_t)all_blocks * sizeof(uint32_t);
+    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_gather_clear");
+    write_options(clear, &g);
+    tconv_launch_items(clear, 0, all_blocks, 64, request->device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_gather_pack");
     write_options(pack, &g);
     tconv_launch_items(pack, 0, g.in, 32, request->device);

@@ -225,8 +225,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
                       9);
-    tconv_rows_pack(recipe, &g.rows, "words", g.mt, g.blocks, run->options, request,
-                    TCONV_PACK_WORDS);
+    tconv_rows_pack(recipe, &g.rows, "words", g.mt, g.blocks, run, request, TCONV_PACK_WORDS);
     /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the bound with this factor is the
      * oracle's, which counts in roundings of f32. */
     if (request->layer->data_type == TCONV_F32)

@@ -412,9 +412,8 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request,
-                    TCONV_PACK_SUMMED);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_SUMMED);
     return TCONV_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     INDEX_LIMIT = 1 << 30,
@@ -516,11 +517,30 @@ bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t block
     const double taps = (double)rows->z.kernel * (double)rows->y.kernel * (double)rows->x.kernel;
     const double weights = (double)all_blocks * mw * taps *
                            (double)packed_channels(rows, request, packing);
+    if (packing != TCONV_PACK_WORDS &&
+        tconv_rows_too_long(taps * (double)rows->layer.in_channels, request->device))
+        return tconv_refuse(reason, "a work-item would pack too many weights");
     return tconv_filter_fits(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes, reason);
 }
 
+/* Packs with the kernel of `run`, which does so where it gets no packed filter: a work-item for each block. */
+static void pack_with(struct tconv_launch *pack, const struct tconv_launch *run, int64_t items,
+                      const tconv_device_info *device)
+{
+    enum tconv_arg args[TCONV_MAX_ARGS];
+    for (int i = 0; i < run->arg_count; i++)
+        args[i] = run->args[i] == TCONV_ARG_DATA     ? TCONV_ARG_WEIGHTS
+                  : run->args[i] == TCONV_ARG_FILTER ? TCONV_ARG_NOTHING
+                  : run->args[i] == TCONV_ARG_OUTPUT ? TCONV_ARG_FILTER
+                                                     : run->args[i];
+    memcpy(pack->options, run->options, sizeof pack->options);
+    tconv_launch_items(pack, 0, items, 1, device);
+    tconv_launch_args(pack, args, run->arg_count);
+    pack->local_bytes = run->local_bytes;
+}
+
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
-                     int mw, int64_t blocks, const char *options,
+                     int mw, int64_t blocks, const struct tconv_launch *run,
                      const struct tconv_request *request, enum tconv_packing packing)
 {
     const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
@@ -534,9 +554,16 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
     recipe->filter_bytes =
         (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * in) * bytes;
 
-    recipe->flag_bytes = (uint64_t)all_blocks * sizeof(uint32_t);
+    if (packing != TCONV_PACK_WORDS) {
+        pack_with(tconv_recipe_pack(recipe, run->kernel), run, all_blocks, device);
+        return;
+    }
+    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_taps_clear");
+    snprintf(clear->options, sizeof clear->options, "%s", run->options);
+    tconv_launch_items(clear, 0, all_blocks, 64, device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_taps_pack");
-    snprintf(pack->options, sizeof pack->options, "%s", options);
+    snprintf(pack->options, sizeof pack->options, "%s", run->options);
     tconv_launch_items(pack, 0, in, 32, device);
     tconv_launch_items(pack, 1, taps, 1, device);
     tconv_launch_items(pack, 2, all_blocks, 1, device);

@@ -115,11 +115,11 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
 void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
                               int64_t *table);
 
-/* Names the layout of a filter packed in the order of its taps, for blocks of `mw` output channels, and
- * writes the launches that pack it: cl/taps.clh. `options` are those of the recipe's other kernels; `kind` is
- * "taps" where the lanes of a block are output channels. */
+/* Names the layout of a filter packed in the order of its taps, for blocks of `mw` output channels, and writes the launch that packs
+ * it: cl/taps.clh. `run` is complete and computes with the filter; its kernel packs, too, except words, which have a kernel of
+ * their own. `kind` is "taps" where the lanes of a block are output channels. */
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
-                     int mw, int64_t blocks, const char *options,
+                     int mw, int64_t blocks, const struct tconv_launch *run,
                      const struct tconv_request *request, enum tconv_packing packing);
 
 /* False with a reason where such a filter is too large. */

@@ -361,8 +361,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     tconv_launch_option(run, "SINGLE", request->layer->in_channels == 1);
     tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, x->output, LONG_ROW));
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run->options, request,
-                    TCONV_PACK_SUMMED);
+    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_SUMMED);
     return TCONV_OK;
 }
 

@@ -77,6 +77,7 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     case TCONV_ARG_SLOPE: return tconv_type_size(tconv_result_type(request));
     case TCONV_ARG_RESIDUAL:
     case TCONV_ARG_OUTPUT: return tconv_type_size(layer->output_type);
+    case TCONV_ARG_NOTHING:
     case TCONV_ARG_TABLE:
     case TCONV_ARG_LOCAL: break;
     }

@@ -125,7 +125,7 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
             code = clSetKernelArg(kernel, index++, launch->local_bytes, NULL);
             continue;
         }
-        const tconv_buffer *buffer = &bindings->buffer[arg];
+        const tconv_buffer *buffer = &bindings->buffer[arg]; /* without memory: NULL */
         const size_t unit = tconv_arg_unit(&plan->request, plan->family->packing, arg);
         const cl_ulong offset = buffer->offset / unit;
         code = clSetKernelArg(kernel, index++, sizeof buffer->memory, &buffer->memory);

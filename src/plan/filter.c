@@ -46,22 +46,6 @@ tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset
     return TCONV_OK;
 }
 
-/* Enqueues what sets the flags of a packed filter to 0; with no flags `*cleared` stays NULL. */
-static tconv_status clear_flags(const tconv_filter *filter, cl_command_queue queue,
-                                cl_uint wait_count, const cl_event *wait, cl_event *cleared,
-                                tconv_error *error)
-{
-    const size_t bytes = (size_t)filter->plan->recipe.flag_bytes;
-    const cl_uint zero = 0;
-    if (bytes == 0) return TCONV_OK;
-    const cl_int code = clEnqueueFillBuffer(queue, filter->memory, &zero, sizeof zero,
-                                            filter->offset, bytes, wait_count, wait, cleared);
-    if (code == CL_SUCCESS) return TCONV_OK;
-    *cleared = NULL;
-    return tconv_fail_opencl(error, code, "clEnqueueFillBuffer",
-                             "clearing %zu bytes of a packed filter", bytes);
-}
-
 tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue queue, cl_mem weights,
                                        size_t offset, cl_uint wait_count, const cl_event *wait,
                                        cl_event *done, tconv_error *error)
@@ -73,7 +57,6 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){filter->memory, filter->offset};
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
     struct tconv_range from, to;
-    cl_event cleared = NULL;
     tconv_status status;
     if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_check_buffer(
@@ -85,14 +68,12 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
         (status = tconv_find_range("filter", &bindings.buffer[TCONV_ARG_FILTER],
                                    plan->recipe.filter_bytes, &to, error)) != TCONV_OK ||
         (status = tconv_check_overlap("filter", &to, "weights", &from, error)) != TCONV_OK ||
-        (status = clear_flags(filter, queue, wait_count, wait, &cleared, error)) != TCONV_OK)
+        (status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack,
+                                         plan->recipe.pack_count, queue, &bindings, wait_count,
+                                         wait, done, error)) != TCONV_OK)
         return status;
-    status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack, plan->recipe.pack_count,
-                                    queue, &bindings, cleared != NULL ? 1 : wait_count,
-                                    cleared != NULL ? &cleared : wait, done, error);
-    if (cleared != NULL) clReleaseEvent(cleared);
-    if (status == TCONV_OK) atomic_store(&filter->packed, true);
-    return status;
+    atomic_store(&filter->packed, true);
+    return TCONV_OK;
 }
 
 void tconv_filter_release(tconv_filter *filter)
