@@ -22,6 +22,7 @@ add_executable(app app.c)
 if(TCONV)
     add_subdirectory("${TCONV}" inner)
     target_link_libraries(app PRIVATE tconv_cl::tconv_cl)
+    target_compile_definitions(app PRIVATE WITH)
     get_target_property(type tconv_cl TYPE)
     message(STATUS "type: ${type}")
     get_property(tests DIRECTORY "${TCONV}" PROPERTY TESTS)
@@ -78,7 +79,7 @@ grep -q 'type: STATIC_LIBRARY' "$work/log" || fail "TCONV_LIBRARY_TYPE=STATIC ma
 configure "$with" -DTCONV_LIBRARY_TYPE=SHARED
 grep -q 'type: SHARED_LIBRARY' "$work/log" || fail "TCONV_LIBRARY_TYPE=SHARED makes no shared library"
 
-configure "$with" -DCMAKE_C_FLAGS=-DWITH
+configure "$with"
 cmake --build "$work/build" --parallel "$(nproc)" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 "$work/build/app" || fail "the application does not work"
 cmake --install "$work/build" --prefix "$work/prefix" >"$work/log"

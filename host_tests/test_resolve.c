@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resolving: the worked examples of the operators' pages and of three runtimes, the rejections, the count of useful work. */
+#include "base/addressable.h"
 #include "tconv_cl/problem.h"
 
 #include <inttypes.h>
@@ -508,6 +509,36 @@ static void every_status_has_a_name(void **state)
     assert_string_equal(tconv_status_name((tconv_status)1234), "an unknown status");
 }
 
+/* Tensors are as large on a 32-bit system, where a process cannot address all of them. */
+static void what_no_process_can_address_is_refused(void **state)
+{
+    (void)state;
+    const uint64_t most = PTRDIFF_MAX;
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    g.data_bytes = g.filter_bytes = g.output_bytes = most;
+    g.groups = 1;
+    g.group_out_channels = (int64_t)(most / sizeof(double));
+    assert_int_equal(tconv_check_addressable(&g, NULL), TCONV_OK);
+    for (int i = 0; i < 4; i++) {
+        tconv_geometry more = g;
+        if (i == 0) more.data_bytes++;
+        if (i == 1) more.filter_bytes++;
+        if (i == 2) more.output_bytes++;
+        if (i == 3) more.group_out_channels++;
+        static const char *const names[] = {"data ", "filter ", "the output ",
+                                            "a tensor of output channels "};
+        tconv_error error;
+        assert_int_equal(tconv_check_addressable(&more, &error), TCONV_ERROR_SHAPE);
+        assert_non_null(strstr(error.message, names[i]));
+    }
+
+    tconv_problem p = plane(1, 1, 1 << 16, 1); /* 16 GiB */
+    assert_int_equal(resolved(&p).data_bytes, UINT64_C(1) << 34);
+    g = resolved(&p);
+    assert_int_equal(tconv_check_addressable(&g, NULL),
+                     sizeof(void *) == 4 ? TCONV_ERROR_SHAPE : TCONV_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,6 +551,7 @@ int main(void)
         cmocka_unit_test(a_problem_has_a_text),
         cmocka_unit_test(names_go_both_ways),
         cmocka_unit_test(every_status_has_a_name),
+        cmocka_unit_test(what_no_process_can_address_is_refused),
     };
     return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);
 }

@@ -502,7 +502,11 @@ static void hostile_extents_are_refused_quickly(void **state)
         const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
         struct tconv_reason reason;
         const struct tconv_family *family = tconv_family_choose(&request, NULL, 0, &reason);
-        assert_non_null(family);
+        if (family == NULL) { /* none can pack a filter that a process cannot address */
+            assert_true((uint64_t)(rows[i].kernel[0] * rows[i].kernel[1]) >
+                        PTRDIFF_MAX / 2 / sizeof(float));
+            continue;
+        }
         struct tconv_recipe recipe;
         memset(&recipe, 0, sizeof recipe);
         assert_int_equal(family->write(&request, &recipe, NULL), TCONV_OK);

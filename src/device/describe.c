@@ -147,6 +147,8 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
 
     /* A device that does not answer still runs one work-item at a time, and has buffers as large as OpenCL 1.2 promises. */
     if (d.allocation_limit == 0) d.allocation_limit = UINT64_C(128) << 20;
+    /* A 32-bit process makes no larger buffers, whatever the device has. */
+    if (d.allocation_limit > PTRDIFF_MAX) d.allocation_limit = PTRDIFF_MAX;
     if (d.compute_units == 0) d.compute_units = 1;
     if (d.vector_width == 0) d.vector_width = 1;
     if (d.work_group_limit == 0) d.work_group_limit = 1;

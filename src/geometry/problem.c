@@ -235,14 +235,14 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
     return TCONV_OK;
 }
 
-/* The byte count of a tensor: it must fit both into 63 bits, which index arithmetic relies on, and
- * into size_t. */
+/* The byte count of a tensor: it must fit into 63 bits, which index arithmetic relies on. Whether a process can address so many
+ * bytes is checked where they are needed: tconv_check_addressable. */
 static tconv_status count_bytes(const char *argument, const tconv_shape *shape, tconv_type type,
                                 uint64_t *bytes, tconv_error *error)
 {
     int64_t count = (int64_t)tconv_type_size(type);
     for (int i = 0; i < shape->rank; i++) /* a batch of 0 must not hide extents that do not fit */
-        if (!tconv_mul(count, tconv_max(shape->dim[i], 1), &count) || (uint64_t)count > PTRDIFF_MAX)
+        if (!tconv_mul(count, tconv_max(shape->dim[i], 1), &count))
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "%s is too large: its bytes overflow at axis %d, extent %" PRId64,
                               argument, i, shape->dim[i]);

@@ -3,6 +3,7 @@
  * the other's kernels. */
 #include "tconv_cl/slabs.h"
 
+#include "base/addressable.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/struct_size.h"
@@ -546,7 +547,8 @@ tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tco
         (status = tconv_struct_read(TCONV_SIZED_SLABS_OPTIONS, slabs, &job.slabs, error)) !=
             TCONV_OK ||
         (status = tconv_resolve(&job.call.problem, &job.geometry, error)) != TCONV_OK ||
-        (status = take_window(&job, error)) != TCONV_OK)
+        (status = take_window(&job, error)) != TCONV_OK ||
+        (status = tconv_check_addressable(&job.geometry, error)) != TCONV_OK)
         return status;
     if (job.geometry.output_bytes == 0) return TCONV_OK;
     if ((status = tconv_host_check_arrays(&job.call.arrays, &job.call.options.epilogue, error)) !=

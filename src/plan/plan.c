@@ -2,6 +2,7 @@
 /* Making a plan: from a problem to compiled kernels with their tables. */
 #include "plan/plan.h"
 
+#include "base/addressable.h"
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "device/device.h"
@@ -339,6 +340,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
         (status = check_math(options, error)) != TCONV_OK ||
         (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
         (status = narrow(options, &geometry, error)) != TCONV_OK ||
+        (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
             TCONV_OK ||
         (status = check_device(device, problem, error)) != TCONV_OK)

@@ -156,6 +156,7 @@ typedef struct tconv_geometry {
     tconv_type output_type;
     uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
                       channels and batch */
+    /* Of whole tensors. tconv_plan_create and tconv_slabs_run refuse what a 32-bit process cannot address. */
     uint64_t data_bytes;
     uint64_t filter_bytes;
     uint64_t output_bytes;
