@@ -194,6 +194,18 @@ static void outputs_keep_what_they_replace(void **state)
     unlink(pipe_name);
 }
 
+/* Mapped outputs: nothing smaller is made instead. */
+static void outputs_have_all_their_bytes_or_none(void **state)
+{
+    (void)state;
+    const tconv_shape shape = {2, {INT64_C(1) << 31, INT64_C(1) << 31}};
+    char path[300];
+    snprintf(path, sizeof path, "%s", in_folder("large.npy"));
+    struct npy_out out;
+    assert_int_equal(npy_write_begin(path, TCONV_U8, &shape, &out), EXIT_WORK_FAILED);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 /* ---- suites ---- */
 
 static void the_built_in_suite_is_complete(void **state)
@@ -475,6 +487,7 @@ int main(void)
         cmocka_unit_test(damaged_arrays_are_refused),
         cmocka_unit_test(pipes_are_read_as_far_as_they_go),
         cmocka_unit_test(outputs_keep_what_they_replace),
+        cmocka_unit_test(outputs_have_all_their_bytes_or_none),
         cmocka_unit_test(the_built_in_suite_is_complete),
         cmocka_unit_test(suites_say_what_is_wrong_with_them),
         cmocka_unit_test(a_model_gives_attributes_weights_and_output_shape),

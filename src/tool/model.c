@@ -136,8 +136,13 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
         return NULL;
     }
     bin->left -= bytes;
-    void *values = malloc(bytes == 0 ? 1 : (size_t)bytes);
-    if (values == NULL || fseeko(bin->file, (off_t)place[0], SEEK_SET) != 0 ||
+    void *values = bytes > PTRDIFF_MAX ? NULL : malloc(bytes == 0 ? 1 : (size_t)bytes);
+    if (values == NULL) {
+        set_error(entry, "there is no memory for the %" PRIu64 " bytes of its constant %s", bytes,
+                  constant->name);
+        return NULL;
+    }
+    if (fseeko(bin->file, (off_t)place[0], SEEK_SET) != 0 ||
         fread(values, 1, (size_t)bytes, bin->file) != (size_t)bytes) {
         set_error(entry, "its constant %s cannot be read from %s", constant->name, bin->path);
         free(values);
@@ -149,7 +154,9 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
 /* f16 or f32 numbers as f32 or f64; NULL where memory is missing. */
 static void *widen(const void *values, tconv_type from, size_t count, tconv_type to)
 {
-    void *wide = malloc((count == 0 ? 1 : count) * tconv_type_size(to));
+    void *wide = count > PTRDIFF_MAX / tconv_type_size(to)
+                     ? NULL
+                     : malloc((count == 0 ? 1 : count) * tconv_type_size(to));
     for (size_t i = 0; wide != NULL && i < count; i++) {
         const float value = from == TCONV_F16 ? cl_half_to_float(((const cl_half *)values)[i])
                                               : ((const float *)values)[i];

@@ -166,6 +166,11 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
         return failed_work("%s %s is cut off: its header promises %" PRIu64
                            " bytes of values, but %lld are there",
                            option, path, bytes, (long long)(status.st_size - here));
+    if (bytes >
+        (uint64_t)(PTRDIFF_MAX - LONGEST_HEADER - MAGIC - 6)) /* they are mapped with the header */
+        return failed_work("%s %s has %" PRIu64
+                           " bytes of values, more than a process of %d bits can address",
+                           option, path, bytes, (int)sizeof(void *) * 8);
     if (regular && bytes >= LARGE) {
         npy->mapped = (size_t)here + (size_t)bytes;
         npy->mapping = mmap(NULL, npy->mapped, PROT_READ, MAP_PRIVATE, fileno(file), 0);
@@ -198,8 +203,9 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     return code;
 }
 
-/* Header, padded so that the values begin at a multiple of 64. `count` becomes the number of values. */
-static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, size_t *count)
+/* Header, padded so that the values begin at a multiple of 64. `bytes` becomes the size of the values; false with ENOMEM where
+ * a process cannot address so many. */
+static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, size_t *bytes)
 {
     const char *descr = "u2"; /* bf16 */
     for (int i = 0; i < TYPES; i++)
@@ -208,14 +214,19 @@ static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, 
     int length = snprintf(header, sizeof header,
                           "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                           descr[1] == '1' ? '|' : '<', descr);
-    *count = 1;
-
+    uint64_t size = tconv_type_size(type);
+    bool counted = true;
     for (int i = 0; i < shape->rank; i++) {
         length += snprintf(header + length, sizeof header - (size_t)length,
                            i + 1 < shape->rank ? "%" PRId64 ", " : "%" PRId64 "%s", shape->dim[i],
                            shape->rank == 1 ? "," : "");
-        *count *= (size_t)shape->dim[i];
+        counted = counted && !__builtin_mul_overflow(size, (uint64_t)shape->dim[i], &size);
     }
+    if (!counted || size > PTRDIFF_MAX - sizeof header) {
+        errno = ENOMEM;
+        return false;
+    }
+    *bytes = (size_t)size;
     length += snprintf(header + length, sizeof header - (size_t)length, "), }");
     const int start = MAGIC + 4;
     while ((start + length + 1) % 64 != 0) header[length++] = ' ';
@@ -236,9 +247,8 @@ static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, 
 
 static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, const void *values)
 {
-    size_t count;
-    return write_header(file, type, shape, &count) &&
-           fwrite(values, tconv_type_size(type), count, file) == count;
+    size_t bytes;
+    return write_header(file, type, shape, &bytes) && fwrite(values, 1, bytes, file) == bytes;
 }
 
 enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *shape,
@@ -257,11 +267,11 @@ enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_sh
     const enum exit_code code = out_file_begin("--output", path, &out->file);
     if (code != EXIT_DONE) return code;
     FILE *file = out->file.stream;
-    size_t count;
-    bool good = write_header(file, type, shape, &count) && fflush(file) == 0;
+    size_t bytes;
+    bool good = write_header(file, type, shape, &bytes) && fflush(file) == 0;
     const off_t header = ftello(file);
     if (good) {
-        out->mapped = (size_t)header + count * tconv_type_size(type);
+        out->mapped = (size_t)header + bytes;
         /* Space now: a full disk must not show as a signal while the mapping is written. */
         const int reason = posix_fallocate(fileno(file), 0, (off_t)out->mapped);
         errno = reason;

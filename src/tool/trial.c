@@ -63,11 +63,11 @@ static bool check_fit(struct trial *t)
     return true;
 }
 
-/* Reproducible elements: numbers in [-2, 2), integers of any value. */
+/* Reproducible elements: numbers in [-2, 2), integers of any value. NULL where there is no memory for them. */
 static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
 {
     const size_t count = (size_t)bytes / tconv_type_size(type);
-    void *array = malloc(count == 0 ? sizeof(double) : (size_t)bytes);
+    void *array = bytes > PTRDIFF_MAX ? NULL : malloc(count == 0 ? sizeof(double) : (size_t)bytes);
     for (size_t i = 0; array != NULL && i < count; i++) {
         seed = seed * 1664525U + 1013904223U;
         const double value = (double)(int32_t)seed * 0x1p-30;
