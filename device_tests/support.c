@@ -154,9 +154,9 @@ void make_tensors(const tconv_problem *problem, enum contents contents, unsigned
     }
     const tconv_type output = t->geometry.output_type;
     t->channels = (size_t)(t->geometry.groups * t->geometry.group_out_channels);
-    t->data_count = t->geometry.data_bytes / tconv_type_size(problem->data_type);
-    t->filter_count = t->geometry.filter_bytes / tconv_type_size(problem->filter_type);
-    t->output_count = t->geometry.output_bytes / tconv_type_size(output);
+    t->data_count = (size_t)t->geometry.data_bytes / tconv_type_size(problem->data_type);
+    t->filter_count = (size_t)t->geometry.filter_bytes / tconv_type_size(problem->filter_type);
+    t->output_count = (size_t)t->geometry.output_bytes / tconv_type_size(output);
     t->data = make_array(problem->data_type, t->data_count, contents, &seed);
     t->filter = make_array(problem->filter_type, t->filter_count, contents, &seed);
     t->bias = make_array(output, t->channels, contents, &seed);

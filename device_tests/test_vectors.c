@@ -115,7 +115,7 @@ static void run_case(const struct table *t, int row)
                     tensors.geometry.axes);
         expect_list(t, row, "resolved_pads_end", tensors.geometry.pad_end, tensors.geometry.axes);
         expect_list(t, row, "output_spatial", tensors.geometry.output, tensors.geometry.axes);
-        tensors.output_count = tensors.geometry.output_bytes / sizeof(float);
+        tensors.output_count = (size_t)tensors.geometry.output_bytes / sizeof(float);
         assert_int_equal(tensors.output_count, wanted_count);
         tensors.output = calloc(wanted_count, sizeof(float));
         if (tried++ == 0) /* rules that resolve alike compute alike */
@@ -167,7 +167,7 @@ static void the_onnx_models(void **state)
         tconv_error error;
         if (tconv_resolve(&p, &tensors.geometry, &error) != TCONV_OK)
             failed("%s: %s", id, error.message);
-        tensors.output_count = tensors.geometry.output_bytes / sizeof(float);
+        tensors.output_count = (size_t)tensors.geometry.output_bytes / sizeof(float);
         assert_int_equal(tensors.output_count, wanted_count);
         tensors.output = calloc(wanted_count, sizeof(float));
         run_everywhere(id, &p, &tensors, bias, wanted, bound, row);

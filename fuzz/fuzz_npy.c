@@ -49,14 +49,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (code == EXIT_DONE) {
         const uint64_t values = bytes_of(&npy);
         if (npy.shape.rank > TCONV_MAX_RANK || values > size ||
-            memmem(bytes, size, npy.values, values) == NULL)
+            memmem(bytes, size, npy.values, (size_t)values) == NULL)
             fuzz_fail("the values are not those of the file");
     }
     if (size <= PIPE) {
         if (read_from_pipe(bytes, size, &piped) != code) fuzz_fail("a pipe is read otherwise");
         fuzz_check_messages(code != EXIT_DONE);
         if (code == EXIT_DONE && (piped.type != npy.type || bytes_of(&piped) != bytes_of(&npy) ||
-                                  memcmp(piped.values, npy.values, bytes_of(&npy)) != 0))
+                                  memcmp(piped.values, npy.values, (size_t)bytes_of(&npy)) != 0))
             fuzz_fail("a pipe gives other values");
         if (code == EXIT_DONE) npy_free(&piped);
     }
