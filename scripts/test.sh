@@ -6,6 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/build.sh
+echo "device tests draw ${TCONV_CL_TEST_PERCENT:-10} % of their problems with TCONV_CL_TEST_SEED=${TCONV_CL_TEST_SEED:-1}"
 export TCONV_CL_TEST_REPORT="$PWD/build/test_report"
 rm -f "$TCONV_CL_TEST_REPORT"
 {
