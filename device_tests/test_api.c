@@ -5,6 +5,7 @@
 
 #include "oracle/oracle.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -385,6 +386,56 @@ static void devices_have_errors_too(void **state)
     assert_null(device);
 }
 
+/* The first of all devices for which `kind` or `name` holds. */
+static int first_of(tconv_device_kind kind, const char *name)
+{
+    int count;
+    assert_int_equal(tconv_device_count(&count, NULL), TCONV_OK);
+    for (int i = 0; i < count; i++) {
+        cl_device_id id;
+        tconv_device_info info = TCONV_DEVICE_INFO_INIT;
+        assert_int_equal(tconv_device_at(i, NULL, &id, NULL), TCONV_OK);
+        assert_int_equal(tconv_device_describe(id, &info, NULL), TCONV_OK);
+        if (name == NULL ? info.kind == kind : strcmp(info.name, name) == 0) return i;
+    }
+    return -1;
+}
+
+static void devices_have_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        tconv_device_kind kind;
+    } kinds[] = {{"GPU", TCONV_DEVICE_GPU}, {"cpu", TCONV_DEVICE_CPU}};
+    tconv_error error;
+    int number = -1;
+    for (int i = 0; i < 2; i++) {
+        const int first = first_of(kinds[i].kind, NULL);
+        const tconv_status status = tconv_device_find(kinds[i].name, &number, &error);
+        if (first < 0) {
+            expect_error(status, TCONV_ERROR_NO_DEVICE, &error, "the devices are 0 (");
+        } else {
+            assert_int_equal(status, TCONV_OK);
+            assert_int_equal(number, first);
+        }
+    }
+    for (int d = 0; d < device_count; d++) {
+        char name[300];
+        snprintf(name, sizeof name, "%d", devices[d].number);
+        assert_int_equal(tconv_device_find(name, &number, &error), TCONV_OK);
+        assert_int_equal(number, devices[d].number);
+        /* A part of the name, in other letters; the first device that has it. */
+        snprintf(name, sizeof name, "%s", devices[d].info->name);
+        for (char *c = name; *c != '\0'; c++) *c = (char)toupper((unsigned char)*c);
+        assert_int_equal(tconv_device_find(name + 1, &number, &error), TCONV_OK);
+        assert_true(number <= first_of(TCONV_DEVICE_OTHER, devices[d].info->name));
+    }
+    expect_error(tconv_device_find("no such device", &number, &error), TCONV_ERROR_NO_DEVICE,
+                 &error, "no device is \"no such device\"");
+    expect_error(tconv_device_find("cpu", NULL, &error), TCONV_ERROR_ARGUMENT, &error, "NULL");
+}
+
 static void the_environment_names_the_default_device(void **state)
 {
     (void)state;
@@ -398,14 +449,12 @@ static void the_environment_names_the_default_device(void **state)
     setenv("TCONV_CL_DEVICE", last, 1);
     assert_int_equal(tconv_device_default(&number, &error), TCONV_OK);
     assert_int_equal(number, count - 1);
-    static const struct {
-        const char *value;
-        tconv_status status;
-    } wrong[] = {{"100000", TCONV_ERROR_NO_DEVICE}, {"gpu", TCONV_ERROR_ARGUMENT}};
+    static const char *const wrong[] = {"100000", "-1", "no such device"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        setenv("TCONV_CL_DEVICE", wrong[i].value, 1);
-        expect_error(tconv_device_default(&number, &error), wrong[i].status, &error,
-                     wrong[i].value);
+        setenv("TCONV_CL_DEVICE", wrong[i], 1);
+        expect_error(tconv_device_default(&number, &error), TCONV_ERROR_NO_DEVICE, &error,
+                     "the environment variable TCONV_CL_DEVICE: no device is");
+        assert_non_null(strstr(error.message, wrong[i]));
         assert_int_equal(number, count - 1);
     }
     setenv("TCONV_CL_DEVICE", "", 1);
@@ -732,6 +781,7 @@ int main(void)
         cmocka_unit_test(an_empty_batch_is_a_problem_like_others),
         cmocka_unit_test(misuse_has_a_sentence),
         cmocka_unit_test(devices_have_errors_too),
+        cmocka_unit_test(devices_have_names),
         cmocka_unit_test(the_environment_names_the_default_device),
         cmocka_unit_test(wrong_variables_are_errors),
         cmocka_unit_test(a_broken_kernel_folder_is_an_error),

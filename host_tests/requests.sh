@@ -97,7 +97,7 @@ expect 2 "more than 6 numbers" bench --model "$vectors/ir/plain_f32.xml" --outpu
 expect 2 "1 to 1000" bench --runs 0
 expect 2 "a number is needed" bench --runs many
 expect 2 "devices lists them all" devices --device gpu
-expect 2 "a number is needed" bench --ids B05 --device gpu
+expect 2 "a number is needed" bench --ids B05 --device 0,,1
 expect 1 "--json" bench --json "$work/none/x.json"
 expect 1 "No such file" shape --json ""
 expect 1 "Is a directory" shape --json "$work"

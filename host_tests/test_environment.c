@@ -127,36 +127,12 @@ static void matrix_units_are_off_or_tried(void **state)
     set("TCONV_CL_MATRIX", NULL);
 }
 
-static void devices_have_numbers(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *value;
-        int number;
-    } right[] = {{NULL, -1}, {"", -1}, {"0", 0}, {"2147483647", 2147483647}};
-    static const char *const wrong[] = {"gpu", "-1", "0x", "2147483648", "99999999999999999999"};
-    tconv_error error;
-    int number;
-    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        set("TCONV_CL_DEVICE", right[i].value);
-        assert_int_equal(tconv_environment_device(&number, &error), TCONV_OK);
-        assert_int_equal(number, right[i].number);
-    }
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        set("TCONV_CL_DEVICE", wrong[i]);
-        expect_error(tconv_environment_device(&number, &error), &error, "TCONV_CL_DEVICE", wrong[i],
-                     "device's number");
-    }
-    set("TCONV_CL_DEVICE", NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cache_goes_where_it_is_asked_for),
         cmocka_unit_test(the_cache_has_two_states_and_a_limit),
         cmocka_unit_test(matrix_units_are_off_or_tried),
-        cmocka_unit_test(devices_have_numbers),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
 }

@@ -32,6 +32,11 @@ TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_
  * accelerator, else the first device. Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
 TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
 
+/* The number of the device that somebody names, in any case of letters: digits, a number; "gpu", "cpu" or "accelerator", the first
+ * one of that kind; anything else, the first one whose name, or whose platform's name, contains it; NULL or "", the default one.
+ * Returns TCONV_ERROR_NO_DEVICE with a list of the devices where there is none, _ARGUMENT, _HOST_MEMORY. Any thread. */
+TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_error *error);
+
 /* Reads what the library uses of a device. `info` starts with its struct_size set, as
  * TCONV_DEVICE_INFO_INIT does. The environment variable TCONV_CL_MATRIX says which matrix units are
  * used: NVIDIA's where it is not set or empty, none with "off", AMD's and Intel's too with "try";

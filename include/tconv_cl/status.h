@@ -41,7 +41,8 @@ typedef enum tconv_status {
     TCONV_ERROR_DEVICE = 21, /* this device cannot do it */
     TCONV_ERROR_HOST_MEMORY = 40,
     TCONV_ERROR_DEVICE_MEMORY = 41,
-    TCONV_ERROR_NO_DEVICE = 42, /* no OpenCL device, or none with that number */
+    TCONV_ERROR_NO_DEVICE = 42, /* no OpenCL device, or none with that number or name */
+    TCONV_ERROR_FORKED = 43,    /* this process was forked from one that had used OpenCL */
     TCONV_ERROR_OPENCL = 60,
     TCONV_ERROR_BUILD =
         61, /* a kernel source did not build; the message holds the start of the build log */
@@ -65,6 +66,10 @@ TCONV_API const char *tconv_status_name(tconv_status status);
 /* True where the request itself is what is wrong or unsupported (codes 1 to 39): trying again will
  * not help. Any thread. */
 TCONV_API bool tconv_status_is_request(tconv_status status);
+
+/* True in a process that was forked from one in which the library had used OpenCL. Calls that would use it return
+ * TCONV_ERROR_FORKED here (tconv_cl.h); a program with its own OpenCL calls asks before them. Any thread. */
+TCONV_API bool tconv_process_forked(void);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _host, _opencl
 from ._arrays import Arrays
-from ._device import Device, Filter, Kept, Plan, Request, default_number, host_device
+from ._device import Device, Filter, Kept, Plan, Request, host_device, number_of
 from ._library import RequestError, library
 from ._request import Attributes, Tensor, Window, _integer, attributes_of, extents, resolve, window_of
 from ._request import window_input as _window_input
@@ -70,7 +70,7 @@ def conv_transpose(
     filter_format: str = "OIX",
     rules: str = "spec",
     algorithm: str = "auto",
-    device: int | Sequence[int] | None = None,
+    device: int | str | Sequence[int | str] | None = None,
     scale: Array | None = None,
     slope: Array | None = None,
     residual: Array | None = None,
@@ -123,8 +123,8 @@ def conv_transpose(
         data_format: "NCX" or "NXC". filter_format: "OIX" or "XIO".
         rules: "spec" (the published formulas), "openvino" or "onnx" (what these systems compute).
         algorithm: the name of a kernel family; one that does not take the problem is an error.
-        device: NumPy only: a number as `devices` lists them, or several, which then compute slabs side by side.
-            None: the one that the environment variable TCONV_CL_DEVICE names, else the first GPU, else the first
+        device: NumPy only: a number as `devices` lists them, "gpu", "cpu", "accelerator" or a part of a name, or several
+            of these, which then compute slabs side by side. None: the one that the environment variable TCONV_CL_DEVICE names, else the first GPU, else the first
             accelerator, else the first device.
         scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
         residual: like the output.
@@ -205,7 +205,7 @@ class ConvTranspose:
         *,
         scale: Array | None = None,
         slope: Array | None = None,
-        device: int | Sequence[int] | None = None,
+        device: int | str | Sequence[int | str] | None = None,
         memory_limit: int | None = None,
         **options: Unpack[Options],
     ) -> None:
@@ -263,7 +263,7 @@ def output_shape(
     filter_format: str = "OIX",
     rules: str = "spec",
     algorithm: str = "auto",
-    device: int | Sequence[int] | None = None,
+    device: int | str | Sequence[int | str] | None = None,
 ) -> tuple[int, ...]:
     """The shape that conv_transpose would return for arrays of these shapes; needs no device.
 
@@ -325,7 +325,7 @@ def explain(
     dtype: Any = np.float32,
     filter_dtype: Any = None,
     bias: bool = False,
-    device: int | None = None,
+    device: int | str | None = None,
     **options: Unpack[Options],
 ) -> str:
     """Why conv_transpose takes the kernel family that it takes: one line for each, for shapes of data and filter.
@@ -351,7 +351,7 @@ def _problem(attributes: Attributes, data: Sequence[int], filter: Sequence[int])
 def _run(
     arrays: Arrays,
     attributes: Attributes,
-    device: int | Sequence[int] | None,
+    device: int | str | Sequence[int | str] | None,
     memory_limit: int | None,
     window: Window | None,
     progress: Callable[[int, int], Any] | None,
@@ -388,13 +388,15 @@ def _run(
     return _host.run(arrays, request._replace(slabs=slabs), devices, limit, packed, progress)
 
 
-def _devices(device: int | Sequence[int] | None) -> list[int]:
+def _devices(device: int | str | Sequence[int | str] | None) -> list[int]:
     if device is None:
-        return [default_number()]
+        return [number_of(None)]
     numbers = [device] if isinstance(device, str) or not isinstance(device, Sequence) else list(device)
     if not numbers:
         raise RequestError("device is an empty list")
-    devices = [_integer("device", number, 0, 2**31 - 1) for number in numbers]
+    devices = [
+        number_of(number) if isinstance(number, str) else _integer("device", number, 0, 2**31 - 1) for number in numbers
+    ]
     for i, number in enumerate(devices):
         if number in devices[:i]:
             raise RequestError(f"device names {number} twice")

@@ -58,8 +58,19 @@ class DeviceInfo(NamedTuple):
 
 def keep(owner: object, release: str, handle: int) -> int:
     """Has `handle` given back when `owner` goes; not when the interpreter ends: the process gives back all."""
-    weakref.finalize(owner, getattr(library, release), handle).atexit = False
+    weakref.finalize(owner, _give_back, release, handle).atexit = False
     return handle
+
+
+def _give_back(release: str, handle: int) -> None:
+    if not library.tconv_process_forked():
+        getattr(library, release)(handle)
+
+
+def refuse_child() -> None:
+    """Raises in a process that was forked from one that had used a device: OpenCL calls hang there, and locks may be taken."""
+    if library.tconv_process_forked():
+        call("tconv_device_count", byref(c_int()))
 
 
 class Kept:
@@ -211,14 +222,15 @@ def host_device(number: int) -> Device:
         keep(device, "tconv_host_release", host)
         return device
 
+    refuse_child()
     return _hosts.get(number, make)
 
 
 @cache
-def default_number() -> int:
-    """The number of the library's default device; asked once, for asking takes its time."""
+def number_of(name: str | None) -> int:
+    """The number of the device that somebody names, None being the default; asked once, for asking takes its time."""
     number = c_int()
-    call("tconv_device_default", byref(number))
+    call("tconv_device_find", None if name is None else name.encode(), byref(number))
     return number.value
 
 
@@ -255,6 +267,7 @@ def context_device(context: int, device: int) -> Device:
         keep(made, "tconv_device_release", handle)
         return made
 
+    refuse_child()
     return _contexts.get((context, device), make)
 
 
@@ -271,6 +284,6 @@ def cache_info() -> CacheInfo:
 
 def clear_cache() -> None:
     """Lets go of all devices and plans; what calls and ConvTranspose objects still use stays until they end."""
-    default_number.cache_clear()
+    number_of.cache_clear()
     _hosts.clear()
     _contexts.clear()

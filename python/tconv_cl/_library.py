@@ -238,6 +238,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_device_count": (POINTER(c_int),),
     "tconv_device_at": (c_int, c_void_p, _handle),
     "tconv_device_default": (POINTER(c_int),),
+    "tconv_device_find": (c_char_p, POINTER(c_int)),
     "tconv_device_describe": (c_void_p, POINTER(DeviceInfo)),
     "tconv_device_create": (c_void_p, c_void_p, _handle),
     "tconv_plan_create": (c_void_p, POINTER(Problem), POINTER(PlanOptions), _handle),
@@ -258,6 +259,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
 # All other functions: result and arguments.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_status_is_request": (c_bool, c_int),
+    "tconv_process_forked": (c_bool,),
     "tconv_device_release": (None, c_void_p),
     "tconv_device_properties": (POINTER(DeviceInfo), c_void_p),
     "tconv_plan_release": (None, c_void_p),

@@ -7,6 +7,16 @@ import pytest
 import tconv_cl
 
 
+def test_names():
+    data, filter = np.ones((1, 2, 4), np.float32), np.ones((2, 3, 3), np.float32)
+    wanted = tconv_cl.conv_transpose(data, filter)
+    first = tconv_cl.devices()[0]
+    for name in (first.kind.upper(), first.name[1:-1], first.platform.lower()):
+        assert (tconv_cl.conv_transpose(data, filter, device=name) == wanted).all()
+    with pytest.raises(tconv_cl.Error, match='no device is "no such device".* the devices are 0 \\('):
+        tconv_cl.conv_transpose(data, filter, device="no such device")
+
+
 def test_devices():
     devices = tconv_cl.devices()
     assert [device.number for device in devices] == list(range(len(devices)))

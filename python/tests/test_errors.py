@@ -49,7 +49,7 @@ REQUESTS = {
     "output_type is 'float'": dict(output_type="float"),
     "device is -1": dict(device=-1),
     "device is an empty list": dict(device=[]),
-    "device is 'gpu': an integer": dict(device="gpu"),
+    "device is 0.5: an integer": dict(device=0.5),
     "device names 0 twice": dict(device=[0, 0]),
     "filter is a list": dict(filter=[1, 2]),
 }

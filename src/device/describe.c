@@ -4,6 +4,7 @@
 #include "tconv_cl/device.h"
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/struct_size.h"
 #include "device/environment.h"
 
@@ -101,6 +102,7 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     enum tconv_matrix_use use;
     tconv_status status = tconv_struct_check(TCONV_SIZED_DEVICE_INFO, info, error);
     if (status == TCONV_OK) status = tconv_environment_matrix(&use, error);
+    if (status == TCONV_OK) status = tconv_process_enter(error);
     if (status != TCONV_OK) return status;
     cl_device_type type = 0;
     const cl_int code = clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);

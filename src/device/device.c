@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device object: made, shared, released; what it says of itself. */
 #include "base/error.h"
+#include "base/process.h"
 #include "device/environment.h"
 #include "device/object.h"
 
@@ -41,7 +42,8 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
                                           : "out");
     tconv_device_info info = {.struct_size = sizeof info};
     tconv_status status;
-    if ((status = check_context(context, id, error)) != TCONV_OK ||
+    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = check_context(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
         return status;
     const char *folder = tconv_environment_kernel_dir();
@@ -80,7 +82,8 @@ void tconv_device_retain(tconv_device *device)
 
 void tconv_device_release(tconv_device *device)
 {
-    if (device == NULL || atomic_fetch_sub(&device->owners, 1) > 1) return;
+    if (device == NULL || tconv_process_forked() || atomic_fetch_sub(&device->owners, 1) > 1)
+        return;
     tconv_programs_release(device->programs);
     clReleaseContext(device->context);
     pthread_mutex_destroy(&device->lock);

@@ -35,18 +35,9 @@ static bool read_number(const char *text, unsigned long long most, unsigned long
     return errno == 0 && *number <= most;
 }
 
-tconv_status tconv_environment_device(int *number, tconv_error *error)
+const char *tconv_environment_device(void)
 {
-    static const char name[] = "TCONV_CL_DEVICE";
-    const char *value = value_of(name);
-    unsigned long long read = 0;
-    *number = -1;
-    if (value == NULL) return TCONV_OK;
-    if (!read_number(value, INT_MAX, &read))
-        return fail_value(error, name, value,
-                          "set it to a device's number, 0 being the first device");
-    *number = (int)read;
-    return TCONV_OK;
+    return value_of("TCONV_CL_DEVICE");
 }
 
 tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *error)

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* TCONV_CL_DEVICE: the default device's number, or -1. */
-tconv_status tconv_environment_device(int *number, tconv_error *error);
+/* TCONV_CL_DEVICE: how somebody names the default device (tconv_device_find), or NULL. */
+const char *tconv_environment_device(void);
 
 /* TCONV_CL_MATRIX: which matrix units may be used. */
 enum tconv_matrix_use {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that outlive the process: to and from records, in a folder or in the application's hands. */
 #include "base/error.h"
+#include "base/process.h"
 #include "base/sources.h"
 #include "cache/folder.h"
 #include "device/environment.h"
@@ -229,6 +230,8 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     if (device == NULL || size == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "size");
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
     const size_t room = bytes == NULL ? 0 : *size;
     *size = 0;
     if (device->identity == NULL) return TCONV_OK;
@@ -257,7 +260,6 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
         free(list[i].key);
     }
     free(list);
-    tconv_status status = TCONV_OK;
     if (!memory)
         status = tconv_fail_memory(error, used, "exporting programs");
     else {
@@ -279,7 +281,7 @@ tconv_status tconv_device_import_programs(tconv_device *device, const void *byte
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "bytes");
     int count = 0;
-    tconv_status status = TCONV_OK;
+    tconv_status status = tconv_process_enter(error);
     const unsigned char *at = bytes;
     const size_t prefix = device->identity == NULL ? 0 : strlen(device->identity);
     for (struct tconv_record record; status == TCONV_OK && tconv_record_read(at, size, &record);) {

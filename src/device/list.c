@@ -3,8 +3,10 @@
 #include "tconv_cl/device.h"
 
 #include "base/error.h"
+#include "base/process.h"
 #include "device/environment.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +72,10 @@ static tconv_status read_platforms(struct list *list, tconv_error *error)
 static tconv_status read_list(struct list *list, tconv_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
     pthread_mutex_lock(&lock);
-    const tconv_status status = read_platforms(list, error);
+    status = read_platforms(list, error);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -119,30 +123,100 @@ tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id 
     return status;
 }
 
-tconv_status tconv_device_default(int *number, tconv_error *error)
+/* Whether `text` contains `part`, or with `whole` is the same, in any case of letters. */
+static bool matches(const char *text, const char *part, bool whole)
 {
-    static const cl_device_type preferred[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR,
-                                               CL_DEVICE_TYPE_ALL};
-    if (number == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "number is NULL");
-    int found;
-    tconv_status status = tconv_environment_device(&found, error);
-    struct list list;
-    if (status != TCONV_OK || (status = read_list(&list, error)) != TCONV_OK) return status;
-    if (found >= list.count && list.count > 0) {
-        status =
-            tconv_fail(error, TCONV_ERROR_NO_DEVICE,
-                       "the environment variable TCONV_CL_DEVICE is %d: there are devices 0 to %d",
-                       found, list.count - 1);
-    } else if (list.count == 0) {
-        status = no_device(&list, error);
-    } else {
-        for (size_t p = 0; p < sizeof preferred / sizeof *preferred && found < 0; p++)
-            for (int i = 0; i < list.count && found < 0; i++)
-                if (preferred[p] == CL_DEVICE_TYPE_ALL ||
-                    (list.entries[i].type & preferred[p]) != 0)
-                    found = i;
-        *number = found;
+    const size_t length = strlen(part);
+    for (; strlen(text) >= length; text++) {
+        size_t i = 0;
+        while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
+        if (i == length && (!whole || text[length] == '\0')) return true;
+        if (whole) return false;
     }
+    return false;
+}
+
+/* Whether somebody who says `name` means this device. */
+static bool is_named(const struct entry *entry, const char *name)
+{
+    static const struct {
+        const char *name;
+        cl_device_type type;
+    } kinds[] = {{"gpu", CL_DEVICE_TYPE_GPU},
+                 {"cpu", CL_DEVICE_TYPE_CPU},
+                 {"accelerator", CL_DEVICE_TYPE_ACCELERATOR}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (matches(name, kinds[i].name, true)) return (entry->type & kinds[i].type) != 0;
+    char own[256] = "", platform[256] = "";
+    clGetDeviceInfo(entry->device, CL_DEVICE_NAME, sizeof own, own, NULL);
+    clGetPlatformInfo(entry->platform, CL_PLATFORM_NAME, sizeof platform, platform, NULL);
+    return matches(own, name, false) || matches(platform, name, false);
+}
+
+/* The device that somebody names; past the list's end where there is none. */
+static int find_named(const struct list *list, const char *name)
+{
+    if (strspn(name, "0123456789") == strlen(name)) {
+        const unsigned long number = strtoul(name, NULL, 10);
+        return number < (unsigned long)list->count ? (int)number : list->count;
+    }
+    int found = 0;
+    while (found < list->count && !is_named(&list->entries[found], name)) found++;
+    return found;
+}
+
+/* What is used where nobody names a device. */
+static int find_preferred(const struct list *list)
+{
+    static const cl_device_type preferred[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR};
+    for (size_t p = 0; p < sizeof preferred / sizeof *preferred; p++)
+        for (int i = 0; i < list->count; i++)
+            if ((list->entries[i].type & preferred[p]) != 0) return i;
+    return 0;
+}
+
+/* Says which devices there are. `who` named one: the caller, or an environment variable. */
+static tconv_status none_named(const struct list *list, const char *who, const char *name,
+                               tconv_error *error)
+{
+    char all[700] = "";
+    for (int i = 0; i < list->count; i++) {
+        char own[100] = "";
+        clGetDeviceInfo(list->entries[i].device, CL_DEVICE_NAME, sizeof own, own, NULL);
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%d (%s)", i == 0 ? "" : ", ", i, own);
+    }
+    return tconv_fail(
+        error, TCONV_ERROR_NO_DEVICE,
+        "%sno device is \"%.60s\": use a number, gpu, cpu, accelerator or a part of a "
+        "name; the devices are %s",
+        who, name, all);
+}
+
+tconv_status tconv_device_find(const char *name, int *number, tconv_error *error)
+{
+    if (number == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "number is NULL");
+    const char *who = "";
+    if (name == NULL || name[0] == '\0') {
+        name = tconv_environment_device();
+        who = "the environment variable TCONV_CL_DEVICE: ";
+    }
+    struct list list;
+    tconv_status status = read_list(&list, error);
+    if (status != TCONV_OK) return status;
+    const int found = name == NULL ? find_preferred(&list) : find_named(&list, name);
+    if (list.count == 0)
+        status = no_device(&list, error);
+    else if (found >= list.count)
+        status = none_named(&list, who, name, error);
+    else
+        *number = found;
     free(list.entries);
     return status;
+}
+
+tconv_status tconv_device_default(int *number, tconv_error *error)
+{
+    return tconv_device_find(NULL, number, error);
 }

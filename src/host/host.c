@@ -4,6 +4,7 @@
 #include "host/host.h"
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/struct_size.h"
 
 #include <stdlib.h>
@@ -49,7 +50,7 @@ tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error)
 
 void tconv_host_release(tconv_host *host)
 {
-    if (host == NULL) return;
+    if (host == NULL || tconv_process_forked()) return;
     tconv_device_release(host->device);
     if (host->queue != NULL) clReleaseCommandQueue(host->queue);
     if (host->context != NULL) clReleaseContext(host->context);

@@ -6,6 +6,7 @@
 #include "base/addressable.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/struct_size.h"
 #include "host/host.h"
 
@@ -554,6 +555,7 @@ tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tco
     if ((status = tconv_host_check_arrays(&job.call.arrays, &job.call.options.epilogue, error)) !=
             TCONV_OK ||
         (status = check_overlap(&job, error)) != TCONV_OK ||
+        (status = tconv_process_enter(error)) != TCONV_OK ||
         (status = divide(&job, hosts, host_count, error)) != TCONV_OK)
         return status;
     if (pthread_mutex_init(&job.lock, NULL) != 0)

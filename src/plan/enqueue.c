@@ -4,6 +4,7 @@
 #include "plan/plan.h"
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/struct_size.h"
 #include "device/device.h"
 
@@ -252,6 +253,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     const tconv_args *args = &own;
     tconv_status status;
     if ((status = tconv_struct_read(TCONV_SIZED_ARGS, given, &own, error)) != TCONV_OK ||
+        (status = tconv_process_enter(error)) != TCONV_OK ||
         (status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = check_filter(plan, args->filter, error)) != TCONV_OK)
         return status;

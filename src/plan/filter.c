@@ -3,6 +3,7 @@
 #include "plan/plan.h"
 
 #include "base/error.h"
+#include "base/process.h"
 #include "device/device.h"
 
 #include <stdlib.h>
@@ -12,11 +13,13 @@ tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset
 {
     if (plan == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", plan == NULL ? "plan" : "out");
+    tconv_status status = tconv_process_enter(error);
+    if (status != TCONV_OK) return status;
     const size_t bytes = (size_t)plan->recipe.filter_bytes;
     if (storage != NULL) {
         const tconv_buffer place = {storage, offset};
-        const tconv_status status = tconv_check_buffer(
-            plan, "storage", &place, bytes, TCONV_FILTER_ALIGNMENT, CL_MEM_READ_WRITE, error);
+        status = tconv_check_buffer(plan, "storage", &place, bytes, TCONV_FILTER_ALIGNMENT,
+                                    CL_MEM_READ_WRITE, error);
         if (status != TCONV_OK) return status;
     } else if (offset != 0) {
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "offset is %zu, but there is no storage",
@@ -58,7 +61,8 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
     struct tconv_range from, to;
     tconv_status status;
-    if ((status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
+    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_check_buffer(
              plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes,
              tconv_arg_unit(&plan->request, plan->family->packing, TCONV_ARG_WEIGHTS),
@@ -78,7 +82,7 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
 
 void tconv_filter_release(tconv_filter *filter)
 {
-    if (filter == NULL) return;
+    if (filter == NULL || tconv_process_forked()) return;
     clReleaseMemObject(filter->memory);
     tconv_plan_release(filter->plan);
     free(filter);

@@ -4,6 +4,7 @@
 
 #include "base/addressable.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/struct_size.h"
 #include "device/device.h"
 #include "family/families.h"
@@ -343,7 +344,8 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
         (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
             TCONV_OK ||
-        (status = check_device(device, problem, error)) != TCONV_OK)
+        (status = check_device(device, problem, error)) != TCONV_OK ||
+        (status = tconv_process_enter(error)) != TCONV_OK)
         return status;
 
     tconv_plan *plan = calloc(1, sizeof *plan);
@@ -381,7 +383,7 @@ void tconv_plan_retain(tconv_plan *plan)
 
 void tconv_plan_release(tconv_plan *plan)
 {
-    if (plan == NULL || atomic_fetch_sub(&plan->owners, 1) > 1) return;
+    if (plan == NULL || tconv_process_forked() || atomic_fetch_sub(&plan->owners, 1) > 1) return;
     clear_family(plan);
     for (int i = 0; i < TCONV_MAX_FAMILIES; i++) free(plan->passed_over[i]);
     tconv_device_release(plan->device);

@@ -15,7 +15,9 @@ struct options options;
 #define DEVICE_OPTION(flags)                                                                       \
     {                                                                                              \
         "device", 'd', POPT_ARG_STRING | (flags), &options.device, 0,                              \
-            "number of the device, as `tconv-cl devices` lists them; run: several, as 0,1", "N"    \
+            "number of the device, as `tconv-cl devices` lists them, or gpu, cpu or a part of "    \
+            "its name; run: several numbers, as 0,1",                                              \
+            "N"                                                                                    \
     }
 const struct poptOption device_table[] = {DEVICE_OPTION(0), POPT_TABLEEND};
 const struct poptOption refused_table[] = {DEVICE_OPTION(POPT_ARGFLAG_DOC_HIDDEN), POPT_TABLEEND};
@@ -356,6 +358,13 @@ enum exit_code choose_devices(int *numbers, int most, int *count)
     if (options.device == NULL) return default_device(numbers);
     int64_t wanted[MOST_DEVICES];
     int there;
+    if (strspn(options.device, "0123456789,") != strlen(options.device)) {
+        if (tconv_device_find(options.device, numbers, &error) == TCONV_OK) return EXIT_DONE;
+        return error.status == TCONV_ERROR_NO_DEVICE &&
+                       tconv_device_count(&there, NULL) == TCONV_OK && there > 0
+                   ? wrong_request("--device: %s", error.message)
+                   : failed_call(&error);
+    }
     if (!read_numbers("--device", options.device, wanted, most, count)) return EXIT_REQUEST_WRONG;
     if (tconv_device_count(&there, &error) != TCONV_OK) return failed_call(&error);
     for (int i = 0; i < *count; i++) {

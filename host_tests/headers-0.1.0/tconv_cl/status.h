@@ -41,7 +41,8 @@ typedef enum tconv_status {
     TCONV_ERROR_DEVICE = 21, /* this device cannot do it */
     TCONV_ERROR_HOST_MEMORY = 40,
     TCONV_ERROR_DEVICE_MEMORY = 41,
-    TCONV_ERROR_NO_DEVICE = 42, /* no OpenCL device, or none with that number */
+    TCONV_ERROR_NO_DEVICE = 42, /* no OpenCL device, or none with that number or name */
+    TCONV_ERROR_FORKED = 43,    /* this process was forked from one that had used OpenCL */
     TCONV_ERROR_OPENCL = 60,
     TCONV_ERROR_BUILD =
         61, /* a kernel source did not build; the message holds the start of the build log */

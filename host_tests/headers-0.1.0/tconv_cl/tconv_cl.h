@@ -25,7 +25,11 @@
  *   - A structure of the library's own (from tconv_plan_geometry or tconv_device_properties) has the
  *     members up to its struct_size.
  *
- * Structures without struct_size never change their layout; tconv_epilogue has reserved members. */
+ * Structures without struct_size never change their layout; tconv_epilogue has reserved members.
+ *
+ * FORKING: OpenCL does not work in a child of a process that used it; calls hang there. Every function that would call OpenCL in such
+ * a child returns TCONV_ERROR_FORKED instead, at once; what is released there stays as it is. A child that was forked before the
+ * first use, or that runs another program, is a process like others. */
 #ifndef TCONV_CL_TCONV_CL_H
 #define TCONV_CL_TCONV_CL_H
 
