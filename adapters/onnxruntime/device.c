@@ -157,10 +157,11 @@ tconv_status lane_space(struct lane *lane, enum role role, size_t bytes, cl_mem 
     return TCONV_OK;
 }
 
-/* False where the memory is not the device's own or not aligned as OpenCL wants it. */
+/* False where the memory is not the device's own. OpenCL wants memory that it is given aligned to the types that kernels access
+ * (1.2, appendix C.3), which are single elements; no region is larger than its tensor, so that none overlaps another one. */
 static bool wrap(struct lane *lane, enum role role, void *memory, size_t bytes, cl_mem_flags flags)
 {
-    enum { ALIGNMENT = 128 }; /* of the largest OpenCL type */
+    enum { ALIGNMENT = 8 }; /* of the largest element type */
     if (!lane->device->host_memory || (uintptr_t)memory % ALIGNMENT != 0) return false;
     cl_int code;
     cl_mem buffer = clCreateBuffer(tconv_host_context(lane->device->host),

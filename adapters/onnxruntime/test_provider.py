@@ -559,3 +559,40 @@ def test_integers_are_left_to_others():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     with pytest.raises(Exception, match="int32"):
         session(model.SerializeToString())
+
+
+# ---- copies
+
+COPIES = """
+import ctypes, sys
+import numpy as np
+import onnxruntime
+import tconv_cl
+import tconv_cl.onnxruntime
+counter = ctypes.CDLL(sys.argv[1])
+session = onnxruntime.InferenceSession(sys.argv[2], tconv_cl.onnxruntime.session_options())
+x = np.load(sys.argv[3])
+session.run(None, {"x": x})
+before, computed = counter.copies_counted(), tconv_cl.onnxruntime.statistics().computed
+for _ in range(5):
+    session.run(None, {"x": x})
+print(counter.copies_counted() - before, tconv_cl.onnxruntime.statistics().computed - computed)
+"""
+
+
+def test_tensors_are_not_copied_on_a_processor(tmp_path):
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["b"]),
+        helper.make_node("ConvTranspose", ["b", "c"], ["d"], strides=[2, 2]),
+        helper.make_node("Conv", ["d", "e"], ["f"]),
+        helper.make_node("ConvTranspose", ["f", "g", "h"], ["y"], strides=[2, 2]),
+    ]
+    shapes = dict(a=(5, 3, 1, 1), c=(5, 6, 2, 2), e=(7, 6, 3, 3), g=(7, 4, 3, 3), h=(4,))
+    model = model_of(nodes, (1, 3, 13, 17), {name: random(shape) for name, shape in shapes.items()})
+    (tmp_path / "model.onnx").write_bytes(model)
+    np.save(tmp_path / "x.npy", random((1, 3, 13, 17)))
+    source, counter = ROOT / "adapters" / "count_copies.c", tmp_path / "count_copies.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", counter, source, "-ldl"], check=True)
+    command = [sys.executable, "-c", COPIES, counter, tmp_path / "model.onnx", tmp_path / "x.npy"]
+    done = subprocess.run(command, env={**os.environ, "LD_PRELOAD": str(counter)}, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "10"], done.stderr

@@ -56,10 +56,11 @@ cl_mem Lane::space(Role role, size_t bytes)
     return buffer;
 }
 
-// Null where the memory is not the device's own or not aligned as OpenCL wants it.
+// Null where the memory is not the device's own. OpenCL wants memory that it is given aligned to the types that kernels access
+// (1.2, appendix C.3), which are single elements; no region is larger than its tensor, so that none overlaps another one.
 cl_mem Lane::wrap(const void *memory, size_t bytes, cl_mem_flags flags)
 {
-    constexpr std::uintptr_t alignment = 128; // of the largest OpenCL type
+    constexpr std::uintptr_t alignment = 8; // of the largest element type
     if (!host_memory_ || reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) return nullptr;
     cl_int code;
     cl_mem buffer = clCreateBuffer(context_, flags | CL_MEM_USE_HOST_PTR, bytes,

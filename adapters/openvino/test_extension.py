@@ -746,3 +746,44 @@ def test_an_extension_of_another_release_is_refused(release, sentence, tmp_path)
                           text=True)
     assert done.returncode == 1 and "ImportError: " in done.stderr and sentence in done.stderr
     assert "TCONV_OPENVINO=ON" in done.stderr
+
+
+# ---- copies
+
+COPIES = """
+import ctypes, sys
+import numpy as np
+import openvino as ov
+from tconv_cl.openvino import add_extension, statistics
+counter = ctypes.CDLL(sys.argv[1])
+core = ov.Core()
+add_extension(core)
+compiled = core.compile_model(core.read_model(sys.argv[2]), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+x = np.load(sys.argv[3])
+compiled(x)
+before, evaluations = counter.copies_counted(), statistics().evaluations
+for _ in range(5):
+    compiled(x)
+print(counter.copies_counted() - before, statistics().evaluations - evaluations)
+"""
+
+
+def test_tensors_are_not_copied_on_a_processor(tmp_path):
+    random = np.random.default_rng(3)
+
+    def constant(*shape):
+        return ops.constant(random.uniform(-1, 1, shape).astype(np.float32))
+
+    def convolution(data, filter_):
+        return ops.convolution(data, filter_, [1, 1], [0, 0], [0, 0], [1, 1])
+
+    x = ops.parameter([1, 3, 13, 17], np.float32)
+    up = transposed(convolution(x, constant(5, 3, 1, 1)), constant(5, 6, 2, 2), [2, 2])
+    up = transposed(convolution(up, constant(7, 6, 3, 3)), constant(7, 4, 3, 3), [2, 2])
+    ov.save_model(ov.Model([up], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    np.save(tmp_path / "x.npy", random.uniform(-1, 1, (1, 3, 13, 17)).astype(np.float32))
+    source, counter = ROOT / "adapters" / "count_copies.c", tmp_path / "count_copies.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", counter, source, "-ldl"], check=True)
+    command = [sys.executable, "-c", COPIES, counter, tmp_path / "model.xml", tmp_path / "x.npy"]
+    done = subprocess.run(command, env={**os.environ, "LD_PRELOAD": str(counter)}, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "10"], done.stderr

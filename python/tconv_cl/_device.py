@@ -15,6 +15,7 @@ from . import _library as c
 from ._library import RequestError, call, create, library
 from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, window_input, with_rows
 
+CPU = 1  # TCONV_DEVICE_CPU
 PLANS = 128  # kept for each device
 CONTEXTS = 8  # of pyopencl, kept with their plans
 WHOLE = 512 << 20  # bytes of data and output that are not worth dividing into slabs
@@ -195,6 +196,8 @@ class Device:
     def __init__(self, handle: int, host: int | None = None) -> None:
         self.handle = handle
         self.host = host
+        kind = library.tconv_device_properties(handle).contents.kind
+        self.shares_memory = kind == CPU  # kernels may work in the memory of arrays
         self.plans = Kept(PLANS)
 
     def plan(self, request: Request) -> Plan:

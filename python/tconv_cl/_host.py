@@ -15,7 +15,9 @@ from ._arrays import Arrays, check
 from ._device import Device, Filter, Plan, Request, host_device
 from ._library import Error, RequestError, call, library, raise_error
 
-READ_WRITE = 1  # CL_MEM_READ_WRITE
+READ_WRITE, READ_ONLY, USE_HOST_PTR = 1, 4, 8  # CL_MEM_...
+MAP_READ = 1  # CL_MAP_READ
+ALIGNMENT = 8  # of the largest element type
 HOST_MEMORY, DEVICE_MEMORY, OPENCL = 40, 41, 60  # of status.h
 _MEMORY_CODES = {-4: DEVICE_MEMORY, -5: DEVICE_MEMORY, -61: DEVICE_MEMORY, -6: HOST_MEMORY}
 
@@ -132,14 +134,15 @@ def _enqueue(
 ) -> None:
     """Ends when the output is there."""
     args = c.Args()
-    for name in ("data", "bias", "scale", "slope", "residual"):
-        array = getattr(arrays, name)
-        if array is not None:
-            memory = _buffer(stack, device, name, array.nbytes)
-            _write(queue, name, memory, array)
-            setattr(args, name, c.Buffer(memory, 0))
-    output = _buffer(stack, device, "the output", arrays.out.nbytes)
-    if plan.options.epilogue.beta != 0:
+    inputs = {name: getattr(arrays, name) for name in ("data", "bias", "scale", "slope", "residual")}
+    inputs = {name: array for name, array in inputs.items() if array is not None}
+    for name, array in inputs.items():
+        # No two buffers of a command may lie in the same memory, not even to be read.
+        alone = not any(np.may_share_memory(array, other) for key, other in inputs.items() if key != name)
+        setattr(args, name, c.Buffer(_upload(stack, device, queue, name, array, alone), 0))
+    shared = _shares(device, arrays.out)
+    output = _buffer(stack, device, "the output", arrays.out.nbytes, arrays.out if shared else None)
+    if plan.options.epilogue.beta != 0 and not shared:
         _write(queue, "out", output, arrays.out)
     args.output = c.Buffer(output, 0)
     if plan.workspace_bytes != 0:
@@ -147,20 +150,50 @@ def _enqueue(
     if packed is not None:
         weights = packed(device, plan)
     else:
-        memory = _buffer(stack, device, "filter", arrays.filter.nbytes)
-        _write(queue, "filter", memory, arrays.filter)
-        weights = Filter(plan, queue, memory, 0, [])
+        weights = Filter(plan, queue, _upload(stack, device, queue, "filter", arrays.filter), 0, [])
     args.filter = weights.handle
     call("tconv_plan_enqueue", plan.handle, queue, byref(args), 0, None, None)
+    if shared:
+        _map(queue, output, arrays.out)
+        return
     code = library.clEnqueueReadBuffer(queue, output, True, 0, arrays.out.nbytes, arrays.out.ctypes.data, 0, None, None)
     _expect(code, "clEnqueueReadBuffer", "downloading the output", arrays.out.nbytes)
 
 
-def _buffer(stack: ExitStack, device: Device, what: str, size: int) -> int:
-    """A buffer that is given back when `stack` closes."""
+def _shares(device: Device, array: np.ndarray) -> bool:
+    """Whether kernels may work in the array's own memory, which OpenCL wants aligned to what they access: elements."""
+    return device.shares_memory and array.ctypes.data % ALIGNMENT == 0
+
+
+def _upload(stack: ExitStack, device: Device, queue: int, what: str, array: np.ndarray, alone: bool = True) -> int:
+    """A buffer with the array's elements; the array's own memory where the device shares it and no other buffer does."""
+    if alone and _shares(device, array):
+        return _buffer(stack, device, what, array.nbytes, array, READ_ONLY)
+    memory = _buffer(stack, device, what, array.nbytes)
+    _write(queue, what, memory, array)
+    return memory
+
+
+def _map(queue: int, memory: int, array: np.ndarray) -> None:
+    """Waits for what is written into an array's own memory, and makes it visible there."""
+    code = c_int()
+    pointer = library.clEnqueueMapBuffer(queue, memory, True, MAP_READ, 0, array.nbytes, 0, None, None, byref(code))
+    _expect(code.value, "clEnqueueMapBuffer", "reading the output", array.nbytes)
+    unmapped = c_void_p()
+    code = library.clEnqueueUnmapMemObject(queue, memory, pointer, 0, None, byref(unmapped))
+    _expect(code, "clEnqueueUnmapMemObject", "reading the output", array.nbytes)
+    library.clWaitForEvents(1, byref(unmapped))  # the buffer goes now, and the array may
+    library.clReleaseEvent(unmapped)
+
+
+def _buffer(
+    stack: ExitStack, device: Device, what: str, size: int, array: np.ndarray | None = None, access: int = READ_WRITE
+) -> int:
+    """A buffer that is given back when `stack` closes; with `array`, in its memory."""
     code = c_int()
     context = library.tconv_host_context(device.host)
-    memory = library.clCreateBuffer(context, READ_WRITE, size, None, byref(code))
+    flags, pointer = (access, None) if array is None else (access | USE_HOST_PTR, array.ctypes.data)
+    memory = library.clCreateBuffer(context, flags, size, pointer, byref(code))
     _expect(code.value, "clCreateBuffer", what, size)
     stack.callback(library.clReleaseMemObject, memory)
     return memory

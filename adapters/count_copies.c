@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Preloaded into tests of adapters: counts the copies between host memory and buffers. */
+#define _GNU_SOURCE
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+
+static atomic_int copies;
+
+/* How many there were so far. */
+int copies_counted(void)
+{
+    return atomic_load(&copies);
+}
+
+cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+                            size_t size, const void *from, cl_uint count, const cl_event *wait,
+                            cl_event *event)
+{
+    cl_int (*next)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint,
+                   const cl_event *, cl_event *);
+    *(void **)&next = dlsym(RTLD_NEXT, "clEnqueueWriteBuffer");
+    atomic_fetch_add(&copies, 1);
+    return next(queue, buffer, blocking, offset, size, from, count, wait, event);
+}
+
+cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+                           size_t size, void *to, cl_uint count, const cl_event *wait,
+                           cl_event *event)
+{
+    cl_int (*next)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint,
+                   const cl_event *, cl_event *);
+    *(void **)&next = dlsym(RTLD_NEXT, "clEnqueueReadBuffer");
+    atomic_fetch_add(&copies, 1);
+    return next(queue, buffer, blocking, offset, size, to, count, wait, event);
+}
