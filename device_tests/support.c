@@ -373,8 +373,8 @@ bool run_algorithm(const struct device *device, const tconv_problem *problem, co
     const tconv_status status = run_guarded(device, problem, algorithm, bias, tensors, &error);
     if (!sample_end(algorithm, problem, status)) return false;
     /* The reference refuses only what a device that ends long loops (llvmpipe) would not compute. */
-    if (status == TCONV_ERROR_ALGORITHM && (strcmp(algorithm, "reference") != 0 ||
-                                            strstr(error.message, "may end them") != NULL))
+    if (status == TCONV_ERROR_ALGORITHM &&
+        (strcmp(algorithm, "reference") != 0 || strstr(error.message, "may end them") != NULL))
         return false;
     if (status == TCONV_ERROR_DEVICE && problem->data_type == TCONV_F64 &&
         !device->info->double_arithmetic) {
