@@ -38,7 +38,7 @@ def on_queue():
 %s
 child = os.fork()
 if child == 0:
-    signal.alarm(1)
+    signal.alarm(5)
     try:
         compute()
     except tconv_cl.Error as error:
@@ -58,5 +58,5 @@ def test_child(way):
 
 def test_a_child_may_be_the_first():
     program = PROGRAM.replace("os._exit(3)", "os._exit(0)") % "pass"
-    done = subprocess.run([sys.executable, "-c", program.replace("signal.alarm(1)", "")], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program.replace("signal.alarm(5)", "")], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, "exit 0"), done.stderr
