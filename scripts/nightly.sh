@@ -58,7 +58,7 @@ lane_pocl() {
     step pocl_groups_of_16 percent 30 env POCL_MAX_WORK_GROUP_SIZE=16 sh scripts/on_platform.sh pocl build/device_tests/test_families
     step build_address_sanitizer sanitized address,undefined,float-cast-overflow
     # PoCL's LLVM gives the thread of the first call a signal stack of its own, which the sanitizer would unmap as its own.
-    step address_sanitizer percent 30 env ASAN_OPTIONS=use_sigaltstack=0 "LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp" \
+    step address_sanitizer percent 30 env ASAN_OPTIONS=use_sigaltstack=0 "LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0" \
         sh scripts/on_platform.sh pocl ctest --test-dir build/nightly/address,undefined,float-cast-overflow --output-on-failure
     step build_thread_sanitizer sanitized thread
     for name in threads slabs resources; do
