@@ -43,3 +43,33 @@ cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocki
     atomic_fetch_add(&copies, 1);
     return next(queue, buffer, blocking, offset, size, to, count, wait, event);
 }
+
+cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                const size_t *origin, const size_t *host_origin,
+                                const size_t *region, size_t row, size_t slice, size_t host_row,
+                                size_t host_slice, const void *from, cl_uint count,
+                                const cl_event *wait, cl_event *event)
+{
+    cl_int (*next)(cl_command_queue, cl_mem, cl_bool, const size_t *, const size_t *,
+                   const size_t *, size_t, size_t, size_t, size_t, const void *, cl_uint,
+                   const cl_event *, cl_event *);
+    *(void **)&next = function_of_loader("clEnqueueWriteBufferRect");
+    atomic_fetch_add(&copies, 1);
+    return next(queue, buffer, blocking, origin, host_origin, region, row, slice, host_row,
+                host_slice, from, count, wait, event);
+}
+
+cl_int clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                               const size_t *origin, const size_t *host_origin,
+                               const size_t *region, size_t row, size_t slice, size_t host_row,
+                               size_t host_slice, void *to, cl_uint count, const cl_event *wait,
+                               cl_event *event)
+{
+    cl_int (*next)(cl_command_queue, cl_mem, cl_bool, const size_t *, const size_t *,
+                   const size_t *, size_t, size_t, size_t, size_t, void *, cl_uint,
+                   const cl_event *, cl_event *);
+    *(void **)&next = function_of_loader("clEnqueueReadBufferRect");
+    atomic_fetch_add(&copies, 1);
+    return next(queue, buffer, blocking, origin, host_origin, region, row, slice, host_row,
+                host_slice, to, count, wait, event);
+}
