@@ -420,3 +420,61 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
                epilogue.requantize ? ", requantize" : "");
     }
 }
+
+tconv_problem random_problem(unsigned *seed, int axes, int most)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    const int kind = random_between(seed, 0, 3);
+    const int64_t groups = kind == 0 ? 1 : random_between(seed, 1, 3);
+    const int64_t in = random_between(seed, 1, 7), out = random_between(seed, 1, 13);
+    int64_t x[TCONV_MAX_AXES], k[TCONV_MAX_AXES], s[TCONV_MAX_AXES], d[TCONV_MAX_AXES],
+        pb[TCONV_MAX_AXES], pe[TCONV_MAX_AXES], op[TCONV_MAX_AXES], y[TCONV_MAX_AXES];
+    const bool output_given = random_between(seed, 0, 3) == 0;
+    for (int a = 0; a < axes; a++) {
+        do {
+            x[a] = random_between(seed, 1, most);
+            k[a] = random_between(seed, 1, 5);
+            s[a] = random_between(seed, 1, 4);
+            d[a] = random_between(seed, 1, 3);
+            pb[a] = random_between(seed, 0, 4);
+            pe[a] = random_between(seed, 0, 4);
+            op[a] = random_between(seed, 0, 3);
+            y[a] = random_between(seed, 1, (int)(s[a] * x[a] + d[a] * k[a] + 3));
+        } while (!output_given &&
+                 s[a] * (x[a] - 1) + d[a] * (k[a] - 1) + 1 - pb[a] - pe[a] + op[a] < 1);
+    }
+    set_list(&p.strides, axes, s);
+    set_list(&p.dilations, axes, d);
+    set_list(&p.pads_begin, axes, pb);
+    set_list(&p.pads_end, axes, pe);
+    set_list(&p.output_padding, axes, op);
+    if (output_given) set_list(&p.output_shape, axes, y);
+    p.rules = output_given ? (tconv_rules)random_between(seed, 0, 2) : TCONV_RULES_SPEC;
+    p.auto_pad = output_given ? (tconv_auto_pad)random_between(seed, 0, 3) : TCONV_EXPLICIT;
+
+    const bool nxc = kind == 2, xio = kind == 2 || kind == 3;
+    int64_t data[TCONV_MAX_RANK], filter[TCONV_MAX_RANK];
+    data[0] = random_between(seed, 1, 2);
+    data[nxc ? axes + 1 : 1] = groups * in;
+    memcpy(data + (nxc ? 1 : 2), x, (size_t)axes * sizeof *x);
+    set_shape(&p.data, axes + 2, data);
+    if (kind == 1) {
+        p.operation = TCONV_GROUP_CONV_BACKPROP;
+        filter[0] = groups;
+        filter[1] = in;
+        filter[2] = out;
+        memcpy(filter + 3, k, (size_t)axes * sizeof *k);
+    } else {
+        filter[xio ? axes + 1 : 0] = groups * in;
+        filter[xio ? axes : 1] = out;
+        memcpy(filter + (xio ? 0 : 2), k, (size_t)axes * sizeof *k);
+    }
+    set_shape(&p.filter, axes + 2 + (kind == 1), filter);
+    if (kind >= 2) {
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        p.groups = groups;
+        p.data_format = nxc ? TCONV_NXC : TCONV_NCX;
+        p.filter_format = xio ? TCONV_XIO : TCONV_OIX;
+    }
+    return p;
+}

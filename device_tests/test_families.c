@@ -19,19 +19,14 @@ static int taken[32];
 /* Where only one family is meant. */
 static const char *only;
 
-enum {
-    SIMULATOR = 5
-}; /* with less than so many percent, the device is one that takes long for each addition */
-
 /* Cases that are not worth their time in a short run, even if their program is compiled: matrix_group multiplies whole tiles,
- * without a matrix unit one number after the other, and only some algorithms treat large outputs in another way. test_types has
- * matrix_group run in a simulator, too. */
+ * without a matrix unit one number after the other, and only some algorithms treat large outputs in another way. */
 static bool takes_long(const char *algorithm, const struct tensors *t, unsigned number)
 {
     enum { LARGE = 1000000 }; /* outputs */
     const bool matrix = strcmp(algorithm, "matrix_group") == 0;
     if (sample_is_whole()) return false;
-    if (matrix) return sample_percent() < SIMULATOR || t->output_count > 20000 || number % 4 != 0;
+    if (matrix) return t->output_count > 20000 || number % 4 != 0;
     return t->output_count > LARGE && strcmp(algorithm, "thin_vector") != 0 &&
            strcmp(algorithm, "packed_vector") != 0 && strcmp(algorithm, "channels_vector") != 0;
 }
@@ -55,65 +50,6 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
     free_tensors(&t);
 }
 
-/* A random problem with `axes` spatial axes and extents up to `most`. */
-static tconv_problem random_problem(unsigned *seed, int axes, int most)
-{
-    tconv_problem p = TCONV_PROBLEM_INIT;
-    const int kind = random_between(seed, 0, 3);
-    const int64_t groups = kind == 0 ? 1 : random_between(seed, 1, 3);
-    const int64_t in = random_between(seed, 1, 7), out = random_between(seed, 1, 13);
-    int64_t x[TCONV_MAX_AXES], k[TCONV_MAX_AXES], s[TCONV_MAX_AXES], d[TCONV_MAX_AXES],
-        pb[TCONV_MAX_AXES], pe[TCONV_MAX_AXES], op[TCONV_MAX_AXES], y[TCONV_MAX_AXES];
-    const bool output_given = random_between(seed, 0, 3) == 0;
-    for (int a = 0; a < axes; a++) {
-        do {
-            x[a] = random_between(seed, 1, most);
-            k[a] = random_between(seed, 1, 5);
-            s[a] = random_between(seed, 1, 4);
-            d[a] = random_between(seed, 1, 3);
-            pb[a] = random_between(seed, 0, 4);
-            pe[a] = random_between(seed, 0, 4);
-            op[a] = random_between(seed, 0, 3);
-            y[a] = random_between(seed, 1, (int)(s[a] * x[a] + d[a] * k[a] + 3));
-        } while (!output_given &&
-                 s[a] * (x[a] - 1) + d[a] * (k[a] - 1) + 1 - pb[a] - pe[a] + op[a] < 1);
-    }
-    set_list(&p.strides, axes, s);
-    set_list(&p.dilations, axes, d);
-    set_list(&p.pads_begin, axes, pb);
-    set_list(&p.pads_end, axes, pe);
-    set_list(&p.output_padding, axes, op);
-    if (output_given) set_list(&p.output_shape, axes, y);
-    p.rules = output_given ? (tconv_rules)random_between(seed, 0, 2) : TCONV_RULES_SPEC;
-    p.auto_pad = output_given ? (tconv_auto_pad)random_between(seed, 0, 3) : TCONV_EXPLICIT;
-
-    const bool nxc = kind == 2, xio = kind == 2 || kind == 3;
-    int64_t data[TCONV_MAX_RANK], filter[TCONV_MAX_RANK];
-    data[0] = random_between(seed, 1, 2);
-    data[nxc ? axes + 1 : 1] = groups * in;
-    memcpy(data + (nxc ? 1 : 2), x, (size_t)axes * sizeof *x);
-    set_shape(&p.data, axes + 2, data);
-    if (kind == 1) {
-        p.operation = TCONV_GROUP_CONV_BACKPROP;
-        filter[0] = groups;
-        filter[1] = in;
-        filter[2] = out;
-        memcpy(filter + 3, k, (size_t)axes * sizeof *k);
-    } else {
-        filter[xio ? axes + 1 : 0] = groups * in;
-        filter[xio ? axes : 1] = out;
-        memcpy(filter + (xio ? 0 : 2), k, (size_t)axes * sizeof *k);
-    }
-    set_shape(&p.filter, axes + 2 + (kind == 1), filter);
-    if (kind >= 2) {
-        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
-        p.groups = groups;
-        p.data_format = nxc ? TCONV_NXC : TCONV_NCX;
-        p.filter_format = xio ? TCONV_XIO : TCONV_OIX;
-    }
-    return p;
-}
-
 static void random_problems_of_every_rank(void **state)
 {
     (void)state;
@@ -122,7 +58,6 @@ static void random_problems_of_every_rank(void **state)
     } ranks[] = {{1, 150, 12}, {2, 19, 14}, {3, 7, 10}, {4, 4, 8}, {5, 3, 4}, {6, 2, 4}};
     for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++)
         for (int i = 0; i < ranks[r].count; i++) {
-            if (sample_percent() < SIMULATOR && !drawn((unsigned)i)) continue;
             unsigned seed = 1000u * (unsigned)ranks[r].axes + (unsigned)i;
             tconv_problem problem = random_problem(&seed, ranks[r].axes, ranks[r].most);
             if (i % 4 == 3) /* some families are for bytes only */
@@ -487,7 +422,6 @@ static void problems_with_a_reason(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof planes / sizeof *planes; i++) {
         const struct plane *q = &planes[i];
-        if ((q->in > 500 || q->x[0] > 500) && sample_percent() < SIMULATOR) continue;
         for (int last = 0; last < 2; last++) {
             tconv_problem p = TCONV_PROBLEM_INIT;
             if (last)
@@ -552,7 +486,6 @@ static void tiles_of_every_size(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const int axes = rows[i].axes;
-        if (sample_percent() < SIMULATOR && (rows[i].in > 100 || i % 5 != 0)) continue;
         tconv_problem p = TCONV_PROBLEM_INIT;
         int64_t data[5] = {rows[i].batch, rows[i].in}, filter[5] = {rows[i].in, rows[i].out};
         for (int a = 0; a < axes; a++) {
@@ -596,7 +529,6 @@ static void depthwise_tiles(void **state)
         {"less", 2, 1, 1, 35, {3, 3}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
     };
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        if (sample_percent() < SIMULATOR && i % 3 != 0) continue;
         tconv_problem p = channels_last(&tiles[i]);
         set_list(&p.strides, 2, tiles[i].s);
         set_list(&p.dilations, 2, tiles[i].d);
@@ -629,7 +561,7 @@ static void every_family_took_problems(void **state)
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
         print_message("%s took %d problems\n", tconv_algorithm_name(a), taken[a]);
-        assert_true(taken[a] > 0 || sample_percent() < SIMULATOR);
+        assert_true(taken[a] > 0);
     }
     expect_all_features();
 }

@@ -34,12 +34,14 @@ percent() {
     "$@"
 }
 
-# Oclgrind exits with 0 whatever it finds: its log must be empty. Test $1 with $2 percent.
+# Oclgrind exits with 0 whatever it finds: its log must be empty. usage: oclgrind_test NAME ARGUMENTS...
 oclgrind_test() {
     log=$work/oclgrind_$1.txt
+    test=build/device_tests/test_$1
+    shift
     rm -f "$log"
-    percent "$2" oclgrind --data-races --uninitialized --max-wgsize 64 --local-mem-size 16384 --build-options -cl-opt-disable \
-        --log "$log" "build/device_tests/test_$1" && [ ! -s "$log" ] || { head -n 60 "$log"; return 1; }
+    percent 9 oclgrind --data-races --uninitialized --max-wgsize 64 --local-mem-size 16384 --build-options -cl-opt-disable \
+        --log "$log" "$test" "$@" && [ ! -s "$log" ] || { head -n 60 "$log"; return 1; }
 }
 
 sanitized() { # its names
@@ -73,11 +75,8 @@ lane_others() {
         step "intel_$name" percent 50 sh scripts/on_platform.sh intel "build/device_tests/test_$name"
         step "rusticl_$name" percent 30 sh scripts/on_platform.sh rusticl "build/device_tests/test_$name"
     done
-    for name in special families types slabs; do
-        percent=2
-        case $name in types | slabs) percent=9 ;; esac
-        step "oclgrind_$name" oclgrind_test $name $percent
-    done
+    step oclgrind_accesses oclgrind_test accesses 100
+    step oclgrind_slabs oclgrind_test slabs
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
     step fuzz sh fuzz/nightly.sh "$seconds"
 }
