@@ -4,6 +4,7 @@
 #include "setup.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -29,19 +30,20 @@ struct others {
         tconv_args args; /* with buffers of its own */
     } work[OTHERS];
     atomic_bool stop;
-    long runs;
-    bool wrong;
+    atomic_long runs;
+    atomic_bool wrong;
 };
 
 static void *work_on(void *argument)
 {
     struct others *o = argument;
-    while (!atomic_load(&o->stop) && !o->wrong) {
-        for (int i = 0; i < OTHERS && !o->wrong; i++)
-            o->wrong = tconv_plan_enqueue(o->work[i].plan, o->queue, &o->work[i].args, 0, NULL,
-                                          NULL, NULL) != TCONV_OK;
-        o->wrong = o->wrong || clFinish(o->queue) != CL_SUCCESS;
-        o->runs += OTHERS;
+    while (!atomic_load(&o->stop) && !atomic_load(&o->wrong)) {
+        for (int i = 0; i < OTHERS; i++)
+            if (tconv_plan_enqueue(o->work[i].plan, o->queue, &o->work[i].args, 0, NULL, NULL,
+                                   NULL) != TCONV_OK)
+                atomic_store(&o->wrong, true);
+        if (clFinish(o->queue) != CL_SUCCESS) atomic_store(&o->wrong, true);
+        atomic_fetch_add(&o->runs, OTHERS);
     }
     return NULL;
 }
@@ -74,17 +76,18 @@ static void start_others(struct others *o, const struct setup *s, const struct s
         other_buffers(setups[i], &o->work[i].args);
     }
     atomic_init(&o->stop, false);
-    o->runs = 0;
-    o->wrong = false;
+    atomic_init(&o->runs, 0);
+    atomic_init(&o->wrong, false);
     assert_int_equal(pthread_create(&o->thread, NULL, work_on, o), 0);
+    while (atomic_load(&o->runs) == 0)
+        sched_yield(); /* short tests end before a thread has begun */
 }
 
 static void stop_others(struct others *o)
 {
     atomic_store(&o->stop, true);
     assert_int_equal(pthread_join(o->thread, NULL), 0);
-    assert_false(o->wrong);
-    assert_true(o->runs > 0);
+    assert_false(atomic_load(&o->wrong));
     for (int i = 0; i < OTHERS; i++) {
         clReleaseMemObject(o->work[i].args.data.memory);
         clReleaseMemObject(o->work[i].args.output.memory);
