@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every OpenCL call and every allocation of the library fails, with each of its codes, at every place where it is
- * made: plan, pack, enqueue, host runs, slabs, kept programs, the list of devices. After each failure the status, the raw
+ * made: plan, pack, enqueue, host runs, host layers, slabs, kept programs, the list of devices. After each failure the status, the raw
  * code and the sentence are right, nothing leaks, the caller's tensors are what they were, and the next call works.
  * Which failures change the library's choice of an algorithm, and which end the call. */
 #include "compile_watch.h"
@@ -131,6 +131,28 @@ static struct outcome host_runs(void)
     o.status = tconv_host_create(device_number, &host, &o.error);
     if (o.status == TCONV_OK) tconv_device_set_cache(tconv_host_device(host), NULL, 0, NULL);
     if (o.status == TCONV_OK) o.status = tconv_host_run(host, &p, NULL, &arrays, &o.error);
+    tconv_host_release(host);
+    return o;
+}
+
+/* A constant filter, and one that each run packs. */
+static struct outcome host_layers(void)
+{
+    struct outcome o;
+    const tconv_problem p = problem_of();
+    tconv_host *host = NULL;
+    tconv_host_layer *layers[2] = {NULL, NULL};
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = x;
+    arrays.filter = w;
+    arrays.output = y;
+    o.status = tconv_host_create(device_number, &host, &o.error);
+    if (o.status == TCONV_OK) tconv_device_set_cache(tconv_host_device(host), NULL, 0, NULL);
+    for (int i = 0; i < 2 && o.status == TCONV_OK; i++)
+        o.status = tconv_host_layer_create(host, i == 0, &layers[i], &o.error);
+    for (int i = 0; i < 4 && o.status == TCONV_OK; i++)
+        o.status = tconv_host_layer_run(layers[i % 2], &p, NULL, &arrays, &o.error);
+    for (int i = 0; i < 2; i++) tconv_host_layer_release(layers[i]);
     tconv_host_release(host);
     return o;
 }
@@ -387,6 +409,7 @@ static void host_runs_that_fail(void **state)
 {
     (void)state;
     fail_everywhere("host run", host_runs, TCONV_OK, false);
+    fail_everywhere("host layers", host_layers, TCONV_OK, false);
     fail_everywhere("slabs", slabs, TCONV_OK, false);
 }
 

@@ -78,6 +78,10 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_slabs_options, memory_limit), MEMBER(tconv_slabs_options, done),
     MEMBER(tconv_slabs_options, user),
 
+    GROWING(tconv_host_layer_counts, filters_packed), MEMBER(tconv_host_layer_counts, runs),
+    MEMBER(tconv_host_layer_counts, plans_made), MEMBER(tconv_host_layer_counts, plans_kept),
+    MEMBER(tconv_host_layer_counts, filters_packed),
+
     FIXED(tconv_epilogue),
     MEMBER(tconv_epilogue, bias), MEMBER(tconv_epilogue, scale), MEMBER(tconv_epilogue, residual),
     MEMBER(tconv_epilogue, requantize), MEMBER(tconv_epilogue, activation),
@@ -117,7 +121,7 @@ const struct abi_entry TABLE[] = {
     VALUE(TCONV_ERROR_MISMATCH), VALUE(TCONV_ERROR_ALGORITHM), VALUE(TCONV_ERROR_UNSUPPORTED),
     VALUE(TCONV_ERROR_DEVICE), VALUE(TCONV_ERROR_HOST_MEMORY), VALUE(TCONV_ERROR_DEVICE_MEMORY),
     VALUE(TCONV_ERROR_NO_DEVICE), VALUE(TCONV_ERROR_OPENCL), VALUE(TCONV_ERROR_BUILD),
-    VALUE(TCONV_ERROR_STOPPED), VALUE(TCONV_ERROR_INTERNAL),
+    VALUE(TCONV_ERROR_FORKED), VALUE(TCONV_ERROR_STOPPED), VALUE(TCONV_ERROR_INTERNAL),
     {NULL, ABI_VALUE, 0, 0},
 };
 /* clang-format on */

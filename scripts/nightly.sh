@@ -63,7 +63,7 @@ lane_pocl() {
     step address_sanitizer percent 30 env ASAN_OPTIONS=use_sigaltstack=0 "LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0" \
         sh scripts/on_platform.sh pocl ctest --test-dir build/nightly/address,undefined,float-cast-overflow --output-on-failure
     step build_thread_sanitizer sanitized thread
-    for name in threads slabs resources; do
+    for name in threads host_layer slabs resources; do
         step "thread_sanitizer_$name" percent 100 env TSAN_OPTIONS=ignore_noninstrumented_modules=1 sh scripts/on_platform.sh pocl \
             "build/nightly/thread/device_tests/test_$name"
     done

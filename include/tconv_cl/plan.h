@@ -143,6 +143,9 @@ TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_comman
                                                  const cl_event *wait, cl_event *done,
                                                  tconv_error *error);
 
+/* Whether executions of `plan` may read the filter: it is packed as they need it, and on the same device. Any thread. */
+TCONV_API bool tconv_filter_fits(const tconv_filter *filter, const tconv_plan *plan);
+
 /* Gives the filter back; NULL is fine. Also while commands pack or read it: these go to their end, until when OpenCL keeps the
  * packed weights. */
 TCONV_API void tconv_filter_release(tconv_filter *filter);

@@ -174,8 +174,9 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     if (!tconv_rows_table_fits(&g->rows,
                                COL2IM_LONGS - ROWS_LONGS + (double)g->parts * PART_LONGS + columns,
                                reason) ||
-        !tconv_filter_fits(blocks * kernel_rows * columns * (double)g->rows.layer.in_channels,
-                           tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason))
+        !tconv_filter_addressable(blocks * kernel_rows * columns *
+                                      (double)g->rows.layer.in_channels,
+                                  tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason))
         return false;
     choose_vectors(g, vector, device);
     if ((double)g->tiles * (double)g->parts * g->group > INT32_MAX)

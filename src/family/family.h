@@ -120,7 +120,7 @@ bool tconv_recipe_fits(const struct tconv_recipe *recipe);
 /* For `accepts`: false with a reason where a table has too many numbers, or where a packed filter of `elements`, `bytes` each,
  * is larger than what a process can address. Both counts may be upper bounds. */
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
-bool tconv_filter_fits(double elements, size_t bytes, struct tconv_reason *reason);
+bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
 
 /* A table of `count` zeros; false where host memory is missing. */
 bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);

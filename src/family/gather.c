@@ -175,8 +175,8 @@ static bool filter_fits(const struct gather *g, const struct tconv_request *requ
     const struct tconv_rows *r = &g->rows;
     const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
     const double blocks = (double)r->layer.groups * (double)g->blocks;
-    return tconv_filter_fits((double)header_of(g) + blocks * g->mw * taps * (double)g->in,
-                             tconv_packed_bytes(request, packing_of(variant)), reason);
+    return tconv_filter_addressable((double)header_of(g) + blocks * g->mw * taps * (double)g->in,
+                                    tconv_packed_bytes(request, packing_of(variant)), reason);
 }
 
 /* Everything about the recipe but the recipe itself. */

@@ -17,7 +17,7 @@ bool tconv_table_fits(double numbers, struct tconv_reason *reason)
                         numbers, TCONV_TABLE_LIMIT);
 }
 
-bool tconv_filter_fits(double elements, size_t bytes, struct tconv_reason *reason)
+bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason)
 {
     if (elements * (double)bytes <= (double)(PTRDIFF_MAX / 2)) return true;
     return tconv_refuse(reason, "its packed filter would have %.0f bytes",

@@ -28,7 +28,7 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
     double weights = (double)layer->groups * (double)layer->in_channels *
                      (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) weights *= (double)layer->axis[a].kernel;
-    if (!tconv_filter_fits(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason))
+    if (!tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason))
         return false;
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;

@@ -520,7 +520,8 @@ bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t block
     if (packing != TCONV_PACK_WORDS &&
         tconv_rows_too_long(taps * (double)rows->layer.in_channels, request->device))
         return tconv_refuse(reason, "a work-item would pack too many weights");
-    return tconv_filter_fits(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes, reason);
+    return tconv_filter_addressable(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes,
+                                    reason);
 }
 
 /* Packs with the kernel of `run`, which does so where it gets no packed filter: a work-item for each block. */

@@ -291,8 +291,8 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const double products = (double)layer->groups * (double)outer_residues(g) * g->points *
                             (double)g->rows.x.stride;
-    if (!tconv_filter_fits(products * (double)g->blocks * g->mw * (double)layer->in_channels,
-                           sizeof(float), reason))
+    if (!tconv_filter_addressable(products * (double)g->blocks * g->mw * (double)layer->in_channels,
+                                  sizeof(float), reason))
         return false;
     *cost = tconv_rows_misfit(*cost, true, device);
     return true;

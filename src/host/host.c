@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host arrays: upload, run, download. Every call has buffers of its own, so that calls do not
- * disturb each other. */
+/* A device with a context and a queue for host arrays, and what calls on host arrays are given. */
 #include "host/host.h"
 
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "host/lane.h"
 
 #include <stdlib.h>
 
-struct tconv_host {
-    cl_context context;
-    cl_command_queue queue;
-    tconv_device *device;
-};
+/* Bytes to which arrays must be aligned for kernels to use them in place; 0: copying is better. OpenCL wants memory that it is
+ * given aligned to what kernels access (1.2, appendix C.3), which are single elements here. Drivers of GPUs that share the
+ * host's memory map whole pages, and copy what does not begin one. */
+static size_t alignment_of(const struct tconv_host *host)
+{
+    enum { ELEMENT = 8, PAGE = 4096 };
+    cl_bool unified = CL_FALSE;
+    if (clGetDeviceInfo(host->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL) !=
+            CL_SUCCESS ||
+        !unified)
+        return 0;
+    return tconv_device_properties(host->device)->kind == TCONV_DEVICE_CPU ? ELEMENT : PAGE;
+}
 
 tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error)
 {
@@ -25,7 +33,11 @@ tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error)
         (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK)
         return status;
     tconv_host *host = calloc(1, sizeof *host);
-    if (host == NULL) return tconv_fail_memory(error, sizeof *host, "opening a device");
+    if (host == NULL || pthread_mutex_init(&host->mutex, NULL) != 0) {
+        free(host);
+        return tconv_fail_memory(error, sizeof *host, "opening a device");
+    }
+    host->id = id;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)platform, 0};
     cl_int code;
@@ -41,19 +53,23 @@ tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error)
     } else {
         status = tconv_device_create(host->context, id, &host->device, error);
     }
-    if (status == TCONV_OK)
+    if (status == TCONV_OK) {
+        host->alignment = alignment_of(host);
         *out = host;
-    else
+    } else {
         tconv_host_release(host);
+    }
     return status;
 }
 
 void tconv_host_release(tconv_host *host)
 {
     if (host == NULL || tconv_process_forked()) return;
+    tconv_lanes_release(host);
     tconv_device_release(host->device);
     if (host->queue != NULL) clReleaseCommandQueue(host->queue);
     if (host->context != NULL) clReleaseContext(host->context);
+    pthread_mutex_destroy(&host->mutex);
     free(host);
 }
 
@@ -70,86 +86,6 @@ cl_command_queue tconv_host_queue(const tconv_host *host)
 tconv_device *tconv_host_device(const tconv_host *host)
 {
     return host == NULL ? NULL : host->device;
-}
-
-/* What one call holds. */
-struct run {
-    tconv_plan *plan;
-    tconv_filter *filter;
-    cl_mem weights;
-    tconv_args args;
-};
-
-/* A buffer of `bytes`, filled from `source` where that is not NULL. The copy is complete when this
- * returns. */
-static tconv_status make_buffer(const tconv_host *host, const char *what, const void *source,
-                                uint64_t bytes, cl_mem *out, tconv_error *error)
-{
-    cl_int code;
-    cl_mem buffer = clCreateBuffer(host->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clCreateBuffer", "%s needs %llu bytes on the device",
-                                 what, (unsigned long long)bytes);
-    *out = buffer;
-    if (source == NULL) return TCONV_OK;
-    code =
-        clEnqueueWriteBuffer(host->queue, buffer, CL_TRUE, 0, (size_t)bytes, source, 0, NULL, NULL);
-    return code == CL_SUCCESS ? TCONV_OK
-                              : tconv_fail_opencl(error, code, "clEnqueueWriteBuffer",
-                                                  "uploading %s needs %llu bytes on the device",
-                                                  what, (unsigned long long)bytes);
-}
-
-static tconv_status run_plan(tconv_host *host, struct run *run, const tconv_problem *problem,
-                             const tconv_epilogue *epilogue, const tconv_arrays *arrays,
-                             tconv_error *error)
-{
-    const tconv_geometry *g = tconv_plan_geometry(run->plan);
-    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
-    const size_t number = tconv_type_size(tconv_scale_type(problem->data_type));
-    const size_t bias = tconv_type_size(tconv_bias_type(epilogue, g->output_type));
-    tconv_args *args = &run->args;
-    const struct {
-        const char *what;
-        const void *source;
-        uint64_t bytes;
-        cl_mem *buffer;
-        bool wanted;
-    } buffers[] = {
-        {"data", arrays->data, g->data_bytes, &args->data.memory, true},
-        {"filter", arrays->filter, g->filter_bytes, &run->weights, true},
-        {"bias", arrays->bias, channels * bias, &args->bias.memory, epilogue->bias},
-        {"scale", arrays->scale, channels * number, &args->scale.memory, epilogue->scale},
-        {"slope", arrays->slope, channels * number, &args->slope.memory, arrays->slope != NULL},
-        {"residual", arrays->residual, g->output_bytes, &args->residual.memory, epilogue->residual},
-        {"the output", epilogue->beta != 0 ? arrays->output : NULL, g->output_bytes,
-         &args->output.memory, true},
-        {"the workspace", NULL, tconv_plan_workspace_bytes(run->plan), &args->workspace.memory,
-         tconv_plan_workspace_bytes(run->plan) != 0},
-    };
-    tconv_status status;
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i].wanted &&
-            (status = make_buffer(host, buffers[i].what, buffers[i].source, buffers[i].bytes,
-                                  buffers[i].buffer, error)) != TCONV_OK)
-            return status;
-    if ((status = tconv_filter_create(run->plan, NULL, 0, &run->filter, error)) != TCONV_OK ||
-        (status = tconv_filter_enqueue_pack(run->filter, host->queue, run->weights, 0, 0, NULL,
-                                            NULL, error)) != TCONV_OK)
-        return status;
-    args->filter = run->filter;
-    cl_event done;
-    if ((status = tconv_plan_enqueue(run->plan, host->queue, args, 0, NULL, &done, error)) !=
-        TCONV_OK)
-        return status;
-    const cl_int code = clEnqueueReadBuffer(host->queue, args->output.memory, CL_TRUE, 0,
-                                            (size_t)g->output_bytes, arrays->output, 1, &done,
-                                            NULL);
-    clReleaseEvent(done);
-    return code == CL_SUCCESS ? TCONV_OK
-                              : tconv_fail_opencl(error, code, "clEnqueueReadBuffer",
-                                                  "downloading the output of %llu bytes",
-                                                  (unsigned long long)g->output_bytes);
 }
 
 tconv_status tconv_host_read(const tconv_problem *problem, const tconv_plan_options *options,
@@ -201,37 +137,4 @@ tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epi
                               : optional[i].wanted      ? "true"
                                                         : "false");
     return TCONV_OK;
-}
-
-tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
-                            const tconv_plan_options *options, const tconv_arrays *arrays,
-                            tconv_error *error)
-{
-    if (host == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
-    struct tconv_host_call call;
-    struct run run = {.args = TCONV_ARGS_INIT};
-    tconv_status status;
-    if ((status = tconv_host_read(problem, options, arrays, &call, error)) != TCONV_OK ||
-        (status = tconv_plan_create(host->device, &call.problem, &call.options, &run.plan,
-                                    error)) != TCONV_OK)
-        return status;
-    const tconv_epilogue *epilogue = &call.options.epilogue;
-    if (tconv_plan_geometry(run.plan)->output_bytes != 0 &&
-        (status = tconv_host_check_arrays(&call.arrays, epilogue, error)) == TCONV_OK)
-        status = run_plan(host, &run, &call.problem, epilogue, &call.arrays, error);
-    if (status != TCONV_OK)
-        clFinish(host->queue); /* no command outlives the buffers that it uses */
-    tconv_filter_release(run.filter);
-    const cl_mem buffers[] = {run.weights,
-                              run.args.data.memory,
-                              run.args.bias.memory,
-                              run.args.scale.memory,
-                              run.args.slope.memory,
-                              run.args.residual.memory,
-                              run.args.output.memory,
-                              run.args.workspace.memory};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
-    tconv_plan_release(run.plan);
-    return status;
 }

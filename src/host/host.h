@@ -5,6 +5,18 @@
 
 #include "tconv_cl/host.h"
 
+#include <pthread.h>
+
+struct tconv_host {
+    cl_context context;
+    cl_command_queue queue;
+    tconv_device *device;
+    cl_device_id id;
+    size_t alignment; /* in bytes, of arrays that kernels may use in place; 0: none */
+    pthread_mutex_t mutex;
+    struct tconv_lane *idle; /* lanes that no call has, under the mutex */
+};
+
 /* A call's structures in this version's sizes. */
 struct tconv_host_call {
     tconv_problem problem;

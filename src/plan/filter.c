@@ -7,6 +7,7 @@
 #include "device/device.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
                                  tconv_filter **out, tconv_error *error)
@@ -78,6 +79,14 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
         return status;
     atomic_store(&filter->packed, true);
     return TCONV_OK;
+}
+
+bool tconv_filter_fits(const tconv_filter *filter, const tconv_plan *plan)
+{
+    return filter != NULL && plan != NULL &&
+           tconv_device_context(filter->plan->device) == tconv_device_context(plan->device) &&
+           tconv_device_id_of(filter->plan->device) == tconv_device_id_of(plan->device) &&
+           strcmp(filter->plan->recipe.layout, plan->recipe.layout) == 0;
 }
 
 void tconv_filter_release(tconv_filter *filter)

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers on host arrays: plans and packed filters that stay, arrays at any alignment and on top of each other, and threads. */
+#include "setup.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST_PLANS = 128 }; /* that a layer keeps; host.h says the number */
+
+static tconv_host *open_host(const struct device *device)
+{
+    tconv_host *host;
+    tconv_error error;
+    expect_ok(tconv_host_create(device->number, &host, &error), &error);
+    return host;
+}
+
+static tconv_host_layer *make_layer(tconv_host *host, bool constant_filter)
+{
+    tconv_host_layer *layer;
+    tconv_error error;
+    expect_ok(tconv_host_layer_create(host, constant_filter, &layer, &error), &error);
+    return layer;
+}
+
+static tconv_arrays arrays_of(const struct tensors *t)
+{
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = t->data;
+    arrays.filter = t->filter;
+    arrays.output = t->output;
+    return arrays;
+}
+
+static void run(tconv_host_layer *layer, const tconv_problem *problem,
+                const tconv_plan_options *options, const tconv_arrays *arrays)
+{
+    tconv_error error;
+    expect_ok(tconv_host_layer_run(layer, problem, options, arrays, &error), &error);
+}
+
+static void expect_counts(const tconv_host_layer *layer, uint64_t runs, uint64_t plans_made,
+                          uint64_t plans_kept, uint64_t filters_packed)
+{
+    tconv_host_layer_counts counts = TCONV_HOST_LAYER_COUNTS_INIT;
+    tconv_error error;
+    expect_ok(tconv_host_layer_count(layer, &counts, &error), &error);
+    assert_int_equal(counts.runs, runs);
+    assert_int_equal(counts.plans_made, plans_made);
+    assert_int_equal(counts.plans_kept, plans_kept);
+    assert_int_equal(counts.filters_packed, filters_packed);
+}
+
+/* Extents, batch and pads change, the filter stays: one algorithm packs it once. */
+static void a_constant_filter_is_packed_once(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_host *host = open_host(&devices[d]);
+        tconv_host_layer *constant = make_layer(host, true), *varying = make_layer(host, false);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.algorithm = "gather_group";
+        struct tensors first;
+        for (int i = 0; i < 6; i++) {
+            const tconv_problem p = plane(1 + i % 2, 5, 7, 6 + i % 3, 3, 2, 1);
+            struct tensors t;
+            make_tensors(&p, REAL_NUMBERS, 4, &t);
+            tconv_arrays arrays = arrays_of(&t);
+            if (i == 0)
+                first = t;
+            else
+                memcpy(t.filter, first.filter, (size_t)t.geometry.filter_bytes);
+            run(constant, &p, &options, &arrays);
+            compare_with_oracle(&devices[d], &p, options.algorithm, false, &t);
+            memset(t.output, 0xff, (size_t)t.geometry.output_bytes);
+            run(varying, &p, &options, &arrays);
+            compare_with_oracle(&devices[d], &p, options.algorithm, false, &t);
+            expect_counts(constant, (uint64_t)i + 1, (uint64_t)i + 1, (uint64_t)i + 1, 1);
+            expect_counts(varying, (uint64_t)i + 1, (uint64_t)i + 1, (uint64_t)i + 1,
+                          (uint64_t)i + 1);
+            if (i != 0) free_tensors(&t);
+        }
+        /* Other weights: the layer is told. */
+        const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
+        const tconv_arrays arrays = arrays_of(&first);
+        first.filter[0] += 1;
+        tconv_host_layer_refresh(constant);
+        run(constant, &p, &options, &arrays);
+        compare_with_oracle(&devices[d], &p, options.algorithm, false, &first);
+        expect_counts(constant, 7, 6, 6, 2);
+        /* Another algorithm reads another layout. */
+        options.algorithm = "reference";
+        run(constant, &p, &options, &arrays);
+        compare_with_oracle(&devices[d], &p, options.algorithm, false, &first);
+        expect_counts(constant, 8, 7, 7, 3);
+        free_tensors(&first);
+        tconv_host_layer_release(constant);
+        tconv_host_layer_release(varying);
+        tconv_host_release(host);
+    }
+}
+
+static void the_plans_used_last_are_kept(void **state)
+{
+    (void)state;
+    tconv_host *host = open_host(&devices[0]);
+    tconv_host_layer *layer = make_layer(host, true);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = "reference";
+    const tconv_problem largest = plane(1, 1, 1, MOST_PLANS + 2, 1, 1, 0);
+    struct tensors t;
+    make_tensors(&largest, SMALL_INTEGERS, 4, &t);
+    const tconv_arrays arrays = arrays_of(&t);
+    for (int extent = 1; extent <= MOST_PLANS + 1; extent++) {
+        const tconv_problem p = plane(1, 1, 1, extent, 1, 1, 0);
+        run(layer, &p, &options, &arrays);
+    }
+    expect_counts(layer, MOST_PLANS + 1, MOST_PLANS + 1, MOST_PLANS, 1);
+    const tconv_problem second = plane(1, 1, 1, 2, 1, 1, 0), oldest = plane(1, 1, 1, 1, 1, 1, 0);
+    run(layer, &second, &options, &arrays);
+    expect_counts(layer, MOST_PLANS + 2, MOST_PLANS + 1, MOST_PLANS, 1);
+    run(layer, &oldest, &options, &arrays);
+    expect_counts(layer, MOST_PLANS + 3, MOST_PLANS + 2, MOST_PLANS, 1);
+    /* Each of these differs from the problem before in one attribute or option. */
+    tconv_problem p = plane(1, 1, 1, 4, 2, 2, 0);
+    struct tensors small;
+    make_tensors(&p, SMALL_INTEGERS, 5, &small);
+    const tconv_arrays small_arrays = arrays_of(&small);
+    uint64_t made = MOST_PLANS + 2, runs = MOST_PLANS + 3;
+    run(layer, &p, &options, &small_arrays);
+    expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
+    p.pads_end.value[0] = 1;
+    run(layer, &p, &options, &small_arrays);
+    expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
+    options.epilogue.alpha = 0.5;
+    run(layer, &p, &options, &small_arrays);
+    expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
+    options.epilogue.activation = TCONV_ACTIVATION_RELU;
+    run(layer, &p, &options, &small_arrays);
+    expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
+    /* What lies behind the end of a list is no difference. */
+    p.strides.value[5] = p.data.dim[7] = 99;
+    run(layer, &p, &options, &small_arrays);
+    expect_counts(layer, ++runs, made, MOST_PLANS, 2);
+    free_tensors(&small);
+    free_tensors(&t);
+    tconv_host_layer_release(layer);
+    tconv_host_release(host);
+}
+
+/* A copy of `bytes` in `memory`, `shift` bytes behind a multiple of 64 that is not its begin. */
+static void *at(unsigned char *memory, size_t shift, const void *from, size_t bytes)
+{
+    unsigned char *place = memory + 64 - (uintptr_t)memory % 64 + shift;
+    memcpy(place, from, bytes);
+    return place;
+}
+
+/* All tensors of an epilogue, so many bytes behind a multiple of 64. */
+static void arrays_lie_anywhere(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_host *host = open_host(&devices[d]);
+        tconv_host_layer *layers[] = {make_layer(host, true), make_layer(host, false)};
+        const tconv_problem p = plane(1, 3, 4, 5, 3, 2, 1);
+        struct tensors t;
+        make_tensors(&p, REAL_NUMBERS, 6, &t);
+        tconv_epilogue e = TCONV_EPILOGUE_INIT;
+        e.scale = e.residual = true;
+        e.activation = TCONV_ACTIVATION_PRELU;
+        e.beta = 0.5;
+        make_epilogue(&p, &e, 6, &t);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.epilogue = e;
+        options.epilogue.bias = true;
+        const size_t channels = t.channels * sizeof(float),
+                     output = (size_t)t.geometry.output_bytes;
+        const struct {
+            const void *from;
+            size_t bytes;
+        } parts[] = {{t.data, (size_t)t.geometry.data_bytes},
+                     {t.filter, (size_t)t.geometry.filter_bytes},
+                     {t.bias, channels},
+                     {t.scale, channels},
+                     {t.slope, channels},
+                     {t.residual, output},
+                     {t.before, output}};
+        enum { PARTS = sizeof parts / sizeof *parts, GUARD = 64 };
+        for (size_t shift = 0; shift <= 16; shift += 4)
+            for (int l = 0; l < 2; l++) {
+                unsigned char *memory[PARTS];
+                void *place[PARTS];
+                for (size_t i = 0; i < PARTS; i++) {
+                    memory[i] = malloc(parts[i].bytes + 2 * 64 + GUARD);
+                    assert_non_null(memory[i]);
+                    memset(memory[i], 0xa5, parts[i].bytes + 2 * 64 + GUARD);
+                    place[i] = at(memory[i], shift + 4 * (i % 3), parts[i].from, parts[i].bytes);
+                }
+                const tconv_arrays arrays = {sizeof arrays, place[0], place[1], place[6],
+                                             place[2],      place[3], place[4], place[5]};
+                run(layers[l], &p, &options, &arrays);
+                memcpy(t.output, place[6], output);
+                compare_with_oracle(&devices[d], &p, "auto", true, &t);
+                for (size_t i = 0; i < PARTS; i++) {
+                    const unsigned char *end = (unsigned char *)place[i] + parts[i].bytes;
+                    if (i < PARTS - 1) assert_memory_equal(place[i], parts[i].from, parts[i].bytes);
+                    assert_int_equal(((unsigned char *)place[i])[-1], 0xa5);
+                    for (size_t g = 0; g < 8; g++) assert_int_equal(end[g], 0xa5);
+                    free(memory[i]);
+                }
+            }
+        free_tensors(&t);
+        tconv_host_layer_release(layers[0]);
+        tconv_host_layer_release(layers[1]);
+        tconv_host_release(host);
+    }
+}
+
+/* Inputs that are the same array, and an output on top of the residual. */
+static void arrays_overlap(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        tconv_host *host = open_host(&devices[d]);
+        tconv_host_layer *layer = make_layer(host, false);
+        const tconv_problem p =
+            plane(1, 2, 2, 3, 3, 1, 1); /* data, and filter, as large as the output */
+        struct tensors t;
+        make_tensors(&p, REAL_NUMBERS, 6, &t);
+        tconv_epilogue e = TCONV_EPILOGUE_INIT;
+        e.residual = true;
+        make_epilogue(&p, &e, 6, &t);
+        tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+        options.epilogue = e;
+        options.epilogue.bias = true;
+        memcpy(t.residual, t.data, (size_t)t.geometry.output_bytes);
+        memcpy(t.bias, t.filter, t.channels * sizeof(float));
+        tconv_arrays arrays = arrays_of(&t);
+        arrays.residual = t.data;
+        arrays.bias = t.filter;
+        run(layer, &p, &options, &arrays);
+        compare_with_oracle(&devices[d], &p, "auto", true, &t);
+        memcpy(t.output, t.residual, (size_t)t.geometry.output_bytes);
+        arrays.residual = t.output;
+        run(layer, &p, &options, &arrays);
+        compare_with_oracle(&devices[d], &p, "auto", true, &t);
+        free_tensors(&t);
+        tconv_host_layer_release(layer);
+        tconv_host_release(host);
+    }
+}
+
+static void wrong_calls(void **state)
+{
+    (void)state;
+    tconv_host *host = open_host(&devices[0]);
+    tconv_host_layer *layer = make_layer(host, true), *none = NULL;
+    tconv_problem p = plane(1, 2, 3, 4, 2, 2, 0);
+    struct tensors t;
+    make_tensors(&p, SMALL_INTEGERS, 4, &t);
+    tconv_arrays arrays = arrays_of(&t);
+    tconv_host_layer_counts counts = TCONV_HOST_LAYER_COUNTS_INIT;
+    tconv_error error;
+    expect_error(tconv_host_layer_create(NULL, true, &none, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "host is NULL");
+    expect_error(tconv_host_layer_create(host, true, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "out is NULL");
+    expect_error(tconv_host_layer_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "layer is NULL");
+    expect_error(tconv_host_layer_run(layer, NULL, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "problem is NULL");
+    expect_error(tconv_host_layer_count(NULL, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "layer is NULL");
+    expect_error(tconv_host_layer_count(layer, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "counts is NULL");
+    counts.struct_size = 8;
+    expect_error(tconv_host_layer_count(layer, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
+                 "struct_size");
+    p.strides.count = 99;
+    expect_error(tconv_host_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ATTRIBUTE,
+                 &error, "strides");
+    p = plane(1, 2, 3, 4, 2, 2, 0);
+    p.data.dim[1] = 3;
+    expect_error(tconv_host_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_SHAPE, &error,
+                 "channels");
+    p.data.dim[1] = 2;
+    arrays.filter = NULL;
+    expect_error(tconv_host_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "arrays.filter is NULL");
+    expect_counts(layer, 0, 1, 1, 0);
+    const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
+    run(layer, &empty, NULL, &(tconv_arrays)TCONV_ARRAYS_INIT);
+    expect_counts(layer, 1, 2, 2, 0);
+    tconv_host_layer_release(NULL);
+    tconv_host_layer_refresh(NULL);
+    tconv_host_layer_release(layer);
+    free_tensors(&t);
+    tconv_host_release(host);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, SHAPES = 3, TURNS = 40 };
+
+struct thread {
+    pthread_t id;
+    int number;
+    tconv_host_layer *layer;
+    const tconv_problem *problems;
+    const struct tensors *tensors; /* their outputs are what each run must give */
+    char wrong[1300];
+};
+
+static void *run_shapes(void *argument)
+{
+    struct thread *t = argument;
+    for (int i = 0; i < TURNS && t->wrong[0] == '\0'; i++) {
+        const int shape = (i + t->number) % SHAPES;
+        const struct tensors *known = &t->tensors[shape];
+        const size_t bytes = (size_t)known->geometry.output_bytes;
+        tconv_arrays arrays = arrays_of(known);
+        tconv_error error;
+        arrays.output = malloc(bytes);
+        if (arrays.output == NULL) {
+            snprintf(t->wrong, sizeof t->wrong, "no memory");
+            break;
+        }
+        if (t->number == 0 && i % 8 == 0) tconv_host_layer_refresh(t->layer);
+        if (tconv_host_layer_run(t->layer, &t->problems[shape], NULL, &arrays, &error) != TCONV_OK)
+            snprintf(t->wrong, sizeof t->wrong, "%s", error.message);
+        else if (memcmp(arrays.output, known->output, bytes) != 0)
+            snprintf(t->wrong, sizeof t->wrong, "shape %d has other results", shape);
+        free(arrays.output);
+    }
+    return NULL;
+}
+
+static void threads_share_a_layer(void **state)
+{
+    (void)state;
+    if (threads_left_out()) return;
+    for (int d = 0; d < device_count; d++) {
+        tconv_host *host = open_host(&devices[d]);
+        tconv_host_layer *alone = make_layer(host, true), *layer = make_layer(host, true);
+        tconv_problem problems[SHAPES];
+        struct tensors tensors[SHAPES];
+        for (int i = 0; i < SHAPES; i++) {
+            problems[i] = plane(1 + i, 5, 7, 6 + i, 3, 2, 1);
+            make_tensors(&problems[i], REAL_NUMBERS, 4, &tensors[i]);
+            if (i > 0)
+                memcpy(tensors[i].filter, tensors[0].filter,
+                       (size_t)tensors[0].geometry.filter_bytes);
+            const tconv_arrays arrays = arrays_of(&tensors[i]);
+            run(alone, &problems[i], NULL, &arrays);
+            compare_with_oracle(&devices[d], &problems[i], "auto", false, &tensors[i]);
+        }
+        struct thread threads[THREADS];
+        for (int i = 0; i < THREADS; i++) {
+            threads[i] = (struct thread){
+                .number = i, .layer = layer, .problems = problems, .tensors = tensors};
+            assert_int_equal(pthread_create(&threads[i].id, NULL, run_shapes, &threads[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_join(threads[i].id, NULL), 0);
+            if (threads[i].wrong[0] != '\0') failed("thread %d: %s", i, threads[i].wrong);
+        }
+        tconv_host_layer_counts counts = TCONV_HOST_LAYER_COUNTS_INIT;
+        tconv_error error;
+        expect_ok(tconv_host_layer_count(layer, &counts, &error), &error);
+        assert_int_equal(counts.runs, THREADS * TURNS);
+        assert_int_equal(counts.plans_made, SHAPES);
+        for (int i = 0; i < SHAPES; i++) free_tensors(&tensors[i]);
+        tconv_host_layer_release(alone);
+        tconv_host_layer_release(layer);
+        tconv_host_release(host);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_constant_filter_is_packed_once),
+        cmocka_unit_test(the_plans_used_last_are_kept),
+        cmocka_unit_test(arrays_lie_anywhere),
+        cmocka_unit_test(arrays_overlap),
+        cmocka_unit_test(wrong_calls),
+        cmocka_unit_test(threads_share_a_layer),
+    };
+    return cmocka_run_group_tests_name("host_layer", tests, open_all_devices, close_all_devices);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs on host arrays, and what stays between those of one layer: plans by problem, and packed filters. */
+#include "base/error.h"
+#include "base/process.h"
+#include "base/struct_size.h"
+#include "host/host.h"
+#include "host/lane.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PLANS = 128, MOST_FILTERS = 16, MOST_NUMBERS = 128 };
+
+/* All that a plan depends on, as numbers: structures have padding, and lists have places that are not used. */
+struct key {
+    int count;
+    int64_t number[MOST_NUMBERS];
+};
+
+/* `users`: the layer, while it keeps them, and runs. */
+struct kept_plan {
+    struct key key;
+    tconv_plan *plan;
+    int users;
+};
+
+struct kept_filter {
+    tconv_filter *filter;
+    int users;
+};
+
+struct tconv_host_layer {
+    tconv_host *host;
+    bool constant_filter;
+    pthread_mutex_t mutex;                    /* of all below but the numbers of runs */
+    struct kept_plan *plan[MOST_PLANS];       /* the last used first */
+    struct kept_filter *filter[MOST_FILTERS]; /* the last packed first */
+    uint64_t plans_made;
+    atomic_uint_least64_t runs, filters_packed;
+};
+
+static void add(struct key *key, int64_t number)
+{
+    key->number[key->count++] = number;
+}
+
+static void add_list(struct key *key, int count, const int64_t *value)
+{
+    add(key, count);
+    for (int i = 0; i < count; i++) add(key, value[i]);
+}
+
+static void add_real(struct key *key, double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    add(key, bits);
+}
+
+/* -1: the library chooses; a name that is unknown never becomes a plan. */
+static int64_t algorithm_number(const char *name)
+{
+    int i = 0;
+    if (name == NULL) return -1;
+    while (tconv_algorithm_name(i) != NULL && strcmp(tconv_algorithm_name(i), name) != 0) i++;
+    return tconv_algorithm_name(i) != NULL ? i : strcmp(name, "auto") == 0 ? -1 : i;
+}
+
+/* False where a list is longer than lists can be, which tconv_plan_create refuses. */
+static bool make_key(const tconv_problem *p, const tconv_plan_options *o, struct key *key)
+{
+    const tconv_shape *const shapes[] = {&p->data, &p->filter};
+    const tconv_list *const lists[] = {&p->strides,  &p->dilations,      &p->pads_begin,
+                                       &p->pads_end, &p->output_padding, &p->output_shape};
+    const tconv_epilogue *e = &o->epilogue;
+    const int64_t numbers[] = {p->operation,
+                               p->rules,
+                               p->data_type,
+                               p->filter_type,
+                               p->output_type,
+                               p->auto_pad,
+                               p->groups,
+                               p->data_format,
+                               p->filter_format,
+                               algorithm_number(o->algorithm),
+                               (int64_t)o->workspace_limit,
+                               o->math,
+                               o->output_begin,
+                               o->output_end,
+                               e->bias,
+                               e->scale,
+                               e->residual,
+                               e->requantize,
+                               e->activation,
+                               e->data_zero_point,
+                               e->filter_zero_point,
+                               e->output_zero_point};
+    const double reals[] = {e->alpha, e->beta, e->a, e->b};
+    key->count = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (shapes[i]->rank < 0 || shapes[i]->rank > TCONV_MAX_RANK) return false;
+        add_list(key, shapes[i]->rank, shapes[i]->dim);
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (lists[i]->count < 0 || lists[i]->count > TCONV_MAX_AXES) return false;
+        add_list(key, lists[i]->count, lists[i]->value);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) add(key, numbers[i]);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) add_real(key, reals[i]);
+    return true;
+}
+
+static void drop_plan(struct kept_plan *plan)
+{
+    if (--plan->users > 0) return;
+    tconv_plan_release(plan->plan);
+    free(plan);
+}
+
+static void drop_filter(struct kept_filter *filter)
+{
+    if (--filter->users > 0) return;
+    tconv_filter_release(filter->filter);
+    free(filter);
+}
+
+static tconv_status make_plan(tconv_host *host, const struct tconv_host_call *call,
+                              const struct key *key, struct kept_plan **out, tconv_error *error)
+{
+    struct kept_plan *made = calloc(1, sizeof *made);
+    if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a plan");
+    const tconv_status status =
+        tconv_plan_create(host->device, &call->problem, &call->options, &made->plan, error);
+    if (status != TCONV_OK) {
+        free(made);
+        return status;
+    }
+    made->key = *key;
+    made->users = 1;
+    *out = made;
+    return TCONV_OK;
+}
+
+/* The plan of a call, which counts as used until drop_plan. The lock is held while kernels are compiled: other threads would
+ * compile the same ones. */
+static tconv_status take_plan(tconv_host_layer *layer, const struct tconv_host_call *call,
+                              struct kept_plan **out, tconv_error *error)
+{
+    struct key key;
+    struct kept_plan *found = NULL;
+    const bool known = make_key(&call->problem, &call->options, &key);
+    if (!known) return make_plan(layer->host, call, &key, out, error); /* the error */
+    int place = 0;
+    tconv_status status = TCONV_OK;
+    pthread_mutex_lock(&layer->mutex);
+    for (; place < MOST_PLANS && layer->plan[place] != NULL; place++) {
+        const struct key *other = &layer->plan[place]->key;
+        if (other->count == key.count &&
+            memcmp(other->number, key.number, (size_t)key.count * sizeof *key.number) == 0) {
+            found = layer->plan[place];
+            break;
+        }
+    }
+    if (found == NULL) {
+        status = make_plan(layer->host, call, &key, &found, error);
+        layer->plans_made += status == TCONV_OK;
+    }
+    if (status == TCONV_OK) {
+        if (place == MOST_PLANS) drop_plan(layer->plan[--place]);
+        memmove(&layer->plan[1], layer->plan, (size_t)place * sizeof *layer->plan);
+        layer->plan[0] = found;
+        found->users++;
+        *out = found;
+    }
+    pthread_mutex_unlock(&layer->mutex);
+    return status;
+}
+
+/* Whether [array, array + bytes) and [other, other + size) have a byte in common. */
+static bool overlap(const void *array, uint64_t bytes, const void *other, uint64_t size)
+{
+    const uintptr_t a = (uintptr_t)array, b = (uintptr_t)other;
+    return a < b ? b - a < bytes : a - b < size;
+}
+
+/* A host array of a call. */
+struct array {
+    enum tconv_role role;
+    const void *elements; /* NULL: the call has none */
+    uint64_t bytes;
+    cl_mem *memory; /* its buffer goes here */
+};
+
+static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *weights, bool alone,
+                         cl_mem storage, tconv_filter **out, tconv_error *error)
+{
+    tconv_filter *filter;
+    tconv_status status = tconv_filter_create(plan, storage, 0, &filter, error);
+    if (status != TCONV_OK) return status;
+    cl_mem buffer;
+    if ((status = tconv_lane_upload(lane, TCONV_ROLE_FILTER, weights,
+                                    tconv_plan_geometry(plan)->filter_bytes, alone, &buffer,
+                                    error)) != TCONV_OK ||
+        (status = tconv_filter_enqueue_pack(filter, tconv_lane_queue(lane), buffer, 0, 0, NULL,
+                                            NULL, error)) != TCONV_OK) {
+        tconv_filter_release(filter);
+        return status;
+    }
+    *out = filter;
+    return TCONV_OK;
+}
+
+/* The packed constant filter that fits the plan, which counts as used until drop_filter. */
+static tconv_status take_filter(tconv_host_layer *layer, tconv_plan *plan, struct tconv_lane *lane,
+                                const void *weights, struct kept_filter **out, tconv_error *error)
+{
+    tconv_status status = TCONV_OK;
+    struct kept_filter *found = NULL;
+    int place = 0;
+    pthread_mutex_lock(&layer->mutex);
+    for (; place < MOST_FILTERS && layer->filter[place] != NULL; place++)
+        if (tconv_filter_fits(layer->filter[place]->filter, plan)) {
+            found = layer->filter[place];
+            break;
+        }
+    if (found == NULL) {
+        found = calloc(1, sizeof *found);
+        status = found == NULL ? tconv_fail_memory(error, sizeof *found, "keeping a filter")
+                               : pack(plan, lane, weights, true, NULL, &found->filter, error);
+        if (status == TCONV_OK) status = tconv_lane_finish(lane, error); /* other lanes read it */
+        if (status == TCONV_OK) {
+            found->users = 1;
+            if (place == MOST_FILTERS) drop_filter(layer->filter[--place]);
+            memmove(&layer->filter[1], layer->filter, (size_t)place * sizeof *layer->filter);
+            layer->filter[0] = found;
+            atomic_fetch_add(&layer->filters_packed, 1);
+        } else if (found != NULL) {
+            tconv_filter_release(found->filter);
+            free(found);
+        }
+    }
+    if (status == TCONV_OK) {
+        found->users++;
+        *out = found;
+    }
+    pthread_mutex_unlock(&layer->mutex);
+    return status;
+}
+
+/* With `filter` NULL, the call packs its own. */
+static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
+                                const struct tconv_host_call *call, tconv_filter *filter,
+                                tconv_error *error)
+{
+    const tconv_geometry *g = tconv_plan_geometry(plan);
+    const tconv_epilogue *epilogue = &call->options.epilogue;
+    const tconv_arrays *arrays = &call->arrays;
+    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
+    const uint64_t numbers = channels * tconv_type_size(tconv_scale_type(call->problem.data_type));
+    const uint64_t bias = channels * tconv_type_size(tconv_bias_type(epilogue, g->output_type));
+    tconv_args args = TCONV_ARGS_INIT;
+    cl_mem packed;
+    tconv_filter *own = NULL;
+    const struct array inputs[] = {
+        {TCONV_ROLE_DATA, arrays->data, g->data_bytes, &args.data.memory},
+        {TCONV_ROLE_FILTER, filter == NULL ? arrays->filter : NULL, g->filter_bytes, NULL},
+        {TCONV_ROLE_BIAS, arrays->bias, bias, &args.bias.memory},
+        {TCONV_ROLE_SCALE, arrays->scale, numbers, &args.scale.memory},
+        {TCONV_ROLE_SLOPE, arrays->slope, numbers, &args.slope.memory},
+        {TCONV_ROLE_RESIDUAL, arrays->residual, g->output_bytes, &args.residual.memory},
+    };
+    const size_t count = sizeof inputs / sizeof *inputs;
+    tconv_status status = TCONV_OK;
+    for (size_t i = 0; i < count && status == TCONV_OK; i++) {
+        if (inputs[i].elements == NULL) continue;
+        bool alone = !overlap(inputs[i].elements, inputs[i].bytes, arrays->output, g->output_bytes);
+        for (size_t j = 0; j < count && alone; j++)
+            alone =
+                j == i || inputs[j].elements == NULL ||
+                !overlap(inputs[i].elements, inputs[i].bytes, inputs[j].elements, inputs[j].bytes);
+        if (inputs[i].role != TCONV_ROLE_FILTER)
+            status = tconv_lane_upload(lane, inputs[i].role, inputs[i].elements, inputs[i].bytes,
+                                       alone, inputs[i].memory, error);
+        else if ((status = tconv_lane_space(lane, TCONV_ROLE_PACKED, tconv_plan_filter_bytes(plan),
+                                            &packed, error)) == TCONV_OK)
+            status = pack(plan, lane, arrays->filter, alone, packed, &own, error);
+    }
+    args.filter = filter != NULL ? filter : own;
+    const uint64_t workspace = tconv_plan_workspace_bytes(plan);
+    if (status == TCONV_OK && workspace != 0)
+        status =
+            tconv_lane_space(lane, TCONV_ROLE_WORKSPACE, workspace, &args.workspace.memory, error);
+    if (status == TCONV_OK)
+        status = tconv_lane_output(lane, arrays->output, g->output_bytes, epilogue->beta != 0,
+                                   &args.output.memory, error);
+    if (status == TCONV_OK)
+        status = tconv_plan_enqueue(plan, tconv_lane_queue(lane), &args, 0, NULL, NULL, error);
+    if (status == TCONV_OK)
+        status = tconv_lane_download(lane, arrays->output, g->output_bytes, error);
+    tconv_filter_release(own);
+    return status;
+}
+
+/* With `layer` NULL nothing is kept. */
+static tconv_status run_plan(tconv_host *host, tconv_host_layer *layer, tconv_plan *plan,
+                             const struct tconv_host_call *call, tconv_error *error)
+{
+    if (tconv_plan_geometry(plan)->output_bytes == 0) return TCONV_OK;
+    struct tconv_lane *lane;
+    struct kept_filter *filter = NULL;
+    tconv_status status;
+    if ((status = tconv_host_check_arrays(&call->arrays, &call->options.epilogue, error)) !=
+            TCONV_OK ||
+        (status = tconv_lane_take(host, &lane, error)) != TCONV_OK)
+        return status;
+    if (layer != NULL && layer->constant_filter)
+        status = take_filter(layer, plan, lane, call->arrays.filter, &filter, error);
+    if (status == TCONV_OK)
+        status = run_in_lane(plan, lane, call, filter == NULL ? NULL : filter->filter, error);
+    tconv_lane_give_back(lane, layer != NULL);
+    if (filter != NULL) {
+        pthread_mutex_lock(&layer->mutex);
+        drop_filter(filter);
+        pthread_mutex_unlock(&layer->mutex);
+    }
+    return status;
+}
+
+tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
+                            const tconv_plan_options *options, const tconv_arrays *arrays,
+                            tconv_error *error)
+{
+    if (host == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
+    struct tconv_host_call call;
+    tconv_plan *plan;
+    tconv_status status;
+    if ((status = tconv_host_read(problem, options, arrays, &call, error)) != TCONV_OK ||
+        (status = tconv_plan_create(host->device, &call.problem, &call.options, &plan, error)) !=
+            TCONV_OK)
+        return status;
+    status = run_plan(host, NULL, plan, &call, error);
+    tconv_plan_release(plan);
+    return status;
+}
+
+tconv_status tconv_host_layer_create(tconv_host *host, bool constant_filter, tconv_host_layer **out,
+                                     tconv_error *error)
+{
+    if (host == NULL || out == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", host == NULL ? "host" : "out");
+    tconv_host_layer *layer = calloc(1, sizeof *layer);
+    if (layer == NULL || pthread_mutex_init(&layer->mutex, NULL) != 0) {
+        free(layer);
+        return tconv_fail_memory(error, sizeof *layer, "making a layer");
+    }
+    layer->host = host;
+    layer->constant_filter = constant_filter;
+    atomic_init(&layer->runs, 0);
+    atomic_init(&layer->filters_packed, 0);
+    *out = layer;
+    return TCONV_OK;
+}
+
+void tconv_host_layer_release(tconv_host_layer *layer)
+{
+    if (layer == NULL || tconv_process_forked()) return;
+    tconv_host_layer_refresh(layer);
+    for (int i = 0; i < MOST_PLANS && layer->plan[i] != NULL; i++) drop_plan(layer->plan[i]);
+    pthread_mutex_destroy(&layer->mutex);
+    free(layer);
+}
+
+tconv_status tconv_host_layer_run(tconv_host_layer *layer, const tconv_problem *problem,
+                                  const tconv_plan_options *options, const tconv_arrays *arrays,
+                                  tconv_error *error)
+{
+    if (layer == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "layer is NULL");
+    struct tconv_host_call call;
+    struct kept_plan *plan = NULL;
+    tconv_status status;
+    if ((status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = tconv_host_read(problem, options, arrays, &call, error)) != TCONV_OK ||
+        (status = take_plan(layer, &call, &plan, error)) != TCONV_OK)
+        return status;
+    status = run_plan(layer->host, layer, plan->plan, &call, error);
+    pthread_mutex_lock(&layer->mutex);
+    drop_plan(plan);
+    pthread_mutex_unlock(&layer->mutex);
+    if (status != TCONV_OK) return status;
+    if (!layer->constant_filter) atomic_fetch_add(&layer->filters_packed, 1);
+    atomic_fetch_add(&layer->runs, 1);
+    return TCONV_OK;
+}
+
+void tconv_host_layer_refresh(tconv_host_layer *layer)
+{
+    if (layer == NULL || tconv_process_forked()) return;
+    pthread_mutex_lock(&layer->mutex);
+    for (int i = 0; i < MOST_FILTERS && layer->filter[i] != NULL; i++) {
+        drop_filter(layer->filter[i]);
+        layer->filter[i] = NULL;
+    }
+    pthread_mutex_unlock(&layer->mutex);
+}
+
+tconv_status tconv_host_layer_count(const tconv_host_layer *layer, tconv_host_layer_counts *counts,
+                                    tconv_error *error)
+{
+    if (layer == NULL || counts == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          layer == NULL ? "layer" : "counts");
+    const tconv_status status = tconv_struct_check(TCONV_SIZED_HOST_LAYER_COUNTS, counts, error);
+    if (status != TCONV_OK) return status;
+    tconv_host_layer_counts own = TCONV_HOST_LAYER_COUNTS_INIT;
+    tconv_host_layer *inside = (tconv_host_layer *)(uintptr_t)layer; /* for its lock */
+    own.runs = atomic_load(&inside->runs);
+    own.filters_packed = atomic_load(&inside->filters_packed);
+    pthread_mutex_lock(&inside->mutex);
+    own.plans_made = layer->plans_made;
+    while (own.plans_kept < MOST_PLANS && layer->plan[own.plans_kept] != NULL) own.plans_kept++;
+    pthread_mutex_unlock(&inside->mutex);
+    tconv_struct_write(TCONV_SIZED_HOST_LAYER_COUNTS, &own, counts);
+    return TCONV_OK;
+}

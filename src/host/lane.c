@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/lane.h"
+
+#include "base/error.h"
+#include "host/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tconv_lane {
+    struct tconv_lane *next; /* idle ones only */
+    tconv_host *host;
+    cl_command_queue queue;
+    cl_mem buffer[TCONV_ROLES]; /* the lane's own */
+    uint64_t size[TCONV_ROLES];
+    cl_mem in_place[TCONV_ROLES]; /* over the caller's arrays */
+};
+
+static const char *const names[TCONV_ROLES] = {"data",       "the filter",        "the bias",
+                                               "the scale",  "the slope",         "residual",
+                                               "the output", "the packed filter", "the workspace"};
+
+tconv_status tconv_lane_take(tconv_host *host, struct tconv_lane **out, tconv_error *error)
+{
+    pthread_mutex_lock(&host->mutex);
+    struct tconv_lane *lane = host->idle;
+    if (lane != NULL) host->idle = lane->next;
+    pthread_mutex_unlock(&host->mutex);
+    if (lane == NULL) {
+        lane = calloc(1, sizeof *lane);
+        if (lane == NULL) return tconv_fail_memory(error, sizeof *lane, "making a queue");
+        cl_int code;
+        lane->host = host;
+        lane->queue = clCreateCommandQueue(host->context, host->id, 0, &code);
+        if (code != CL_SUCCESS) {
+            free(lane);
+            return tconv_fail_opencl(error, code, "clCreateCommandQueue", "running a layer");
+        }
+    }
+    *out = lane;
+    return TCONV_OK;
+}
+
+static void release_buffers(struct tconv_lane *lane)
+{
+    for (int role = 0; role < TCONV_ROLES; role++) {
+        if (lane->buffer[role] != NULL) clReleaseMemObject(lane->buffer[role]);
+        lane->buffer[role] = NULL;
+        lane->size[role] = 0;
+    }
+}
+
+void tconv_lane_give_back(struct tconv_lane *lane, bool keep)
+{
+    tconv_host *host = lane->host;
+    clFinish(lane->queue);
+    for (int role = 0; role < TCONV_ROLES; role++) {
+        if (lane->in_place[role] != NULL) clReleaseMemObject(lane->in_place[role]);
+        lane->in_place[role] = NULL;
+    }
+    if (!keep) release_buffers(lane);
+    pthread_mutex_lock(&host->mutex);
+    lane->next = host->idle;
+    host->idle = lane;
+    pthread_mutex_unlock(&host->mutex);
+}
+
+void tconv_lanes_release(tconv_host *host)
+{
+    while (host->idle != NULL) {
+        struct tconv_lane *lane = host->idle;
+        host->idle = lane->next;
+        release_buffers(lane);
+        clReleaseCommandQueue(lane->queue);
+        free(lane);
+    }
+}
+
+cl_command_queue tconv_lane_queue(const struct tconv_lane *lane)
+{
+    return lane->queue;
+}
+
+tconv_status tconv_lane_finish(struct tconv_lane *lane, tconv_error *error)
+{
+    const cl_int code = clFinish(lane->queue);
+    return code == CL_SUCCESS ? TCONV_OK
+                              : tconv_fail_opencl(error, code, "clFinish", "running a layer");
+}
+
+tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uint64_t bytes,
+                              cl_mem *out, tconv_error *error)
+{
+    if (lane->size[role] < bytes) {
+        if (lane->buffer[role] != NULL) clReleaseMemObject(lane->buffer[role]);
+        lane->size[role] = 0;
+        cl_int code;
+        lane->buffer[role] =
+            clCreateBuffer(lane->host->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+        if (code != CL_SUCCESS) {
+            lane->buffer[role] = NULL;
+            return tconv_fail_opencl(error, code, "clCreateBuffer",
+                                     "%s needs %llu bytes on the device", names[role],
+                                     (unsigned long long)bytes);
+        }
+        lane->size[role] = bytes;
+    }
+    *out = lane->buffer[role];
+    return TCONV_OK;
+}
+
+/* Whether the lane now has a buffer over the array. */
+static bool use_in_place(struct tconv_lane *lane, enum tconv_role role, void *array, uint64_t bytes,
+                         cl_mem_flags access)
+{
+    const size_t alignment = lane->host->alignment;
+    if (alignment == 0 || (uintptr_t)array % alignment != 0) return false;
+    cl_int code;
+    cl_mem buffer = clCreateBuffer(lane->host->context, access | CL_MEM_USE_HOST_PTR, (size_t)bytes,
+                                   array, &code);
+    if (code != CL_SUCCESS) return false;
+    lane->in_place[role] = buffer;
+    return true;
+}
+
+static tconv_status copy_up(struct tconv_lane *lane, enum tconv_role role, const void *source,
+                            uint64_t bytes, cl_mem *out, tconv_error *error)
+{
+    const tconv_status status = tconv_lane_space(lane, role, bytes, out, error);
+    if (status != TCONV_OK) return status;
+    const cl_int code =
+        clEnqueueWriteBuffer(lane->queue, *out, CL_FALSE, 0, (size_t)bytes, source, 0, NULL, NULL);
+    return code == CL_SUCCESS ? TCONV_OK
+                              : tconv_fail_opencl(error, code, "clEnqueueWriteBuffer",
+                                                  "uploading %s needs %llu bytes on the device",
+                                                  names[role], (unsigned long long)bytes);
+}
+
+tconv_status tconv_lane_upload(struct tconv_lane *lane, enum tconv_role role, const void *source,
+                               uint64_t bytes, bool alone, cl_mem *out, tconv_error *error)
+{
+    if (!alone || !use_in_place(lane, role, (void *)(uintptr_t)source, bytes, CL_MEM_READ_ONLY))
+        return copy_up(lane, role, source, bytes, out, error);
+    *out = lane->in_place[role];
+    return TCONV_OK;
+}
+
+tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t bytes, bool read,
+                               cl_mem *out, tconv_error *error)
+{
+    const enum tconv_role role = TCONV_ROLE_OUTPUT;
+    if (use_in_place(lane, role, target, bytes, CL_MEM_READ_WRITE)) {
+        *out = lane->in_place[role];
+        return TCONV_OK;
+    }
+    return read ? copy_up(lane, role, target, bytes, out, error)
+                : tconv_lane_space(lane, role, bytes, out, error);
+}
+
+tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
+                                 tconv_error *error)
+{
+    const enum tconv_role role = TCONV_ROLE_OUTPUT;
+    const char *call = "clEnqueueReadBuffer";
+    cl_int code;
+    if (lane->in_place[role] == NULL) {
+        code = clEnqueueReadBuffer(lane->queue, lane->buffer[role], CL_TRUE, 0, (size_t)bytes,
+                                   target, 0, NULL, NULL);
+    } else {
+        call = "clEnqueueMapBuffer";
+        void *mapped = clEnqueueMapBuffer(lane->queue, lane->in_place[role], CL_TRUE, CL_MAP_READ,
+                                          0, (size_t)bytes, 0, NULL, NULL, &code);
+        if (code == CL_SUCCESS) {
+            if (mapped != target) memcpy(target, mapped, (size_t)bytes); /* it should be the same */
+            call = "clEnqueueUnmapMemObject";
+            code =
+                clEnqueueUnmapMemObject(lane->queue, lane->in_place[role], mapped, 0, NULL, NULL);
+        }
+    }
+    return code == CL_SUCCESS
+               ? TCONV_OK
+               : tconv_fail_opencl(error, code, call, "downloading the output of %llu bytes",
+                                   (unsigned long long)bytes);
+}
