@@ -556,12 +556,23 @@ static void huge_dilations_are_right_or_refused(void **state)
     }
 }
 
+static size_t largest_group(void)
+{
+    size_t largest = 0;
+    for (int d = 0; d < device_count; d++)
+        if (devices[d].info->work_group_limit > largest)
+            largest = devices[d].info->work_group_limit;
+    return largest;
+}
+
 static void every_family_took_problems(void **state)
 {
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
         print_message("%s took %d problems\n", tconv_algorithm_name(a), taken[a]);
-        assert_true(taken[a] > 0);
+        /* Without a matrix unit, matrix_group wants work-groups of 32. */
+        assert_true(taken[a] > 0 ||
+                    (strcmp(tconv_algorithm_name(a), "matrix_group") == 0 && largest_group() < 32));
     }
     expect_all_features();
 }
