@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer of a model on a device: its plans, by shape, and its packed filters. */
+/* One layer of a model on a device. */
 #ifndef TCONV_ONNXRUNTIME_LAYER_H
 #define TCONV_ONNXRUNTIME_LAYER_H
 
@@ -19,15 +19,14 @@ tconv_status layer_resolve(const struct layer_request *request, const tconv_shap
                            tconv_geometry *geometry, tconv_error *error);
 
 struct layer;
-tconv_status layer_create(struct device *device, const struct layer_request *request,
-                          struct layer **out, tconv_error *error);
+tconv_status layer_create(tconv_host *host, const struct layer_request *request, struct layer **out,
+                          tconv_error *error);
 void layer_release(struct layer *layer);
 
 /* Computes `problem` of layer_resolve. Any number of threads may run a layer at once.
  * `in_slabs`, where it was set: the device could not do it at once, for the reason in it. */
 tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
-                       const tconv_geometry *geometry, const tconv_arrays *arrays,
-                       tconv_error *in_slabs, tconv_error *error);
+                       const tconv_arrays *arrays, tconv_error *in_slabs, tconv_error *error);
 
 /* What has happened in this process so far. */
 enum layer_count { COMPUTED, COMPUTED_IN_SLABS, PLANS, PACKS, LAYER_COUNTS };

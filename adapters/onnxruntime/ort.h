@@ -44,7 +44,7 @@ typedef struct OrtEp OrtEp;
 typedef struct OrtEpFactory OrtEpFactory;
 typedef struct OrtNodeComputeInfo OrtNodeComputeInfo;
 
-typedef enum { ORT_EP_FAIL = 11 } OrtErrorCode;
+typedef enum { ORT_FAIL = 1, ORT_INVALID_ARGUMENT = 2, ORT_EP_FAIL = 11 } OrtErrorCode;
 typedef enum { ORT_LOGGING_LEVEL_WARNING = 2 } OrtLoggingLevel;
 typedef enum { OrtHardwareDeviceType_CPU = 0 } OrtHardwareDeviceType;
 typedef enum {

@@ -4,8 +4,6 @@
 #include "node.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,13 +23,15 @@ struct provider {
     OrtEp base;
     const struct factory *factory;
     const OrtLogger *logger; /* the session's */
-    struct device *device;   /* NULL: there is none */
+    tconv_host *host;        /* NULL: there is no device */
+    bool strict; /* what fails is an error of the session, and no other provider computes */
 };
 
 struct kernel {
     OrtNodeComputeInfo base;
     struct layer_request request;
     struct layer *layer;
+    bool strict;
     char name[128];
     size_t input[TENSORS]; /* of the fused node, where the layer has that tensor */
     bool has[TENSORS];
@@ -53,11 +53,16 @@ __attribute__((format(printf, 2, 3))) static void tell(const OrtLogger *logger, 
         fprintf(stderr, "%s\n", line);
 }
 
-static OrtStatus *status_of(const char *name, const tconv_error *error)
+/* After ORT_EP_FAIL, ONNX Runtime's Python makes the session anew, with other providers for good: not for a wrong request, which
+ * these would refuse, too, and not in a forked child, where giving the old session back would wait for threads that are not there. */
+static OrtStatus *status_of(const char *name, const tconv_error *error, bool strict)
 {
     char line[1200];
     snprintf(line, sizeof line, "tconv_cl: %s: %s", name, error->message);
-    return ort.CreateStatus(ORT_EP_FAIL, line);
+    return ort.CreateStatus(tconv_status_is_request(error->status)          ? ORT_INVALID_ARGUMENT
+                            : strict || error->status == TCONV_ERROR_FORKED ? ORT_FAIL
+                                                                            : ORT_EP_FAIL,
+                            line);
 }
 
 /* ---- a layer that runs ---- */
@@ -126,7 +131,7 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
         !succeeded(ort.GetTensorMutableData(output, &arrays.output), error))
         return error->status;
     tconv_error in_slabs = {TCONV_OK, 0, ""};
-    status = layer_run(kernel->layer, &problem, &geometry, &arrays, &in_slabs, error);
+    status = layer_run(kernel->layer, &problem, &arrays, &in_slabs, error);
     if (status == TCONV_OK && in_slabs.status != TCONV_OK &&
         !atomic_flag_test_and_set(&kernel->told)) {
         const OrtLogger *logger = NULL;
@@ -149,7 +154,9 @@ static OrtStatus *kernel_compute(OrtNodeComputeInfo *info, void *state, OrtKerne
     (void)info;
     struct kernel *kernel = state;
     tconv_error error;
-    return compute(kernel, context, &error) == TCONV_OK ? NULL : status_of(kernel->name, &error);
+    return compute(kernel, context, &error) == TCONV_OK
+               ? NULL
+               : status_of(kernel->name, &error, kernel->strict);
 }
 
 static void kernel_release_state(OrtNodeComputeInfo *info, void *state)
@@ -204,8 +211,7 @@ static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int6
 
 /* Whether the device can do it: makes a plan, which compiles kernels. Extents that are not known
  * are invented. */
-static tconv_status try_plan(struct device *device, const struct node_layer *layer,
-                             tconv_error *error)
+static tconv_status try_plan(tconv_host *host, const struct node_layer *layer, tconv_error *error)
 {
     enum { EXTENT = 64, KERNEL = 3 };
     const struct layer_request *request = &layer->request;
@@ -226,8 +232,7 @@ static tconv_status try_plan(struct device *device, const struct node_layer *lay
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = request->epilogue;
     tconv_plan *plan;
-    status =
-        tconv_plan_create(tconv_host_device(device_host(device)), &problem, &options, &plan, error);
+    status = tconv_plan_create(tconv_host_device(host), &problem, &options, &plan, error);
     if (status == TCONV_OK) tconv_plan_release(plan);
     return status;
 }
@@ -235,25 +240,30 @@ static tconv_status try_plan(struct device *device, const struct node_layer *lay
 static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
 {
     const struct provider *provider = (const struct provider *)(void *)ep;
-    if (provider->device == NULL) return NULL; /* a line said so when the session began */
+    if (provider->host == NULL) return NULL; /* a line said so when the session began */
     const OrtNode **nodes;
     size_t count;
     tconv_error error;
-    if (!nodes_of(graph, &nodes, &count, &error)) return status_of("a graph", &error);
+    if (!nodes_of(graph, &nodes, &count, &error))
+        return status_of("a graph", &error, provider->strict);
     OrtStatus *status = NULL;
     for (size_t i = 0; i < count && status == NULL; i++) {
         struct node_layer layer;
         if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], provider->factory->name)) continue;
-        if (node_read(nodes[i], &layer, &error) == TCONV_OK) {
-            node_fuse(&layer, MOST_NODES, provider->factory->name);
-            if (try_plan(provider->device, &layer, &error) == TCONV_OK) {
-                status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
-                continue;
-            }
+        const bool known = node_read(nodes[i], &layer, &error) == TCONV_OK;
+        if (known) node_fuse(&layer, MOST_NODES, provider->factory->name);
+        if (known && (provider->strict || try_plan(provider->host, &layer, &error) == TCONV_OK)) {
+            status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
+        } else if (
+            provider
+                ->strict) { /* compile finds the error, which makes the session fail; here it would only be logged */
+            status = ort.EpGraphSupportInfo_AddNodesToFuse(info, &nodes[i], 1, NULL);
+        } else {
+            tell(provider->logger,
+                 "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": "
+                 "%s",
+                 name_of(nodes[i]), error.message);
         }
-        tell(provider->logger,
-             "tconv_cl: another provider, ONNX Runtime's own, computes ConvTranspose \"%s\": %s",
-             name_of(nodes[i]), error.message);
     }
     free(nodes);
     return status;
@@ -309,18 +319,23 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
             status =
                 fail(error, TCONV_ERROR_INTERNAL, "%zu of %zu nodes are known", layer.count, count);
     }
+    if (status == TCONV_OK && provider->strict) status = try_plan(provider->host, &layer, error);
     if (status == TCONV_OK) status = find_inputs(kernel, &layer, fused, error);
     if (status == TCONV_OK)
-        status = layer_create(provider->device, &layer.request, &kernel->layer, error);
+        status = layer_create(provider->host, &layer.request, &kernel->layer, error);
     if (status == TCONV_OK) {
         snprintf(kernel->name, sizeof kernel->name, "ConvTranspose \"%s\"", name_of(nodes[first]));
         kernel->request = layer.request;
+        kernel->strict = provider->strict;
         kernel->base.ort_version_supported = ORT_VERSION;
         kernel->base.CreateState = kernel_create_state;
         kernel->base.Compute = kernel_compute;
         kernel->base.ReleaseState = kernel_release_state;
         *out = kernel;
     } else {
+        const tconv_error reason = *error;
+        snprintf(error->message, sizeof error->message, "ConvTranspose \"%s\": %.900s",
+                 first < count ? name_of(nodes[first]) : "", reason.message);
         free(kernel);
     }
     free(nodes);
@@ -348,7 +363,7 @@ static OrtStatus *compile(OrtEp *ep, const OrtGraph **graphs, const OrtNode **fu
         tconv_error error;
         if (make_kernel(provider, graphs[i], fused_nodes[i], &kernel, &error) != TCONV_OK) {
             release_kernels(ep, out, i);
-            return status_of(name_of(fused_nodes[i]), &error);
+            return status_of("compiling", &error, provider->strict);
         }
         out[i] = &kernel->base;
     }
@@ -427,27 +442,39 @@ static OrtStatus *get_supported_devices(OrtEpFactory *factory,
     return NULL;
 }
 
-/* The provider option "device"; -1 where it is not given. */
-static tconv_status device_option(const char *name, const OrtSessionOptions *options, int *number,
-                                  tconv_error *error)
+/* One of the provider's options; "" where it is not given. */
+static tconv_status read_option(const char *provider, const OrtSessionOptions *options,
+                                const char *name, char *value, size_t size, tconv_error *error)
 {
-    char key[96] = "ep.", value[32] = "", *end;
-    size_t length = strlen(key), size = sizeof value;
+    char key[96];
     int there = 0;
-    for (; *name != '\0'; name++) key[length++] = (char)tolower((unsigned char)*name);
-    memcpy(key + length, ".device", sizeof ".device");
-    *number = -1;
+    size_t length = (size_t)snprintf(key, sizeof key, "ep.%s.%s", provider, name);
+    for (size_t i = 0; i < length && i < sizeof key; i++)
+        key[i] = (char)tolower((unsigned char)key[i]);
+    value[0] = '\0';
     if (!succeeded(ort.HasSessionConfigEntry(options, key, &there), error)) return error->status;
-    if (!there) return TCONV_OK;
-    if (!succeeded(ort.GetSessionConfigEntry(options, key, value, &size), error))
+    if (there && !succeeded(ort.GetSessionConfigEntry(options, key, value, &size), error))
         return error->status;
-    if (value[0] == '\0') return TCONV_OK;
-    errno = 0;
-    const long chosen = strtol(value, &end, 10);
-    if (*end != '\0' || errno != 0 || chosen < 0 || chosen > INT_MAX)
-        return fail(error, TCONV_ERROR_ARGUMENT, "device is \"%s\", which is no device's number",
-                    value);
-    *number = (int)chosen;
+    return TCONV_OK;
+}
+
+/* Reads the options and opens the device. Without a device, where none was asked for, the provider takes no nodes. */
+static tconv_status start(struct provider *provider, const OrtSessionOptions *options,
+                          tconv_error *error)
+{
+    const char *name = provider->factory->name;
+    char device[128], fallback[16];
+    if (read_option(name, options, "device", device, sizeof device, error) != TCONV_OK ||
+        read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK)
+        return error->status;
+    provider->strict = strcmp(fallback, "error") == 0;
+    if (!provider->strict && fallback[0] != '\0' && strcmp(fallback, "warn") != 0)
+        return fail(error, TCONV_ERROR_ARGUMENT,
+                    "fallback is \"%s\": \"warn\" and \"error\" are possible", fallback);
+    const tconv_status status = device_open(device, &provider->host, error);
+    if (status == TCONV_OK || provider->strict || device[0] != '\0') return status;
+    tell(provider->logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",
+         error->message);
     return TCONV_OK;
 }
 
@@ -468,12 +495,13 @@ static OrtStatus *create_provider(OrtEpFactory *factory, const OrtHardwareDevice
     provider->base.GetCapability = get_capability;
     provider->base.Compile = compile;
     provider->base.ReleaseNodeComputeInfos = release_kernels;
-    int number;
     tconv_error error;
-    if (device_option(provider->factory->name, options, &number, &error) != TCONV_OK ||
-        device_open(number, &provider->device, &error) != TCONV_OK)
-        tell(logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",
-             error.message);
+    if (start(provider, options, &error) != TCONV_OK) {
+        char line[1200];
+        snprintf(line, sizeof line, "tconv_cl: %s", error.message);
+        free(provider);
+        return ort.CreateStatus(ORT_INVALID_ARGUMENT, line);
+    }
     *out = &provider->base;
     return NULL;
 }

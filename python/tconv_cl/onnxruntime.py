@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import onnxruntime
+
+from ._device import number_of
+
+ADDED = "tconv_cl.added"  # an entry of session options that have the provider
 
 __all__ = ["Statistics", "library", "register", "session_options", "statistics"]
 
@@ -53,17 +57,50 @@ def register(name: str = "tconv_cl") -> str:
 
 
 def session_options(
-    options: onnxruntime.SessionOptions | None = None, *, device: int | None = None
+    options: onnxruntime.SessionOptions | None = None,
+    *,
+    device: int | str | None = None,
+    fallback: Literal["warn", "error"] = "warn",
 ) -> onnxruntime.SessionOptions:
     """Registers the provider and adds it to `options`, or to new ones: ONNX Runtime's own computes all other operators.
 
-    `device`: the number of an OpenCL device as `tconv_cl.devices()` has them, without it the library's default.
+    Options that have it already get the new `device` and `fallback`.
+
+    Args:
+        device: a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a device's name; a
+            session with one that does not exist raises. None: the library's default.
+        fallback: what happens where no device is there or a ConvTranspose is refused: "warn": ONNX Runtime's own
+            provider computes, and a line of the session's log says why; "error": the session raises.
+
+    Raises:
+        tconv_cl.Error: there is no such device.
+        ValueError: `options` are to save an optimized model: ONNX Runtime cannot save nodes that a provider compiled.
     """
     options = options or onnxruntime.SessionOptions()
+    if options.optimized_model_filepath:
+        raise ValueError(
+            f"optimized_model_filepath is {options.optimized_model_filepath!r}: ONNX Runtime cannot save a model with "
+            "nodes that a provider compiled; save it with a session without tconv_cl"
+        )
+    if device is not None or fallback == "error":
+        number_of(None if device is None else str(device))
     name = register()
-    devices = [found for found in onnxruntime.get_ep_devices() if found.ep_name == name]
-    options.add_provider_for_devices(devices, {} if device is None else {"device": str(device)})
+    settings = {"device": "" if device is None else str(device), "fallback": fallback}
+    if _is_added(options):
+        for key, value in settings.items():
+            options.add_session_config_entry(f"ep.{name}.{key}", value)
+    else:
+        devices = [found for found in onnxruntime.get_ep_devices() if found.ep_name == name]
+        options.add_provider_for_devices(devices, settings)
+        options.add_session_config_entry(ADDED, "1")
     return options
+
+
+def _is_added(options: onnxruntime.SessionOptions) -> bool:
+    try:
+        return options.get_session_config_entry(ADDED) == "1"
+    except RuntimeError:  # there is no such entry
+        return False
 
 
 def statistics() -> Statistics:
