@@ -157,26 +157,40 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
                 : tconv_lane_space(lane, role, bytes, out, error);
 }
 
+/* OpenCL guarantees what an array in place holds only when a map of its buffer has completed. The commands are enqueued without a wait
+ * between them: each wait takes microseconds. */
+static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, const char **call)
+{
+    cl_mem buffer = lane->in_place[TCONV_ROLE_OUTPUT];
+    cl_int code;
+    *call = "clEnqueueMapBuffer";
+    void *mapped = clEnqueueMapBuffer(lane->queue, buffer, CL_FALSE, CL_MAP_READ, 0, (size_t)bytes,
+                                      0, NULL, NULL, &code);
+    if (code != CL_SUCCESS) return code;
+    if (mapped != target) { /* it should be the same */
+        *call = "clFinish";
+        if ((code = clFinish(lane->queue)) != CL_SUCCESS) return code;
+        memcpy(target, mapped, (size_t)bytes);
+    }
+    *call = "clEnqueueUnmapMemObject";
+    code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, NULL);
+    if (code == CL_INVALID_VALUE) { /* rusticl takes it only when the map has completed */
+        clFinish(lane->queue);
+        code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, NULL);
+    }
+    if (code != CL_SUCCESS) return code;
+    *call = "clFinish";
+    return clFinish(lane->queue);
+}
+
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
                                  tconv_error *error)
 {
-    const enum tconv_role role = TCONV_ROLE_OUTPUT;
     const char *call = "clEnqueueReadBuffer";
-    cl_int code;
-    if (lane->in_place[role] == NULL) {
-        code = clEnqueueReadBuffer(lane->queue, lane->buffer[role], CL_TRUE, 0, (size_t)bytes,
-                                   target, 0, NULL, NULL);
-    } else {
-        call = "clEnqueueMapBuffer";
-        void *mapped = clEnqueueMapBuffer(lane->queue, lane->in_place[role], CL_TRUE, CL_MAP_READ,
-                                          0, (size_t)bytes, 0, NULL, NULL, &code);
-        if (code == CL_SUCCESS) {
-            if (mapped != target) memcpy(target, mapped, (size_t)bytes); /* it should be the same */
-            call = "clEnqueueUnmapMemObject";
-            code =
-                clEnqueueUnmapMemObject(lane->queue, lane->in_place[role], mapped, 0, NULL, NULL);
-        }
-    }
+    const cl_int code = lane->in_place[TCONV_ROLE_OUTPUT] != NULL
+                            ? map_output(lane, target, bytes, &call)
+                            : clEnqueueReadBuffer(lane->queue, lane->buffer[TCONV_ROLE_OUTPUT],
+                                                  CL_TRUE, 0, (size_t)bytes, target, 0, NULL, NULL);
     return code == CL_SUCCESS
                ? TCONV_OK
                : tconv_fail_opencl(error, code, call, "downloading the output of %llu bytes",
