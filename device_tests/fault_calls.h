@@ -6,6 +6,7 @@
  *   EVENT_CALL(...)                                            whose last parameter returns an event
  *   RETAIN(name, kind, ...), RELEASE(name, kind, ...)          that change a count of owners
  *   CREATE(name, kind, type, parameters, arguments, codes...)  whose last parameter returns its code
+ *   MAP(...)                                                   whose last parameter returns its code
  *   ANSWER(...)                                            whose answer fault_limit may lower */
 CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *count), (n, ids, count),
      CL_INVALID_VALUE, CL_OUT_OF_HOST_MEMORY)
@@ -54,6 +55,9 @@ CALL(clBuildProgram,
      CL_INVALID_DEVICE, CL_INVALID_BINARY, CL_INVALID_BUILD_OPTIONS, CL_INVALID_OPERATION,
      CL_COMPILER_NOT_AVAILABLE, CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_RESOURCES,
      CL_OUT_OF_HOST_MEMORY)
+CALL(clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *needed),
+     (event, what, size, value, needed), CL_INVALID_EVENT, CL_INVALID_VALUE, CL_OUT_OF_RESOURCES,
+     CL_OUT_OF_HOST_MEMORY)
 CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value),
      (kernel, index, size, value), CL_INVALID_KERNEL, CL_INVALID_ARG_INDEX, CL_INVALID_ARG_VALUE,
      CL_INVALID_MEM_OBJECT, CL_INVALID_ARG_SIZE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
@@ -94,6 +98,20 @@ EVENT_CALL(clEnqueueReadBuffer,
            CL_INVALID_EVENT_WAIT_LIST, CL_MISALIGNED_SUB_BUFFER_OFFSET,
            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_MEM_OBJECT_ALLOCATION_FAILURE,
            CL_INVALID_OPERATION, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+MAP(clEnqueueMapBuffer,
+    (cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags, size_t offset,
+     size_t size, cl_uint count, const cl_event *wait, cl_event *event, cl_int *code),
+    (queue, buffer, blocking, flags, offset, size, count, wait, event, code),
+    CL_INVALID_COMMAND_QUEUE, CL_INVALID_CONTEXT, CL_INVALID_MEM_OBJECT, CL_INVALID_VALUE,
+    CL_INVALID_EVENT_WAIT_LIST, CL_MISALIGNED_SUB_BUFFER_OFFSET, CL_MAP_FAILURE,
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+    CL_INVALID_OPERATION, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+EVENT_CALL(clEnqueueUnmapMemObject,
+           (cl_command_queue queue, cl_mem buffer, void *mapped, cl_uint count,
+            const cl_event *wait, cl_event *event),
+           (queue, buffer, mapped, count, wait, event), CL_INVALID_COMMAND_QUEUE,
+           CL_INVALID_MEM_OBJECT, CL_INVALID_VALUE, CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_CONTEXT,
+           CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 EVENT_CALL(clEnqueueWriteBufferRect,
            (cl_command_queue queue, cl_mem buffer, cl_bool blocking, const size_t *origin,
             const size_t *host_origin, const size_t *region, size_t row, size_t slice,

@@ -15,9 +15,11 @@ enum {
 #define RETAIN CALL
 #define RELEASE CALL
 #define CREATE CALL
+#define MAP CALL
 #include "fault_calls.h"
 #undef CALL
 #undef RELEASE
+#undef MAP
     CALL_malloc,
     CALL_calloc,
     CALL_realloc,
@@ -46,6 +48,7 @@ const struct fault_call fault_calls[] = {
 #define RETAIN(name, kind, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
 #define RELEASE(name, kind, parameters, arguments, ...) ROW(name, true, __VA_ARGS__)
 #define CREATE(name, kind, type, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
+#define MAP CALL
 #include "fault_calls.h"
     {"malloc", NO_MEMORY, false},
     {"calloc", NO_MEMORY, false},
@@ -135,6 +138,7 @@ static cl_int counted_code(cl_int code, int kind, long change)
 #undef RETAIN
 #undef RELEASE
 #undef CREATE
+#undef MAP
 #define DECLARE(type, name, parameters)                                                            \
     type __real_##name parameters;                                                                 \
     type __wrap_##name parameters;                                                                 \
@@ -192,6 +196,12 @@ static cl_int counted_code(cl_int code, int kind, long change)
         type object = __real_##name arguments;                                                     \
         counted_code(*code, kind, 1);                                                              \
         return object;                                                                             \
+    }
+#define MAP(name, parameters, arguments, ...)                                                      \
+    DECLARE(void *, name, parameters)                                                              \
+    {                                                                                              \
+        *code = fault(CALL_##name);                                                                \
+        return *code != 0 ? NULL : __real_##name arguments;                                        \
     }
 #include "fault_calls.h"
 

@@ -4,8 +4,10 @@
 #include "base/error.h"
 #include "host/host.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct tconv_lane {
     struct tconv_lane *next; /* idle ones only */
@@ -157,6 +159,29 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
                 : tconv_lane_space(lane, role, bytes, out, error);
 }
 
+/* Waits until a command has ended, at first without sleeping: to be woken takes longer than small layers do. Gives the event back. */
+static cl_int wait_for(cl_event event, const char **call)
+{
+    enum { AWAKE_NS = 200000 };
+    struct timespec begin, now;
+    cl_int state = CL_QUEUED, code = CL_SUCCESS;
+    *call = "clGetEventInfo";
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        sched_yield(); /* the device may need this processor */
+        code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (code == CL_SUCCESS && state > CL_COMPLETE &&
+             (now.tv_sec - begin.tv_sec) * 1000000000LL + (now.tv_nsec - begin.tv_nsec) < AWAKE_NS);
+    if (code == CL_SUCCESS && state > CL_COMPLETE) {
+        *call = "clWaitForEvents";
+        code = clWaitForEvents(1, &event);
+    }
+    if (code == CL_SUCCESS && state < 0) code = state;
+    clReleaseEvent(event);
+    return code;
+}
+
 /* OpenCL guarantees what an array in place holds only when a map of its buffer has completed. The commands are enqueued without a wait
  * between them: each wait takes microseconds. */
 static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, const char **call)
@@ -173,14 +198,19 @@ static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, 
         memcpy(target, mapped, (size_t)bytes);
     }
     *call = "clEnqueueUnmapMemObject";
-    code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, NULL);
+    cl_event unmapped;
+    code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, &unmapped);
     if (code == CL_INVALID_VALUE) { /* rusticl takes it only when the map has completed */
         clFinish(lane->queue);
-        code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, NULL);
+        code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, &unmapped);
     }
     if (code != CL_SUCCESS) return code;
-    *call = "clFinish";
-    return clFinish(lane->queue);
+    *call = "clFlush";
+    if ((code = clFlush(lane->queue)) != CL_SUCCESS) {
+        clReleaseEvent(unmapped);
+        return code;
+    }
+    return wait_for(unmapped, call);
 }
 
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
