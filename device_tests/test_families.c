@@ -556,9 +556,9 @@ static void huge_dilations_are_right_or_refused(void **state)
     }
 }
 
-static size_t largest_group(void)
+static uint64_t largest_group(void)
 {
-    size_t largest = 0;
+    uint64_t largest = 0;
     for (int d = 0; d < device_count; d++)
         if (devices[d].info->work_group_limit > largest)
             largest = devices[d].info->work_group_limit;
