@@ -29,7 +29,7 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
         stock->set_arguments(inputs);
         stock->visit_attributes(visitor);
         stock->constructor_validate_and_infer_types();
-        int64_t device = -1;
+        std::string device;
         visitor.on_attribute("device", device);
         return replacement(stock, device)->outputs();
     }

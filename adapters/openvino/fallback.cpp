@@ -55,6 +55,30 @@ static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::N
     }
 }
 
+// Where [N, C, X...] finds its axes in [N, X..., C], and the other way round.
+static std::vector<int64_t> axes_to_first(size_t rank)
+{
+    std::vector<int64_t> axes(rank);
+    for (size_t i = 2; i < rank; i++) axes[i] = static_cast<int64_t>(i) - 1;
+    axes[1] = static_cast<int64_t>(rank) - 1;
+    return axes;
+}
+
+static std::vector<int64_t> axes_to_last(size_t rank)
+{
+    std::vector<int64_t> axes(rank, 1);
+    axes[0] = 0;
+    for (size_t i = 1; i + 1 < rank; i++) axes[i] = static_cast<int64_t>(i) + 1;
+    return axes;
+}
+
+static ov::Output<ov::Node> transpose(const ov::Output<ov::Node> &x,
+                                      const std::vector<int64_t> &axes)
+{
+    return std::make_shared<op::Transpose>(
+        x, op::Constant::create(ov::element::i64, {axes.size()}, axes));
+}
+
 // All shapes are fixed, and the filter is a constant where it always is: then the plugin takes
 // everything.
 static std::shared_ptr<ov::Model> model_of(const Request &r)
@@ -72,15 +96,19 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
     if (!r.output_shape.empty())
         output_shape =
             op::Constant::create(ov::element::i64, {r.output_shape.size()}, r.output_shape);
-    ov::Output<ov::Node> result = stock_operator(r.attributes, parameters[0], filter, output_shape);
+    ov::Output<ov::Node> data = parameters[0];
+    const size_t rank = r.data.get_shape().size();
+    if (r.attributes.channels_last) data = transpose(data, axes_to_first(rank));
+    ov::Output<ov::Node> result = stock_operator(r.attributes, data, filter, output_shape);
     if (r.scale != nullptr)
         result = by_channel<op::Multiply>(result, parameters.emplace_back(parameter(*r.scale)));
     if (r.bias != nullptr)
         result = by_channel<op::Add>(result, parameters.emplace_back(parameter(*r.bias)));
     ov::Output<ov::Node> slope;
     if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
-    return std::make_shared<ov::Model>(ov::OutputVector{activate(r.attributes, result, slope)},
-                                       parameters);
+    result = activate(r.attributes, result, slope);
+    if (r.attributes.channels_last) result = transpose(result, axes_to_last(rank));
+    return std::make_shared<ov::Model>(ov::OutputVector{result}, parameters);
 }
 
 void Fallback::run(const Request &r)
@@ -93,8 +121,10 @@ void Fallback::run(const Request &r)
             r.data.get_element_type() != type_) {
             static auto *core = new ov::Core; // never given back, as plugins may be gone at the end
             shapes_.clear();
-            compiled_ = core->compile_model(model_of(r), "CPU",
-                                            ov::hint::inference_precision(ov::element::f32));
+            ov::AnyMap properties{ov::hint::inference_precision(ov::element::f32)};
+            // The threads of a parent are not there in a forked child, where waiting for them would never end.
+            if (tconv_process_forked()) properties.insert(ov::inference_num_threads(1));
+            compiled_ = core->compile_model(model_of(r), "CPU", properties);
             shapes_ = shapes;
             output_shape_ = r.output_shape;
             type_ = r.data.get_element_type();

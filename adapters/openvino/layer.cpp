@@ -17,10 +17,10 @@ Statistics &statistics_of(std::unique_lock<std::mutex> &lock)
     return statistics;
 }
 
-void count(uint64_t Statistics::*what)
+void count(uint64_t Statistics::*what, uint64_t how_often)
 {
     std::unique_lock<std::mutex> lock;
-    ++(statistics_of(lock).*what);
+    statistics_of(lock).*what += how_often;
 }
 
 static tconv_type type_of(ov::element::Type type)
@@ -68,10 +68,24 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
 {
     tconv_problem problem = TCONV_PROBLEM_INIT;
     problem.operation = attributes.grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
+    problem.filter = shape_of("the filter", filter);
+    if (attributes
+            .channels_last) { // only the oneAPI form has it; there the groups are an attribute
+        problem.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        problem.data_format = TCONV_NXC;
+        problem.filter_format = TCONV_OIX;
+        if (attributes.grouped &&
+            problem.filter.rank > 1) { // [G, CI, CO, K...] as [G*CI, CO, K...]
+            int64_t *dim = problem.filter.dim;
+            problem.groups = dim[0];
+            dim[1] *= dim[0];
+            std::copy(dim + 1, dim + problem.filter.rank, dim);
+            problem.filter.rank--;
+        }
+    }
     problem.rules = TCONV_RULES_OPENVINO;
     problem.data_type = problem.filter_type = type_of(type);
     problem.data = shape_of("data", data);
-    problem.filter = shape_of("the filter", filter);
     problem.strides = list_of("strides", attributes.strides);
     problem.dilations = list_of("dilations", attributes.dilations);
     problem.pads_begin = list_of("pads_begin", attributes.pads_begin);
@@ -94,114 +108,79 @@ tconv_epilogue epilogue_of(const Attributes &attributes)
     return epilogue;
 }
 
-Device &Layer::device(const Request &r)
+tconv_host_layer *Layer::layer(const Request &r)
 {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (device_ == nullptr) device_ = &Device::open(r.attributes.device);
-    return *device_;
-}
-
-Layer::Plan Layer::plan(Device &device, const Request &r)
-{
-    Key key{static_cast<int64_t>(ov::element::Type_t(r.data.get_element_type()))};
-    const ov::Shape data = r.data.get_shape(), filter = r.filter.get_shape();
-    key.insert(key.end(), data.begin(), data.end());
-    key.insert(key.end(), filter.begin(), filter.end());
-    key.insert(key.end(), r.output_shape.begin(), r.output_shape.end());
-
-    // The lock is held while kernels are compiled: others would compile the same ones.
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = std::find_if(plans_.begin(), plans_.end(),
-                                    [&](const auto &entry) { return entry.first == key; });
-    if (found != plans_.end()) {
-        plans_.splice(plans_.begin(), plans_, found);
-        return found->second;
+    if (tconv_process_forked()) { // before the mutex, which a thread of the parent may have held
+        int count;
+        tconv_error error;
+        check(tconv_device_count(&count, &error), error);
     }
-    const tconv_problem problem =
-        problem_of(r.attributes, r.data.get_element_type(), data, filter, r.output_shape);
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.epilogue = epilogue_of(r.attributes);
-    tconv_plan *made;
-    tconv_error error;
-    check(tconv_plan_create(device.handle(), &problem, &options, &made, &error), error);
-    count(&Statistics::plans);
-    plans_.emplace_front(std::move(key), Plan(made, tconv_plan_release));
-    if (plans_.size() > most_plans) plans_.pop_back();
-    return plans_.front().second;
-}
-
-static Layer::Filter pack(Device::Lease &lane, tconv_plan *plan, const ov::Tensor &weights)
-{
-    tconv_filter *made;
-    tconv_error error;
-    check(tconv_filter_create(plan, nullptr, 0, &made, &error), error);
-    Layer::Filter filter(made, tconv_filter_release);
-    cl_mem buffer = lane->upload(WEIGHTS, weights.data(), weights.get_byte_size());
-    check(tconv_filter_enqueue_pack(made, lane->queue(), buffer, 0, 0, nullptr, nullptr, &error),
-          error);
-    count(&Statistics::packs);
-    return filter;
-}
-
-Layer::Filter Layer::filter(Device::Lease &lane, const Plan &plan, const Request &r)
-{
-    if (!r.constant_filter) return pack(lane, plan.get(), r.filter);
-    // Plans of one layer differ only in extents and type, so a family has one layout for each type.
-    const std::string algorithm = std::string(tconv_plan_algorithm(plan.get())) + " " +
-                                  r.filter.get_element_type().get_type_name();
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = packed_.find(algorithm);
-    if (found != packed_.end()) return found->second;
-    Filter made = pack(lane, plan.get(), r.filter);
-    check_opencl(clFinish(lane->queue()), "clFinish"); // other lanes read it
-    packed_.emplace(algorithm, made);
-    return made;
+    if (layer_ == nullptr) {
+        tconv_host_layer *made;
+        tconv_error error;
+        check(tconv_host_layer_create(open_device(r.attributes.device), r.constant_filter, &made,
+                                      &error),
+              error);
+        layer_.reset(made);
+    }
+    return layer_.get();
 }
 
-// A buffer of scales or slopes, which are f32 for all types but f64; `converted` must stay as long
-// as the tensor.
-static cl_mem upload_numbers(Device::Lease &lane, Role role, const ov::Tensor &tensor,
-                             std::vector<float> &converted)
+// Adds what the layer made since it was last asked.
+void Layer::count_made()
 {
-    const size_t size = tensor.get_size();
-    if (tensor.get_element_type() == ov::element::f16) {
-        const ov::float16 *values = tensor.data<ov::float16>();
+    tconv_host_layer_counts now = TCONV_HOST_LAYER_COUNTS_INIT;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (tconv_host_layer_count(layer_.get(), &now, nullptr) != TCONV_OK) return;
+    if (now.plans_made != counted_.plans_made)
+        count(&Statistics::plans, now.plans_made - counted_.plans_made);
+    if (now.filters_packed != counted_.filters_packed)
+        count(&Statistics::packs, now.filters_packed - counted_.filters_packed);
+    counted_ = now;
+}
+
+// Scales and slopes are f32 for all types but f64. `converted` must stay as long as the result.
+static const void *numbers_of(const ov::Tensor *tensor, std::vector<float> &converted)
+{
+    if (tensor == nullptr) return nullptr;
+    const size_t size = tensor->get_size();
+    if (tensor->get_element_type() == ov::element::f16) {
+        const ov::float16 *values = tensor->data<ov::float16>();
         converted.assign(values, values + size);
-    } else if (tensor.get_element_type() == ov::element::bf16) {
-        const ov::bfloat16 *values = tensor.data<ov::bfloat16>();
+    } else if (tensor->get_element_type() == ov::element::bf16) {
+        const ov::bfloat16 *values = tensor->data<ov::bfloat16>();
         converted.assign(values, values + size);
     } else {
-        return lane->upload(role, tensor.data(), tensor.get_byte_size());
+        return tensor->data();
     }
-    return lane->upload(role, converted.data(), size * sizeof(float));
+    return converted.data();
 }
 
 void Layer::run(const Request &r)
 {
-    Device &device = this->device(r);
-    const Plan plan = this->plan(device, r);
-    const tconv_geometry *geometry = tconv_plan_geometry(plan.get());
-    const tconv_shape &shape = geometry->output_shape;
+    tconv_host_layer *layer = this->layer(r);
+    const tconv_problem problem = problem_of(r.attributes, r.data.get_element_type(),
+                                             r.data.get_shape(), r.filter.get_shape(),
+                                             r.output_shape);
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.epilogue = epilogue_of(r.attributes);
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    check(tconv_resolve(&problem, &geometry, &error), error);
+    const tconv_shape &shape = geometry.output_shape;
     r.output.set_shape(ov::Shape(shape.dim, shape.dim + shape.rank));
-    if (geometry->output_bytes != 0) {
-        std::vector<float> scales, slopes;
-        Device::Lease lane(device);
-        const Filter packed = filter(lane, plan, r);
-        tconv_args args = TCONV_ARGS_INIT;
-        args.filter = packed.get();
-        args.data.memory = lane->upload(DATA, r.data.data(), r.data.get_byte_size());
-        if (r.bias != nullptr)
-            args.bias.memory = lane->upload(BIAS, r.bias->data(), r.bias->get_byte_size());
-        if (r.scale != nullptr) args.scale.memory = upload_numbers(lane, SCALE, *r.scale, scales);
-        if (r.slope != nullptr) args.slope.memory = upload_numbers(lane, SLOPE, *r.slope, slopes);
-        if (const size_t bytes = tconv_plan_workspace_bytes(plan.get()))
-            args.workspace.memory = lane->space(WORKSPACE, bytes);
-        args.output.memory = lane->output(r.output.data(), geometry->output_bytes);
-        tconv_error error;
-        check(tconv_plan_enqueue(plan.get(), lane->queue(), &args, 0, nullptr, nullptr, &error),
-              error);
-        lane->download(r.output.data(), geometry->output_bytes);
-    }
+    std::vector<float> scales, slopes;
+    tconv_arrays arrays = TCONV_ARRAYS_INIT;
+    arrays.data = r.data.data();
+    arrays.filter = r.filter.data();
+    arrays.output = r.output.data();
+    arrays.bias = r.bias == nullptr ? nullptr : r.bias->data();
+    arrays.scale = numbers_of(r.scale, scales);
+    arrays.slope = numbers_of(r.slope, slopes);
+    const tconv_status status = tconv_host_layer_run(layer, &problem, &options, &arrays, &error);
+    if (status != TCONV_ERROR_FORKED) count_made();
+    check(status, error);
     count(&Statistics::evaluations);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator of a model on a device: its plans, by shape, and its packed filters.
+// One operator of a model on a device.
 #pragma once
 
 #include "device.hpp"
@@ -9,8 +9,8 @@
 #include <openvino/op/util/attr_types.hpp>
 #include <openvino/runtime/tensor.hpp>
 
-#include <list>
-#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,7 +26,8 @@ struct Attributes {
     bool scale = false, bias = false;
     std::string activation = "none"; // as tconv_activation_name spells it
     double a = 0, b = 0;             // its numbers
-    int64_t device = -1;             // see Device::open
+    std::string device;              // see open_device
+    bool channels_last = false;      // data and output are [N, X..., C], else [N, C, X...]
 };
 
 // What the library is asked for. `output_shape`: spatial extents, empty where they are computed.
@@ -46,7 +47,7 @@ struct Statistics {
 
 // Locked as long as `lock` lives.
 Statistics &statistics_of(std::unique_lock<std::mutex> &lock);
-void count(uint64_t Statistics::*what);
+void count(uint64_t Statistics::*what, uint64_t how_often = 1);
 
 struct Request {
     const Attributes &attributes;
@@ -61,24 +62,17 @@ struct Request {
 class Layer
 {
   public:
-    using Plan = std::shared_ptr<tconv_plan>;
-    using Filter = std::shared_ptr<tconv_filter>;
-
-    // Throws Failure; the output may then be written in part.
+    // Throws Failure; the output is then written by nothing or complete.
     void run(const Request &request);
 
   private:
-    using Key = std::vector<int64_t>;
+    tconv_host_layer *layer(const Request &request);
+    void count_made();
 
-    Device &device(const Request &request);
-    Plan plan(Device &device, const Request &request);
-    Filter filter(Device::Lease &lane, const Plan &plan, const Request &request);
-
-    static constexpr size_t most_plans = 32;
     std::mutex mutex_; // of all below
-    Device *device_ = nullptr;
-    std::list<std::pair<Key, Plan>> plans_; // the last used first
-    std::map<std::string, Filter> packed_;  // by algorithm and type
+    std::unique_ptr<tconv_host_layer, decltype(&tconv_host_layer_release)> layer_{
+        nullptr, tconv_host_layer_release};
+    tconv_host_layer_counts counted_ = TCONV_HOST_LAYER_COUNTS_INIT; // what is in the statistics
 };
 
 } // namespace tconv_openvino

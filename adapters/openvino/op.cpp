@@ -5,7 +5,9 @@
 #include <openvino/op/constant.hpp>
 #include <openvino/op/convert.hpp>
 #include <openvino/op/group_conv.hpp>
+#include <openvino/op/parameter.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace tconv_openvino
@@ -38,6 +40,7 @@ bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
     visitor.on_attribute("a", attributes_.a);
     visitor.on_attribute("b", attributes_.b);
     visitor.on_attribute("device", attributes_.device);
+    visitor.on_attribute("channels_last", attributes_.channels_last);
     return true;
 }
 
@@ -51,6 +54,19 @@ size_t TransposedConvolution::required_inputs() const
     return size_t{2} + attributes_.scale + attributes_.bias + has_slope();
 }
 
+static ov::PartialShape channels_first(ov::PartialShape shape)
+{
+    if (shape.size() > 2) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+    return shape;
+}
+
+static ov::PartialShape channels_last(ov::PartialShape shape)
+{
+    if (shape.rank().is_static() && shape.size() > 2)
+        std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+    return shape;
+}
+
 void TransposedConvolution::validate_and_infer_types()
 {
     const size_t required = required_inputs();
@@ -58,7 +74,12 @@ void TransposedConvolution::validate_and_infer_types()
                           "takes ", required, " inputs and output_shape, not ", get_input_size());
     std::optional<ov::Output<ov::Node>> output_shape;
     if (get_input_size() > required) output_shape = input_value(required);
-    const auto stock = stock_operator(attributes_, input_value(0), input_value(1), output_shape);
+    ov::Output<ov::Node> data = input_value(0);
+    const bool moved = attributes_.channels_last && get_input_partial_shape(0).rank().is_static();
+    if (moved) // for the shapes of OpenVINO's own operator
+        data = std::make_shared<ov::op::v0::Parameter>(get_input_element_type(0),
+                                                       channels_first(get_input_partial_shape(0)));
+    const auto stock = stock_operator(attributes_, data, input_value(1), output_shape);
     const ov::PartialShape &output = stock->get_output_partial_shape(0);
     for (size_t i = 2; i < required; i++) {
         NODE_VALIDATION_CHECK(this, get_input_element_type(i) == get_input_element_type(0),
@@ -68,7 +89,7 @@ void TransposedConvolution::validate_and_infer_types()
         NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible({channels}), "input ", i,
                               " is not one number for each output channel");
     }
-    set_output_type(0, stock->get_output_element_type(0), output);
+    set_output_type(0, stock->get_output_element_type(0), moved ? channels_last(output) : output);
 }
 
 std::shared_ptr<ov::Node>
@@ -123,7 +144,8 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
     return true;
 }
 
-static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &stock, int64_t device)
+static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &stock,
+                                const std::string &device)
 {
     Attributes a;
     a.grouped = ov::is_type<ov::op::v1::GroupConvolutionBackpropData>(&stock);
@@ -140,7 +162,7 @@ static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &sto
 // Throws Failure for what is known before there are tensors.
 static void accept(const Attributes &attributes, const ov::Node &stock)
 {
-    Device::open(attributes.device);
+    open_device(attributes.device);
     const ov::element::Type type = stock.get_input_element_type(0);
     const auto output_shape = stock.get_input_size() > 2 ? constant_of(stock.input_value(2))
                                                          : nullptr;
@@ -161,10 +183,11 @@ static void accept(const Attributes &attributes, const ov::Node &stock)
 }
 
 std::shared_ptr<ov::Node>
-replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock, int64_t device,
-            const std::optional<ov::Output<ov::Node>> &bias)
+replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
+            const std::string &device, const std::optional<ov::Output<ov::Node>> &bias)
 {
     Attributes attributes = attributes_of(*stock, device);
+    if (!device.empty()) open_device(device);
     try {
         accept(attributes, *stock);
     } catch (const Failure &failure) {

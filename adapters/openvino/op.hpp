@@ -14,7 +14,7 @@ namespace tconv_openvino
 
 // Inputs: data; filter; scale and bias, where the attributes say so; slopes, where the activation
 // has such; output_shape, where there is one more. Scale, bias and slopes have one axis, the output
-// channels.
+// channels. With channels_last, data and output are [N, X..., C]; the filter is as ever.
 class TransposedConvolution : public ov::op::Op
 {
   public:
@@ -49,9 +49,10 @@ class TransposedConvolution : public ov::op::Op
 };
 
 // The operator in the place of OpenVINO's own one, or that one itself, and a line that says why,
-// where the library refuses it or there is no device. With the bias, of one axis, where there is one.
+// where the library refuses it or there is no device. With the bias, of one axis, where there is one. A device that is named and not
+// there throws Failure.
 std::shared_ptr<ov::Node>
-replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock, int64_t device,
-            const std::optional<ov::Output<ov::Node>> &bias = {});
+replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
+            const std::string &device, const std::optional<ov::Output<ov::Node>> &bias = {});
 
 } // namespace tconv_openvino

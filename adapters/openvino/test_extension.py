@@ -688,7 +688,7 @@ def test_without_a_device_the_model_stays(environment, reason, tmp_path):
     np.testing.assert_array_equal(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0])
 
 
-def test_the_device_can_be_chosen(tmp_path, capfd):
+def test_the_device_can_be_chosen(tmp_path):
     """The last of the devices, with PoCL the second of two; and one that is not there, by the other way."""
     path = VECTORS / "ir" / "plain_f32.xml"
     data = np.load(VECTORS / "ir" / "plain_f32.0.input.npy")
@@ -699,8 +699,16 @@ def test_the_device_can_be_chosen(tmp_path, capfd):
     assert "TransposedConvolution" in nodes and log == ""
     np.testing.assert_allclose(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0], rtol=1e-5, atol=1e-5)
     model = STOCK.read_model(path)
-    assert convert(model, device=99) == 0 and "TransposedConvolution" not in types(model)
-    assert "99" in capfd.readouterr().err
+    for device in (99, -1, "gpu", "no such device"):
+        with pytest.raises(tconv_cl.Error, match=str(device)):
+            convert(model, device=device)
+    assert "TransposedConvolution" not in types(model)
+    for device in ("cpu", devices[0].name[:9], 0):
+        converted = model.clone()
+        assert convert(converted, device=device) == 1
+        counted = Counted()
+        STOCK.compile_model(converted, "CPU", EXACT)(data)
+        assert counted.evaluations == 1
 
 
 @pytest.mark.parametrize("activation, dynamic", [*((name, False) for name in ACTIVATIONS), ("prelu", True)])
@@ -746,6 +754,133 @@ def test_an_extension_of_another_release_is_refused(release, sentence, tmp_path)
                           text=True)
     assert done.returncode == 1 and "ImportError: " in done.stderr and sentence in done.stderr
     assert "TCONV_OPENVINO=ON" in done.stderr
+
+
+# ---- layouts
+
+
+def convolution(data, filter_):
+    axes = len(filter_.shape) - 2
+    return ops.convolution(data, ops.constant(filter_), [1] * axes, [0] * axes, [0] * axes, [1] * axes)
+
+
+def chain(axes, grouped=False, between=lambda node: node, twice=False):
+    """A convolution, one or two transposed convolutions, and a convolution."""
+    x = ops.parameter([2, 3, *(11, 9, 5)[:axes]], np.float32)
+    node = convolution(x, random([24, 3] + [1] * axes))
+    for seed in range(1 + twice):
+        shape = [3, 8, 8] if grouped else [24, 24]
+        weights = ops.constant(random([*shape, *[3] * axes], seed))
+        node = transposed(between(node), weights, [2] * axes, begin=[1] * axes, end=[0] * axes, grouped=grouped)
+        node = ops.relu(ops.add(node, numbers(24, axes, seed)))
+    return ov.Model([convolution(between(node), random([7, 24] + [1] * axes, 2))], [x])
+
+
+def executed(model, data):
+    """What ran of a model, in order."""
+    request = STOCK.compile_model(model, "CPU", {**EXACT, "PERF_COUNT": True}).create_infer_request()
+    output = request.infer(data)[0]
+    return [info.node_type for info in request.get_profiling_info() if info.status.name == "EXECUTED"], output
+
+
+@pytest.mark.parametrize("axes, options", [
+    (1, {}), (2, {}), (3, {}), (2, {"grouped": True}), (2, {"twice": True}), (2, {"between": ops.sigmoid}),
+    (2, {"between": ops.sigmoid, "twice": True}),
+])  # yapf: disable
+def test_between_convolutions_nothing_is_reordered(axes, options):
+    model = chain(axes, **options)
+    data = random(list(model.input(0).shape), 9)
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    count = 2 if options.get("twice") else 1
+    assert convert(model) == count
+    assert sum(node.get_attributes().get("channels_last", False) for node in model.get_ops()) == count
+    counted = Counted()
+    ran, output = executed(model, data)
+    assert counted.evaluations == count and counted.fallbacks == 0
+    np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+    ours = [i for i, kind in enumerate(ran) if kind == "Reference"]
+    assert len(ours) == count and "Transpose" not in ran
+    assert not any("Reorder" in ran[max(0, i - 1):i + 2] for i in ours), ran
+
+
+def test_alone_it_stays_plain():
+    x = ops.parameter([1, 4, 6, 7], np.float32)
+    model = ov.Model([transposed(ops.sigmoid(x), ops.constant(random([4, 5, 3, 3])), [2, 2])], [x])
+    assert convert(model) == 1 and "Transpose" not in types(model)
+
+
+def test_the_smaller_tensor_is_reordered():
+    """A convolution on one side only: before it, the output would be reordered, which is larger than the data."""
+    x = ops.parameter([1, 4, 6, 7], np.float32)
+    weights = ops.constant(random([4, 5, 4, 4]))
+    before = ov.Model([transposed(convolution(x, random([4, 4, 1, 1])), weights, [2, 2])], [x])
+    assert convert(before) == 1 and "Transpose" not in types(before)
+    x = ops.parameter([1, 4, 6, 7], np.float32)
+    after = ov.Model([convolution(transposed(x, weights, [2, 2]), random([3, 5, 1, 1]))], [x])
+    assert convert(after) == 1 and types(after).count("Transpose") == 2
+
+
+def test_channels_last_falls_back(tmp_path):
+    """OpenVINO's own operators compute it between two Transposes, with extents that are not known, too."""
+    model = chain(2, grouped=True)
+    model.reshape([-1, 3, -1, -1])
+    data = random([2, 3, 11, 9], 9)
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    (tmp_path / "kernels").mkdir()
+    environment = {"TCONV_CL_KERNEL_DIR": str(tmp_path / "kernels")}
+    _, log, output = in_another_process(tmp_path / "model.xml", data, tmp_path, **environment)
+    assert "OpenVINO's own operator" in log
+    np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+
+
+# ---- children
+
+CHILDREN = """
+import os, sys, time
+import numpy as np
+import openvino as ov
+import tconv_cl
+from tconv_cl.openvino import convert, statistics
+core, exact = ov.Core(), {"INFERENCE_PRECISION_HINT": "f32"}
+x, use, requests = np.load(sys.argv[2]), sys.argv[3], []
+model = core.read_model(sys.argv[1])
+if use == "devices": tconv_cl.devices()
+if use == "numpy": tconv_cl.conv_transpose(np.ones((1, 2, 4), np.float32), np.ones((2, 1, 2), np.float32))
+if use in ("convert", "compile", "infer"): assert convert(model) == 1
+if use in ("compile", "infer"): requests = [core.compile_model(model, "CPU", exact).create_infer_request()]
+if use == "infer": requests[0].infer(x)
+sys.stdout.flush()
+child = os.fork()
+if child == 0:
+    begin = time.monotonic()
+    if not requests:
+        if use != "convert": assert convert(model) == 0
+        requests = [core.compile_model(model, "CPU", exact).create_infer_request()]
+    before = statistics().evaluations
+    np.save(sys.argv[4], requests[0].infer(x)[0])
+    print("computed", statistics().evaluations - before, time.monotonic() - begin < 1, flush=True)
+    os._exit(0)
+print("status", os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("use", ["devices", "numpy", "convert", "compile", "infer"])
+def test_a_forked_child_does_not_hang(use, tmp_path):
+    """OpenVINO's own operator computes there, and a line says why. The model has nothing else: OpenVINO's own threads are not there in
+    a child, either."""
+    x = ops.parameter([1, 4, 6, 7], np.float32)
+    model = ov.Model([transposed(x, ops.constant(random([4, 5, 3, 3])), [2, 2])], [x])
+    data = random([1, 4, 6, 7], 9)
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    np.save(tmp_path / "x.npy", data)
+    command = [sys.executable, "-c", CHILDREN, tmp_path / "model.xml", tmp_path / "x.npy", use, tmp_path / "y.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["computed 0 True", "status 0"], done.stderr
+    assert "was forked from process" in done.stderr
+    wanted = STOCK.compile_model(model, "CPU", EXACT)(data)[0]
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 # ---- copies

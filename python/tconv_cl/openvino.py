@@ -17,10 +17,21 @@ from openvino import opset13 as ops
 from openvino.passes import AnyInput, Manager, Matcher, MatcherPass
 from openvino.utils.node_factory import NodeFactory
 
+from ._device import number_of
+
 __all__ = ["Statistics", "add_extension", "convert", "library", "statistics"]
 
 STOCK = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 OURS = "TransposedConvolution"
+CONVOLUTIONS = ("Convolution", "GroupConvolution")
+UNARY = (
+    "Relu", "Clamp", "Sigmoid", "Tanh", "Gelu", "Swish", "Elu", "HSwish", "HSigmoid", "Mish", "SoftPlus", "Exp", "Abs", "Sqrt",
+)  # fmt: skip
+# Through these, OpenVINO's processor plugin passes tensors in the layout that they have.
+TRANSPARENT = (
+    *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert", "FakeQuantize",
+    "BatchNormInference", "MaxPool", "AvgPool", "Concat",
+)  # fmt: skip
 AGAIN = "install it again with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
 
@@ -65,22 +76,28 @@ def statistics() -> Statistics:
     return Statistics(*values)
 
 
-def convert(model: openvino.Model, device: int | None = None) -> int:
+def convert(model: openvino.Model, device: int | str | None = None) -> int:
     """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and returns how many changed.
 
     Factors and addends that follow with one constant for each channel, and then an activation that the library has,
-    become part of the operator. What the library refuses stays as it is, and a line on stderr says why. `device` is the
-    number that `tconv_cl.devices()` has; None: the library's default.
+    become part of the operator. What the library refuses stays as it is, and a line on stderr says why. `device` is a
+    number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a name; None: the library's default.
+
+    Raises:
+        tconv_cl.Error: there is no such device.
     """
-    replace = _Replace(-1 if device is None else device)
-    manager = Manager()
-    manager.register_pass(replace)
-    manager.run_passes(model)
+    if device is not None:
+        number_of(str(device))
+    replace = _Replace("" if device is None else str(device))
+    for step in (replace, _Layouts(replace.factory), _Views()):
+        manager = Manager()
+        manager.register_pass(step)
+        manager.run_passes(model)
     return replace.count
 
 
 class _Replace(MatcherPass):
-    def __init__(self, device: int) -> None:
+    def __init__(self, device: str) -> None:
         super().__init__()
         self.count = 0
         self.device = device
@@ -111,12 +128,124 @@ class _Replace(MatcherPass):
         return True
 
 
+# ---- layouts
+
+
+class _Layouts(MatcherPass):
+    """Changes operators between convolutions to channels last, which is how OpenVINO's processor plugin computes those.
+
+    An operator of an extension gets plain tensors, for which the plugin would reorder them before it and after it. In the
+    form with channels last, a Transpose stands on each side, which the plugin takes as another view of its own layout:
+    nothing is executed for it.
+    """
+
+    def __init__(self, factory: NodeFactory) -> None:
+        super().__init__()
+        self.factory = factory
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() == OURS)
+        self.register_matcher(Matcher(pattern, "tconv_cl_layouts"), self.change)
+
+    def change(self, matcher: Matcher) -> bool:
+        node = matcher.get_match_root()
+        if not _wants_channels_last(node):
+            return False
+        _to_channels_last(node, self.factory)
+        return True
+
+
+class _Views(MatcherPass):
+    """Takes away the Transposes between two operators with channels last that only have activations between them.
+
+    The plugin would execute them: it knows no layout there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        pattern = AnyInput(lambda output: output.get_node().get_type_name() == OURS)
+        self.register_matcher(Matcher(pattern, "tconv_cl_views"), self.change)
+
+    def change(self, matcher: Matcher) -> bool:
+        node = matcher.get_match_root()
+        view = node.input_value(0).get_node()
+        if not node.get_attributes()["channels_last"] or not _is_view(view):
+            return False
+        between, before = [], view.input_value(0).get_node()
+        while before.get_type_name() in UNARY and before.get_input_size() == 1 and _only_consumer(before) is not None:
+            between.append(before)
+            before = before.input_value(0).get_node()
+        ours = before.get_type_name() == "Transpose" and before.input_value(0).get_node().get_type_name() == OURS
+        if not between or not ours or _only_consumer(before) is None:
+            return False
+        between[-1].input(0).replace_source_output(before.input_value(0))
+        for unary in reversed(between):
+            unary.constructor_validate_and_infer_types()
+        node.input(0).replace_source_output(between[0].output(0))
+        return True
+
+
+def _wants_channels_last(node: Node) -> bool:
+    """Whether that leaves fewer bytes to be reordered: of the data, of the output, of both or of none."""
+    shapes = node.get_input_partial_shape(0), node.get_output_partial_shape(0)
+    if shapes[0].rank.is_dynamic or node.get_attributes()["channels_last"]:
+        return False
+    last = [_meets_convolution(node, before=True), _meets_convolution(node, before=False)]
+    if last[0] == last[1] or any(shape.is_dynamic for shape in shapes):
+        return all(last)
+    sizes = [np.prod(list(shape.to_shape()), dtype=np.float64) for shape in shapes]
+    return sizes[last.index(True)] > sizes[last.index(False)]
+
+
+def _meets_convolution(node: Node, *, before: bool) -> bool:
+    """Whether the tensor comes from a convolution, or goes to one, through operators that take any layout."""
+    seen, open_ends = set(), [node]
+    while open_ends:
+        end = open_ends.pop()
+        if before:
+            inputs = end.input_values()[: 1 if end.get_type_name() in (OURS, *STOCK) else None]
+            found = [value.get_node() for value in inputs]
+        else:
+            found = [target.get_node() for output in end.outputs() for target in output.get_target_inputs()]
+        for near in found:
+            kind = near.get_type_name()
+            if kind in CONVOLUTIONS:
+                return True
+            if (kind in TRANSPARENT or _is_view(near)) and near.get_name() not in seen:
+                seen.add(near.get_name())
+                open_ends.append(near)
+    return False
+
+
+def _is_view(node: Node) -> bool:
+    """Whether it is a Transpose that stands beside one of our operators."""
+    if node.get_type_name() != "Transpose":
+        return False
+    around = [node.input_value(0).get_node(), *(target.get_node() for target in node.output(0).get_target_inputs())]
+    return any(near.get_type_name() == OURS and near.get_attributes()["channels_last"] for near in around)
+
+
+def _to_channels_last(node: Node, factory: NodeFactory) -> None:
+    rank = node.get_input_partial_shape(0).rank.get_length()
+    to_last, to_first = [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
+    data = ops.transpose(node.input_value(0), ops.constant(np.array(to_last)))
+    attributes = {**node.get_attributes(), "channels_last": True}
+    made = factory.create(OURS, [data.output(0), *node.input_values()[1:]], attributes)
+    made.set_friendly_name(node.get_friendly_name())
+    result = ops.transpose(made, ops.constant(np.array(to_first)))
+    names = node.output(0).get_names()
+    node.output(0).replace(result.output(0))
+    result.output(0).set_names(names)
+
+
+# ---- what is fused
+
+
 def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
     """What follows `node` and can be fused: the last of it, all inputs of the operator that has it, its attributes."""
     inputs = node.input_values()
     shape = node.get_output_partial_shape(0)
     fused = [name for name in ("scale", "bias") if attributes[name]]
-    if shape.rank.is_dynamic or shape[1].is_dynamic or attributes["activation"] != "none":
+    known = shape.rank.is_static and shape[1].is_static and not attributes.get("channels_last", False)
+    if not known or attributes["activation"] != "none":
         return node, inputs, {}
     channels = shape[1].get_length()
     before = dict(zip(fused, (_values(value) for value in inputs[2:])))
