@@ -25,12 +25,13 @@ STOCK = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 OURS = "TransposedConvolution"
 CONVOLUTIONS = ("Convolution", "GroupConvolution")
 UNARY = (
-    "Relu", "Clamp", "Sigmoid", "Tanh", "Gelu", "Swish", "Elu", "HSwish", "HSigmoid", "Mish", "SoftPlus", "Exp", "Abs", "Sqrt",
+    "Relu", "Clamp", "Sigmoid", "Tanh", "Gelu", "Swish", "Elu", "HSwish", "HSigmoid", "Mish", "SoftPlus", "Exp", "Abs",
+    "Sqrt",
 )  # fmt: skip
 # Through these, OpenVINO's processor plugin passes tensors in the layout that they have.
 TRANSPARENT = (
-    *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert", "FakeQuantize",
-    "BatchNormInference", "MaxPool", "AvgPool", "Concat",
+    *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert",
+    "FakeQuantize", "BatchNormInference", "MaxPool", "AvgPool", "Concat",
 )  # fmt: skip
 AGAIN = "install it again with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
@@ -81,7 +82,8 @@ def convert(model: openvino.Model, device: int | str | None = None) -> int:
 
     Factors and addends that follow with one constant for each channel, and then an activation that the library has,
     become part of the operator. What the library refuses stays as it is, and a line on stderr says why. `device` is a
-    number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a name; None: the library's default.
+    number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a name; None: the library's
+    default.
 
     Raises:
         tconv_cl.Error: there is no such device.
@@ -134,9 +136,9 @@ class _Replace(MatcherPass):
 class _Layouts(MatcherPass):
     """Changes operators between convolutions to channels last, which is how OpenVINO's processor plugin computes those.
 
-    An operator of an extension gets plain tensors, for which the plugin would reorder them before it and after it. In the
-    form with channels last, a Transpose stands on each side, which the plugin takes as another view of its own layout:
-    nothing is executed for it.
+    An operator of an extension gets plain tensors, for which the plugin would reorder them before it and after it. In
+    the form with channels last, a Transpose stands on each side, which the plugin takes as another view of its own
+    layout: nothing is executed for it.
     """
 
     def __init__(self, factory: NodeFactory) -> None:
