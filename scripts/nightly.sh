@@ -51,7 +51,7 @@ sanitized() { # its names
 
 # ---- PoCL, and what is built with sanitizers ----
 lane_pocl() {
-    for name in families vectors types special slabs api cache threads determinism resources probe programs fork faults; do
+    for name in families vectors types special slabs api host_layer cache threads determinism resources probe programs fork faults; do
         step "pocl_$name" percent 100 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
     step pocl_run_vectors percent 100 sh scripts/on_platform.sh pocl \
@@ -71,12 +71,13 @@ lane_pocl() {
 
 # ---- the other implementations, compilers for GPUs, fuzz targets ----
 lane_others() {
-    for name in families vectors types special slabs api cache threads determinism resources fork faults; do
+    for name in families vectors types special slabs api host_layer cache threads determinism resources fork faults; do
         step "intel_$name" percent 50 sh scripts/on_platform.sh intel "build/device_tests/test_$name"
         step "rusticl_$name" percent 30 sh scripts/on_platform.sh rusticl "build/device_tests/test_$name"
     done
     step oclgrind_accesses oclgrind_test accesses 100
     step oclgrind_slabs oclgrind_test slabs
+    step oclgrind_host_layer oclgrind_test host_layer
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
     step fuzz sh fuzz/nightly.sh "$seconds"
 }
