@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _host, _opencl
 from ._arrays import Arrays
-from ._device import Device, Filter, Kept, Plan, Request, host_device, number_of
+from ._device import Device, Filter, HostDevice, HostLayer, Kept, Plan, Request, host_device, number_of
 from ._library import RequestError, library
 from ._request import Attributes, Tensor, Window, _integer, attributes_of, extents, resolve, window_of
 from ._request import window_input as _window_input
@@ -215,7 +215,8 @@ class ConvTranspose:
         self._attributes = attributes_of(**options)
         self._device = device
         self._memory_limit = memory_limit
-        self._filters = Kept(8)
+        self._layers = Kept(8)  # of devices, for NumPy arrays
+        self._filters = Kept(8)  # for pyopencl arrays
 
     def __call__(
         self,
@@ -233,17 +234,16 @@ class ConvTranspose:
         if bias is not None:
             arrays = arrays._replace(bias=bias)
         window = window_of(output_rows, data_rows)
-        return _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self._packed)
+        return _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self)
 
-    def _packed(self, device: Device, plan: Plan, queue: Any = None) -> Filter:
-        """The filter as the plan wants it: plans of one family share it, except that fast math's layout may follow extents."""
-        weights = self._arrays.filter
+    def _layer(self, device: HostDevice) -> HostLayer:
+        return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
+
+    def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
+        """The filter as the plan wants it: plans of one family share it, but fast math's layout may follow extents."""
         own = plan if self._attributes.math != 0 else None
-
-        def make() -> Filter:
-            return _host.pack(device, plan, weights) if queue is None else _opencl.pack(plan, queue, weights)
-
-        return self._filters.get((device, plan.algorithm, plan.problem.data_type, own), make)
+        key = (device, plan.algorithm, plan.problem.data_type, own)
+        return self._filters.get(key, lambda: _opencl.pack(plan, queue, self._arrays.filter))
 
 
 def output_shape(
@@ -335,7 +335,7 @@ def explain(
     """
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
-    request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False, slabs=False)
+    request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
     plan = host_device(_devices(device)[0]).plan(request)
     text = create_string_buffer(library.tconv_plan_why(plan.handle, None, 0) + 1)
     library.tconv_plan_why(plan.handle, text, len(text))
@@ -355,7 +355,7 @@ def _run(
     memory_limit: int | None,
     window: Window | None,
     progress: Callable[[int, int], Any] | None,
-    packed: Any = None,
+    layer: ConvTranspose | None = None,
 ) -> Any:
     """Takes the way that the kind of `data` decides."""
     opencl = _opencl.is_array(arrays.data)
@@ -372,7 +372,6 @@ def _run(
         arrays.bias is not None,
         arrays.scale is not None,
         arrays.residual is not None,
-        slabs=False,
         window=window,
     )
     if opencl:
@@ -381,11 +380,10 @@ def _run(
                 "device, memory_limit and progress are for NumPy arrays: a pyopencl array stays where its queue is"
             )
         queue = arrays.data.queue
-        return _opencl.run(arrays, request, packed and (lambda device, plan: packed(device, plan, queue)))
-    devices = _devices(device)
-    limit = 0 if memory_limit is None else _integer("memory_limit", memory_limit, 0)
-    slabs = True if len(devices) > 1 or memory_limit is not None else None
-    return _host.run(arrays, request._replace(slabs=slabs), devices, limit, packed, progress)
+        return _opencl.run(arrays, request, layer and (lambda device, plan: layer._packed(device, plan, queue)))
+    devices = [host_device(number) for number in _devices(device)]
+    limit = None if memory_limit is None else _integer("memory_limit", memory_limit, 0)
+    return _host.run(arrays, request, devices, limit, layer and layer._layer, progress)
 
 
 def _devices(device: int | str | Sequence[int | str] | None) -> list[int]:

@@ -15,14 +15,13 @@ from . import _library as c
 from ._library import RequestError, call, create, library
 from ._request import NXC, Attributes, Tensor, Window, extents, resolve, rows_at, window_input, with_rows
 
-CPU = 1  # TCONV_DEVICE_CPU
 PLANS = 128  # kept for each device
 CONTEXTS = 8  # of pyopencl, kept with their plans
 WHOLE = 512 << 20  # bytes of data and output that are not worth dividing into slabs
 
 
 class CacheInfo(NamedTuple):
-    """How plans were found: `hits` were kept already, `misses` were made; `plans` are kept now, in `devices`."""
+    """How requests were found: `hits` were kept already, `misses` were new; `plans` are kept now, in `devices`."""
 
     hits: int
     misses: int
@@ -119,7 +118,6 @@ class Request(NamedTuple):
     bias: bool
     scale: bool
     residual: bool
-    slabs: bool | None  # None: where the tensors are large
     window: Window | None = None  # the data are the window's rows
 
 
@@ -164,20 +162,14 @@ class Resolved:
 
 
 class Plan(Resolved):
-    """A resolved request on one device, with its tconv_plan; `handle` is None where it is to be computed in slabs."""
+    """A resolved request on one device, with its tconv_plan."""
 
     def __init__(self, device: Device, request: Request) -> None:
         super().__init__(request)
-        self.handle = None
-        slabs = request.slabs
-        if slabs is None:
-            limit = library.tconv_device_properties(device.handle).contents.allocation_limit
-            slabs = max(self.data_bytes, self.output_bytes) > limit or self.data_bytes + self.output_bytes > WHOLE
-        if not slabs:
-            handle = create("tconv_plan_create", device.handle, byref(self.problem), byref(self.options))
-            self.handle = keep(self, "tconv_plan_release", handle)
-            self.algorithm = library.tconv_plan_algorithm(handle).decode()
-            self.workspace_bytes = library.tconv_plan_workspace_bytes(handle)
+        handle = create("tconv_plan_create", device.handle, byref(self.problem), byref(self.options))
+        self.handle = keep(self, "tconv_plan_release", handle)
+        self.algorithm = library.tconv_plan_algorithm(handle).decode()
+        self.workspace_bytes = library.tconv_plan_workspace_bytes(handle)
 
 
 class Filter:
@@ -191,19 +183,54 @@ class Filter:
 
 
 class Device:
-    """A tconv_device with its plans; `host` is the tconv_host that owns it, None for a context of pyopencl's."""
+    """A tconv_device with what was made for requests: plans, on a host device what they resolve to."""
 
-    def __init__(self, handle: int, host: int | None = None) -> None:
+    def __init__(self, handle: int) -> None:
         self.handle = handle
-        self.host = host
-        kind = library.tconv_device_properties(handle).contents.kind
-        self.shares_memory = kind == CPU  # kernels may work in the memory of arrays
         self.plans = Kept(PLANS)
 
     def plan(self, request: Request) -> Plan:
         """The plan for a request, kept or new."""
         key = request if request.window is None else Resolved(request).key
         return self.plans.get(key, lambda: Plan(self, request))
+
+
+class HostDevice(Device):
+    """A device of the library's own, a tconv_host."""
+
+    def __init__(self, number: int) -> None:
+        self.host = create("tconv_host_create", number)
+        super().__init__(library.tconv_host_device(self.host))
+        keep(self, "tconv_host_release", self.host)
+        self.allocation_limit = library.tconv_device_properties(self.handle).contents.allocation_limit
+        self.layer = HostLayer(self, constant_filter=False)
+
+    def resolved(self, request: Request) -> Resolved:
+        """What a request comes to, kept or new."""
+        key = request if request.window is None else Resolved(request).key
+        return self.plans.get(key, lambda: Resolved(request))
+
+    def needs_slabs(self, resolved: Resolved) -> bool:
+        """Whether the tensors are too large for one buffer, or worth dividing."""
+        largest = max(resolved.data_bytes, resolved.output_bytes)
+        return largest > self.allocation_limit or resolved.data_bytes + resolved.output_bytes > WHOLE
+
+
+class HostLayer:
+    """A tconv_host_layer: plans, packed filters and queues for NumPy arrays. For any thread."""
+
+    def __init__(self, device: HostDevice, *, constant_filter: bool) -> None:
+        self.handle = create("tconv_host_layer_create", device.host, constant_filter)
+        if constant_filter:
+            self._device = device  # which goes after it
+            keep(self, "tconv_host_layer_release", self.handle)
+        else:  # the device's own; what was kept last goes first
+            keep(device, "tconv_host_layer_release", self.handle)
+
+    def counts(self) -> c.HostLayerCounts:
+        counts = c.HostLayerCounts()
+        call("tconv_host_layer_count", self.handle, byref(counts))
+        return counts
 
 
 def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
@@ -216,17 +243,10 @@ def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
 _hosts = Kept(64)  # more than a machine has: a host device stays until clear_cache
 
 
-def host_device(number: int) -> Device:
-    """The device with that number, opened at its first use, with a queue of the library's own."""
-
-    def make() -> Device:
-        host = create("tconv_host_create", number)
-        device = Device(library.tconv_host_device(host), host)
-        keep(device, "tconv_host_release", host)
-        return device
-
+def host_device(number: int) -> HostDevice:
+    """The device with that number, opened at its first use, with queues of the library's own."""
     refuse_child()
-    return _hosts.get(number, make)
+    return _hosts.get(number, lambda: HostDevice(number))
 
 
 @cache

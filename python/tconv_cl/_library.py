@@ -176,6 +176,16 @@ class Arrays(Sized):
     ]
 
 
+class HostLayerCounts(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("runs", c_uint64),
+        ("plans_made", c_uint64),
+        ("plans_kept", c_uint64),
+        ("filters_packed", c_uint64),
+    ]
+
+
 # tconv_slabs_options.done: user, slab, how many are done, of how many; false stops.
 Done = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, c_int64, c_int64)
 
@@ -223,6 +233,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "tconv_buffer": Buffer,
     "tconv_args": Args,
     "tconv_arrays": Arrays,
+    "tconv_host_layer_counts": HostLayerCounts,
     "tconv_slabs_options": SlabsOptions,
     "tconv_device_info": DeviceInfo,
 }
@@ -246,6 +257,9 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "tconv_filter_enqueue_pack": (c_void_p, c_void_p, c_void_p, c_size_t, *_wait),
     "tconv_plan_enqueue": (c_void_p, c_void_p, POINTER(Args), *_wait),
     "tconv_host_create": (c_int, _handle),
+    "tconv_host_layer_create": (c_void_p, c_bool, _handle),
+    "tconv_host_layer_run": (c_void_p, POINTER(Problem), POINTER(PlanOptions), POINTER(Arrays)),
+    "tconv_host_layer_count": (c_void_p, POINTER(HostLayerCounts)),
     "tconv_slabs_run": (
         c_void_p,
         c_int,
@@ -269,8 +283,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_plan_why": (c_int, c_void_p, c_char_p, c_size_t),
     "tconv_filter_release": (None, c_void_p),
     "tconv_host_release": (None, c_void_p),
-    "tconv_host_context": (c_void_p, c_void_p),
-    "tconv_host_queue": (c_void_p, c_void_p),
+    "tconv_host_layer_release": (None, c_void_p),
+    "tconv_host_layer_refresh": (None, c_void_p),
     "tconv_host_device": (c_void_p, c_void_p),
     "tconv_bias_type": (c_int, POINTER(Epilogue), c_int),
     "tconv_scale_type": (c_int, c_int),
@@ -284,22 +298,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_data_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_filter_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_activation_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    # OpenCL, for host arrays: found through the library's own link to the loader, so that both are the same one.
-    "clCreateBuffer": (c_void_p, c_void_p, c_uint64, c_size_t, c_void_p, POINTER(c_int)),
-    "clReleaseMemObject": (c_int, c_void_p),
-    "clEnqueueWriteBuffer": (c_int, c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_wait),
-    "clEnqueueReadBuffer": (c_int, c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_wait),
-    "clEnqueueMapBuffer": (
-        c_void_p,
-        *(c_void_p, c_void_p, c_uint32, c_uint64, c_size_t, c_size_t),
-        *_wait,
-        POINTER(c_int),
-    ),
-    "clEnqueueUnmapMemObject": (c_int, c_void_p, c_void_p, c_void_p, *_wait),
-    "clWaitForEvents": (c_int, c_uint32, c_void_p),
+    # OpenCL: found through the library's own link to the loader, so that both are the same one.
     "clReleaseEvent": (c_int, c_void_p),
     "clFlush": (c_int, c_void_p),
-    "clFinish": (c_int, c_void_p),
 }
 
 

@@ -95,7 +95,6 @@ def conv_transpose(
         small["bias"] is not None,
         scale is not None,
         residual is not None,
-        slabs=None,
     )
     resolved = Resolved(request)
     dtype = check(resolved, Arrays(data, **small, residual=residual))

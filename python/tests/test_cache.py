@@ -60,7 +60,8 @@ def test_a_layer_packs_once():
     residual, out = np.ones((1, 2, 6), np.float32), np.empty((1, 2, 6), np.float32)
     assert layer(data(1), residual=residual, out=out) is out
     np.testing.assert_array_equal(out, layer(data(1)) + 1)
-    assert len(layer._filters.values()) == 1
+    (inside,) = layer._layers.values()
+    assert (inside.counts().filters_packed, inside.counts().plans_kept) == (1, 4)  # residual makes one more plan
 
 
 def test_a_layer_with_fast_math():
