@@ -183,17 +183,18 @@ def test_tasks():
 
 
 def test_the_filter_is_packed_once(monkeypatch):
-    packed = []
-    pack = tconv_cl._host.pack
-    monkeypatch.setattr("tconv_cl._host.pack", lambda *arguments: packed.append(1) or pack(*arguments))
+    layers = []
+    make = tconv_cl._convolution.HostLayer
+    monkeypatch.setattr("tconv_cl._convolution.HostLayer", lambda *a, **k: layers.append(make(*a, **k)) or layers[-1])
     tconv_cl.clear_cache()
     data = da.ones((1, 4, 200), chunks=10, dtype=np.float32)
     filter = np.ones((4, 4, 3), np.float32)
     # "auto" may take several families, and packs for each.
     output = tconv_cl.dask.conv_transpose(data, filter, strides=2, algorithm="reference")
     output.compute(scheduler="sync")
-    assert output.npartitions == 21 and len(packed) == 1
-    assert tconv_cl.cache_info().plans == 3  # the first slab, those inside, the last
+    assert output.npartitions == 21 and len(layers) == 1
+    counts = layers[0].counts()
+    assert (counts.runs, counts.plans_made, counts.filters_packed) == (21, 3, 1)  # the first slab, those inside, the last
 
 
 def test_tasks_above_the_limit_are_computed_in_slabs(monkeypatch):
