@@ -44,8 +44,8 @@ oclgrind_test() {
         --log "$log" "$test" "$@" && [ ! -s "$log" ] || { head -n 60 "$log"; return 1; }
 }
 
-sanitized() { # its names
-    cmake -S . -B "build/nightly/$1" -DCMAKE_C_COMPILER=clang -DTCONV_SANITIZE="$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo &&
+sanitized() { # FOLDER SANITIZERS
+    cmake -S . -B "build/nightly/$1" -DCMAKE_C_COMPILER=clang -DTCONV_SANITIZE="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo &&
         cmake --build "build/nightly/$1" --parallel "$(nproc)"
 }
 
@@ -58,11 +58,11 @@ lane_pocl() {
         sh device_tests/run_vectors.sh build/tconv-cl build/device_tests/compare_npy device_tests/vectors
     step pocl_tool sh scripts/on_platform.sh pocl sh device_tests/tool.sh build/tconv-cl device_tests/vectors
     step pocl_groups_of_16 percent 30 env POCL_MAX_WORK_GROUP_SIZE=16 sh scripts/on_platform.sh pocl build/device_tests/test_families
-    step build_address_sanitizer sanitized address,undefined,float-cast-overflow
+    step build_address_sanitizer sanitized address address,undefined,float-cast-overflow
     # PoCL's LLVM gives the thread of the first call a signal stack of its own, which the sanitizer would unmap as its own.
     step address_sanitizer percent 30 env ASAN_OPTIONS=use_sigaltstack=0 "LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0" \
-        sh scripts/on_platform.sh pocl ctest --test-dir build/nightly/address,undefined,float-cast-overflow --output-on-failure
-    step build_thread_sanitizer sanitized thread
+        sh scripts/on_platform.sh pocl ctest --test-dir build/nightly/address --output-on-failure
+    step build_thread_sanitizer sanitized thread thread
     for name in threads host_layer slabs resources; do
         step "thread_sanitizer_$name" percent 100 env TSAN_OPTIONS=ignore_noninstrumented_modules=1 sh scripts/on_platform.sh pocl \
             "build/nightly/thread/device_tests/test_$name"
