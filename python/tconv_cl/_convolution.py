@@ -123,9 +123,9 @@ def conv_transpose(
         data_format: "NCX" or "NXC". filter_format: "OIX" or "XIO".
         rules: "spec" (the published formulas), "openvino" or "onnx" (what these systems compute).
         algorithm: the name of a kernel family; one that does not take the problem is an error.
-        device: NumPy only: a number as `devices` lists them, "gpu", "cpu", "accelerator" or a part of a name, or several
-            of these, which then compute slabs side by side. None: the one that the environment variable TCONV_CL_DEVICE names, else the first GPU, else the first
-            accelerator, else the first device.
+        device: NumPy only: a number as `devices` lists them, "gpu", "cpu", "accelerator" or a part of a name, or
+            several of these, which then compute slabs side by side. None: the one that the environment variable
+            TCONV_CL_DEVICE names, else the first GPU, else the first accelerator, else the first device.
         scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
         residual: like the output.
         out: where the output goes, contiguous and of its shape and type; shares memory with no other array.
@@ -229,7 +229,7 @@ class ConvTranspose:
         data_rows: int | None = None,
         progress: Callable[[int, int], Any] | None = None,
     ) -> Array:
-        """Computes conv_transpose(data, filter, ...); shapes and errors are the same. `bias` goes before the layer's."""
+        """Computes conv_transpose(data, filter, ...), with the same shapes and errors. `bias` replaces the layer's."""
         arrays = self._arrays._replace(data=data, residual=residual, out=out)
         if bias is not None:
             arrays = arrays._replace(bias=bias)

@@ -68,7 +68,7 @@ def _give_back(release: str, handle: int) -> None:
 
 
 def refuse_child() -> None:
-    """Raises in a process that was forked from one that had used a device: OpenCL calls hang there, and locks may be taken."""
+    """Raises in a process forked from one that had used a device: OpenCL calls hang there, locks may be taken."""
     if library.tconv_process_forked():
         call("tconv_device_count", byref(c_int()))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy arrays: computed by the library on a device of its own, in place where both share memory; large ones in slabs."""
+"""NumPy arrays: computed on a device of the library's own, in place where both share memory; large ones in slabs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(
     layer: Callable[[HostDevice], HostLayer] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> np.ndarray:
-    """Computes dense arrays; `layer` gives the one that has the filter packed. `memory_limit` None: slabs where they are needed."""
+    """Computes dense arrays; `layer` gives the one that has the filter packed. `memory_limit` None: slabs if needed."""
     device = devices[0]
     resolved = device.resolved(request)
     dtype = check(resolved, arrays)
@@ -51,14 +51,28 @@ def run(
         arrays = arrays._replace(out=np.empty(resolved.output.shape, dtype))
     if resolved.empty:
         return arrays.out
-    if len(devices) > 1 or memory_limit is not None or device.needs_slabs(resolved):
-        _run_in_slabs(resolved, arrays, devices, memory_limit or 0, progress)
-        return arrays.out
-    handle = (device.layer if layer is None else layer(device)).handle
-    call("tconv_host_layer_run", handle, byref(resolved.problem), byref(resolved.options), byref(_pointers(arrays)))
+    pointers = _pointers(arrays)
+    if len(devices) > 1 or memory_limit is not None:
+        _run_in_slabs(resolved, pointers, devices, memory_limit or 0, progress)
+    else:
+        compute(device, device.layer if layer is None else layer(device), resolved, pointers, progress)
+    return arrays.out
+
+
+def compute(
+    device: HostDevice,
+    layer: HostLayer,
+    resolved: Resolved,
+    arrays: c.Arrays,
+    progress: Callable[[int, int], Any] | None = None,
+) -> None:
+    """Computes arrays that are what `resolved` wants, by their addresses: at once, or in slabs if needed."""
+    if device.needs_slabs(resolved):
+        _run_in_slabs(resolved, arrays, [device], 0, progress)
+        return
+    call("tconv_host_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), byref(arrays))
     if progress is not None:
         progress(1, 1)
-    return arrays.out
 
 
 def _pointers(arrays: Arrays) -> c.Arrays:
@@ -69,7 +83,7 @@ def _pointers(arrays: Arrays) -> c.Arrays:
 
 def _run_in_slabs(
     resolved: Resolved,
-    arrays: Arrays,
+    arrays: c.Arrays,
     devices: list[HostDevice],
     memory_limit: int,
     progress: Callable[[int, int], Any] | None,
@@ -94,7 +108,7 @@ def _run_in_slabs(
             byref(resolved.problem),
             byref(resolved.options),
             byref(options),
-            byref(_pointers(arrays)),
+            byref(arrays),
         )
     except Error:
         if not raised:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tconv-cl inside ONNX Runtime: an execution provider for its ConvTranspose, on any OpenCL device.
 
-    session = onnxruntime.InferenceSession("model.onnx", tconv_cl.onnxruntime.session_options())
+session = onnxruntime.InferenceSession("model.onnx", tconv_cl.onnxruntime.session_options())
 """
 
 from __future__ import annotations

@@ -3,24 +3,19 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.autograd import forward_ad
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional
 from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import conv_flop_count, register_flop_formula
 
-from ._convolution import ConvTranspose
-from ._device import Kept
-from ._types import BF16, dtype_of
+from . import _tensors
+from ._tensors import Call, Statistics, compute_or, fell_back, memory_format, statistics
 
 __all__ = [
     "ConvTranspose1d",
@@ -33,15 +28,10 @@ __all__ = [
     "conv_transpose3d",
     "convert",
     "dispatch",
+    "refresh",
     "revert",
     "statistics",
 ]
-
-SAMPLE = 16384  # elements of large weights that are looked at at each call
-LAYERS = 8  # sets of attributes that are kept for each weight
-SENTENCES = 256  # that are remembered, in order to say each only once
-BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
-CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 
 # What the library calls an activation, and how torch computes it with the library's numbers.
 ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
@@ -72,173 +62,7 @@ MODULES: dict[type[nn.Module], Callable[[Any], tuple]] = {
 }
 
 
-class Statistics(NamedTuple):
-    """Since the process began: transposed convolutions computed by tconv-cl, and by torch's own; weights packed."""
-
-    computed: int
-    fallbacks: int
-    packed: int
-
-
-class _State:
-    """What all threads share: counters, what was said, and the weights by where they lie."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.computed = self.fallbacks = self.packed = 0
-        self.said = Kept(SENTENCES)
-        self.weights: dict[tuple, _Weights] = {}
-        self.forked = False
-        self.parent: _State | None = None
-
-    def fell_back(self, weight: Tensor, reason: str) -> None:
-        """Counts, and says why, once for each layer."""
-        with self.lock:
-            self.fallbacks += 1
-        sentence = (
-            "tconv_cl: PyTorch's own operator computes a transposed convolution with "
-            f"{str(weight.dtype).removeprefix('torch.')} weights {list(weight.shape)}: {reason}"
-        )
-        self.said.get(sentence, lambda: logging.getLogger("tconv_cl").warning(sentence))
-
-
-_state = _State()
-
-
-def _after_fork() -> None:
-    """A lock may be held by a thread that the child has not, and OpenCL, once used, does not work in a child."""
-    global _state
-    parent, _state = _state, _State()
-    _state.forked = parent.forked or parent.computed != 0
-    _state.parent = parent  # never given back: that is the parent's to do
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def statistics() -> Statistics:
-    """What was computed by whom, in all threads."""
-    with _state.lock:
-        return Statistics(_state.computed, _state.fallbacks, _state.packed)
-
-
-# ---- from torch's tensors to the library ----
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    """The tensor's own memory as NumPy sees it."""
-    tensor = tensor.detach()
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(dtype_of(BF16))
-    return tensor.numpy()
-
-
-def _sample(weight: Tensor) -> Tensor:
-    """The bits of all elements, of large weights those of some, spread evenly, in the order in which they lie.
-
-    torch counts changes of a tensor (`_version`), but not those through `.data` or a NumPy array on the same memory.
-    """
-    dense = weight.detach().permute(sorted(range(weight.dim()), key=lambda axis: -weight.stride(axis)))
-    counted = not weight.is_inference()  # of inference tensors nothing is counted: all elements are looked at
-    step = max(1, weight.numel() // SAMPLE) | 1 if counted else 1  # odd: extents mostly are not
-    return dense.reshape(-1).view(BITS[weight.dtype])[::step]
-
-
-class _Weights:
-    """Weights as they were when they were packed, and the layers that are made of them."""
-
-    def __init__(self, weight: Tensor) -> None:
-        self.owner = StorageWeakRef(weight.untyped_storage())
-        self.version = None if weight.is_inference() else weight._version
-        self.sample = _sample(weight).clone()
-        self.array = _array(weight.clone(memory_format=torch.contiguous_format))
-        self.layers = Kept(LAYERS)
-
-    def are(self, weight: Tensor) -> bool:
-        version = None if weight.is_inference() else weight._version
-        return version == self.version and torch.equal(_sample(weight), self.sample)
-
-
-def _weights(weight: Tensor) -> _Weights:
-    """What is kept of this tensor, made anew where it changed. It goes with the tensor's memory, at the next change."""
-    place = (weight.data_ptr(), tuple(weight.shape), weight.stride(), weight.dtype)
-    with _state.lock:
-        kept = _state.weights.get(place)
-    if kept is not None and kept.are(weight):
-        return kept
-    made = _Weights(weight)
-    with _state.lock:
-        gone = [place for place, kept in _state.weights.items() if kept.owner.expired()]
-        released = [_state.weights.pop(place) for place in gone]
-        released.append(_state.weights.get(place))
-        _state.weights[place] = made
-    del released  # without the lock: giving objects back may take a while
-    return made
-
-
-class _Call(NamedTuple):
-    """The attributes of a call, in torch's meaning; lists have one number for each axis."""
-
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    output_padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
-    activation: tuple = ("none",)
-    device: int | None = None
-
-
-def _refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
-    """Why the library is not even asked."""
-    for name, tensor in (("data", data), ("weight", weight), ("bias", bias)):
-        if tensor is None:
-            continue
-        if type(tensor) not in (Tensor, nn.Parameter):
-            return f"{name} is a {type(tensor).__name__}"
-        if tensor.layout != torch.strided:
-            return f"{name} has the layout {tensor.layout}"
-        if tensor.device.type != "cpu":
-            return f"{name} is on the device {tensor.device}"
-        if tensor.dtype not in BITS:
-            return f"{name} has elements of type {tensor.dtype}"
-        if tensor.dtype != data.dtype:
-            return f"data has elements of type {data.dtype}, {name} of {tensor.dtype}"
-    if _state.forked:
-        return "OpenCL was used before this process was forked; processes that are spawned can use it"
-    if data.dim() != weight.dim():
-        return f"data has {data.dim()} axes, weight {weight.dim()}"
-    return None
-
-
-def _layer(weights: _Weights, call: _Call, last: bool) -> ConvTranspose:
-    def make() -> ConvTranspose:
-        with _state.lock:
-            _state.packed += 1
-        return ConvTranspose(
-            weights.array,
-            strides=call.stride,
-            pads_begin=call.padding,
-            pads_end=call.padding,
-            output_padding=call.output_padding,
-            dilations=call.dilation,
-            groups=call.groups,
-            activation=call.activation,
-            data_format="NXC" if last else "NCX",
-            device=call.device,
-        )
-
-    return weights.layers.get((call, last), make)
-
-
-def _format(data: Tensor) -> torch.memory_format:
-    """The memory format of the output: that of the data."""
-    last = CHANNELS_LAST.get(data.dim())
-    if last is None or data.is_contiguous() or not data.is_contiguous(memory_format=last):
-        return torch.contiguous_format
-    return last
-
-
-def _output_shape(data: Tensor, weight: Tensor, call: _Call) -> list[int]:
+def _output_shape(data: Tensor, weight: Tensor, call: Call) -> list[int]:
     return [
         data.shape[0],
         weight.shape[1] * call.groups,
@@ -251,44 +75,16 @@ def _output_shape(data: Tensor, weight: Tensor, call: _Call) -> list[int]:
     ]
 
 
-def _compute(data: Tensor, weight: Tensor, bias: Tensor | None, call: _Call, own: Callable[[], Tensor]) -> Tensor:
-    """The output, by the library or, where that refuses, by `own`, which is torch's operator."""
-    reason = _refusal(data, weight, bias)
-    if reason is None:
-        try:
-            output = _run(data, weight, bias, call)
-        except (ValueError, RuntimeError, MemoryError) as error:  # tconv_cl.Error is a RuntimeError
-            reason = str(error)
-    if reason is not None:
-        _state.fell_back(weight, reason)
-        return own()
-    with _state.lock:
-        _state.computed += 1
-    return output
-
-
-def _run(data: Tensor, weight: Tensor, bias: Tensor | None, call: _Call) -> Tensor:
-    layer_of = _weights(weight.resolve_neg())
-    form = _format(data)
-    last = form != torch.contiguous_format
-    data = data.resolve_neg().contiguous(memory_format=form)
-    output = torch.empty(_output_shape(data, weight, call), dtype=data.dtype, memory_format=form)
-    order = (0, *range(2, data.dim()), 1) if last else range(data.dim())
-    _layer(layer_of, call, last)(
-        _array(data.permute(*order)),
-        bias=None if bias is None else _array(bias.resolve_neg().contiguous()),
-        out=_array(output.permute(*order)),
-    )
-    return output
-
-
-def _own(data: Tensor, weight: Tensor, bias: Tensor | None, call: _Call) -> Tensor:
-    """By torch's own operators."""
-    sums = torch.convolution(
-        data, weight, bias, call.stride, call.padding, call.dilation, True, call.output_padding, call.groups
-    )
+def _own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
+    """By torch's own operators. `scale` is [CO], a factor of the sums in front of the bias."""
+    function = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)[weight.dim() - 3]
+    added = bias if scale is None else None
+    output = function(data, weight, added, call.stride, call.padding, call.output_padding, call.groups, call.dilation)
+    if scale is not None:
+        ones = [1] * (weight.dim() - 2)
+        output = output * scale.view(-1, *ones) + bias.view(-1, *ones)
     name, *numbers = call.activation
-    return ACTIVATIONS[name](sums, *numbers)
+    return ACTIVATIONS[name](output, *numbers)
 
 
 # ---- the operator ----
@@ -299,7 +95,8 @@ def _own(data: Tensor, weight: Tensor, bias: Tensor | None, call: _Call) -> Tens
     "tconv_cl::conv_transpose",
     mutates_args=(),
     schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] output_padding, "
-    "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None) -> Tensor",
+    "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
+    "str fallback='warn') -> Tensor",
 )
 def _operator(
     data: Tensor,
@@ -313,27 +110,27 @@ def _operator(
     activation: str = "none",
     numbers: Sequence[float] = (),
     device: int | None = None,
+    fallback: str = "warn",
 ) -> Tensor:
     """activation(torch.convolution(..., transposed=True)): data [N, CI, X...], weight [CI, CO/groups, K...]."""
-    call = _Call(
-        tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation), groups, (activation, *numbers), device
-    )
+    lists = (tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation))
+    call = Call(*lists, groups, (activation, *numbers), device, fallback)
 
-    return _compute(
-        data, weight, bias, call, lambda: _own(data, weight, bias, call).contiguous(memory_format=_format(data))
+    return compute_or(
+        lambda: _own(data, weight, bias, call).contiguous(memory_format=memory_format(data)), data, weight, bias, call
     )
 
 
 @_operator.register_fake
 def _(data, weight, bias, stride, padding, output_padding, groups, dilation, *_) -> Tensor:
-    call = _Call(tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation), groups)
+    call = Call(tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation), groups)
     return torch.empty(
-        _output_shape(data, weight, call), dtype=data.dtype, device=data.device, memory_format=_format(data)
+        _output_shape(data, weight, call), dtype=data.dtype, device=data.device, memory_format=memory_format(data)
     )
 
 
 def _setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    data, weight, bias, *ctx.attributes, ctx.activation, ctx.numbers, ctx.device = inputs
+    data, weight, bias, *ctx.attributes, ctx.activation, ctx.numbers, ctx.device, ctx.fallback = inputs
     ctx.save_for_backward(data, weight, bias)
 
 
@@ -342,7 +139,7 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
     data, weight, bias = ctx.saved_tensors
     stride, padding, output_padding, groups, dilation = ctx.attributes
     if ctx.activation != "none":  # the sums were not kept: they are computed once more
-        sums = _operator(data, weight, bias, *ctx.attributes, device=ctx.device)
+        sums = _operator(data, weight, bias, *ctx.attributes, device=ctx.device, fallback=ctx.fallback)
         _, pull = torch.func.vjp(lambda x: ACTIVATIONS[ctx.activation](x, *ctx.numbers), sums)
         (gradient,) = pull(gradient)
     gradients = torch.ops.aten.convolution_backward(
@@ -358,10 +155,16 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
         groups,
         [ctx.needs_input_grad[0], ctx.needs_input_grad[1], bias is not None and ctx.needs_input_grad[2]],
     )
-    return *gradients, *[None] * 8
+    return *gradients, *[None] * 9
 
 
 _operator.register_autograd(_backward, setup_context=_setup_context)
+
+
+@register_flop_formula(torch.ops.tconv_cl.conv_transpose)
+def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[int], **__: Any) -> int:
+    """As torch counts its own operator."""
+    return conv_flop_count(list(data), list(weight), list(out_shape), transposed=True)
 
 
 # ---- functions with the signatures of torch.nn.functional ----
@@ -381,13 +184,17 @@ def _function(
     dilation: Axes,
     activation: tuple = ("none",),
     device: int | None = None,
+    fallback: str = "warn",
+    scale: Tensor | None = None,
 ) -> Tensor:
+    if data.is_quantized:
+        raise RuntimeError(QUANTIZED)
     if data.dim() not in (axes + 1, axes + 2) or weight.dim() != axes + 2:
         raise RuntimeError(
             f"conv_transpose{axes}d takes data of {axes + 1} or {axes + 2} axes and a weight of {axes + 2}, "
             f"not {list(data.shape)} and {list(weight.shape)}"
         )
-    kind = data.device.type
+    kind = "cpu" if data.is_cpu else data.device.type
     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):  # as it casts for torch's own
         wanted = torch.get_autocast_dtype(kind)
         data, weight, bias = (
@@ -396,23 +203,63 @@ def _function(
     batched = data.dim() == axes + 2
     if not batched:
         data = data.unsqueeze(0)
-    lists = [tuple(_list(axes, value)) for value in (stride, padding, output_padding, dilation)]
-    reason = _transform()
-    if reason is None:
-        stride, padding, output_padding, dilation = lists
+    call = Call(
+        _list(axes, stride),
+        _list(axes, padding),
+        _list(axes, output_padding),
+        _list(axes, dilation),
+        groups,
+        activation,
+        device,
+        fallback,
+    )
+    reason = _transform(data)
+    if reason is not None:
+        if not torch.compiler.is_compiling():
+            fell_back(weight, reason, fallback)
+        output = _own(data, weight, bias, call)
+    elif _unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias)):
+        output = compute_or(lambda: _own(data, weight, bias, call, scale), data, weight, bias, call, scale)
+    else:
         name, *numbers = activation
         output = _operator(
-            data, weight, bias, stride, padding, output_padding, groups, dilation, name, numbers, device
+            data,
+            weight,
+            bias,
+            call.stride,
+            call.padding,
+            call.output_padding,
+            groups,
+            call.dilation,
+            name,
+            numbers,
+            device,
+            fallback,
         )
-    else:
-        if not torch.compiler.is_compiling():
-            _state.fell_back(weight, reason)
-        output = _own(data, weight, bias, _Call(*lists, groups, activation))
     return output if batched else output.squeeze(0)
 
 
-def _transform() -> str | None:
-    """What an operator of one's own cannot take part in: its derivatives would be missing, in part without an error."""
+def _unobserved() -> bool:
+    """Whether nothing follows single operators, so that ours need not go through torch's dispatcher, which takes longer
+    than a small convolution: no compiler, tracer, mode or profiler."""
+    return not (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._is_torch_function_mode_enabled()
+        or torch.autograd._profiler_enabled()
+    )
+
+
+def _need_gradients(*tensors: Tensor | None) -> bool:
+    return any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def _transform(data: Tensor) -> str | None:
+    """What an operator of one's own cannot take part in: its derivatives would be missing, in part without an error.
+    torch composes complex convolutions of real ones, before it looks for an operator."""
+    if data.is_complex():
+        return f"data has elements of type {data.dtype}"
     if torch._C._are_functorch_transforms_active():
         return "it is transformed by torch.func"
     if forward_ad._current_level >= 0:
@@ -427,8 +274,10 @@ def _is_cast(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.dtype != torch.float64
 
 
-def _list(axes: int, value: Axes) -> list[int]:
-    values = [value] if isinstance(value, int) else list(value)
+def _list(axes: int, value: Axes) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,) * axes
+    values = tuple(value)  # the same one, where it is one
     return values * axes if len(values) == 1 else values
 
 
@@ -477,21 +326,37 @@ def conv_transpose3d(
 # ---- modules ----
 
 
+QUANTIZED = (
+    "tconv_cl: torch.ao.quantization does not know converted modules: tconv_cl.torch.revert(model) before it prepares "
+    "the model"
+)
+
+
 class _Layer(nn.Module):
-    """The forward of the three classes below; `activation` is what a Sequential takes into it."""
+    """The forward of the three classes below; `norm` and `activation` are what a Sequential takes into it."""
 
     tconv_cl_device: int | None = None
+    tconv_cl_fallback = "warn"
 
-    def forward(self, input: Tensor, output_size: list[int] | None = None, activation: tuple = ("none",)) -> Tensor:
+    def forward(
+        self,
+        input: Tensor,
+        output_size: list[int] | None = None,
+        activation: tuple = ("none",),
+        norm: nn.Module | None = None,
+    ) -> Tensor:
+        if self._is_quantized(input):
+            raise RuntimeError(QUANTIZED)
         axes = len(self.kernel_size)
         output_padding = self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, axes, self.dilation
         )
+        scale, bias = (None, self.bias) if norm is None else _affine(norm, self.bias)
         return _function(
             axes,
             input,
             self.weight,
-            self.bias,
+            bias,
             self.stride,
             self.padding,
             output_padding,
@@ -499,7 +364,25 @@ class _Layer(nn.Module):
             self.dilation,
             activation,
             self.tconv_cl_device,
+            self.tconv_cl_fallback,
+            scale,
         )
+
+    def _is_quantized(self, input: Any) -> bool:
+        """Whether torch.ao.quantization has this module, by modules (it sets `qconfig`) or by its tracer."""
+        if self.__dict__.get("qconfig") is not None:
+            return True
+        return isinstance(input, fx.Proxy) and type(input.tracer).__name__ == "QuantizationTracer"
+
+
+def _affine(norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """What a batch normalization in inference does with a sum and its bias: a factor, and what is added then."""
+    scale = torch.rsqrt(norm.running_var + norm.eps)
+    if norm.affine:
+        scale = scale * norm.weight
+    shift = -norm.running_mean if bias is None else bias - norm.running_mean
+    shift = shift * scale
+    return scale, shift + norm.bias if norm.affine else shift
 
 
 class ConvTranspose1d(_Layer, nn.ConvTranspose1d):
@@ -515,27 +398,52 @@ class ConvTranspose3d(_Layer, nn.ConvTranspose3d):
 
 
 class Sequential(nn.Sequential):
-    """torch.nn.Sequential; where no gradient is asked for, an activation is computed with the layer in front of it."""
+    """torch.nn.Sequential; where no gradient is asked for, a layer computes what follows it, too: a batch normalization
+    in inference, and an activation."""
 
     def forward(self, input: Tensor) -> Tensor:
         modules = list(self)
         while modules:
-            module = modules.pop(0)
-            if modules and _are_one(module, modules[0]):
-                input = module(input, activation=MODULES[type(modules[0])](modules.pop(0)))
-            else:
-                input = module(input)
+            module, taken = modules.pop(0), {}
+            if isinstance(module, _Layer) and _takes_others(module):
+                if (
+                    modules
+                    and _is_norm_of(module, modules[0])
+                    and _unobserved()
+                    and not torch.is_autocast_enabled("cpu")
+                ):
+                    taken["norm"] = modules.pop(0)
+                if modules and type(modules[0]) in MODULES and _has_no_hooks(modules[0]):
+                    activation = modules.pop(0)
+                    taken["activation"] = MODULES[type(activation)](activation)
+            input = module(input, **taken)
         return input
 
 
-def _are_one(layer: nn.Module, activation: nn.Module) -> bool:
-    """Whether they may be computed together, and nobody sees what is between them."""
+def _takes_others(layer: _Layer) -> bool:
+    """Whether nobody sees what is between a layer and the next module."""
+    # What is traced must not depend on whether gradients are asked for.
+    return not torch.is_grad_enabled() and not torch.jit.is_tracing() and not layer._forward_hooks
+
+
+def _has_no_hooks(module: nn.Module) -> bool:
+    return not (module._forward_hooks or module._forward_pre_hooks)
+
+
+NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
+
+
+def _is_norm_of(layer: _Layer, norm: nn.Module) -> bool:
+    """Whether it is a batch normalization with statistics of its own, in inference, in the layer's type."""
+    if NORMS.get(type(norm)) != len(layer.kernel_size) or norm.training or norm.running_mean is None:
+        return False
+    tensors = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
+    dtype = layer.weight.dtype
     return (
-        isinstance(layer, _Layer)
-        and type(activation) in MODULES
-        and not torch.is_grad_enabled()
-        and not torch.jit.is_tracing()  # what is traced must not depend on whether gradients are asked for
-        and not (layer._forward_hooks or activation._forward_hooks or activation._forward_pre_hooks)
+        _has_no_hooks(norm)
+        and norm.num_features == layer.out_channels
+        and dtype in (torch.float32, torch.float64)
+        and all(tensor is None or (tensor.dtype == dtype and tensor.is_cpu) for tensor in tensors)
     )
 
 
@@ -547,21 +455,28 @@ CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
 }
 
 
-def convert(module: nn.Module, device: int | None = None) -> int:
+def convert(module: nn.Module, device: int | str | None = None, *, fallback: str = "warn") -> int:
     """Has tconv-cl compute the ConvTranspose1d, 2d and 3d in `module`, itself included; returns how many there were.
 
     The modules stay, with their weights, hooks and names: only their class changes. Subclasses of torch's classes are
     left alone, but for those that torch.nn.utils.parametrize makes. What was converted before gets the new device.
 
     Args:
-        device: a number as tconv_cl.devices lists them; None: the library's default.
+        device: a number as tconv_cl.devices lists them, "gpu", "cpu", "accelerator" or a part of a name; None: the
+            library's default.
+        fallback: what happens where the library refuses: "warn": torch's own operator computes, and the logger
+            `tconv_cl` says why; "error": RuntimeError.
+
+    Raises:
+        tconv_cl.Error: there is no such device.
     """
+    number, fallback = _tensors.device_number(device), _tensors.fallback_of(fallback)
     count = 0
     for one in module.modules():
         if "forward" not in vars(one):
             _change_class(one, CONVERTED)
         if isinstance(one, _Layer):
-            one.tconv_cl_device = device
+            one.tconv_cl_device, one.tconv_cl_fallback = number, fallback
             count += 1
     return count
 
@@ -572,9 +487,24 @@ def revert(module: nn.Module) -> int:
     for one in module.modules():
         if isinstance(one, _Layer):
             vars(one).pop("tconv_cl_device", None)
+            vars(one).pop("tconv_cl_fallback", None)
             count += 1
         _change_class(one, {new: old for old, new in CONVERTED.items()})
     return count
+
+
+def refresh(weights: nn.Module | Tensor) -> None:
+    """Has the weights of a module's transposed convolutions, or one weight, packed anew at the next call.
+
+    Needed where a few elements were changed in a way that torch does not count: through `.data`, or a NumPy array on
+    the same memory. Changes by torch's own functions, optimizers among them, are noticed.
+    """
+    if isinstance(weights, Tensor):
+        _tensors.refresh(weights)
+        return
+    for module in weights.modules():
+        if isinstance(module, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)):
+            _tensors.refresh(module.weight)
 
 
 def _change_class(module: nn.Module, classes: dict[type[nn.Module], type[nn.Module]]) -> None:
@@ -607,13 +537,12 @@ class dispatch(TorchDispatchMode):
         with tconv_cl.torch.dispatch():
             output = scripted_model(data)
 
-    Args:
-        device: a number as tconv_cl.devices lists them; None: the library's default.
+    Args: as those of convert.
     """
 
-    def __init__(self, device: int | None = None) -> None:
+    def __init__(self, device: int | str | None = None, *, fallback: str = "warn") -> None:
         super().__init__()
-        self.device = device
+        self.device, self.fallback = _tensors.device_number(device), _tensors.fallback_of(fallback)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
@@ -624,6 +553,6 @@ class dispatch(TorchDispatchMode):
             return func(*args, **kwargs)
         data, weight, bias, stride, padding, dilation, _, output_padding, groups = args[:9]
         axes = weight.dim() - 2
-        lists = (tuple(_list(axes, value)) for value in (stride, padding, output_padding, dilation))
-        call = _Call(*lists, groups, device=self.device)
-        return _compute(data, weight, bias, call, lambda: func(*args, **kwargs))
+        lists = (_list(axes, value) for value in (stride, padding, output_padding, dilation))
+        call = Call(*lists, groups, device=self.device, fallback=self.fallback)
+        return compute_or(lambda: func(*args, **kwargs), data, weight, bias, call)

@@ -194,7 +194,11 @@ def test_the_filter_is_packed_once(monkeypatch):
     output.compute(scheduler="sync")
     assert output.npartitions == 21 and len(layers) == 1
     counts = layers[0].counts()
-    assert (counts.runs, counts.plans_made, counts.filters_packed) == (21, 3, 1)  # the first slab, those inside, the last
+    assert (counts.runs, counts.plans_made, counts.filters_packed) == (
+        21,
+        3,
+        1,
+    )  # the first slab, those inside, the last
 
 
 def test_tasks_above_the_limit_are_computed_in_slabs(monkeypatch):
@@ -220,7 +224,7 @@ def test_requests():
         "residual has shape": dict(residual=np.ones((1, 3, 9), np.float32)),
         "there is no out": dict(beta=1),
         "strides is 0": dict(strides=0),
-        'device is "?cpu|device is \'cpu\'': dict(device="cpu"),
+        "device is \"?cpu|device is 'cpu'": dict(device="cpu"),
         "data has 2 channels": dict(groups=3),
         "output rows 0 to 0 are no part": dict(chunks=(0, 10)),
         "memory_limit is 0": dict(memory_limit=0),

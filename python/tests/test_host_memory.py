@@ -19,7 +19,8 @@ import ctypes, sys
 import numpy as np
 import tconv_cl
 counter = ctypes.CDLL(sys.argv[1])
-data, filter, out = np.ones((1, 8, 9, 7), np.float32), np.ones((8, 8, 3, 3), np.float32), np.empty((1, 8, 11, 9), np.float32)
+data, filter = np.ones((1, 8, 9, 7), np.float32), np.ones((8, 8, 3, 3), np.float32)
+out = np.empty((1, 8, 11, 9), np.float32)
 layer = tconv_cl.ConvTranspose(filter)
 counts = []
 for call in (lambda: tconv_cl.conv_transpose(data, filter, out=out), lambda: layer(data, out=out), lambda: layer(data),

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's tensors through the library: weights stay packed, requests resolved; what it refuses, PyTorch computes."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import mmap
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from . import _library as c
+from . import _request
+from ._device import HostDevice, HostLayer, Kept, Request, Resolved, host_device, number_of
+from ._host import compute
+from ._request import attributes_of
+
+SAMPLE = 256  # elements of weights that are looked at at each call
+REQUESTS = 64  # that are kept for each weight: its sets of attributes times shapes of data
+SENTENCES = 256  # that are remembered, in order to say each only once
+LARGE = 4 << 20  # bytes of an output from which on it is worth large pages
+BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
+TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}  # tconv_type of problem.h
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
+FALLBACKS = ("warn", "error")
+
+logger = logging.getLogger("tconv_cl")
+
+
+class Statistics(NamedTuple):
+    """Since the process began: transposed convolutions computed by tconv-cl, and by torch's own; weights packed."""
+
+    computed: int
+    fallbacks: int
+    packed: int
+
+
+class State:
+    """What all threads share: counters, what was said, and the weights by where they lie."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.computed = self.fallbacks = self.packed = 0
+        self.said = Kept(SENTENCES)
+        self.weights: dict[tuple, Weights] = {}
+        self.parent: State | None = None
+
+
+state = State()
+
+
+def _after_fork() -> None:
+    """A lock may be held by a thread that the child has not, and what was packed cannot be given back in a child."""
+    global state
+    parent, state = state, State()
+    state.parent = parent  # never given back: that is the parent's to do
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def statistics() -> Statistics:
+    """What was computed by whom, in all threads."""
+    with state.lock:
+        return Statistics(state.computed, state.fallbacks, state.packed)
+
+
+class Call(NamedTuple):
+    """The attributes of a call, in torch's meaning; lists have one number for each axis."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    activation: tuple = ("none",)
+    device: int | None = None
+    fallback: str = "warn"
+
+
+# ---- weights ----
+
+
+def _sample(weight: Tensor) -> Tensor:
+    """The bits of some elements of the memory that the weight spans, spread evenly.
+
+    torch counts changes of a tensor (`_version`), but not those through `.data` or a NumPy array on the same memory.
+    """
+    weight = weight.detach()
+    span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
+    counted = not weight.is_inference()  # of inference tensors nothing is counted: all elements are looked at
+    step = max(1, span // SAMPLE) | 1 if counted else 1  # odd: extents mostly are not
+    return weight.as_strided(((span - 1) // step + 1,), (step,)).view(BITS[weight.dtype])
+
+
+class Weights:
+    """Weights as they were when they were packed: layers by device, and what was asked of them."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.owner = StorageWeakRef(weight.untyped_storage())
+        self.version = None if weight.is_inference() else weight._version
+        self.sample = _sample(weight).clone()
+        self.contiguous = None if weight.is_contiguous() else weight.detach().contiguous()
+        self.requests = Kept(REQUESTS)
+        self._layers = Kept(8)
+
+    def are(self, weight: Tensor) -> bool:
+        """Whether nothing is known to have changed."""
+        version = None if weight.is_inference() else weight._version
+        return version == self.version and not self.owner.expired() and torch.equal(_sample(weight), self.sample)
+
+    def layer(self, device: HostDevice) -> HostLayer:
+        def make() -> HostLayer:
+            with state.lock:
+                state.packed += 1
+            return HostLayer(device, constant_filter=True)
+
+        return self._layers.get(device, make)
+
+
+def _weights(weight: Tensor) -> Weights:
+    """What is kept of this tensor, made anew where it changed. It goes with the tensor's memory, at the next change."""
+    place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
+    kept = state.weights.get(place)
+    if kept is not None and kept.are(weight):
+        return kept
+    made = Weights(weight)
+    with state.lock:
+        gone = [place for place, kept in state.weights.items() if kept.owner.expired()]
+        released = [state.weights.pop(place) for place in gone]
+        released.append(state.weights.get(place))
+        state.weights[place] = made
+    del released  # without the lock: giving objects back may take a while
+    return made
+
+
+def refresh(weight: Tensor) -> None:
+    """Forgets what was packed of this tensor."""
+    with state.lock:
+        places = [place for place in state.weights if place[0] == weight.data_ptr()]
+        released = [state.weights.pop(place) for place in places]
+    del released
+
+
+# ---- calls ----
+
+
+class _Asked(NamedTuple):
+    """A call for data of one shape: what runs it, and the output's shape in torch's order of the axes."""
+
+    device: HostDevice
+    layer: HostLayer
+    resolved: Resolved
+    shape: tuple[int, ...]
+
+
+def _asked(weights: Weights, weight: Tensor, call: Call, data: Tensor, last: bool, bias: bool, scale: bool) -> _Asked:
+    device = host_device(number_of(None) if call.device is None else call.device)
+    attributes = attributes_of(
+        strides=call.stride,
+        pads_begin=call.padding,
+        pads_end=call.padding,
+        output_padding=call.output_padding,
+        dilations=call.dilation,
+        groups=call.groups,
+        activation=call.activation,
+        data_format="NXC" if last else "NCX",
+    )
+    shape = tuple(data.shape)
+    if last:
+        shape = (shape[0], *shape[2:], shape[1])
+    type_ = TYPES[data.dtype]
+    tensors = (_request.Tensor(shape, type_), _request.Tensor(tuple(weight.shape), type_))
+    resolved = device.resolved(Request(attributes, *tensors, bias, scale, residual=False))
+    shape = resolved.output.shape
+    if last:
+        shape = (shape[0], shape[-1], *shape[1:-1])
+    return _Asked(device, weights.layer(device), resolved, shape)
+
+
+def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
+    """Why the library is not even asked."""
+    dtype = data.dtype
+    for name, tensor in (("data", data), ("weight", weight), ("bias", bias)):
+        if tensor is None:
+            continue
+        if type(tensor) not in (Tensor, nn.Parameter):
+            return f"{name} is a {type(tensor).__name__}"
+        if tensor.layout != torch.strided:
+            return f"{name} has the layout {tensor.layout}"
+        if not tensor.is_cpu:
+            return f"{name} is on the device {tensor.device}"
+        if tensor.dtype not in BITS:
+            return f"{name} has elements of type {tensor.dtype}"
+        if tensor.dtype != dtype:
+            return f"data has elements of type {dtype}, {name} of {tensor.dtype}"
+    if data.dim() != weight.dim():
+        return f"data has {data.dim()} axes, weight {weight.dim()}"
+    if weight.numel() == 0:
+        return "weight has no elements"
+    if bias is not None and bias.dim() != 1:
+        return f"bias has {bias.dim()} axes"
+    return None
+
+
+def memory_format(data: Tensor) -> torch.memory_format:
+    """The memory format of the output: that of the data."""
+    last = CHANNELS_LAST.get(data.dim())
+    if last is None or data.is_contiguous() or not data.is_contiguous(memory_format=last):
+        return torch.contiguous_format
+    return last
+
+
+def _empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format) -> Tensor:
+    """As torch.empty; a large one in large pages, for new memory's first use costs more than a convolution takes."""
+    tensor = torch.empty(shape, dtype=dtype, memory_format=form)
+    if tensor.nbytes >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        begin = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = (tensor.data_ptr() + tensor.nbytes - begin) // mmap.PAGESIZE * mmap.PAGESIZE
+        # It is advice: a system that does not take it leaves the pages as they are.
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), mmap.MADV_HUGEPAGE)
+    return tensor
+
+
+def run(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
+    """By the library, on its device. Raises where it refuses."""
+    weight = weight.resolve_neg()
+    weights = _weights(weight)
+    form = memory_format(data)
+    last = form != torch.contiguous_format
+    data = data.resolve_neg().contiguous(memory_format=form)
+    key = (call, last, data.shape, bias is not None, scale is not None)
+    asked = weights.requests.get(
+        key, lambda: _asked(weights, weight, call, data, last, bias is not None, scale is not None)
+    )
+    for name, tensor in (("bias", bias), ("scale", scale)):
+        if tensor is not None and tensor.shape[0] != asked.resolved.channels:
+            raise ValueError(f"{name} has {tensor.shape[0]} elements: {asked.resolved.channels} are needed")
+    if bias is not None:
+        bias = bias.resolve_neg().contiguous()
+    output = _empty(asked.shape, data.dtype, form)
+    if not asked.resolved.empty:
+        filter_ = weight if weights.contiguous is None else weights.contiguous
+        arrays = c.Arrays(
+            0,
+            data.data_ptr(),
+            filter_.data_ptr(),
+            output.data_ptr(),
+            None if bias is None else bias.data_ptr(),
+            None if scale is None else scale.data_ptr(),
+        )
+        compute(asked.device, asked.layer, asked.resolved, arrays)
+    return output
+
+
+def compute_or(
+    own: Callable[[], Tensor],
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    call: Call,
+    scale: Tensor | None = None,
+) -> Tensor:
+    """The output, by the library or, where that refuses, by `own`, which is torch's operator."""
+    reason = refusal(data, weight, bias)
+    if reason is None:
+        try:
+            output = run(data, weight, bias, call, scale)
+        except (ValueError, RuntimeError, MemoryError) as error:  # tconv_cl.Error is a RuntimeError
+            reason = str(error)
+    if reason is not None:
+        fell_back(weight, reason, call.fallback)
+        return own()
+    with state.lock:
+        state.computed += 1
+    return output
+
+
+def fell_back(weight: Tensor, reason: str, fallback: str) -> None:
+    """Counts, and says why, once for each layer; raises where the caller wants no fallback."""
+    layer = f"a transposed convolution with {str(weight.dtype).removeprefix('torch.')} weights {list(weight.shape)}"
+    if fallback == "error":
+        raise RuntimeError(f"tconv_cl does not compute {layer}: {reason}")
+    with state.lock:
+        state.fallbacks += 1
+    sentence = f"tconv_cl: PyTorch's own operator computes {layer}: {reason}"
+    state.said.get(sentence, lambda: logger.warning(sentence))
+
+
+def device_number(device: int | str | None) -> int | None:
+    """The number of a device that exists, as the operator takes it. Raises where there is none."""
+    if device is None:
+        return None
+    number = number_of(device) if isinstance(device, str) else _request._integer("device", device, 0, 2**31 - 1)
+    host_device(number)
+    return number
+
+
+def fallback_of(fallback: Any) -> str:
+    if fallback not in FALLBACKS:
+        raise ValueError(f'fallback is {fallback!r}: "warn" or "error" is needed')
+    return fallback
