@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 from ._convolution import ConvTranspose, conv_transpose, explain, output_shape, window_input
 from ._device import CacheInfo, DeviceInfo, cache_info, clear_cache, devices
-from ._library import Error, RequestError
+from ._library import Error, RequestError, RequestTypeError
 
 __version__ = version("tconv_cl")
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "DeviceInfo",
     "Error",
     "RequestError",
+    "RequestTypeError",
     "cache_info",
     "clear_cache",
     "conv_transpose",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._device import Resolved
-from ._library import RequestError
+from ._library import RequestError, RequestTypeError
 from ._types import dtype_of, type_of
 
 
@@ -24,24 +24,51 @@ class Arrays(NamedTuple):
     out: Any = None
 
 
-def check(plan: Resolved, arrays: Arrays) -> np.dtype:
+def numpy_array(name: str, value: Any) -> np.ndarray:
+    """What NumPy makes of an object: its own memory, where it tells where that is; of a list a copy."""
+    if type(value) is np.ndarray:
+        return value
+    kind = type(value).__name__
+    if isinstance(value, np.ma.MaskedArray):
+        raise RequestTypeError(f"{name} is a masked array: say what stands for masked elements with its filled()")
+    try:
+        if isinstance(value, (np.ndarray, list, tuple)) or hasattr(value, "__array_interface__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        if hasattr(value, "__array__") and not isinstance(value, type):
+            return np.asarray(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise RequestTypeError(f"{name}, a {kind}, gives no array that NumPy can read: {error}") from error
+    raise RequestTypeError(
+        f"{name} is a {kind}: an array is needed: NumPy's, pyopencl's (then all are), a list, or an object with "
+        "__array_interface__ or __dlpack__"
+    )
+
+
+def check(plan: Resolved, arrays: Arrays) -> np.dtype[Any]:
     """Compares shapes and types with what the plan wants; returns the output's type. C's pointers tell neither."""
+    check_channels(plan, arrays)
     epilogue = plan.options.epilogue
+    _expect("residual", arrays.residual, *plan.output)
+    _expect("out", arrays.out, *plan.output)
+    if epilogue.beta != 0 and arrays.out is None:
+        raise RequestError(f"beta is {epilogue.beta}, but there is no out to read")
+    return dtype_of(plan.output.type)
+
+
+def check_channels(plan: Resolved, arrays: Arrays) -> None:
+    """The part of it that the data's extents do not matter to."""
     channels = (plan.channels,)
     _expect("bias", arrays.bias, channels, plan.bias_type)
     _expect("scale", arrays.scale, channels, plan.scale_type)
     _expect("slope", arrays.slope, channels, plan.scale_type)
-    _expect("residual", arrays.residual, *plan.output)
-    _expect("out", arrays.out, *plan.output)
     if plan.slopes != (arrays.slope is not None):
         raise RequestError(
             "the activation needs a slope for each output channel"
             if plan.slopes
             else "slope is given, but the activation is neither prelu nor snake"
         )
-    if epilogue.beta != 0 and arrays.out is None:
-        raise RequestError(f"beta is {epilogue.beta}, but there is no out to read")
-    return dtype_of(plan.output.type)
 
 
 def _expect(name: str, array: Any, shape: tuple[int, ...], number: int) -> None:

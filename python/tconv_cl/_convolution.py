@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 import numpy as np
 
 from . import _host, _opencl
-from ._arrays import Arrays
-from ._device import Device, Filter, HostDevice, HostLayer, Kept, Plan, Request, host_device, number_of
+from ._arrays import Arrays, check_channels, numpy_array
+from ._device import (
+    Device,
+    Filter,
+    HostDevice,
+    HostLayer,
+    Kept,
+    Plan,
+    Request,
+    Resolved,
+    check_device,
+    host_device,
+    number_of,
+)
 from ._library import RequestError, library
-from ._request import Attributes, Tensor, Window, _integer, attributes_of, extents, resolve, window_of
+from ._request import NXC, XIO, Attributes, Tensor, Window, _integer, attributes_of, extents, resolve, window_of
 from ._request import window_input as _window_input
 from ._types import type_of
 
@@ -46,7 +58,7 @@ class Options(TypedDict, total=False):
     output_type: Any
     alpha: float
     beta: float
-    activation: str | tuple
+    activation: str | tuple[Any, ...]
     requantize: bool
     data_zero_point: int
     filter_zero_point: int
@@ -77,7 +89,7 @@ def conv_transpose(
     out: Array | None = None,
     alpha: float = 1.0,
     beta: float = 0.0,
-    activation: str | tuple = "none",
+    activation: str | tuple[Any, ...] = "none",
     output_type: Any = None,
     requantize: bool = False,
     data_zero_point: int = 0,
@@ -112,8 +124,9 @@ def conv_transpose(
     Sources: OpenVINO's pages of the two operators and the oneAPI form of the first; docs/semantics.md has the formulas.
 
     Args:
-        data: NumPy array, or pyopencl array with a queue. NumPy arrays that are not contiguous are copied;
-            pyopencl arrays must be contiguous. Element types: float16/32/64, integers, ml_dtypes.bfloat16.
+        data: NumPy array, list, or object with __array_interface__ or __dlpack__ in the processor's memory, such as
+            PyTorch's tensors; or pyopencl array with a queue. Arrays that are not contiguous are copied; pyopencl
+            arrays must be contiguous. Element types: float16/32/64, integers, ml_dtypes.bfloat16.
         filter: the weights, an array of the same kind.
         bias: [G*CO], of the output's type; float32 with requantize.
         strides, dilations, pads_begin, pads_end, output_padding: one number, or one for each spatial axis.
@@ -147,11 +160,12 @@ def conv_transpose(
             all is computed at once. By one thread at a time, not always the caller's. What it raises ends the call.
 
     Returns:
-        An array of the same kind. A pyopencl array is on the queue of `data` and may still be being computed, as with
-        pyopencl's own functions: it carries the event; nothing was copied to the host.
+        `out`, or a NumPy array; or a pyopencl array where data is one. That is on the queue of `data` and may still be
+        being computed, as with pyopencl's own functions: it carries the event; nothing was copied to the host.
 
     Raises:
-        RequestError: a ValueError: the request cannot be carried out; the sentence says why.
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why. Where an argument is of a
+            wrong type, RequestTypeError, which is a TypeError as well.
         Error: no device, no memory, or an OpenCL call failed.
 
     Example:
@@ -183,13 +197,15 @@ def conv_transpose(
         output_zero_point=output_zero_point,
     )
     arrays = Arrays(data, filter, bias, scale, slope, residual, out)
-    return _run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
+    output: Array = _run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
+    return output
 
 
 class ConvTranspose:
     """A layer: its filter is packed once for each device and kernel family, and used for data of any extents.
 
-    Args: those of conv_transpose that are no call's own. The filter must not change as long as the object lives.
+    Args: those of conv_transpose that are no call's own; what is wrong for data of any extents is an error here. The
+    filter must not change as long as the object lives. Layers can be copied and pickled; each packs its filter itself.
     It may be called from any number of threads at once.
 
     Example:
@@ -209,14 +225,21 @@ class ConvTranspose:
         memory_limit: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        if isinstance(filter, np.ndarray):
-            filter = np.ascontiguousarray(filter)
-        self._arrays = Arrays(None, filter, bias, scale, slope)
+        given: dict[str, Any] = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
+        if not _opencl.is_array(filter):
+            given = {name: value if value is None else numpy_array(name, value) for name, value in given.items()}
+            given["filter"] = np.ascontiguousarray(given["filter"])
+        self._arrays = Arrays(None, **given)
         self._attributes = attributes_of(**options)
+        self._options = options
         self._device = device
         self._memory_limit = memory_limit
-        self._layers = Kept(8)  # of devices, for NumPy arrays
-        self._filters = Kept(8)  # for pyopencl arrays
+        if device is not None:
+            for number in _devices(device):
+                check_device(number)
+        self._check()
+        self._layers: Kept[HostLayer] = Kept(8)  # of devices, for NumPy arrays
+        self._filters: Kept[Filter] = Kept(8)  # for pyopencl arrays
 
     def __call__(
         self,
@@ -234,7 +257,43 @@ class ConvTranspose:
         if bias is not None:
             arrays = arrays._replace(bias=bias)
         window = window_of(output_rows, data_rows)
-        return _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self)
+        output: Array = _run(arrays, self._attributes, self._device, self._memory_limit, window, progress, self)
+        return output
+
+    def __repr__(self) -> str:
+        arrays = [
+            f"{name}={array.dtype}{list(array.shape)}"
+            for name, array in self._arrays._asdict().items()
+            if array is not None
+        ]
+        options = [f"{name}={value!r}" for name, value in self._options.items()]
+        for name in ("device", "memory_limit"):
+            value = getattr(self, f"_{name}")
+            if value is not None:
+                options.append(f"{name}={value!r}")
+        return f"ConvTranspose({', '.join(arrays + options)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = {name: array for name, array in self._arrays._asdict().items() if array is not None}
+        return _made_again, (arrays, {"device": self._device, "memory_limit": self._memory_limit, **self._options})
+
+    def _check(self) -> None:
+        """Raises what would be wrong for data of any extents, and of both ranks where the filter's does not tell."""
+        filter, attributes = self._arrays.filter, self._attributes
+        number = type_of("filter", filter.dtype)
+        refusal: RequestError | None = None
+        for shape in _possible_data(attributes, filter.shape):
+            tensors = (Tensor(shape, number), Tensor(filter.shape, number))
+            request = Request(
+                attributes, *tensors, self._arrays.bias is not None, self._arrays.scale is not None, False
+            )
+            try:
+                check_channels(Resolved(request), self._arrays)
+                return
+            except RequestError as error:
+                refusal = refusal or error
+        if refusal is not None:
+            raise refusal
 
     def _layer(self, device: HostDevice) -> HostLayer:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
@@ -244,6 +303,37 @@ class ConvTranspose:
         own = plan if self._attributes.math != 0 else None
         key = (device, plan.algorithm, plan.problem.data_type, own)
         return self._filters.get(key, lambda: _opencl.pack(plan, queue, self._arrays.filter))
+
+
+def _made_again(arrays: dict[str, Any], options: dict[str, Any]) -> ConvTranspose:
+    return ConvTranspose(**arrays, **options)
+
+
+def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Shapes of data that may fit a filter: of the ranks that it may have, small and large."""
+    oneapi = attributes.groups is not None or (attributes.data_format, attributes.filter_format) != (1, 1)
+    if oneapi:
+        kinds = [(filter[-1] if attributes.filter_format == XIO else filter[0], len(filter))] if filter else []
+    else:
+        kinds = [(filter[0], len(filter))] if filter else []
+        if len(filter) > 3:
+            kinds.append((filter[0] * filter[1], len(filter) - 1))
+    shapes = []
+    for channels, rank in kinds:
+        axes = max(rank - 2, 0)
+        outputs, strides, begin, end = (
+            (value,) * axes if isinstance(value, int) else value
+            for value in (attributes.output_shape, attributes.strides, attributes.pads_begin, attributes.pads_end)
+        )
+        spatial = [(extent,) * axes for extent in (16, 1)]
+        if len(strides) == axes and all(stride > 0 for stride in strides):
+            # So many that all pads can be taken off, and so many as have the output that is asked for.
+            spatial += [tuple(abs(b) + abs(e) + 16 for b, e in zip(begin, end))]
+            spatial += [tuple(max(1, -(-y // s)) for y, s in zip(outputs, strides))]
+        for extents_ in spatial:
+            if len(extents_) == axes:
+                shapes.append((1, *extents_, channels) if attributes.data_format == NXC else (1, channels, *extents_))
+    return shapes
 
 
 def output_shape(
@@ -315,6 +405,7 @@ def window_input(
         RequestError: a ValueError: the request cannot be carried out, or these are no output rows.
     """
     window = window_of(output_rows, 1)
+    assert window is not None
     return _window_input(resolve(_problem(attributes_of(**options), data, filter)), window.begin, window.end)
 
 
@@ -361,10 +452,9 @@ def _run(
     opencl = _opencl.is_array(arrays.data)
     if opencl:
         _opencl.check_arrays(arrays)
-    elif isinstance(arrays.data, np.ndarray):
-        arrays = _host.contiguous(arrays)
     else:
-        raise RequestError(f"data is a {type(arrays.data).__name__}: a NumPy or a pyopencl array is needed")
+        given = arrays.out
+        arrays = _host.contiguous(arrays)
     request = Request(
         attributes,
         Tensor(arrays.data.shape, type_of("data", arrays.data.dtype)),
@@ -379,11 +469,15 @@ def _run(
             raise RequestError(
                 "device, memory_limit and progress are for NumPy arrays: a pyopencl array stays where its queue is"
             )
+        if layer is None:
+            return _opencl.run(arrays, request)
+        packed = layer._packed
         queue = arrays.data.queue
-        return _opencl.run(arrays, request, layer and (lambda device, plan: layer._packed(device, plan, queue)))
+        return _opencl.run(arrays, request, lambda device, plan: packed(device, plan, queue))
     devices = [host_device(number) for number in _devices(device)]
     limit = None if memory_limit is None else _integer("memory_limit", memory_limit, 0)
-    return _host.run(arrays, request, devices, limit, layer and layer._layer, progress)
+    output = _host.run(arrays, request, devices, limit, None if layer is None else layer._layer, progress)
+    return output if given is None else given
 
 
 def _devices(device: int | str | Sequence[int | str] | None) -> list[int]:

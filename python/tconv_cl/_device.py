@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from ctypes import byref, c_int, c_void_p, cast
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import _library as c
 from ._library import RequestError, call, create, library
@@ -73,17 +73,20 @@ def refuse_child() -> None:
         call("tconv_device_count", byref(c_int()))
 
 
-class Kept:
+Value = TypeVar("Value")
+
+
+class Kept(Generic[Value]):
     """The `limit` most recently used of something; what falls out goes when its last user does. For any thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Value] = OrderedDict()
         self.hits = 0
         self.misses = 0
 
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """What is kept under `key`, or what `make` makes, outside the lock: of two threads' objects the first stays."""
         with self._lock:
             if key in self._entries:
@@ -99,7 +102,7 @@ class Kept:
         del out  # without the lock: giving objects back may take a while
         return made
 
-    def values(self) -> list[Any]:
+    def values(self) -> list[Value]:
         with self._lock:
             return list(self._entries.values())
 
@@ -134,17 +137,17 @@ class Resolved:
         geometry = resolve(self.problem)
         self.output = Tensor(extents(geometry.output_shape), geometry.output_type)
         self.data_bytes, self.output_bytes = geometry.data_bytes, geometry.output_bytes
-        self.key = request  # requests of one key have the same plan
+        self.key: Hashable = request  # requests of one key have the same plan
         if window is not None:
-            self._narrow(geometry, request)
+            self._narrow(geometry, request, window)
         self.channels = geometry.groups * geometry.group_out_channels
         self.bias_type = library.tconv_bias_type(byref(self.options.epilogue), geometry.output_type)
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
         self.slopes = library.tconv_activation_slopes(attributes.activation)
         self.empty = geometry.output_bytes == 0
 
-    def _narrow(self, geometry: c.Geometry, request: Request) -> None:
-        axis, window = rows_at(geometry), request.window
+    def _narrow(self, geometry: c.Geometry, request: Request, window: Window) -> None:
+        axis = rows_at(geometry)
         rows, given = window.end - window.begin, request.data.shape[axis]
         first, last = window_input(geometry, window.begin, window.end)
         if given != last - first:
@@ -158,7 +161,7 @@ class Resolved:
         self.output_bytes = self.output_bytes // geometry.output[0] * rows
         # Windows inside are all alike but for where they are: one plan does for them.
         pad = geometry.pad_begin[0] + window.begin - first * geometry.stride[0]
-        self.key = request._replace(window=(pad, rows))
+        self.key = request._replace(window=None), pad, rows
 
 
 class Plan(Resolved):
@@ -187,12 +190,13 @@ class Device:
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
-        self.plans = Kept(PLANS)
+        self.plans: Kept[Any] = Kept(PLANS)
 
     def plan(self, request: Request) -> Plan:
         """The plan for a request, kept or new."""
         key = request if request.window is None else Resolved(request).key
-        return self.plans.get(key, lambda: Plan(self, request))
+        plan: Plan = self.plans.get(key, lambda: Plan(self, request))
+        return plan
 
 
 class HostDevice(Device):
@@ -208,12 +212,13 @@ class HostDevice(Device):
     def resolved(self, request: Request) -> Resolved:
         """What a request comes to, kept or new."""
         key = request if request.window is None else Resolved(request).key
-        return self.plans.get(key, lambda: Resolved(request))
+        resolved: Resolved = self.plans.get(key, lambda: Resolved(request))
+        return resolved
 
     def needs_slabs(self, resolved: Resolved) -> bool:
         """Whether the tensors are too large for one buffer, or worth dividing."""
         largest = max(resolved.data_bytes, resolved.output_bytes)
-        return largest > self.allocation_limit or resolved.data_bytes + resolved.output_bytes > WHOLE
+        return bool(largest > self.allocation_limit) or resolved.data_bytes + resolved.output_bytes > WHOLE
 
 
 class HostLayer:
@@ -240,7 +245,7 @@ def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
 
 # ---- host devices, by their number ----
 
-_hosts = Kept(64)  # more than a machine has: a host device stays until clear_cache
+_hosts: Kept[HostDevice] = Kept(64)  # more than a machine has: a host device stays until clear_cache
 
 
 def host_device(number: int) -> HostDevice:
@@ -255,6 +260,11 @@ def number_of(name: str | None) -> int:
     number = c_int()
     call("tconv_device_find", None if name is None else name.encode(), byref(number))
     return number.value
+
+
+def check_device(number: int) -> None:
+    """Raises where there is no device with that number."""
+    create("tconv_device_at", number, None)
 
 
 def devices() -> list[DeviceInfo]:
@@ -278,7 +288,7 @@ def _describe(number: int) -> DeviceInfo:
 
 # ---- devices of pyopencl's contexts ----
 
-_contexts = Kept(CONTEXTS)
+_contexts: Kept[Device] = Kept(CONTEXTS)
 
 
 def context_device(context: int, device: int) -> Device:

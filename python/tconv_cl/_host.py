@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 
 from . import _library as c
-from ._arrays import Arrays, check
+from ._arrays import Arrays, check, numpy_array
 from ._device import HostDevice, HostLayer, Request, Resolved
-from ._library import Error, RequestError, call
+from ._library import Error, RequestError, RequestTypeError, call
 
 
 def contiguous(arrays: Arrays) -> Arrays:
     """Arrays that lie dense in memory: copies of those that do not. `out` is written, so that it must lie so itself."""
-    for name, array in arrays._asdict().items():
-        if array is not None and not isinstance(array, np.ndarray):
-            raise RequestError(f"{name} is a {type(array).__name__}: a NumPy array is needed, as data is one")
+    if isinstance(arrays.out, (list, tuple)):
+        raise RequestTypeError(f"out is a {type(arrays.out).__name__}: an array is needed")
+    arrays = Arrays(
+        numpy_array("data", arrays.data),
+        numpy_array("filter", arrays.filter),
+        *(None if array is None else numpy_array(name, array) for name, array in zip(Arrays._fields[2:], arrays[2:])),
+    )
     out = arrays.out
     if out is not None:
         if not (out.flags.c_contiguous and out.flags.writeable):
@@ -42,7 +46,7 @@ def run(
     memory_limit: int | None,
     layer: Callable[[HostDevice], HostLayer] | None = None,
     progress: Callable[[int, int], Any] | None = None,
-) -> np.ndarray:
+) -> Any:
     """Computes dense arrays; `layer` gives the one that has the filter packed. `memory_limit` None: slabs if needed."""
     device = devices[0]
     resolved = device.resolved(request)
@@ -92,6 +96,7 @@ def _run_in_slabs(
     raised: list[BaseException] = []
 
     def done(user: int, slab: int, count: int, total: int) -> bool:
+        assert progress is not None
         try:
             progress(count, total)
         except BaseException as error:

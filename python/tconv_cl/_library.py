@@ -30,7 +30,7 @@ class Error(RuntimeError):
         self.status = status
         self.opencl_code = opencl_code
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Error, (str(self), self.status, self.opencl_code)
 
 
@@ -45,6 +45,12 @@ class RequestError(ValueError):
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
         self.status = status
+
+
+class RequestTypeError(RequestError, TypeError):
+    """An argument is of a type that the package cannot take: a `TypeError` as well."""
+
+    __module__ = "tconv_cl"
 
 
 class CError(Structure):
@@ -62,7 +68,7 @@ class List(Structure):
 class Sized(Structure):
     """A structure that begins with its own size."""
 
-    def __init__(self, *args, **members) -> None:
+    def __init__(self, *args: Any, **members: Any) -> None:
         super().__init__(*args, **members)
         self.struct_size = ctypes.sizeof(self)
 
@@ -306,8 +312,17 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 
 def _load() -> SimpleNamespace:
     """The functions above and no other: one that is not declared would take its pointers as 32-bit numbers."""
-    # CDLL gives the interpreter lock back during every call: threads compile, upload and wait side by side.
-    library = ctypes.CDLL(str(Path(__file__).with_name("libtconv_cl.so")))
+    path = Path(__file__).with_name("libtconv_cl.so")
+    try:
+        # CDLL gives the interpreter lock back during every call: threads compile, upload and wait side by side.
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(
+            f"tconv_cl cannot load its library ({error}). It needs the OpenCL loader, libOpenCL.so.1, and a driver: on "
+            "Debian, apt-get install ocl-icd-libopencl1 and, for the processor, pocl-opencl-icd",
+            name="tconv_cl",
+            path=str(path),
+        ) from error
     for name, arguments in _CALLS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = c_int, [*arguments, _error]
@@ -327,14 +342,14 @@ def raise_error(status: int, opencl_code: int, message: str) -> None:
     raise Error(message, status, opencl_code)
 
 
-def call(name: str, *arguments) -> None:
+def call(name: str, *arguments: Any) -> None:
     """Calls one of _CALLS; an error becomes an exception with the library's sentence."""
     error = CError()
     if getattr(library, name)(*arguments, byref(error)) != 0:
         raise_error(error.status, error.opencl_code, error.message.decode(errors="replace"))
 
 
-def create(name: str, *arguments) -> int:
+def create(name: str, *arguments: Any) -> int:
     """Calls one of _CALLS whose last argument receives a new object, which is returned."""
     handle = c_void_p()
     call(name, *arguments, byref(handle))

@@ -17,7 +17,10 @@ from ._library import RequestError, create
 def is_array(array: Any) -> bool:
     """Whether it is pyopencl's; without importing pyopencl where nobody else did."""
     module = sys.modules.get("pyopencl.array")
-    return module is not None and isinstance(array, module.Array)
+    if module is None:
+        return False
+    kind: type = module.Array
+    return isinstance(array, kind)
 
 
 def check_arrays(arrays: Arrays) -> None:
@@ -77,7 +80,7 @@ def pack(plan: Plan, queue: Any, weights: Any) -> Filter:
 def _overlap(one: Any, other: Any) -> bool:
     if one.base_data is None or other.base_data is None or one.base_data.int_ptr != other.base_data.int_ptr:
         return False
-    return one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes
+    return bool(one.offset < other.offset + other.nbytes and other.offset < one.offset + one.nbytes)
 
 
 def _place(array: Any) -> c.Buffer:

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from . import _library as c
-from ._library import RequestError, call, library
+from ._library import RequestError, RequestTypeError, call, library
 from ._types import number_of, output_type_of
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
-NXC = 2
+NXC = XIO = 2  # tconv_data_format, tconv_filter_format
 
 
 class Tensor(NamedTuple):
@@ -154,7 +154,7 @@ def attributes_of(
     output_type: Any = None,
     alpha: Any = 1.0,
     beta: Any = 0.0,
-    activation: str | tuple = "none",
+    activation: str | tuple[Any, ...] = "none",
     requantize: bool = False,
     data_zero_point: Any = 0,
     filter_zero_point: Any = 0,
@@ -201,7 +201,7 @@ def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63
     try:
         number = operator.index(value)
     except TypeError:
-        raise RequestError(f"{argument} is {value!r}: an integer is needed") from None
+        raise RequestTypeError(f"{argument} is {value!r}: an integer is needed") from None
     if not least <= number <= most:
         raise RequestError(f"{argument} is {number}: {least} to {most} are possible")
     return number
@@ -222,16 +222,16 @@ def _real(argument: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise RequestError(f"{argument} is {value!r}: a number is needed") from None
+        raise RequestTypeError(f"{argument} is {value!r}: a number is needed") from None
 
 
 def _text(argument: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise RequestError(f"{argument} is {value!r}: a name is needed")
+        raise RequestTypeError(f"{argument} is {value!r}: a name is needed")
     return value
 
 
-def _activation(value: str | tuple) -> tuple[int, float, float]:
+def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
     """A name, or a name and the activation's numbers: "relu", ("leaky_relu", 0.1), ("clamp", -1, 1)."""
     name, *numbers = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
     number = _number_of("activation", name)

@@ -47,8 +47,8 @@ class State:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.computed = self.fallbacks = self.packed = 0
-        self.said = Kept(SENTENCES)
-        self.weights: dict[tuple, Weights] = {}
+        self.said: Kept[None] = Kept(SENTENCES)
+        self.weights: dict[tuple[Any, ...], Weights] = {}
         self.parent: State | None = None
 
 
@@ -79,7 +79,7 @@ class Call(NamedTuple):
     output_padding: tuple[int, ...]
     dilation: tuple[int, ...]
     groups: int
-    activation: tuple = ("none",)
+    activation: tuple[Any, ...] = ("none",)
     device: int | None = None
     fallback: str = "warn"
 
@@ -107,8 +107,8 @@ class Weights:
         self.version = None if weight.is_inference() else weight._version
         self.sample = _sample(weight).clone()
         self.contiguous = None if weight.is_contiguous() else weight.detach().contiguous()
-        self.requests = Kept(REQUESTS)
-        self._layers = Kept(8)
+        self.requests: Kept[_Asked] = Kept(REQUESTS)
+        self._layers: Kept[HostLayer] = Kept(8)
 
     def are(self, weight: Tensor) -> bool:
         """Whether nothing is known to have changed."""
@@ -133,7 +133,7 @@ def _weights(weight: Tensor) -> Weights:
     made = Weights(weight)
     with state.lock:
         gone = [place for place, kept in state.weights.items() if kept.owner.expired()]
-        released = [state.weights.pop(place) for place in gone]
+        released: list[Weights | None] = [state.weights.pop(place) for place in gone]
         released.append(state.weights.get(place))
         state.weights[place] = made
     del released  # without the lock: giving objects back may take a while
@@ -302,7 +302,7 @@ def device_number(device: int | str | None) -> int | None:
     return number
 
 
-def fallback_of(fallback: Any) -> str:
+def fallback_of(fallback: str) -> str:
     if fallback not in FALLBACKS:
         raise ValueError(f'fallback is {fallback!r}: "warn" or "error" is needed')
     return fallback

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int
+from typing import Any
 
 import numpy as np
 
-from ._library import RequestError, library
+from ._library import RequestError, RequestTypeError, library
 
 # tconv_type of problem.h.
-_TYPES: dict[np.dtype, int] = {
+_TYPES: dict[np.dtype[Any], int] = {
     np.dtype(np.float32): 1,
     np.dtype(np.float16): 2,
     np.dtype(np.float64): 4,
@@ -35,23 +36,25 @@ except ImportError:
 _DTYPES = {number: dtype for dtype, number in _TYPES.items()}
 
 
-def type_of(what: str, dtype: np.dtype) -> int:
+def type_of(what: str, dtype: np.dtype[Any]) -> int:
     """The tconv_type of an array's elements; `what` names the array in the error."""
     number = _TYPES.get(dtype)
     if number is None:
         known = ", ".join(dtype.name for dtype in _TYPES)
-        raise RequestError(f"{what} has elements of type {dtype}: {known} are possible, in this machine's byte order")
+        raise RequestTypeError(
+            f"{what} has elements of type {dtype}: {known} are possible, in this machine's byte order"
+        )
     return number
 
 
-def dtype_of(number: int) -> np.dtype:
+def dtype_of(number: int) -> np.dtype[Any]:
     """The NumPy type of a tconv_type."""
     if number not in _DTYPES:
         raise RequestError(f"arrays of {library.tconv_type_name(number).decode()} need the package ml_dtypes")
     return _DTYPES[number]
 
 
-def output_type_of(wanted) -> int:
+def output_type_of(wanted: Any) -> int:
     """The tconv_type for the argument output_type: None (as the data), a name of the library's, or a NumPy type."""
     if wanted is None:
         return 0

@@ -51,7 +51,7 @@ REQUESTS = {
     "device is an empty list": dict(device=[]),
     "device is 0.5: an integer": dict(device=0.5),
     "device names 0 twice": dict(device=[0, 0]),
-    "filter is a list": dict(filter=[1, 2]),
+    "filter has rank 1": dict(filter=np.ones(2, np.float32)),
 }
 
 
@@ -68,11 +68,6 @@ def test_status_of_a_request():
             tconv_cl.conv_transpose(DATA, FILTER, **options)
         again = pickle.loads(pickle.dumps(caught.value))
         assert (caught.value.status, again.status, str(again)) == (status, status, str(caught.value))
-
-
-def test_data_is_an_array():
-    with pytest.raises(ValueError, match="data is a list: a NumPy or a pyopencl array"):
-        tconv_cl.conv_transpose([[[1.0]]], FILTER)
 
 
 def test_error_of_the_device():
@@ -111,7 +106,7 @@ def test_of_pyopencl(queue):
     data, filter = pyopencl.array.to_device(queue, DATA), pyopencl.array.to_device(queue, FILTER)
     with pytest.raises(ValueError, match="filter is a ndarray: a pyopencl array is needed"):
         tconv_cl.conv_transpose(data, FILTER)
-    with pytest.raises(ValueError, match="filter is a Array: a NumPy array is needed"):
+    with pytest.raises(ValueError, match="filter is a Array: an array is needed"):
         tconv_cl.conv_transpose(DATA, filter)
     with pytest.raises(ValueError, match="data is not C-contiguous"):
         tconv_cl.conv_transpose(data[:, :, ::2], filter)

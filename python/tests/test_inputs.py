@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What NumPy users pass besides NumPy's own arrays, layers as objects, and the command line of the package."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyopencl
+import pytest
+
+import tconv_cl
+
+RANDOM = np.random.default_rng(7)
+DATA, FILTER = RANDOM.random((1, 2, 5), np.float32), RANDOM.random((2, 3, 3), np.float32)
+BIAS = RANDOM.random(3, np.float32)
+WANTED = tconv_cl.conv_transpose(DATA, FILTER, BIAS)
+
+
+class Interface:
+    def __init__(self, array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class Dlpack:
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Subclass(np.ndarray):
+    pass
+
+
+KINDS = {
+    "__array_interface__": Interface,
+    "__dlpack__": Dlpack,
+    "a subclass": lambda array: array.view(Subclass),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_objects_with_memory(kind):
+    """They are read and written where they are."""
+    make = KINDS[kind]
+    out = np.empty_like(WANTED)
+    given = make(out)
+    assert tconv_cl.conv_transpose(make(DATA), make(FILTER), make(BIAS), out=given) is given
+    np.testing.assert_array_equal(out, WANTED)
+    result = tconv_cl.ConvTranspose(make(FILTER), make(BIAS))(make(DATA))
+    assert type(result) is np.ndarray
+    np.testing.assert_array_equal(result, WANTED)
+
+
+def test_lists():
+    result = tconv_cl.conv_transpose([[[1.0, 2.0]]], [[[1.0, 2.0, 4.0]]], [0.5])
+    assert result.dtype == np.float64 and result.tolist() == [[[1.5, 4.5, 8.5, 8.5]]]
+    assert tconv_cl.ConvTranspose([[[1, 2]]])(np.array([[[3, 4]]])).tolist() == [[[3, 10, 8]]]
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(array) for array in (DATA, FILTER, BIAS)]
+    out = torch.empty(WANTED.shape)
+    assert tconv_cl.conv_transpose(*tensors, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), WANTED)
+    with pytest.raises(tconv_cl.RequestTypeError, match="filter, a Tensor, gives no array that NumPy can read: .*grad"):
+        tconv_cl.conv_transpose(tensors[0], tensors[1].clone().requires_grad_())
+
+
+def test_shared_virtual_memory(queue):
+    """pyopencl's arrays in fine-grained SVM are NumPy's; where the device has none, there are none."""
+    if not queue.device.svm_capabilities & pyopencl.device_svm_capabilities.FINE_GRAIN_BUFFER:
+        pytest.skip("the device has no fine-grained SVM")
+    arrays = []
+    for array in (DATA, FILTER, np.empty_like(WANTED)):
+        arrays.append(pyopencl.fsvm_empty(queue.context, array.shape, array.dtype))
+        arrays[-1][...] = array
+    data, filter, out = arrays
+    assert tconv_cl.conv_transpose(data, filter, BIAS, out=out) is out
+    np.testing.assert_array_equal(out, WANTED)
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (dict(data="text"), "data is a str: an array is needed: NumPy's, pyopencl's"),
+        (dict(data=None), "data is a NoneType"),
+        (dict(data=3.0), "data is a float"),
+        (dict(filter=object()), "filter is a object"),
+        (dict(filter=[[1, 2], [3]]), "filter, a list, gives no array that NumPy can read"),
+        (dict(data=[[["a"]]]), "data has elements of type <U1"),
+        (dict(data=DATA.astype(complex)), "data has elements of type complex128"),
+        (dict(data=np.ma.masked_array(DATA, DATA > 0.5)), r"data is a masked array: .* filled\(\)"),
+        (dict(bias=np.ma.masked_array(BIAS)), "bias is a masked array"),
+        (dict(out=[[[0.0] * 7] * 3]), "out is a list"),
+        (dict(strides="2"), "strides is '2'|'2': an integer"),
+        (dict(strides=1.5), "strides is 1.5: an integer"),
+        (dict(alpha="x"), "alpha is 'x': a number"),
+        (dict(algorithm=3), "algorithm is 3: a name"),
+    ],
+    ids=str,
+)
+def test_wrong_types(arguments, sentence):
+    with pytest.raises(TypeError, match=sentence) as caught:
+        tconv_cl.conv_transpose(**(dict(data=DATA, filter=FILTER) | arguments))
+    assert isinstance(caught.value, tconv_cl.RequestError)  # as for all wrong requests
+    assert type(pickle.loads(pickle.dumps(caught.value))) is tconv_cl.RequestTypeError
+
+
+# ---- layers ----
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (dict(filter=np.ones(3, np.float32)), "rank"),
+        (dict(filter=np.ones((2, 3, 0), np.float32)), "filter|kernel"),
+        (dict(strides=0), "strides is 0"),
+        (dict(strides=[1, 2, 3]), "strides"),
+        (dict(groups=3), "groups|channels"),
+        (dict(bias=np.ones(4, np.float32)), r"bias has shape \(4,\): \(3,\) is needed"),
+        (dict(bias=np.ones(3)), "bias has elements of type float64"),
+        (dict(activation="prelu"), "needs a slope"),
+        (dict(filter=FILTER.astype(complex)), "filter has elements of type complex128"),
+        (dict(no_such_option=1), "no_such_option"),
+        (dict(device=-1), "device is -1"),
+        (dict(device=99), "device 99 does not exist"),
+        (dict(device="no such device"), "no such device"),
+    ],
+    ids=str,
+)
+def test_layers_are_validated_when_made(arguments, sentence):
+    with pytest.raises((ValueError, TypeError, tconv_cl.Error), match=sentence):
+        tconv_cl.ConvTranspose(**(dict(filter=FILTER) | arguments))
+
+
+@pytest.mark.parametrize(
+    "filter, data, options",
+    [
+        ((2, 3, 3), (1, 2, 4), {}),
+        ((2, 4, 3, 3, 3), (1, 8, 4, 4), {}),  # groups, by its rank
+        ((2, 4, 3, 3, 3), (1, 2, 4, 4, 4), {}),  # three axes
+        ((3, 3, 5, 4), (1, 6, 6, 4), dict(data_format="NXC", filter_format="XIO")),
+        ((4, 3, 9), (1, 4, 30), dict(groups=2, pads_begin=4, pads_end=4)),
+        ((1, 1, 2), (1, 1, 80), dict(pads_begin=30, pads_end=30)),
+        ((1, 1, 3), (1, 1, 7), dict(strides=5, output_shape=33)),
+        ((1, 1, 3, 3), (1, 1, 500, 9), dict(strides=[4, 1], output_shape=[1999, 9], auto_pad="same_upper")),
+        ((1, 1, 2), (1, 1, 2000), dict(pads_begin=1500)),
+    ],
+)
+def test_layers_for_what_can_be_computed(filter, data, options):
+    """No layer is refused that fits some data."""
+    filter, data = np.ones(filter, np.float32), np.ones(data, np.float32)
+    result = tconv_cl.ConvTranspose(filter, **options)(data)
+    np.testing.assert_array_equal(result, tconv_cl.conv_transpose(data, filter, **options))
+
+
+def test_layers_are_shown_copied_and_pickled():
+    layer = tconv_cl.ConvTranspose(FILTER, BIAS, strides=2, activation=("clamp", 0, 1), device="cpu")
+    assert repr(layer) == (
+        "ConvTranspose(filter=float32[2, 3, 3], bias=float32[3], strides=2, activation=('clamp', 0, 1), device='cpu')"
+    )
+    wanted = layer(DATA)
+    for again in (copy.copy(layer), copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert repr(again) == repr(layer)
+        np.testing.assert_array_equal(again(DATA), wanted)
+
+
+# ---- the package ----
+
+
+def run(*arguments, **environment):
+    command = [sys.executable, *arguments]
+    done = subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_command_line():
+    code, output, _ = run("-m", "tconv_cl")
+    assert code == 0 and all(device.name in output for device in tconv_cl.devices())
+    assert output.count("*") == 2 and "0* " in output
+    assert run("-m", "tconv_cl", "--version")[:2] == (0, f"tconv_cl {tconv_cl.__version__}\n")
+    assert "examples:" in run("-m", "tconv_cl", "--help")[1]
+    code, _, said = run("-m", "tconv_cl", OCL_ICD_VENDORS="/nowhere")
+    assert code == 1 and said.startswith("tconv_cl: ") and "device" in said
+
+
+def test_no_opencl(tmp_path):
+    """Without the loader, or with one that is none."""
+    (tmp_path / "libOpenCL.so.1").write_text("nothing")
+    code, _, said = run("-c", "import tconv_cl", LD_LIBRARY_PATH=str(tmp_path))
+    sentence = said.strip().splitlines()[-1]
+    assert code == 1 and sentence.startswith("ImportError: tconv_cl cannot load its library (")
+    assert "libOpenCL.so.1" in sentence and "apt-get install ocl-icd-libopencl1" in sentence
+
+
+def test_the_license_and_the_types_are_inside():
+    from importlib.metadata import files
+
+    names = [str(path) for path in files("tconv_cl")]
+    assert "tconv_cl/py.typed" in names
+    assert [name for name in names if Path(name).name == "LICENSE"]
