@@ -169,7 +169,7 @@ static void quantised_layers(void **state)
 static void every_activation_in_every_family(void **state)
 {
     (void)state;
-    for (int activation = TCONV_ACTIVATION_NONE; activation <= TCONV_ACTIVATION_SNAKE;
+    for (int activation = TCONV_ACTIVATION_NONE; activation <= TCONV_ACTIVATION_MISH;
          activation++) {
         tconv_problem p = problem_of(activation);
         p.data_type = p.filter_type = activation % 4 == 3 ? TCONV_F16 : TCONV_F32;

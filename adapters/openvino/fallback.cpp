@@ -51,6 +51,8 @@ static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::N
         return std::make_shared<op::Gelu>(x, ov::op::GeluApproximationMode::TANH);
     case TCONV_ACTIVATION_SILU: return std::make_shared<op::Swish>(x);
     case TCONV_ACTIVATION_ELU: return std::make_shared<op::Elu>(x, a.a);
+    case TCONV_ACTIVATION_HARDSWISH: return std::make_shared<op::HSwish>(x);
+    case TCONV_ACTIVATION_MISH: return std::make_shared<op::Mish>(x);
     default: throw Failure("OpenVINO has no activation " + a.activation);
     }
 }

@@ -19,11 +19,13 @@ typedef enum tconv_activation {
     TCONV_ACTIVATION_CLAMP = 5,      /* min(max(x, a), b) */
     TCONV_ACTIVATION_SIGMOID = 6,    /* 1 / (1 + exp(-x)) */
     TCONV_ACTIVATION_TANH = 7,
-    TCONV_ACTIVATION_GELU = 8,      /* x/2 * (1 + erf(x / sqrt 2)) */
-    TCONV_ACTIVATION_GELU_TANH = 9, /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
-    TCONV_ACTIVATION_SILU = 10,     /* x / (1 + exp(-x)) */
-    TCONV_ACTIVATION_ELU = 11,      /* x, for x < 0 a*(exp(x) - 1) */
-    TCONV_ACTIVATION_SNAKE = 12     /* x + sin(slope[c]*x)^2 / slope[c]; x where slope[c] = 0 */
+    TCONV_ACTIVATION_GELU = 8,       /* x/2 * (1 + erf(x / sqrt 2)) */
+    TCONV_ACTIVATION_GELU_TANH = 9,  /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+    TCONV_ACTIVATION_SILU = 10,      /* x / (1 + exp(-x)) */
+    TCONV_ACTIVATION_ELU = 11,       /* x, for x < 0 a*(exp(x) - 1) */
+    TCONV_ACTIVATION_SNAKE = 12,     /* x + sin(slope[c]*x)^2 / slope[c]; x where slope[c] = 0 */
+    TCONV_ACTIVATION_HARDSWISH = 13, /* x * min(max(x + 3, 0), 6) / 6 */
+    TCONV_ACTIVATION_MISH = 14       /* x * tanh(log(1 + exp(x))) */
 } tconv_activation;
 
 /* With `sum` from the formula at tconv_resolve and c the output channel,
@@ -73,7 +75,7 @@ TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type 
 TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
 /* Names as the tool spells them: none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu,
- * elu, snake; "?" where there is none. And back, in any letter case: false where the name is unknown. */
+ * elu, snake, hardswish, mish; "?" where there is none. And back, in any letter case: false where the name is unknown. */
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 

@@ -144,8 +144,8 @@ def conv_transpose(
         out: where the output goes, contiguous and of its shape and type; shares memory with no other array.
             Read before where beta is not 0.
         alpha, beta: factors of the sum and of what out was.
-        activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", or a tuple with
-            numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
+        activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", "hardswish",
+            "mish", or a tuple with numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
         output_type: where it is not that of the data: a NumPy type, or the library's name for one ("f32", "i32").
         requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
         data_zero_point, filter_zero_point, output_zero_point: what stands for 0 in 8-bit arrays.

@@ -46,6 +46,8 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "silu": functional.silu,
     "elu": functional.elu,
+    "hardswish": functional.hardswish,
+    "mish": functional.mish,
 }
 
 # Modules of exactly these classes as the library's activations.
@@ -59,6 +61,8 @@ MODULES: dict[type[nn.Module], Callable[[Any], tuple]] = {
     nn.GELU: lambda module: ("gelu" if module.approximate == "none" else "gelu_tanh",),
     nn.SiLU: lambda module: ("silu",),
     nn.ELU: lambda module: ("elu", module.alpha),
+    nn.Hardswish: lambda module: ("hardswish",),
+    nn.Mish: lambda module: ("mish",),
 }
 
 

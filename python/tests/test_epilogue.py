@@ -41,6 +41,8 @@ ACTIVATIONS = {
     "gelu": lambda x: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
     "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
     ("elu", 0.5): lambda x: np.where(x < 0, 0.5 * (np.exp(x) - 1), x),
 }
 

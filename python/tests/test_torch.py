@@ -520,6 +520,8 @@ def test_packed_weights_go_with_the_weights():
         nn.GELU("tanh"),
         nn.SiLU(),
         nn.ELU(0.7),
+        nn.Hardswish(),
+        nn.Mish(),
         nn.Softplus(),
     ],
     ids=str,

@@ -34,7 +34,8 @@ static const struct name activation_names[] = {
     {TCONV_ACTIVATION_SIGMOID, "sigmoid"}, {TCONV_ACTIVATION_TANH, "tanh"},
     {TCONV_ACTIVATION_GELU, "gelu"},       {TCONV_ACTIVATION_GELU_TANH, "gelu_tanh"},
     {TCONV_ACTIVATION_SILU, "silu"},       {TCONV_ACTIVATION_ELU, "elu"},
-    {TCONV_ACTIVATION_SNAKE, "snake"},
+    {TCONV_ACTIVATION_SNAKE, "snake"},     {TCONV_ACTIVATION_HARDSWISH, "hardswish"},
+    {TCONV_ACTIVATION_MISH, "mish"},
 };
 
 static const struct name operation_names[] = {

@@ -380,6 +380,16 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
         steepness = 2;
         reach = slope == 0 ? 0 : fabs(x) + 1 / fabs(slope);
         break;
+    case TCONV_ACTIVATION_HARDSWISH:
+        y = x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6;
+        steepness = 1.5;
+        reach = fabs(y) + FLT_MIN;
+        break;
+    case TCONV_ACTIVATION_MISH:
+        y = x * tanh(log1p(exp(x)));
+        steepness = 1.1;
+        reach = fabs(y) * (1 + fabs(x) / 16) + FLT_MIN;
+        break;
     }
     e->value = y;
     e->bound = e->bound * steepness + 64 * u * reach;

@@ -87,7 +87,7 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
                               " does not know: start from TCONV_EPILOGUE_INIT, or install the "
                               "newer version that the program was built for",
                               i, e->reserved[i]);
-    if ((int)e->activation < TCONV_ACTIVATION_NONE || e->activation > TCONV_ACTIVATION_SNAKE)
+    if ((int)e->activation < TCONV_ACTIVATION_NONE || e->activation > TCONV_ACTIVATION_MISH)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "epilogue.activation is %d, which is no activation", (int)e->activation);
     tconv_status status;

@@ -13,7 +13,8 @@ const struct poptOption epilogue_table[] = {
      "factor of what the output was before (run: --initial); default 0", "B"},
     {"activation", 0, POPT_ARG_STRING, &options.activation, 0,
      "none, relu, relu6, leaky_relu:A, prelu, clamp:A,B, sigmoid, tanh, gelu, gelu_tanh, silu, "
-     "elu:A, snake; prelu and snake take a number for each output channel (run: --slope)",
+     "elu:A, snake, hardswish, mish; prelu and snake take a number for each output channel (run: "
+     "--slope)",
      "NAME"},
     {"filter-type", 0, POPT_ARG_STRING, &options.filter_type, 0,
      "element type of the filter where it is not that of the data: i8 with u8 data", "TYPE"},
@@ -55,7 +56,7 @@ static bool read_activation(tconv_epilogue *e)
     if (length >= sizeof name || !tconv_activation_from_name(name, &e->activation)) {
         wrong_request("--activation is \"%s\": none, relu, relu6, leaky_relu, prelu, clamp, "
                       "sigmoid, tanh, gelu, "
-                      "gelu_tanh, silu, elu and snake are possible",
+                      "gelu_tanh, silu, elu, snake, hardswish and mish are possible",
                       options.activation);
         return false;
     }
