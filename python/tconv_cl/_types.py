@@ -71,7 +71,8 @@ _NAMES = {
     "math": "exact and fast",
     "data_format": "NCX and NXC",
     "filter_format": "OIX and XIO",
-    "activation": "none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu, elu, snake, hardswish and mish",
+    "activation": "none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu, elu, snake, "
+    "hardswish and mish",
 }
 
 
