@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node.h"
 
-#include <CL/cl_half.h>
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool succeeded(OrtStatus *status, tconv_error *error)
@@ -24,7 +23,7 @@ tconv_type type_of(ONNXTensorElementDataType type)
     }
 }
 
-static bool is_operator(const OrtNode *node, const char *name)
+bool is_operator(const OrtNode *node, const char *name)
 {
     const char *type, *domain;
     return succeeded(ort.Node_GetOperatorType(node, &type), NULL) && strcmp(type, name) == 0 &&
@@ -37,15 +36,16 @@ bool is_conv_transpose(const OrtNode *node)
     return is_operator(node, "ConvTranspose");
 }
 
-bool is_free(const OrtNode *node, const char *provider)
+bool is_free(const OrtNode *node, const struct taken *taken)
 {
     const char *taker = NULL;
+    for (size_t i = 0; i < taken->count; i++)
+        if (taken->node[i] == node) return false;
     return succeeded(ort.Node_GetEpName(node, &taker), NULL) &&
-           (taker == NULL || taker[0] == '\0' || strcmp(taker, provider) == 0);
+           (taker == NULL || taker[0] == '\0' || strcmp(taker, taken->provider) == 0);
 }
 
-/* NULL where the input is left out. */
-static const OrtValueInfo *input_of(const OrtNode *node, size_t index)
+const OrtValueInfo *input_of(const OrtNode *node, size_t index)
 {
     enum { MOST = 8 };
     const OrtValueInfo *inputs[MOST] = {NULL};
@@ -59,8 +59,8 @@ static const OrtValueInfo *input_of(const OrtNode *node, size_t index)
                : NULL;
 }
 
-static tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type *type,
-                              tconv_error *error)
+tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type *type,
+                       tconv_error *error)
 {
     const OrtTypeInfo *info;
     const OrtTensorTypeAndShapeInfo *tensor = NULL;
@@ -80,17 +80,15 @@ static tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tco
     return TCONV_OK;
 }
 
-/* False where the attribute is not there, or not of that type or size: `size` in bytes, then
- * what there is. */
-static bool attribute_of(const OrtNode *node, const char *name, OrtOpAttrType type, void *data,
-                         size_t *size)
+bool attribute_of(const OrtNode *node, const char *name, OrtOpAttrType type, void *data,
+                  size_t *size)
 {
     const OrtOpAttr *attribute = NULL;
     return succeeded(ort.Node_GetAttributeByName(node, name, &attribute), NULL) &&
            attribute != NULL && succeeded(ort.ReadOpAttr(attribute, type, data, *size, size), NULL);
 }
 
-static double number_of(const OrtNode *node, const char *name, double absent)
+double number_of(const OrtNode *node, const char *name, double absent)
 {
     float value;
     size_t size = sizeof value;
@@ -209,151 +207,9 @@ tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_erro
     return TCONV_OK;
 }
 
-/* The only node that reads what `node` computes, as its input `*input`; NULL where there is none
- * or where others see it. */
-static const OrtNode *follower_of(const OrtNode *node, int64_t *input)
+void node_release(struct node_layer *layer)
 {
-    const OrtValueInfo *output;
-    const OrtNode *follower = NULL;
-    size_t count = 0;
-    bool visible = true;
-    if (!succeeded(ort.Node_GetNumOutputs(node, &count), NULL) || count != 1 ||
-        !succeeded(ort.Node_GetOutputs(node, &output, 1), NULL) ||
-        !succeeded(ort.ValueInfo_IsGraphOutput(output, &visible), NULL) || visible ||
-        !succeeded(ort.ValueInfo_GetValueNumConsumers(output, &count), NULL) || count != 1 ||
-        !succeeded(ort.ValueInfo_GetValueConsumers(output, &follower, input, 1), NULL) ||
-        follower == NULL || *input < 0)
-        return NULL;
-    return follower;
-}
-
-/* Whether it has one number for each of the layer's output channels, along their axis. */
-static bool is_per_channel(const struct node_layer *layer, const OrtValueInfo *value)
-{
-    const int rank = layer->filter.rank;
-    int64_t channels = -1;
-    tconv_shape shape;
-    tconv_type type;
-    tconv_error error;
-    if (value == NULL || rank == 0 || layer->filter.dim[1] < 1 ||
-        __builtin_mul_overflow(layer->filter.dim[1], layer->request.problem.groups, &channels) ||
-        tensor_of(value, &shape, &type, &error) != TCONV_OK ||
-        type != layer->request.problem.data_type || (shape.rank != rank && shape.rank != rank - 1))
-        return false;
-    for (int i = 0; i < shape.rank; i++)
-        if (shape.dim[i] != (i == shape.rank - rank + 1 ? channels : 1)) return false;
-    return true;
-}
-
-static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t input)
-{
-    if (layer->tensor[TENSOR_BIAS] != NULL || !is_operator(node, "Add")) return false;
-    const OrtValueInfo *other = input_of(node, input == 0 ? 1 : 0);
-    if (!is_per_channel(layer, other)) return false;
-    layer->tensor[TENSOR_BIAS] = other;
-    layer->request.epilogue.bias = true;
-    return true;
-}
-
-/* One constant number. */
-static bool constant_of(const OrtValueInfo *value, double *out)
-{
-    bool constant = false;
-    const OrtValue *tensor = NULL;
-    ONNXTensorElementDataType type;
-    const int64_t *shape;
-    size_t rank;
-    const void *data;
-    if (value == NULL || !succeeded(ort.ValueInfo_IsConstantInitializer(value, &constant), NULL) ||
-        !constant || !succeeded(ort.ValueInfo_GetInitializerValue(value, &tensor), NULL) ||
-        tensor == NULL ||
-        !succeeded(ort.GetTensorElementTypeAndShapeDataReference(tensor, &type, &shape, &rank),
-                   NULL) ||
-        !succeeded(ort.GetTensorData(tensor, &data), NULL))
-        return false;
-    for (size_t i = 0; i < rank; i++)
-        if (shape[i] != 1) return false;
-    switch (type_of(type)) {
-    case TCONV_F32: *out = (double)*(const float *)data; return true;
-    case TCONV_F64: *out = *(const double *)data; return true;
-    case TCONV_F16: *out = (double)cl_half_to_float(*(const cl_half *)data); return true;
-    default: return false;
-    }
-}
-
-static bool fuse_clip(const OrtNode *node, tconv_epilogue *epilogue)
-{
-    const double least = number_of(node, "min", NAN), most = number_of(node, "max", NAN);
-    double a = least, b = most; /* up to version 6 attributes, then inputs */
-    const bool given = (isfinite(a) || constant_of(input_of(node, 1), &a)) &&
-                       (isfinite(b) || constant_of(input_of(node, 2), &b));
-    if (!given || !isfinite(a) || !isfinite(b) || a > b) return false;
-    epilogue->activation = TCONV_ACTIVATION_CLAMP;
-    epilogue->a = a;
-    epilogue->b = b;
-    return true;
-}
-
-static bool fuse_prelu(struct node_layer *layer, const OrtNode *node)
-{
-    tconv_epilogue *epilogue = &layer->request.epilogue;
-    const OrtValueInfo *slope = input_of(node, 1);
-    const tconv_type type = layer->request.problem.data_type;
-    if (constant_of(slope, &epilogue->a)) {
-        epilogue->activation = TCONV_ACTIVATION_LEAKY_RELU;
-        return true;
-    }
-    /* The library's slopes are of another type for the others. */
-    if (type != tconv_scale_type(type) || !is_per_channel(layer, slope)) return false;
-    epilogue->activation = TCONV_ACTIVATION_PRELU;
-    layer->tensor[TENSOR_SLOPE] = slope;
-    return true;
-}
-
-static bool fuse_gelu(const OrtNode *node, tconv_epilogue *epilogue)
-{
-    char text[8] = "none";
-    size_t size = sizeof text - 1;
-    if (!attribute_of(node, "approximate", ORT_OP_ATTR_STRING, text, &size)) strcpy(text, "none");
-    epilogue->activation = strncmp(text, "tanh", 4) == 0 ? TCONV_ACTIVATION_GELU_TANH
-                                                         : TCONV_ACTIVATION_GELU;
-    return true;
-}
-
-static bool fuse_activation(struct node_layer *layer, const OrtNode *node, int64_t input)
-{
-    tconv_epilogue *epilogue = &layer->request.epilogue;
-    if (epilogue->activation != TCONV_ACTIVATION_NONE || input != 0) return false;
-    if (is_operator(node, "Clip")) return fuse_clip(node, epilogue);
-    if (is_operator(node, "PRelu")) return fuse_prelu(layer, node);
-    if (is_operator(node, "Gelu")) return fuse_gelu(node, epilogue);
-    static const struct {
-        const char *name;
-        tconv_activation activation;
-        double alpha;
-    } simple[] = {
-        {"Relu", TCONV_ACTIVATION_RELU, 0},       {"LeakyRelu", TCONV_ACTIVATION_LEAKY_RELU, 0.01f},
-        {"Sigmoid", TCONV_ACTIVATION_SIGMOID, 0}, {"Tanh", TCONV_ACTIVATION_TANH, 0},
-        {"Elu", TCONV_ACTIVATION_ELU, 1},
-    };
-    for (size_t i = 0; i < sizeof simple / sizeof *simple; i++) {
-        if (!is_operator(node, simple[i].name)) continue;
-        epilogue->activation = simple[i].activation;
-        epilogue->a = number_of(node, "alpha", simple[i].alpha);
-        return true;
-    }
-    return false;
-}
-
-void node_fuse(struct node_layer *layer, size_t most, const char *provider)
-{
-    while (layer->count < most && layer->count < MOST_NODES) {
-        int64_t input;
-        const OrtNode *node = follower_of(layer->node[layer->count - 1], &input);
-        if (node == NULL || !is_free(node, provider)) return;
-        const bool activated = layer->request.epilogue.activation != TCONV_ACTIVATION_NONE;
-        if (activated || (!fuse_bias(layer, node, input) && !fuse_activation(layer, node, input)))
-            return;
-        layer->node[layer->count++] = node;
-    }
+    free(layer->scale);
+    free(layer->bias);
+    layer->scale = layer->bias = NULL;
 }

@@ -126,6 +126,8 @@ struct OrtNodeComputeInfo {
           size_t *out)) \
     entry(62, OrtStatus *, GetDimensions, (const OrtTensorTypeAndShapeInfo *info, int64_t *out, \
           size_t count)) \
+    entry(63, OrtStatus *, GetSymbolicDimensions, (const OrtTensorTypeAndShapeInfo *info, \
+          const char **out, size_t count)) \
     entry(90, OrtStatus *, KernelContext_GetInput, (const OrtKernelContext *context, \
           size_t index, const OrtValue **out)) \
     entry(91, OrtStatus *, KernelContext_GetOutput, (OrtKernelContext *context, size_t index, \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ONNX Runtime calls: the factory of providers, a provider for each session, and the layers
  * that it computes. */
-#include "node.h"
+#include "fuse.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -35,6 +35,8 @@ struct kernel {
     char name[128];
     size_t input[TENSORS]; /* of the fused node, where the layer has that tensor */
     bool has[TENSORS];
+    void *scale,
+        *bias; /* constants for each channel, in the data's type; NULL: the layer has none */
     atomic_flag told;
 };
 
@@ -107,6 +109,22 @@ static tconv_status read_channels(const struct kernel *kernel, const OrtKernelCo
     return TCONV_OK;
 }
 
+static tconv_status read_residual(const struct kernel *kernel, const OrtKernelContext *context,
+                                  const tconv_geometry *geometry, const void **data,
+                                  tconv_error *error)
+{
+    tconv_shape shape;
+    if (!kernel->has[TENSOR_RESIDUAL]) return TCONV_OK;
+    const tconv_status status = read_input(kernel, context, TENSOR_RESIDUAL, &shape, data, error);
+    if (status != TCONV_OK) return status;
+    const tconv_shape *output = &geometry->output_shape;
+    bool same = shape.rank == output->rank;
+    for (int i = 0; same && i < shape.rank; i++) same = shape.dim[i] == output->dim[i];
+    return same ? TCONV_OK
+                : fail(error, TCONV_ERROR_SHAPE,
+                       "the tensor that is added does not have the shape of the output");
+}
+
 static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tconv_error *error)
 {
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
@@ -118,10 +136,14 @@ static tconv_status compute(struct kernel *kernel, OrtKernelContext *context, tc
         status = read_input(kernel, context, TENSOR_FILTER, &filter, &arrays.filter, error);
     if (status == TCONV_OK)
         status = layer_resolve(&kernel->request, &data, &filter, &problem, &geometry, error);
+    arrays.scale = kernel->scale;
+    arrays.bias = kernel->bias;
     if (status == TCONV_OK)
         status = read_channels(kernel, context, TENSOR_BIAS, &geometry, &arrays.bias, error);
     if (status == TCONV_OK)
         status = read_channels(kernel, context, TENSOR_SLOPE, &geometry, &arrays.slope, error);
+    if (status == TCONV_OK)
+        status = read_residual(kernel, context, &geometry, &arrays.residual, error);
     if (status != TCONV_OK) return status;
 
     OrtValue *output;
@@ -246,14 +268,17 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     tconv_error error;
     if (!nodes_of(graph, &nodes, &count, &error))
         return status_of("a graph", &error, provider->strict);
+    struct taken taken = {provider->factory->name, calloc(count + 1, sizeof(OrtNode *)), 0};
     OrtStatus *status = NULL;
+    if (taken.node == NULL) status = ort.CreateStatus(ORT_EP_FAIL, "tconv_cl: there is no memory");
     for (size_t i = 0; i < count && status == NULL; i++) {
         struct node_layer layer;
-        if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], provider->factory->name)) continue;
+        if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], &taken)) continue;
         const bool known = node_read(nodes[i], &layer, &error) == TCONV_OK;
-        if (known) node_fuse(&layer, MOST_NODES, provider->factory->name);
+        if (known) fuse_followers(&layer, MOST_NODES, &taken);
         if (known && (provider->strict || try_plan(provider->host, &layer, &error) == TCONV_OK)) {
             status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
+            for (size_t k = 0; k < layer.count; k++) taken.node[taken.count++] = layer.node[k];
         } else if (
             provider
                 ->strict) { /* compile finds the error, which makes the session fail; here it would only be logged */
@@ -264,7 +289,9 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
                  "%s",
                  name_of(nodes[i]), error.message);
         }
+        node_release(&layer);
     }
+    free(taken.node);
     free(nodes);
     return status;
 }
@@ -273,7 +300,7 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
 static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *layer,
                                 const OrtNode *fused, tconv_error *error)
 {
-    enum { MOST = 16 };
+    enum { MOST = 64 };
     const OrtValueInfo *inputs[MOST];
     size_t count;
     if (!succeeded(ort.Node_GetNumInputs(fused, &count), error)) return error->status;
@@ -296,6 +323,42 @@ static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *
     return TCONV_OK;
 }
 
+/* Numbers for each channel in the data's type, which is float or double; they are the caller's. */
+static void *in_type(const double *values, int64_t count, tconv_type type)
+{
+    const bool is_double = type == TCONV_F64;
+    void *out = calloc((size_t)count, is_double ? sizeof(double) : sizeof(float));
+    for (int64_t i = 0; out != NULL && i < count; i++) {
+        if (is_double)
+            ((double *)out)[i] = values[i];
+        else
+            ((float *)out)[i] = (float)values[i];
+    }
+    return out;
+}
+
+static tconv_status keep_constants(struct kernel *kernel, const struct node_layer *layer,
+                                   tconv_error *error)
+{
+    const tconv_type type = layer->request.problem.data_type;
+    const tconv_epilogue *epilogue = &layer->request.epilogue;
+    if (layer->channels == 0) return TCONV_OK;
+    if (epilogue->scale) kernel->scale = in_type(layer->scale, layer->channels, type);
+    if (epilogue->bias) kernel->bias = in_type(layer->bias, layer->channels, type);
+    if ((epilogue->scale && kernel->scale == NULL) || (epilogue->bias && kernel->bias == NULL))
+        return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for scales and biases");
+    return TCONV_OK;
+}
+
+static void release_kernel(struct kernel *kernel)
+{
+    if (kernel == NULL) return;
+    layer_release(kernel->layer);
+    free(kernel->scale);
+    free(kernel->bias);
+    free(kernel);
+}
+
 static tconv_status make_kernel(const struct provider *provider, const OrtGraph *graph,
                                 const OrtNode *fused, struct kernel **out, tconv_error *error)
 {
@@ -304,7 +367,7 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     if (!nodes_of(graph, &nodes, &count, error)) return error->status;
     size_t first = 0;
     while (first < count && !is_conv_transpose(nodes[first])) first++;
-    struct node_layer layer;
+    struct node_layer layer = {0};
     struct kernel *kernel = calloc(1, sizeof *kernel);
     tconv_status status = TCONV_OK;
     if (kernel == NULL)
@@ -314,13 +377,15 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     else
         status = node_read(nodes[first], &layer, error);
     if (status == TCONV_OK) {
-        node_fuse(&layer, count, provider->factory->name);
+        const struct taken taken = {provider->factory->name, NULL, 0};
+        fuse_followers(&layer, count, &taken);
         if (layer.count != count)
             status =
                 fail(error, TCONV_ERROR_INTERNAL, "%zu of %zu nodes are known", layer.count, count);
     }
     if (status == TCONV_OK && provider->strict) status = try_plan(provider->host, &layer, error);
     if (status == TCONV_OK) status = find_inputs(kernel, &layer, fused, error);
+    if (status == TCONV_OK) status = keep_constants(kernel, &layer, error);
     if (status == TCONV_OK)
         status = layer_create(provider->host, &layer.request, &kernel->layer, error);
     if (status == TCONV_OK) {
@@ -336,8 +401,9 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
         const tconv_error reason = *error;
         snprintf(error->message, sizeof error->message, "ConvTranspose \"%s\": %.900s",
                  first < count ? name_of(nodes[first]) : "", reason.message);
-        free(kernel);
+        release_kernel(kernel);
     }
+    node_release(&layer);
     free(nodes);
     return status;
 }
@@ -346,9 +412,7 @@ static void release_kernels(OrtEp *ep, OrtNodeComputeInfo **infos, size_t count)
 {
     (void)ep;
     for (size_t i = 0; i < count; i++) {
-        struct kernel *kernel = (struct kernel *)(void *)infos[i];
-        if (kernel != NULL) layer_release(kernel->layer);
-        free(kernel);
+        release_kernel((struct kernel *)(void *)infos[i]);
         infos[i] = NULL;
     }
 }

@@ -211,6 +211,8 @@ ACTIVATIONS = {
     "Tanh": {},
     "Elu": {"alpha": 0.7},
     "Gelu": {"approximate": "tanh"},
+    "HardSwish": {},
+    "Mish": {},
 }
 
 
@@ -224,10 +226,10 @@ def chain(*nodes, dtype=np.float32, opset=20, shape=(2, 4, 5, 6), **constants):
     return model_of(made, shape, {name: array.astype(dtype) for name, array in constants.items()}, dtype, opset)
 
 
-def operators_that_ran(model, x, folder):
+def operators_that_ran(model, x, folder, **others):
     """The operators that each provider ran, from ONNX Runtime's profile; and the output."""
     own = session(model, enable_profiling=True, profile_file_prefix=str(folder / "profile"))
-    output = own.run(None, {"x": x})[0]
+    output = own.run(None, {"x": x, **others})[0]
     events = json.loads(pathlib.Path(own.end_profiling()).read_text())
     ran = [event["args"] for event in events if event["name"].endswith("_kernel_time")]
     return [(args["provider"], args["op_name"]) for args in ran], output
@@ -237,6 +239,8 @@ def operators_that_ran(model, x, folder):
     *((name, [], attributes, {}) for name, attributes in ACTIVATIONS.items()),
     ("Gelu", [], {}, {}),
     ("Clip", ["low", "high"], {}, {"low": np.array(-0.5), "high": np.array(1)}),
+    ("Clip", ["low"], {}, {"low": np.array(0.5)}),
+    ("Clip", ["", "high"], {}, {"high": np.array(0.5)}),
     ("PRelu", ["slope"], {}, {"slope": np.array([0.1, -0.2, 3]).reshape(3, 1, 1)}),
     ("PRelu", ["slope"], {}, {"slope": np.array([0.2])}),
 ])  # yapf: disable
@@ -246,9 +250,87 @@ def test_bias_and_activation_are_fused(name, inputs, attributes, constants, bias
     if bias:
         nodes.insert(0, ("Add", ["b"], {}))
         constants = {**constants, "b": random([1, 3, 1, 1], 5)}
-    model, x = chain(*nodes, **constants), random([2, 4, 5, 6])
-    ran, output = operators_that_ran(model, x, tmp_path)
+    all_is_fused(chain(*nodes, **constants), random([2, 4, 5, 6]), tmp_path)
+
+
+def all_is_fused(model, x, folder, **others):
+    """One node of this provider's computes the model, and what ONNX Runtime does."""
+    ran, output = operators_that_ran(model, x, folder, **others)
     assert [provider for provider, _ in ran] == ["tconv_cl"]
+    np.testing.assert_allclose(output, stock(model).run(None, {"x": x, **others})[0], rtol=1e-5, atol=1e-5)
+
+
+PER_CHANNEL = np.array([0.5, -2, 3]).reshape(3, 1, 1)
+NORMALIZATION = {
+    "scale": random([3], 11),
+    "shift": random([3], 12),
+    "mean": random([3], 13),
+    "variance": random([3], 14)**2 + 0.1,
+}
+
+
+@pytest.mark.parametrize("nodes", [
+    [("Mul", "c"), "Relu"],
+    [("Add", "one"), ("Mul", "c"), ("Sub", "one"), ("Div", "c"), "Tanh"],
+    [("Mul", "one"), ("Div", "one")],
+    [("Sub", "c"), ("Sub", "c")],
+    [("BatchNormalization", "scale", "shift", "mean", "variance"), "Relu"],
+    [("Add", "c"), ("BatchNormalization", "scale", "shift", "mean", "variance"), ("Mul", "one")],
+    [("Mul", "c"), ("Add", "residual")],
+    [("BatchNormalization", "scale", "shift", "mean", "variance"), ("Add", "residual"), "Relu"],
+], ids=str)  # yapf: disable
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_arithmetic_is_fused(nodes, first, bias, tmp_path):
+    """Constants that are added and multiplied, as either operand, then a tensor of the output's shape."""
+    made, last = [conv_transpose(strides=[2, 2])], "y"
+    if bias:
+        made[0].input.append("b")
+    for i, (name, *others) in enumerate((node, ) if isinstance(node, str) else node for node in nodes):
+        inputs = [*others, last] if first and name in ("Add", "Mul", "Sub") else [last, *others]
+        made.append(helper.make_node(name, inputs, [f"y{i}"]))
+        last = f"y{i}"
+    used = {name for node in made for name in node.input}
+    constants = {
+        "w": random([4, 3, 3, 3], 2),
+        "b": random([3], 3),
+        "c": PER_CHANNEL,
+        "one": np.array(1.5),
+        **NORMALIZATION
+    }
+    constants = {name: array.astype(np.float32) for name, array in constants.items() if name in used}
+    others = {"residual": random([2, 3, 11, 13], 9)} if "residual" in used else {}
+    inputs = {name: array.shape for name, array in others.items()}
+    model = model_of(made, (2, 4, 5, 6), constants, opset=15, inputs=inputs)
+    all_is_fused(model, random([2, 4, 5, 6]), tmp_path, **others)
+
+
+@pytest.mark.parametrize("gate", [["Sigmoid"], [("HardSigmoid", {"alpha": 1 / 6, "beta": 0.5})], ["Softplus", "Tanh"]],
+                         ids=str)  # yapf: disable
+@pytest.mark.parametrize("first", [False, True])
+def test_gates_are_fused(gate, first, tmp_path):
+    """x * f(x): silu, hardswish and mish as exporters write them."""
+    nodes, last = [conv_transpose(strides=[2, 2])], "y"
+    for i, node in enumerate(gate):
+        name, attributes = (node, {}) if isinstance(node, str) else node
+        nodes.append(helper.make_node(name, [last], [f"y{i}"], **attributes))
+        last = f"y{i}"
+    nodes.append(helper.make_node("Mul", [last, "y"] if first else ["y", last], ["z"]))
+    all_is_fused(model_of(nodes, (2, 4, 5, 6), {"w": random([4, 3, 3, 3], 2)}), random([2, 4, 5, 6]) * 3, tmp_path)
+
+
+def test_a_skip_connection_is_fused(tmp_path):
+    """Two layers that are added: the second takes in the sum. The batch is known by name only."""
+    nodes = [
+        conv_transpose(strides=[2, 2]),
+        helper.make_node("ConvTranspose", ["x", "v"], ["other"], strides=[2, 2]),
+        helper.make_node("Add", ["y", "other"], ["sum"]),
+        helper.make_node("Relu", ["sum"], ["z"]),
+    ]
+    constants = {"w": random([4, 3, 3, 3], 2), "v": random([4, 3, 3, 3], 4)}
+    model, x = model_of(nodes, ("batch", 4, 5, 6), constants), random([2, 4, 5, 6])
+    ran, output = operators_that_ran(model, x, tmp_path)
+    assert [provider for provider, _ in ran] == ["tconv_cl", "tconv_cl"]
     np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
 
@@ -266,14 +348,46 @@ def test_fused_in_other_types(dtype, tmp_path):
 
 @pytest.mark.parametrize("nodes, constants", [
     ([("Add", ["b"], {})], {"b": random([11, 13], 5)}),  # along the last axes: no bias
-    ([("Clip", ["low"], {})], {"low": np.array(0.5)}),  # one bound only
+    ([("Add", ["b"], {})], {"b": random([1, 1, 1, 1, 1], 5)}),  # the result has a higher rank
+    ([("Div", ["b"], {})], {"b": np.zeros([1])}),
     ([("Sin", [], {})], {}),
+    ([("HardSigmoid", [], {})], {}),
     ([("Relu", [], {}), ("Add", ["b"], {})], {"b": random([3, 1, 1], 5)}),  # a bias comes before
 ])  # yapf: disable
 def test_what_is_not_fused(nodes, constants, tmp_path):
     model, x = chain(*nodes, **constants), random([2, 4, 5, 6])
     ran, output = operators_that_ran(model, x, tmp_path)
     assert [provider for provider, _ in ran] == ["tconv_cl", "CPUExecutionProvider"]
+    np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_sum_of_other_shapes_is_refused():
+    """The model says that the batches are the same, which ONNX Runtime does not check."""
+    nodes = [conv_transpose(), helper.make_node("Add", ["y", "r"], ["z"])]
+    model = model_of(nodes, ["n", 4, 5, 5], {"w": random([4, 3, 3, 3], 2)}, inputs={"r": ["n", 3, 7, 7]})
+    right = {"x": random([2, 4, 5, 5]), "r": random([2, 3, 7, 7])}
+    ours, counted = session(model), Counted()
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument, match="shape of the output"):
+        ours.run(None, {**right, "r": random([1, 3, 7, 7])})
+    output = ours.run(None, right)[0]
+    assert counted.computed == 1
+    np.testing.assert_allclose(output, stock(model).run(None, right)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("gate, factor", [("Sigmoid", "v"), ("HardSigmoid", "y")])
+def test_other_products_are_no_gates(gate, factor, tmp_path):
+    """The other factor is not the gate's input, or the gate is not that of hardswish."""
+    nodes = [
+        conv_transpose(strides=[2, 2]),
+        helper.make_node(gate, ["y"], ["g"]),
+        helper.make_node("Exp", ["y"], ["v"]),
+        helper.make_node("Mul", ["g", factor], ["z"]),
+        helper.make_node("Add", ["z", "v"], ["sum"]),
+    ]
+    x, constants = random([1, 4, 5, 5]), {"w": random([4, 3, 3, 3], 2)}
+    model = model_of(nodes, x.shape, constants)
+    ran, output = operators_that_ran(model, x, tmp_path)
+    assert len(ran) == len(nodes)
     np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
 

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuse.h"
+
+#include <CL/cl_half.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- who reads a value ---- */
+
+enum { MOST_READERS = 2 };
+
+/* The nodes that read the output of `node`, and as which input. 0 where the graph returns it, too, or there are more than
+ * MOST_READERS. */
+static size_t readers_of(const OrtNode *node, const OrtNode **readers, int64_t *inputs)
+{
+    const OrtValueInfo *output;
+    size_t count = 0;
+    bool visible = true;
+    if (!succeeded(ort.Node_GetNumOutputs(node, &count), NULL) || count != 1 ||
+        !succeeded(ort.Node_GetOutputs(node, &output, 1), NULL) ||
+        !succeeded(ort.ValueInfo_IsGraphOutput(output, &visible), NULL) || visible ||
+        !succeeded(ort.ValueInfo_GetValueNumConsumers(output, &count), NULL) ||
+        count > MOST_READERS ||
+        !succeeded(ort.ValueInfo_GetValueConsumers(output, readers, inputs, count), NULL))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (readers[i] == NULL || inputs[i] < 0) return 0;
+    return count;
+}
+
+/* The only reader; NULL where there is none, or more. */
+static const OrtNode *reader_of(const OrtNode *node)
+{
+    const OrtNode *readers[MOST_READERS];
+    int64_t inputs[MOST_READERS];
+    return readers_of(node, readers, inputs) == 1 ? readers[0] : NULL;
+}
+
+/* ---- constants ---- */
+
+static int rank_of(const struct node_layer *layer)
+{
+    return layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
+}
+
+/* The layer's output channels; 0 where they are not known. */
+static int64_t channels_of(const struct node_layer *layer)
+{
+    int64_t channels = 0;
+    if (layer->filter.rank == 0 || layer->filter.dim[1] < 1 ||
+        __builtin_mul_overflow(layer->filter.dim[1], layer->request.problem.groups, &channels))
+        return 0;
+    return channels;
+}
+
+/* Whether a tensor of that shape is one number for each channel of the layer's output, which it does not broadcast. */
+static bool is_per_channel(const struct node_layer *layer, const tconv_shape *shape)
+{
+    const int rank = rank_of(layer), axis = shape->rank - rank + 1;
+    if (channels_of(layer) == 0 || (axis != 0 && axis != 1)) return false;
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dim[i] != (i == axis ? channels_of(layer) : 1)) return false;
+    return true;
+}
+
+static bool is_one_number(const tconv_shape *shape)
+{
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dim[i] != 1) return false;
+    return true;
+}
+
+/* A constant of float, double or float16. */
+struct constant {
+    const void *data;
+    tconv_type type;
+    tconv_shape shape;
+};
+
+static bool constant_of(const OrtValueInfo *value, struct constant *out)
+{
+    bool constant = false;
+    const OrtValue *tensor = NULL;
+    ONNXTensorElementDataType type;
+    const int64_t *extents;
+    size_t rank;
+    if (value == NULL || !succeeded(ort.ValueInfo_IsConstantInitializer(value, &constant), NULL) ||
+        !constant || !succeeded(ort.ValueInfo_GetInitializerValue(value, &tensor), NULL) ||
+        tensor == NULL ||
+        !succeeded(ort.GetTensorElementTypeAndShapeDataReference(tensor, &type, &extents, &rank),
+                   NULL) ||
+        !succeeded(ort.GetTensorData(tensor, &out->data), NULL) || rank > TCONV_MAX_RANK)
+        return false;
+    out->type = type_of(type);
+    out->shape = (tconv_shape){(int)rank, {0}};
+    for (size_t i = 0; i < rank; i++) out->shape.dim[i] = extents[i];
+    return out->type == TCONV_F32 || out->type == TCONV_F64 || out->type == TCONV_F16;
+}
+
+static double element(const struct constant *constant, int64_t index)
+{
+    switch ((int)constant->type) {
+    case TCONV_F32: return (double)((const float *)constant->data)[index];
+    case TCONV_F64: return ((const double *)constant->data)[index];
+    default: return (double)cl_half_to_float(((const cl_half *)constant->data)[index]);
+    }
+}
+
+static bool number_in(const OrtValueInfo *value, double *out)
+{
+    struct constant constant;
+    if (!constant_of(value, &constant) || !is_one_number(&constant.shape)) return false;
+    *out = element(&constant, 0);
+    return true;
+}
+
+/* A constant operand of the layer's output as one number for each channel. */
+static bool operand_of(const struct node_layer *layer, const OrtValueInfo *value, double *out)
+{
+    struct constant constant;
+    if (!constant_of(value, &constant)) return false;
+    const bool one = is_one_number(&constant.shape) && constant.shape.rank <= rank_of(layer);
+    if (!one && !is_per_channel(layer, &constant.shape)) return false;
+    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element(&constant, one ? 0 : c);
+    return true;
+}
+
+/* A constant list of one number for each channel. */
+static bool list_of(const struct node_layer *layer, const OrtValueInfo *value, double *out)
+{
+    struct constant constant;
+    if (!constant_of(value, &constant) || constant.shape.rank != 1 ||
+        constant.shape.dim[0] != channels_of(layer))
+        return false;
+    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element(&constant, c);
+    return true;
+}
+
+/* ---- one factor and one addend for each channel ---- */
+
+/* x * scale / sqrt(variance + epsilon) + (shift - mean * that) */
+static bool normalization_of(const struct node_layer *layer, const OrtNode *node, double *factor,
+                             double *addend)
+{
+    const int64_t channels = channels_of(layer);
+    const double epsilon = number_of(node, "epsilon", (double)1e-5f);
+    int64_t training = 0;
+    size_t size = sizeof training;
+    if (attribute_of(node, "training_mode", ORT_OP_ATTR_INT, &training, &size) && training != 0)
+        return false;
+    double *mean = calloc((size_t)channels, 2 * sizeof *mean);
+    if (mean == NULL) return false;
+    double *variance = mean + channels;
+    const bool known = list_of(layer, input_of(node, 1), factor) &&
+                       list_of(layer, input_of(node, 2), addend) &&
+                       list_of(layer, input_of(node, 3), mean) &&
+                       list_of(layer, input_of(node, 4), variance);
+    for (int64_t c = 0; known && c < channels; c++) {
+        factor[c] /= sqrt(variance[c] + epsilon);
+        addend[c] -= mean[c] * factor[c];
+    }
+    free(mean);
+    return known;
+}
+
+/* What the node makes of its input x, where that is x * factor[c] + addend[c]; these are 1 and 0 before. */
+static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64_t input,
+                      double *factor, double *addend)
+{
+    const int64_t channels = channels_of(layer);
+    if (is_operator(node, "BatchNormalization"))
+        return input == 0 && normalization_of(layer, node, factor, addend);
+    const OrtValueInfo *other = input_of(node, input == 0 ? 1 : 0);
+    if (is_operator(node, "Add")) return operand_of(layer, other, addend);
+    if (is_operator(node, "Mul")) return operand_of(layer, other, factor);
+    if (is_operator(node, "Div")) {
+        if (input != 0 || !operand_of(layer, other, factor)) return false;
+        for (int64_t c = 0; c < channels; c++) factor[c] = 1 / factor[c];
+        return true;
+    }
+    if (!is_operator(node, "Sub") || !operand_of(layer, other, addend)) return false;
+    double *negative = input == 0 ? addend : factor; /* x - a, or a - x */
+    for (int64_t c = 0; c < channels; c++) negative[c] = -negative[c];
+    return true;
+}
+
+/* The layer's scale and bias, which are 1 and the node's bias before; false where the latter is no constant. */
+static bool begin_affine(struct node_layer *layer)
+{
+    const int64_t channels = channels_of(layer);
+    if (layer->channels != 0) return true;
+    double *scale = calloc((size_t)channels, sizeof *scale);
+    double *bias = calloc((size_t)channels, sizeof *bias);
+    if (scale == NULL || bias == NULL ||
+        (layer->tensor[TENSOR_BIAS] != NULL && !list_of(layer, layer->tensor[TENSOR_BIAS], bias) &&
+         !operand_of(layer, layer->tensor[TENSOR_BIAS], bias))) {
+        free(scale);
+        free(bias);
+        return false;
+    }
+    for (int64_t c = 0; c < channels; c++) scale[c] = 1;
+    layer->scale = scale;
+    layer->bias = bias;
+    return true;
+}
+
+static bool fold(struct node_layer *layer, const double *factor, const double *addend)
+{
+    const int64_t channels = channels_of(layer);
+    const double most = layer->request.problem.data_type == TCONV_F64 ? DBL_MAX : (double)FLT_MAX;
+    for (int64_t c = 0; c < channels; c++)
+        if (!(fabs(layer->scale[c] * factor[c]) <= most) ||
+            !(fabs(layer->bias[c] * factor[c] + addend[c]) <= most))
+            return false;
+    tconv_epilogue *epilogue = &layer->request.epilogue;
+    layer->channels = channels;
+    layer->tensor[TENSOR_BIAS] = NULL;
+    epilogue->bias = epilogue->scale = false;
+    for (int64_t c = 0; c < channels; c++) {
+        layer->scale[c] *= factor[c];
+        layer->bias[c] = layer->bias[c] * factor[c] + addend[c];
+        epilogue->scale |= layer->scale[c] != 1;
+        epilogue->bias |= layer->bias[c] != 0;
+    }
+    return true;
+}
+
+static bool fuse_affine(struct node_layer *layer, const OrtNode *node, int64_t input)
+{
+    const int64_t channels = channels_of(layer);
+    const tconv_type type = layer->request.problem.data_type;
+    /* The library's scale is of another type for the others: the bias would be rounded twice. */
+    if (channels == 0 || type != tconv_scale_type(type)) return false;
+    double *factor = calloc((size_t)channels, 2 * sizeof *factor);
+    if (factor == NULL) return false;
+    double *addend = factor + channels;
+    for (int64_t c = 0; c < channels; c++) factor[c] = 1;
+    const bool fused = affine_of(layer, node, input, factor, addend) && begin_affine(layer) &&
+                       fold(layer, factor, addend);
+    free(factor);
+    if (layer->channels == 0) node_release(layer);
+    return fused;
+}
+
+/* ---- tensors that are added ---- */
+
+/* One that is no constant, or of a type that is not folded. */
+static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t input)
+{
+    if (layer->channels != 0 || layer->tensor[TENSOR_BIAS] != NULL || !is_operator(node, "Add"))
+        return false;
+    const OrtValueInfo *other = input_of(node, input == 0 ? 1 : 0);
+    tconv_shape shape;
+    tconv_type type;
+    tconv_error error;
+    if (other == NULL || tensor_of(other, &shape, &type, &error) != TCONV_OK ||
+        type != layer->request.problem.data_type || !is_per_channel(layer, &shape))
+        return false;
+    layer->tensor[TENSOR_BIAS] = other;
+    layer->request.epilogue.bias = true;
+    return true;
+}
+
+/* Whether two tensors have the same shape at every run: extents that are not known need the same name. */
+static bool is_same_shape(const OrtValueInfo *one, const OrtValueInfo *other)
+{
+    const OrtValueInfo *const value[2] = {one, other};
+    tconv_shape shape[2];
+    tconv_type type[2];
+    const char *name[2][TCONV_MAX_RANK];
+    tconv_error error;
+    for (int i = 0; i < 2; i++) {
+        const OrtTypeInfo *info;
+        const OrtTensorTypeAndShapeInfo *tensor = NULL;
+        if (tensor_of(value[i], &shape[i], &type[i], &error) != TCONV_OK ||
+            !succeeded(ort.GetValueInfoTypeInfo(value[i], &info), NULL) ||
+            !succeeded(ort.CastTypeInfoToTensorInfo(info, &tensor), NULL) ||
+            !succeeded(ort.GetSymbolicDimensions(tensor, name[i], (size_t)shape[i].rank), NULL))
+            return false;
+    }
+    if (type[0] != type[1] || shape[0].rank != shape[1].rank) return false;
+    for (int i = 0; i < shape[0].rank; i++)
+        if (shape[0].dim[i] != shape[1].dim[i] ||
+            (shape[0].dim[i] < 0 && (name[0][i][0] == '\0' || strcmp(name[0][i], name[1][i]) != 0)))
+            return false;
+    return true;
+}
+
+static bool fuse_residual(struct node_layer *layer, const OrtNode *node, int64_t input)
+{
+    const OrtValueInfo *output;
+    if (!is_operator(node, "Add")) return false;
+    const OrtValueInfo *sum = input_of(node, (size_t)input);
+    const OrtValueInfo *other = input_of(node, input == 0 ? 1 : 0);
+    if (sum == NULL || other == NULL || !succeeded(ort.Node_GetOutputs(node, &output, 1), NULL) ||
+        !is_same_shape(sum, other) || !is_same_shape(sum, output))
+        return false;
+    layer->tensor[TENSOR_RESIDUAL] = other;
+    layer->request.epilogue.residual = true;
+    return true;
+}
+
+/* ---- activations ---- */
+
+static double largest(tconv_type type)
+{
+    switch ((int)type) {
+    case TCONV_F16: return 65504;
+    case TCONV_BF16: return 0x1.fep127;
+    case TCONV_F64: return DBL_MAX;
+    default: return (double)FLT_MAX;
+    }
+}
+
+static bool fuse_clip(struct node_layer *layer, const OrtNode *node)
+{
+    tconv_epilogue *epilogue = &layer->request.epilogue;
+    const double most = largest(layer->request.problem.data_type);
+    /* Up to version 6 attributes, then inputs. */
+    double bound[2] = {number_of(node, "min", -most), number_of(node, "max", most)};
+    for (size_t i = 0; i < 2; i++) {
+        const OrtValueInfo *input = input_of(node, i + 1);
+        if (input != NULL && !number_in(input, &bound[i])) return false;
+    }
+    if (!isfinite(bound[0]) || !isfinite(bound[1]) || bound[0] > bound[1]) return false;
+    epilogue->activation = TCONV_ACTIVATION_CLAMP;
+    epilogue->a = bound[0];
+    epilogue->b = bound[1];
+    return true;
+}
+
+static bool fuse_prelu(struct node_layer *layer, const OrtNode *node)
+{
+    tconv_epilogue *epilogue = &layer->request.epilogue;
+    const OrtValueInfo *slope = input_of(node, 1);
+    const tconv_type type = layer->request.problem.data_type;
+    tconv_type slope_type;
+    tconv_shape shape;
+    tconv_error error;
+    if (number_in(slope, &epilogue->a)) {
+        epilogue->activation = TCONV_ACTIVATION_LEAKY_RELU;
+        return true;
+    }
+    /* The library's slopes are of another type for the others. */
+    if (type != tconv_scale_type(type) || slope == NULL ||
+        tensor_of(slope, &shape, &slope_type, &error) != TCONV_OK || slope_type != type ||
+        !is_per_channel(layer, &shape))
+        return false;
+    epilogue->activation = TCONV_ACTIVATION_PRELU;
+    layer->tensor[TENSOR_SLOPE] = slope;
+    return true;
+}
+
+static bool fuse_gelu(struct node_layer *layer, const OrtNode *node)
+{
+    char text[8] = "none";
+    size_t size = sizeof text - 1;
+    if (!attribute_of(node, "approximate", ORT_OP_ATTR_STRING, text, &size)) strcpy(text, "none");
+    layer->request.epilogue.activation = strncmp(text, "tanh", 4) == 0 ? TCONV_ACTIVATION_GELU_TANH
+                                                                       : TCONV_ACTIVATION_GELU;
+    return true;
+}
+
+static bool fuse_activation(struct node_layer *layer, const OrtNode *node, int64_t input)
+{
+    tconv_epilogue *epilogue = &layer->request.epilogue;
+    if (input != 0) return false;
+    if (is_operator(node, "Clip")) return fuse_clip(layer, node);
+    if (is_operator(node, "PRelu")) return fuse_prelu(layer, node);
+    if (is_operator(node, "Gelu")) return fuse_gelu(layer, node);
+    static const struct {
+        const char *name;
+        tconv_activation activation;
+        double alpha;
+    } simple[] = {
+        {"Relu", TCONV_ACTIVATION_RELU, 0},       {"LeakyRelu", TCONV_ACTIVATION_LEAKY_RELU, 0.01f},
+        {"Sigmoid", TCONV_ACTIVATION_SIGMOID, 0}, {"Tanh", TCONV_ACTIVATION_TANH, 0},
+        {"Elu", TCONV_ACTIVATION_ELU, 1},         {"HardSwish", TCONV_ACTIVATION_HARDSWISH, 0},
+        {"Mish", TCONV_ACTIVATION_MISH, 0},
+    };
+    for (size_t i = 0; i < sizeof simple / sizeof *simple; i++) {
+        if (!is_operator(node, simple[i].name)) continue;
+        epilogue->activation = simple[i].activation;
+        epilogue->a = number_of(node, "alpha", simple[i].alpha);
+        return true;
+    }
+    return false;
+}
+
+/* The activations that are x * f(x), by f. */
+static tconv_activation gate_of(const OrtNode *node)
+{
+    if (is_operator(node, "Sigmoid")) return TCONV_ACTIVATION_SILU;
+    if (is_operator(node, "Softplus")) return TCONV_ACTIVATION_MISH; /* with a Tanh behind it */
+    if (is_operator(node, "HardSigmoid") && fabs(number_of(node, "alpha", 0.2) - 1.0 / 6) < 1e-7 &&
+        fabs(number_of(node, "beta", 0.5) - 0.5) < 1e-7)
+        return TCONV_ACTIVATION_HARDSWISH;
+    return TCONV_ACTIVATION_NONE;
+}
+
+/* x * f(x) written as nodes of their own: their number, 0 where it is something else. */
+static size_t gate_nodes(const OrtNode *const *readers, const OrtNode **nodes,
+                         tconv_activation *activation)
+{
+    for (int first = 0; first < 2; first++) {
+        const OrtNode *product = readers[1 - first];
+        size_t count = 0;
+        *activation = gate_of(readers[first]);
+        if (*activation == TCONV_ACTIVATION_NONE || !is_operator(product, "Mul")) continue;
+        nodes[count++] = readers[first];
+        if (*activation == TCONV_ACTIVATION_MISH) {
+            nodes[count] = reader_of(nodes[count - 1]);
+            if (nodes[count] == NULL || !is_operator(nodes[count], "Tanh")) continue;
+            count++;
+        }
+        if (reader_of(nodes[count - 1]) != product) continue;
+        nodes[count++] = product;
+        return count;
+    }
+    return 0;
+}
+
+/* Takes in what reads the layer's output; false where it stays as it was. */
+static bool fuse_next(struct node_layer *layer, size_t most, const struct taken *taken)
+{
+    enum { GATE_NODES = 3 };
+    const OrtNode *readers[MOST_READERS], *nodes[GATE_NODES] = {NULL};
+    int64_t inputs[MOST_READERS];
+    tconv_activation gate = TCONV_ACTIVATION_NONE;
+    size_t count = readers_of(layer->node[layer->count - 1], readers, inputs);
+    if (count == 1) nodes[0] = readers[0];
+    if (count == 2) count = gate_nodes(readers, nodes, &gate);
+    if (count == 0 || layer->count + count > most) return false;
+    for (size_t i = 0; i < count; i++)
+        if (!is_free(nodes[i], taken)) return false;
+
+    const bool sum_is_open = layer->tensor[TENSOR_RESIDUAL] == NULL;
+    if (gate != TCONV_ACTIVATION_NONE)
+        layer->request.epilogue.activation = gate;
+    else if (!(sum_is_open &&
+               (fuse_affine(layer, nodes[0], inputs[0]) || fuse_bias(layer, nodes[0], inputs[0]) ||
+                fuse_residual(layer, nodes[0], inputs[0]))) &&
+             !fuse_activation(layer, nodes[0], inputs[0]))
+        return false;
+    for (size_t i = 0; i < count; i++) layer->node[layer->count++] = nodes[i];
+    return true;
+}
+
+void fuse_followers(struct node_layer *layer, size_t most, const struct taken *taken)
+{
+    if (most > MOST_NODES) most = MOST_NODES;
+    while (layer->request.epilogue.activation == TCONV_ACTIVATION_NONE &&
+           fuse_next(layer, most, taken)) {
+    }
+}
