@@ -106,6 +106,11 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
         result = by_channel<op::Multiply>(result, parameters.emplace_back(parameter(*r.scale)));
     if (r.bias != nullptr)
         result = by_channel<op::Add>(result, parameters.emplace_back(parameter(*r.bias)));
+    if (r.residual != nullptr) {
+        ov::Output<ov::Node> residual = parameters.emplace_back(parameter(*r.residual));
+        if (r.attributes.channels_last) residual = transpose(residual, axes_to_first(rank));
+        result = std::make_shared<op::Add>(result, residual);
+    }
     ov::Output<ov::Node> slope;
     if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
     result = activate(r.attributes, result, slope);
@@ -117,7 +122,8 @@ void Fallback::run(const Request &r)
 {
     ov::InferRequest request;
     {
-        const std::vector<ov::Shape> shapes{r.data.get_shape(), r.filter.get_shape()};
+        std::vector<ov::Shape> shapes{r.data.get_shape(), r.filter.get_shape()};
+        if (r.residual != nullptr) shapes.push_back(r.residual->get_shape());
         const std::lock_guard<std::mutex> lock(mutex_);
         if (shapes != shapes_ || r.output_shape != output_shape_ ||
             r.data.get_element_type() != type_) {
@@ -136,8 +142,8 @@ void Fallback::run(const Request &r)
     size_t i = 0;
     request.set_input_tensor(i++, r.data);
     if (!r.constant_filter) request.set_input_tensor(i++, r.filter);
-    for (const ov::Tensor *numbers : {r.scale, r.bias, r.slope})
-        if (numbers != nullptr) request.set_input_tensor(i++, *numbers);
+    for (const ov::Tensor *tensor : {r.scale, r.bias, r.residual, r.slope})
+        if (tensor != nullptr) request.set_input_tensor(i++, *tensor);
     request.infer();
     const ov::Tensor result = request.get_output_tensor();
     r.output.set_shape(result.get_shape());

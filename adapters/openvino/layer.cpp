@@ -101,6 +101,7 @@ tconv_epilogue epilogue_of(const Attributes &attributes)
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     epilogue.scale = attributes.scale;
     epilogue.bias = attributes.bias;
+    epilogue.residual = attributes.residual;
     if (!tconv_activation_from_name(attributes.activation.c_str(), &epilogue.activation))
         throw Failure("there is no activation " + attributes.activation);
     epilogue.a = attributes.a;
@@ -169,13 +170,17 @@ void Layer::run(const Request &r)
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);
     const tconv_shape &shape = geometry.output_shape;
-    r.output.set_shape(ov::Shape(shape.dim, shape.dim + shape.rank));
+    const ov::Shape output(shape.dim, shape.dim + shape.rank);
+    if (r.residual != nullptr && r.residual->get_shape() != output)
+        throw Failure("the tensor that is added does not have the shape of the output");
+    r.output.set_shape(output);
     std::vector<float> scales, slopes;
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
     arrays.data = r.data.data();
     arrays.filter = r.filter.data();
     arrays.output = r.output.data();
     arrays.bias = r.bias == nullptr ? nullptr : r.bias->data();
+    arrays.residual = r.residual == nullptr ? nullptr : r.residual->data();
     arrays.scale = numbers_of(r.scale, scales);
     arrays.slope = numbers_of(r.slope, slopes);
     const tconv_status status = tconv_host_layer_run(layer, &problem, &options, &arrays, &error);

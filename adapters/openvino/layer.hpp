@@ -23,7 +23,7 @@ struct Attributes {
     ov::Strides strides, dilations;
     ov::CoordinateDiff pads_begin, pads_end, output_padding;
     ov::op::PadType auto_pad = ov::op::PadType::EXPLICIT;
-    bool scale = false, bias = false;
+    bool scale = false, bias = false, residual = false;
     std::string activation = "none"; // as tconv_activation_name spells it
     double a = 0, b = 0;             // its numbers
     std::string device;              // see open_device
@@ -52,7 +52,7 @@ void count(uint64_t Statistics::*what, uint64_t how_often = 1);
 struct Request {
     const Attributes &attributes;
     ov::Tensor data, filter;
-    const ov::Tensor *scale, *bias, *slope; // null where they are not there
+    const ov::Tensor *scale, *bias, *residual, *slope; // null where they are not there
     std::vector<int64_t> output_shape;
     bool constant_filter; // the same in all calls
     ov::Tensor &output;   // gets its shape

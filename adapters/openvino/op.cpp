@@ -36,6 +36,7 @@ bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
     visitor.on_attribute("auto_pad", attributes_.auto_pad);
     visitor.on_attribute("scale", attributes_.scale);
     visitor.on_attribute("bias", attributes_.bias);
+    visitor.on_attribute("residual", attributes_.residual);
     visitor.on_attribute("activation", attributes_.activation);
     visitor.on_attribute("a", attributes_.a);
     visitor.on_attribute("b", attributes_.b);
@@ -51,7 +52,7 @@ bool TransposedConvolution::has_slope() const
 
 size_t TransposedConvolution::required_inputs() const
 {
-    return size_t{2} + attributes_.scale + attributes_.bias + has_slope();
+    return size_t{2} + attributes_.scale + attributes_.bias + attributes_.residual + has_slope();
 }
 
 static ov::PartialShape channels_first(ov::PartialShape shape)
@@ -81,15 +82,22 @@ void TransposedConvolution::validate_and_infer_types()
                                                        channels_first(get_input_partial_shape(0)));
     const auto stock = stock_operator(attributes_, data, input_value(1), output_shape);
     const ov::PartialShape &output = stock->get_output_partial_shape(0);
+    const ov::PartialShape own = moved ? channels_last(output) : output;
+    const size_t residual = size_t{2} + attributes_.scale + attributes_.bias;
     for (size_t i = 2; i < required; i++) {
         NODE_VALIDATION_CHECK(this, get_input_element_type(i) == get_input_element_type(0),
                               "input ", i, " is not of the data's type");
+        if (attributes_.residual && i == residual) {
+            NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible(own), "input ", i,
+                                  " does not have the shape of the output");
+            continue;
+        }
         ov::Dimension channels = ov::Dimension::dynamic();
         if (output.rank().is_static()) channels = output[1];
         NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible({channels}), "input ", i,
                               " is not one number for each output channel");
     }
-    set_output_type(0, stock->get_output_element_type(0), moved ? channels_last(output) : output);
+    set_output_type(0, stock->get_output_element_type(0), own);
 }
 
 std::shared_ptr<ov::Node>
@@ -123,6 +131,7 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
     size_t next = 2;
     const ov::Tensor *scale = attributes_.scale ? &inputs[next++] : nullptr;
     const ov::Tensor *bias = attributes_.bias ? &inputs[next++] : nullptr;
+    const ov::Tensor *residual = attributes_.residual ? &inputs[next++] : nullptr;
     const ov::Tensor *slope = has_slope() ? &inputs[next++] : nullptr;
     std::vector<int64_t> output_shape;
     if (inputs.size() > next) output_shape = integers_of(inputs[next]);
@@ -131,6 +140,7 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
                           inputs[1],
                           scale,
                           bias,
+                          residual,
                           slope,
                           std::move(output_shape),
                           constant_of(input_value(1)) != nullptr,

@@ -12,9 +12,10 @@
 namespace tconv_openvino
 {
 
-// Inputs: data; filter; scale and bias, where the attributes say so; slopes, where the activation
-// has such; output_shape, where there is one more. Scale, bias and slopes have one axis, the output
-// channels. With channels_last, data and output are [N, X..., C]; the filter is as ever.
+// Inputs: data; filter; scale, bias and residual, where the attributes say so; slopes, where the
+// activation has such; output_shape, where there is one more. Scale, bias and slopes have one axis,
+// the output channels; the residual is a tensor like the output. With channels_last, data, residual
+// and output are [N, X..., C]; the filter is as ever.
 class TransposedConvolution : public ov::op::Op
 {
   public:

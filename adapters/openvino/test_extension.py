@@ -155,6 +155,8 @@ ACTIVATIONS = {
     "gelu": lambda x: ops.gelu(x, "erf"),
     "gelu_tanh": lambda x: ops.gelu(x, "tanh"),
     "silu": ops.swish,
+    "hardswish": ops.hswish,
+    "mish": ops.mish,
     "leaky_relu": lambda x: ops.prelu(x, np.array([0.2], dtype=np.float32)),
     "prelu": lambda x: ops.prelu(x, np.linspace(-0.5, 0.5, 6, dtype=np.float32)),
     "none": ops.abs,
@@ -201,6 +203,8 @@ FACTORS = {
     "multiply_add": lambda x, axes: ops.add(ops.multiply(x, numbers(6, axes, 3)), numbers(6, axes, 4)),
     "add_multiply_add": lambda x, axes: ops.add(ops.multiply(ops.add(x, numbers(6, axes, 5)), numbers(6, axes, 3)),
                                                 numbers(6, axes, 4)),
+    "divide_subtract_add": lambda x, axes: ops.subtract(ops.divide(x, numbers(6, axes, 3)), numbers(6, axes, 4)),
+    "subtracted_add": lambda x, axes: ops.subtract(numbers(6, axes, 3), x),
     "normalized": lambda x, axes: normalized(x, 6),
     "bias_normalized": lambda x, axes: normalized(ops.add(x, numbers(6, axes, 5)), 6),
 }
@@ -226,6 +230,64 @@ def test_factors_and_addends_are_fused(chain, grouped, axes, tmp_path):
         np.testing.assert_allclose(compiled(changed)(data)[0], wanted, rtol=3e-5, atol=1e-5)
         assert counted.evaluations == 1 and counted.fallbacks == 0
         assert convert(changed) == 0
+
+
+GATES = {
+    "silu": ops.sigmoid,
+    "hardswish": ops.hsigmoid,
+    "mish": lambda x: ops.tanh(ops.softplus(x)),
+    "hardswish ": lambda x: ops.hard_sigmoid(x, np.array(1 / 6, np.float32), np.array(0.5, np.float32)),
+    "none": lambda x: ops.hard_sigmoid(x, np.array(0.2, np.float32), np.array(0.5, np.float32)),
+}
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("gate", GATES)
+def test_gates_are_fused(gate, first):
+    """x * f(x), as ONNX files have these activations."""
+    data = 3 * random([2, 4, 7, 6])
+    parameter = ops.parameter(data.shape, np.float32)
+    node = transposed(parameter, ops.constant(random([4, 6, 3, 3], 2)), [2, 2])
+    factors = (GATES[gate](node), node)
+    model = ov.Model([ops.multiply(*factors) if first else ops.multiply(*factors[::-1])], [parameter])
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1 and ("Multiply" in types(model)) == (gate == "none")
+    np.testing.assert_allclose(compiled(model)(data)[0], wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_skip_connection_is_fused(axes, first, tmp_path):
+    """Also where OpenVINO computes it in the end."""
+    data, shape = random([2, 4, *[5, 4, 3][:axes]]), [2, 6, *[11, 9, 7][:axes]]
+    skip = random(shape, 7)
+
+    def model():
+        parameters = ops.parameter(data.shape, np.float32), ops.parameter(shape, np.float32)
+        node = transposed(parameters[0], ops.constant(random([4, 6, *[3] * axes], 2)), [2] * axes)
+        terms = [ops.add(node, numbers(6, axes, 5)), parameters[1]]
+        return ov.Model([ops.prelu(ops.add(*(terms[::-1] if first else terms)), numbers(6, 0, 3).reshape(6))], parameters)
+
+    changed = model()
+    wanted = STOCK.compile_model(changed.clone(), "CPU", EXACT)([data, skip])[0]
+    assert convert(changed) == 1 and "Add" not in types(changed) and "PRelu" not in types(changed)
+    for ours in (changed, reread(changed, tmp_path)):
+        counted = Counted()
+        np.testing.assert_allclose(compiled(ours)([data, skip])[0], wanted, rtol=3e-5, atol=1e-5)
+        assert counted.evaluations == 1 and counted.fallbacks == 0
+    with pytest.raises(RuntimeError, match="shape of the output"):
+        changed.reshape({0: list(data.shape), 1: [1, *shape[1:]]})
+
+
+@pytest.mark.parametrize("other", [[1, 6, 11, 9], [2, 1, 11, 9]])
+def test_sums_of_other_shapes_are_not_fused(other):
+    data = random([2, 4, 5, 4])
+    parameters = ops.parameter(data.shape, np.float32), ops.parameter(other, np.float32)
+    node = transposed(parameters[0], ops.constant(random([4, 6, 3, 3], 2)), [2, 2])
+    model = ov.Model([ops.add(node, parameters[1])], parameters)
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)([data, random(other)])[0]
+    assert convert(model) == 1 and "Add" in types(model)
+    np.testing.assert_allclose(compiled(model)([data, random(other)])[0], wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_converted_operator_takes_what_follows():
@@ -764,16 +826,18 @@ def convolution(data, filter_):
     return ops.convolution(data, ops.constant(filter_), [1] * axes, [0] * axes, [0] * axes, [1] * axes)
 
 
-def chain(axes, grouped=False, between=lambda node: node, twice=False):
-    """A convolution, one or two transposed convolutions, and a convolution."""
+def chain(axes, grouped=False, between=lambda node: node, twice=False, skip=False):
+    """A convolution, one or two transposed convolutions, and a convolution. `skip`: what another one computes is added."""
+    inputs = [ops.parameter([2, 24, *(22, 18, 10)[:axes]], np.float32)] if skip else []
     x = ops.parameter([2, 3, *(11, 9, 5)[:axes]], np.float32)
     node = convolution(x, random([24, 3] + [1] * axes))
     for seed in range(1 + twice):
         shape = [3, 8, 8] if grouped else [24, 24]
         weights = ops.constant(random([*shape, *[3] * axes], seed))
         node = transposed(between(node), weights, [2] * axes, begin=[1] * axes, end=[0] * axes, grouped=grouped)
-        node = ops.relu(ops.add(node, numbers(24, axes, seed)))
-    return ov.Model([convolution(between(node), random([7, 24] + [1] * axes, 2))], [x])
+        node = ops.add(node, numbers(24, axes, seed))
+        node = ops.relu(ops.add(node, convolution(inputs[0], random([24, 24] + [1] * axes, 4))) if skip else node)
+    return ov.Model([convolution(between(node), random([7, 24] + [1] * axes, 2))], [x, *inputs])
 
 
 def executed(model, data):
@@ -785,14 +849,14 @@ def executed(model, data):
 
 @pytest.mark.parametrize("axes, options", [
     (1, {}), (2, {}), (3, {}), (2, {"grouped": True}), (2, {"twice": True}), (2, {"between": ops.sigmoid}),
-    (2, {"between": ops.sigmoid, "twice": True}),
+    (2, {"between": ops.sigmoid, "twice": True}), (1, {"skip": True}), (2, {"skip": True}),
 ])  # yapf: disable
 def test_between_convolutions_nothing_is_reordered(axes, options):
     model = chain(axes, **options)
-    data = random(list(model.input(0).shape), 9)
+    data = [random(list(input_.shape), 9) for input_ in model.inputs]
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
     count = 2 if options.get("twice") else 1
-    assert convert(model) == count
+    assert convert(model) == count and not ("skip" in options and types(model).count("Add") > 0)
     assert sum(node.get_attributes().get("channels_last", False) for node in model.get_ops()) == count
     counted = Counted()
     ran, output = executed(model, data)
@@ -820,13 +884,19 @@ def test_the_smaller_tensor_is_reordered():
     assert convert(after) == 1 and types(after).count("Transpose") == 2
 
 
-def test_channels_last_falls_back(tmp_path):
+@pytest.mark.parametrize("skip", [False, True])
+def test_channels_last_falls_back(skip, tmp_path):
     """OpenVINO's own operators compute it between two Transposes, with extents that are not known, too."""
-    model = chain(2, grouped=True)
-    model.reshape([-1, 3, -1, -1])
+    model = chain(2, grouped=True, skip=skip)
+    if skip:
+        added = model.get_parameters()[1]
+        added.output(0).replace(ops.constant(random(list(added.shape), 8)).output(0))
+        model.remove_parameter(added)
+    else:
+        model.reshape([-1, 3, -1, -1])
     data = random([2, 3, 11, 9], 9)
     wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
-    assert convert(model) == 1
+    assert convert(model) == 1 and types(model).count("Add") == 0
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     (tmp_path / "kernels").mkdir()
     environment = {"TCONV_CL_KERNEL_DIR": str(tmp_path / "kernels")}

@@ -80,10 +80,10 @@ def statistics() -> Statistics:
 def convert(model: openvino.Model, device: int | str | None = None) -> int:
     """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and returns how many changed.
 
-    Factors and addends that follow with one constant for each channel, and then an activation that the library has,
-    become part of the operator. What the library refuses stays as it is, and a line on stderr says why. `device` is a
-    number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a name; None: the library's
-    default.
+    Factors and addends that follow with one constant for each channel, a tensor of the output's shape that is added,
+    and an activation that the library has, become part of the operator. What the library refuses stays as it is, and a
+    line on stderr says why. `device` is a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a
+    part of a name; None: the library's default.
 
     Raises:
         tconv_cl.Error: there is no such device.
@@ -228,9 +228,10 @@ def _is_view(node: Node) -> bool:
 def _to_channels_last(node: Node, factory: NodeFactory) -> None:
     rank = node.get_input_partial_shape(0).rank.get_length()
     to_last, to_first = [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
-    data = ops.transpose(node.input_value(0), ops.constant(np.array(to_last)))
-    attributes = {**node.get_attributes(), "channels_last": True}
-    made = factory.create(OURS, [data.output(0), *node.input_values()[1:]], attributes)
+    inputs, attributes = node.input_values(), {**node.get_attributes(), "channels_last": True}
+    for i in [0, 2 + attributes["scale"] + attributes["bias"]] if attributes["residual"] else [0]:
+        inputs[i] = ops.transpose(inputs[i], ops.constant(np.array(to_last))).output(0)
+    made = factory.create(OURS, inputs, attributes)
     made.set_friendly_name(node.get_friendly_name())
     result = ops.transpose(made, ops.constant(np.array(to_first)))
     names = node.output(0).get_names()
@@ -247,7 +248,7 @@ def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], d
     shape = node.get_output_partial_shape(0)
     fused = [name for name in ("scale", "bias") if attributes[name]]
     known = shape.rank.is_static and shape[1].is_static and not attributes.get("channels_last", False)
-    if not known or attributes["activation"] != "none":
+    if not known or attributes["activation"] != "none" or attributes["residual"]:
         return node, inputs, {}
     channels = shape[1].get_length()
     before = dict(zip(fused, (_values(value) for value in inputs[2:])))
@@ -258,13 +259,16 @@ def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], d
     added, changed = [], {"scale": bool((scale != 1).any()), "bias": bool(bias.any())}
     element = node.get_output_element_type(0)
     added += [_constant(values, element) for name, values in (("scale", scale), ("bias", bias)) if changed[name]]
-    after = _only_consumer(last)
-    activation = None if after is None else _activation(after, last, channels)
+    residual = _residual(last)
+    if residual is not None:
+        added.append(residual)
+        changed["residual"] = True
+        last = _only_consumer(last)
+    activation = _gate(last) or _activation(last, channels)
     if activation is not None:
-        slopes, its = activation
+        last, slopes, its = activation
         added += slopes
         changed.update(its)
-        last = after
     return last, inputs[:2] + added + inputs[2 + len(fused) :], changed
 
 
@@ -286,12 +290,19 @@ def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> t
 def _affine(node: Node, data: Node, channels: int) -> tuple[Any, Any] | None:
     """Factor and addend, for each channel, of what `node` makes of `data`; None where it is something else."""
     kind = node.get_type_name()
-    if kind in ("Add", "Multiply"):
-        other = _per_channel(node.input_value(1 if node.input_value(0).get_node() == data else 0), channels, data)
-        if other is None or node.get_attributes()["auto_broadcast"] != "numpy":
+    first = node.input_value(0).get_node() == data
+    if kind in ("Add", "Subtract", "Multiply", "Divide"):
+        other = _per_channel(node.input_value(1 if first else 0), channels, data)
+        if other is None or node.get_attributes()["auto_broadcast"] != "numpy" or (kind == "Divide" and not first):
             return None
-        return (1, other) if kind == "Add" else (other, 0)
-    if kind == "BatchNormInference" and node.input_value(0).get_node() == data:
+        with np.errstate(all="ignore"):
+            return {
+                "Add": (1, other),
+                "Subtract": (1, -other) if first else (-1, other),
+                "Multiply": (other, 0),
+                "Divide": (1 / other, 0),
+            }[kind]
+    if kind == "BatchNormInference" and first:
         constants = [_values(value) for value in node.input_values()[1:]]
         if any(values is None for values in constants):
             return None
@@ -310,12 +321,47 @@ def _can_hold(element: Type, values: np.ndarray) -> bool:
         return bool(np.isfinite(values.astype(np.float32 if element == Type.f32 else np.float64)).all())
 
 
-def _activation(node: Node, data: Node, channels: int) -> tuple[list[Output], dict[str, Any]] | None:
-    """The inputs and attributes of the activation that `node` is on `data`; None where the library has no such."""
-    kind, attributes = node.get_type_name(), node.get_attributes()
-    if node.input_value(0).get_node() != data:
+def _residual(data: Node) -> Output | None:
+    """The tensor that is added to `data`, which has its shape; None where something else follows."""
+    node, shape = _only_consumer(data), data.get_output_partial_shape(0)
+    if node is None or node.get_type_name() != "Add" or shape.is_dynamic:
         return None
-    simple = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh"}
+    other = node.input_value(1 if node.input_value(0).get_node() == data else 0)
+    same = other.get_partial_shape() == shape and other.get_element_type() == data.get_output_element_type(0)
+    return other if same else None
+
+
+def _gate(data: Node) -> tuple[Node, list[Output], dict[str, Any]] | None:
+    """The same for x * f(x), written as operators of their own, which both read x."""
+    gates = {"Sigmoid": "silu", "HSigmoid": "hardswish", "HardSigmoid": "hardswish", "SoftPlus": "mish"}
+    consumers = [target.get_node() for target in data.output(0).get_target_inputs()]
+    for gate, product in (consumers, consumers[::-1]) if len(consumers) == 2 else ():
+        activation, last = gates.get(gate.get_type_name()), gate
+        if activation == "mish":
+            last = _only_consumer(gate)
+        if activation is None or last is None or (activation == "mish" and last.get_type_name() != "Tanh"):
+            continue
+        if gate.get_type_name() == "HardSigmoid" and not np.allclose(
+            [_scalar(value) or 0 for value in gate.input_values()[1:]], [1 / 6, 0.5], rtol=1e-6
+        ):
+            continue
+        if product.get_type_name() == "Multiply" and _only_consumer(last) == product:
+            return product, [], {"activation": activation}
+    return None
+
+
+def _activation(data: Node, channels: int) -> tuple[Node, list[Output], dict[str, Any]] | None:
+    """The activation behind `data`, its further inputs and its attributes; None where the library has no such."""
+    node = _only_consumer(data)
+    if node is None or node.input_value(0).get_node() != data:
+        return None
+    found = _activation_of(node, data, channels)
+    return None if found is None else (node, *found)
+
+
+def _activation_of(node: Node, data: Node, channels: int) -> tuple[list[Output], dict[str, Any]] | None:
+    kind, attributes = node.get_type_name(), node.get_attributes()
+    simple = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "HSwish": "hardswish", "Mish": "mish"}
     if kind in simple:
         return [], {"activation": simple[kind]}
     if kind == "Clamp":
