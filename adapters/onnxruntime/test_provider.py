@@ -11,6 +11,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -19,6 +20,7 @@ import onnxruntime
 import pytest
 import tconv_cl.onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.loader import load_model_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "device_tests" / "vectors"
@@ -88,6 +90,27 @@ def compare(model, x, tolerance=1e-5, **others):
     wanted = stock(model).run(None, {"x": x, **others})[0]
     assert output.shape == wanted.shape and output.dtype == wanted.dtype
     np.testing.assert_allclose(output.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance)
+
+
+# ---- ONNX's own tests of backends
+
+with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):  # other operators' cases are computed, too
+    ONNX_CASES = [case for case in load_model_tests(kind="node") if case.name.startswith("test_convtranspose")]
+
+
+def test_there_are_cases_of_onnx():
+    assert len(ONNX_CASES) >= 11
+
+
+@pytest.mark.parametrize("case", ONNX_CASES, ids=lambda case: case.name)
+def test_onnx(case):
+    ours = session(case.model.SerializeToString())
+    names = [value.name for value in case.model.graph.input]
+    for inputs, outputs in case.data_sets:
+        counted = Counted()
+        (output,) = ours.run(None, dict(zip(names, inputs)))
+        assert counted.computed == 1 and output.dtype == outputs[0].dtype
+        np.testing.assert_allclose(output, outputs[0], rtol=case.rtol, atol=case.atol)
 
 
 # ---- conformance vectors
@@ -603,6 +626,7 @@ def test_wrong_models_are_left_to_onnx_runtime(attributes, reason, capfd):
 # In a process of its own, under another environment: computes a model and tells who computed.
 PROGRAM = """
 import sys
+import warnings
 import numpy as np
 import onnxruntime
 import tconv_cl.onnxruntime

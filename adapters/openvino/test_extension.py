@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extension against OpenVINO's own operators and the conformance vectors. Each test also looks at who computed.
 
-usage: pytest adapters/openvino        with tconv_cl installed as docs/openvino.md says; needs an OpenCL device"""
+usage: pytest adapters/openvino        with tconv_cl installed as docs/openvino.md says; needs an OpenCL device
+
+TCONV_CL_TEST_GRAPHS: how many graphs are generated."""
 import csv
 import os
 import pathlib
@@ -903,6 +905,72 @@ def test_channels_last_falls_back(skip, tmp_path):
     _, log, output = in_another_process(tmp_path / "model.xml", data, tmp_path, **environment)
     assert "OpenVINO's own operator" in log
     np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+
+
+# ---- generated graphs
+
+
+def generated(seed):
+    """A graph of one to three transposed convolutions of any attributes, between convolutions, arithmetic, activations,
+    sums with what came before and outputs that are read twice; and how many it has."""
+    draw = np.random.default_rng(seed)
+
+    def pick(*choices):
+        return choices[draw.integers(len(choices))]
+
+    def constant(*shape):
+        return ops.constant(draw.uniform(-1, 1, shape).astype(np.float32))
+
+    axes, channels = int(draw.integers(1, 4)), int(draw.integers(1, 4)) * 2
+    ones = [1] * axes
+    x = node = ops.parameter([int(draw.integers(1, 3)), channels, *draw.integers(2, [30, 9, 5][axes - 1], axes).tolist()], np.float32)
+    arithmetic = [
+        lambda x, c: ops.add(x, c), lambda x, c: ops.subtract(c, x), lambda x, c: ops.multiply(c, x),
+        lambda x, c: ops.divide(x, ops.add(ops.abs(c), np.array(0.5, np.float32))),
+        lambda x, c: ops.maximum(x, c),
+    ]  # yapf: disable
+    gates = [lambda x: ops.multiply(x, gate(x)) for gate in GATES.values()]
+    simple = [activation for name, activation in ACTIVATIONS.items() if name != "prelu"]
+    outputs, count = [], int(draw.integers(1, 4))
+    for _ in range(count):
+        if pick(True, False):
+            inner = int(draw.integers(1, 4)) * 2
+            node, channels = ops.convolution(node, constant(inner, channels, *ones), ones, [0] * axes, [0] * axes, ones), inner
+        grouped, inner = pick(True, False), int(draw.integers(1, 7))
+        kernel, strides, dilations = draw.integers(1, 5, axes), draw.integers(1, 4, axes), draw.integers(1, 3, axes)
+        shape = [2, channels // 2, inner] if grouped else [channels, inner]
+        padding = [int(draw.integers(0, s)) for s in strides]
+        options = {"dilations": dilations.tolist(), "padding": padding, "grouped": grouped}
+        sizes = dilations * (kernel - 1) + 1  # pads may take at most what one input makes, less one
+        options["begin"] = [int(draw.integers(0, (k + 1) // 2)) for k in sizes]
+        options["end"] = [int(draw.integers(0, (k + 1) // 2)) for k in sizes]
+        node = transposed(node, constant(*shape, *kernel.tolist()), strides.tolist(), **options)
+        channels = inner * 2 if grouped else inner
+        for _ in range(draw.integers(0, 3)):
+            node = pick(*arithmetic)(node, constant(*pick((1, channels, *ones), (1, ), (channels, *ones))))
+        if pick(True, False):
+            skip = constant(*node.get_output_shape(0)) if pick(True, False) else ops.abs(node)
+            node = ops.add(node, skip) if pick(True, False) else ops.add(skip, node)
+        node = pick(*simple, *gates)(node)
+        if channels % 2 == 1:
+            node, channels = ops.concat([node, node], 1), channels * 2
+        outputs.append(ops.convolution(node, constant(3, channels, *ones), ones, [0] * axes, [0] * axes, ones))
+    outputs.append(node)
+    return ov.Model(outputs, [x]), count
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TCONV_CL_TEST_GRAPHS", "30"))))
+def test_generated(seed):
+    model, count = generated(seed)
+    data = random(list(model.input(0).shape), seed)
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)
+    assert convert(model) == count
+    counted = Counted()
+    ours = compiled(model)(data)
+    assert counted.evaluations == count and counted.fallbacks == 0
+    for i in range(len(model.outputs)):
+        scale = max(1, np.abs(wanted[i]).max())
+        np.testing.assert_allclose(ours[i] / scale, wanted[i] / scale, rtol=1e-4, atol=2e-5)
 
 
 # ---- children

@@ -270,6 +270,41 @@ def test_autocast():
                 close(own(data), wanted, 16 * ROUNDOFF[dtype])
 
 
+# ---- PyTorch's own samples ----
+
+SAMPLED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("dtype", SAMPLED, ids=str)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_samples_of_pytorch(axes, dtype, gradients):
+    """The calls that PyTorch tests its own functions with (OpInfo), and their gradients."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    (info,) = [info for info in op_db if info.name == f"nn.functional.conv_transpose{axes}d"]
+    samples = list(info.sample_inputs("cpu", dtype, requires_grad=gradients))
+    assert len(samples) >= 8
+    tolerance = {torch.float32: 1e-5, torch.float64: 1e-12, torch.float16: 4e-3, torch.bfloat16: 3e-2}[dtype]
+    for sample in samples:
+        tensors = [tensor for tensor in (sample.input, *sample.args) if tensor is not None]
+        with Counted():
+            output = OURS[axes - 1](sample.input, *sample.args, **sample.kwargs)
+        wide = [tensor.detach().double().requires_grad_(gradients) for tensor in tensors]
+        wanted = THEIRS[axes - 1](*wide, **sample.kwargs)
+        limit = {"rtol": tolerance, "atol": tolerance * max(1.0, wanted.detach().abs().max().item())}
+        assert output.dtype == dtype
+        torch.testing.assert_close(output.detach().double(), wanted.detach(), **limit)
+        if not gradients:
+            continue
+        towards = random(*output.shape, dtype=dtype)
+        ours = torch.autograd.grad(output, tensors, towards)
+        theirs = torch.autograd.grad(wanted, wide, towards.double())
+        for one, other in zip(ours, theirs, strict=True):
+            limit["atol"] = 4 * tolerance * max(1.0, other.abs().max().item())
+            torch.testing.assert_close(one.double(), other, **limit)
+
+
 # ---- the operator ----
 
 
