@@ -1,58 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuse.h"
 
-#include <CL/cl_half.h>
+#include "constant.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who reads a value ---- */
-
-enum { MOST_READERS = 2 };
-
-/* The nodes that read the output of `node`, and as which input. 0 where the graph returns it, too, or there are more than
- * MOST_READERS. */
-static size_t readers_of(const OrtNode *node, const OrtNode **readers, int64_t *inputs)
-{
-    const OrtValueInfo *output;
-    size_t count = 0;
-    bool visible = true;
-    if (!succeeded(ort.Node_GetNumOutputs(node, &count), NULL) || count != 1 ||
-        !succeeded(ort.Node_GetOutputs(node, &output, 1), NULL) ||
-        !succeeded(ort.ValueInfo_IsGraphOutput(output, &visible), NULL) || visible ||
-        !succeeded(ort.ValueInfo_GetValueNumConsumers(output, &count), NULL) ||
-        count > MOST_READERS ||
-        !succeeded(ort.ValueInfo_GetValueConsumers(output, readers, inputs, count), NULL))
-        return 0;
-    for (size_t i = 0; i < count; i++)
-        if (readers[i] == NULL || inputs[i] < 0) return 0;
-    return count;
-}
-
-/* The only reader; NULL where there is none, or more. */
-static const OrtNode *reader_of(const OrtNode *node)
-{
-    const OrtNode *readers[MOST_READERS];
-    int64_t inputs[MOST_READERS];
-    return readers_of(node, readers, inputs) == 1 ? readers[0] : NULL;
-}
-
-/* ---- constants ---- */
+/* ---- numbers for each channel ---- */
 
 static int rank_of(const struct node_layer *layer)
 {
     return layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
-}
-
-/* The layer's output channels; 0 where they are not known. */
-static int64_t channels_of(const struct node_layer *layer)
-{
-    int64_t channels = 0;
-    if (layer->filter.rank == 0 || layer->filter.dim[1] < 1 ||
-        __builtin_mul_overflow(layer->filter.dim[1], layer->request.problem.groups, &channels))
-        return 0;
-    return channels;
 }
 
 /* Whether a tensor of that shape is one number for each channel of the layer's output, which it does not broadcast. */
@@ -65,57 +25,6 @@ static bool is_per_channel(const struct node_layer *layer, const tconv_shape *sh
     return true;
 }
 
-static bool is_one_number(const tconv_shape *shape)
-{
-    for (int i = 0; i < shape->rank; i++)
-        if (shape->dim[i] != 1) return false;
-    return true;
-}
-
-/* A constant of float, double or float16. */
-struct constant {
-    const void *data;
-    tconv_type type;
-    tconv_shape shape;
-};
-
-static bool constant_of(const OrtValueInfo *value, struct constant *out)
-{
-    bool constant = false;
-    const OrtValue *tensor = NULL;
-    ONNXTensorElementDataType type;
-    const int64_t *extents;
-    size_t rank;
-    if (value == NULL || !succeeded(ort.ValueInfo_IsConstantInitializer(value, &constant), NULL) ||
-        !constant || !succeeded(ort.ValueInfo_GetInitializerValue(value, &tensor), NULL) ||
-        tensor == NULL ||
-        !succeeded(ort.GetTensorElementTypeAndShapeDataReference(tensor, &type, &extents, &rank),
-                   NULL) ||
-        !succeeded(ort.GetTensorData(tensor, &out->data), NULL) || rank > TCONV_MAX_RANK)
-        return false;
-    out->type = type_of(type);
-    out->shape = (tconv_shape){(int)rank, {0}};
-    for (size_t i = 0; i < rank; i++) out->shape.dim[i] = extents[i];
-    return out->type == TCONV_F32 || out->type == TCONV_F64 || out->type == TCONV_F16;
-}
-
-static double element(const struct constant *constant, int64_t index)
-{
-    switch ((int)constant->type) {
-    case TCONV_F32: return (double)((const float *)constant->data)[index];
-    case TCONV_F64: return ((const double *)constant->data)[index];
-    default: return (double)cl_half_to_float(((const cl_half *)constant->data)[index]);
-    }
-}
-
-static bool number_in(const OrtValueInfo *value, double *out)
-{
-    struct constant constant;
-    if (!constant_of(value, &constant) || !is_one_number(&constant.shape)) return false;
-    *out = element(&constant, 0);
-    return true;
-}
-
 /* A constant operand of the layer's output as one number for each channel. */
 static bool operand_of(const struct node_layer *layer, const OrtValueInfo *value, double *out)
 {
@@ -123,7 +32,7 @@ static bool operand_of(const struct node_layer *layer, const OrtValueInfo *value
     if (!constant_of(value, &constant)) return false;
     const bool one = is_one_number(&constant.shape) && constant.shape.rank <= rank_of(layer);
     if (!one && !is_per_channel(layer, &constant.shape)) return false;
-    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element(&constant, one ? 0 : c);
+    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element_of(&constant, one ? 0 : c);
     return true;
 }
 
@@ -134,7 +43,7 @@ static bool list_of(const struct node_layer *layer, const OrtValueInfo *value, d
     if (!constant_of(value, &constant) || constant.shape.rank != 1 ||
         constant.shape.dim[0] != channels_of(layer))
         return false;
-    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element(&constant, c);
+    for (int64_t c = 0; c < channels_of(layer); c++) out[c] = element_of(&constant, c);
     return true;
 }
 

@@ -19,8 +19,16 @@ tconv_type type_of(ONNXTensorElementDataType type)
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16: return TCONV_F16;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE: return TCONV_F64;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16: return TCONV_BF16;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8: return TCONV_I8;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8: return TCONV_U8;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32: return TCONV_I32;
     default: return TCONV_TYPE_DEFAULT;
     }
+}
+
+static bool is_floating(tconv_type type)
+{
+    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_F64 || type == TCONV_BF16;
 }
 
 bool is_operator(const OrtNode *node, const char *name)
@@ -189,7 +197,7 @@ tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_erro
     if (status == TCONV_OK)
         status = tensor_of(layer->tensor[TENSOR_FILTER], &layer->filter, &p->filter_type, error);
     if (status != TCONV_OK) return status;
-    if (p->data_type == TCONV_TYPE_DEFAULT || p->filter_type != p->data_type)
+    if (!is_floating(p->data_type) || p->filter_type != p->data_type)
         return fail(error, TCONV_ERROR_TYPE,
                     "only float, float16, double and bfloat16 are computed");
     const int rank = layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
@@ -212,4 +220,45 @@ void node_release(struct node_layer *layer)
     free(layer->scale);
     free(layer->bias);
     layer->scale = layer->bias = NULL;
+}
+
+size_t readers_of(const OrtNode *node, const OrtNode **readers, int64_t *inputs)
+{
+    const OrtValueInfo *output;
+    size_t count = 0;
+    bool visible = true;
+    if (!succeeded(ort.Node_GetNumOutputs(node, &count), NULL) || count != 1 ||
+        !succeeded(ort.Node_GetOutputs(node, &output, 1), NULL) ||
+        !succeeded(ort.ValueInfo_IsGraphOutput(output, &visible), NULL) || visible ||
+        !succeeded(ort.ValueInfo_GetValueNumConsumers(output, &count), NULL) ||
+        count > MOST_READERS ||
+        !succeeded(ort.ValueInfo_GetValueConsumers(output, readers, inputs, count), NULL))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (readers[i] == NULL || inputs[i] < 0) return 0;
+    return count;
+}
+
+const OrtNode *reader_of(const OrtNode *node)
+{
+    const OrtNode *readers[MOST_READERS];
+    int64_t inputs[MOST_READERS];
+    return readers_of(node, readers, inputs) == 1 ? readers[0] : NULL;
+}
+
+const OrtNode *producer_of(const OrtValueInfo *value)
+{
+    const OrtNode *node = NULL;
+    return value != NULL && succeeded(ort.ValueInfo_GetValueProducer(value, &node, NULL), NULL)
+               ? node
+               : NULL;
+}
+
+int64_t channels_of(const struct node_layer *layer)
+{
+    int64_t channels = 0;
+    if (layer->filter.rank == 0 || layer->filter.dim[1] < 1 ||
+        __builtin_mul_overflow(layer->filter.dim[1], layer->request.problem.groups, &channels))
+        return 0;
+    return channels;
 }

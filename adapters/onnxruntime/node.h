@@ -17,7 +17,8 @@ struct node_layer {
     size_t count;
     const OrtValueInfo *tensor[TENSORS]; /* NULL: the layer has none */
     tconv_shape data, filter; /* extents that are not known are -1; of rank 0: no rank is known */
-    /* Where `channels` is not 0, the sums are multiplied by scale[c], and bias[c] is added; then there is no TENSOR_BIAS. */
+    /* Where `channels` is not 0, the sums are multiplied by scale[c], and bias[c] is added; then there is no TENSOR_BIAS. They
+     * are of the type that the library scales with. */
     int64_t channels;
     double *scale, *bias;
 };
@@ -38,10 +39,24 @@ bool is_free(const OrtNode *node, const struct taken *taken);
 tconv_status node_read(const OrtNode *node, struct node_layer *layer, tconv_error *error);
 void node_release(struct node_layer *layer);
 
-/* The type of a tensor; TCONV_TYPE_DEFAULT where it is none of the library's floating ones. */
+/* The type of a tensor; TCONV_TYPE_DEFAULT where it is none that is used here. */
 tconv_type type_of(ONNXTensorElementDataType type);
 
 bool is_operator(const OrtNode *node, const char *name);
+
+/* The nodes that read the output of `node`, and as which input. 0 where the graph returns it, too, or there are more than
+ * MOST_READERS. */
+enum { MOST_READERS = 2 };
+size_t readers_of(const OrtNode *node, const OrtNode **readers, int64_t *inputs);
+
+/* The only reader; NULL where there is none, or more. */
+const OrtNode *reader_of(const OrtNode *node);
+
+/* The node that computes the value; NULL where there is none. */
+const OrtNode *producer_of(const OrtValueInfo *value);
+
+/* The layer's output channels; 0 where they are not known. */
+int64_t channels_of(const struct node_layer *layer);
 
 /* NULL where the input is left out. */
 const OrtValueInfo *input_of(const OrtNode *node, size_t index);

@@ -56,6 +56,9 @@ typedef enum {
 typedef enum ONNXTensorElementDataType {
     ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT = 1,
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8 = 2,
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8 = 3,
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 = 6,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 = 10,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE = 11,
     ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16 = 16
@@ -148,6 +151,8 @@ struct OrtNodeComputeInfo {
           const OrtTypeInfo **out)) \
     entry(307, OrtHardwareDeviceType, HardwareDevice_Type, (const OrtHardwareDevice *device)) \
     entry(317, const OrtEpApi *, GetEpApi, (void)) \
+    entry(323, OrtStatus *, ValueInfo_GetValueProducer, (const OrtValueInfo *value, \
+          const OrtNode **out, size_t *index)) \
     entry(324, OrtStatus *, ValueInfo_GetValueNumConsumers, (const OrtValueInfo *value, \
           size_t *out)) \
     entry(325, OrtStatus *, ValueInfo_GetValueConsumers, (const OrtValueInfo *value, \

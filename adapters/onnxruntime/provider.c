@@ -2,6 +2,7 @@
 /* What ONNX Runtime calls: the factory of providers, a provider for each session, and the layers
  * that it computes. */
 #include "fuse.h"
+#include "quantize.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -36,7 +37,7 @@ struct kernel {
     size_t input[TENSORS]; /* of the fused node, where the layer has that tensor */
     bool has[TENSORS];
     void *scale,
-        *bias; /* constants for each channel, in the data's type; NULL: the layer has none */
+        *bias; /* constants for each channel, in the type of scales; NULL: the layer has none */
     atomic_flag told;
 };
 
@@ -83,7 +84,8 @@ static tconv_status read_input(const struct kernel *kernel, const OrtKernelConte
         !succeeded(ort.GetTensorData(value, data), error))
         return error->status;
     if (rank > TCONV_MAX_RANK) return fail(error, TCONV_ERROR_SHAPE, "a tensor has rank %zu", rank);
-    if (type_of(type) != kernel->request.problem.data_type)
+    const tconv_problem *problem = &kernel->request.problem;
+    if (type_of(type) != (tensor == TENSOR_FILTER ? problem->filter_type : problem->data_type))
         return fail(error, TCONV_ERROR_TYPE, "an input has another type than it had");
     *shape = (tconv_shape){(int)rank, {0}};
     if (rank != 0) memcpy(shape->dim, extents, rank * sizeof *extents);
@@ -272,10 +274,17 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     OrtStatus *status = NULL;
     if (taken.node == NULL) status = ort.CreateStatus(ORT_EP_FAIL, "tconv_cl: there is no memory");
     for (size_t i = 0; i < count && status == NULL; i++) {
-        struct node_layer layer;
+        struct node_layer layer, bytes;
         if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], &taken)) continue;
         const bool known = node_read(nodes[i], &layer, &error) == TCONV_OK;
-        if (known) fuse_followers(&layer, MOST_NODES, &taken);
+        if (known) {
+            fuse_followers(&layer, MOST_NODES, &taken);
+            if (quantize(&layer, MOST_NODES, &taken, &bytes)) {
+                const bool possible = try_plan(provider->host, &bytes, &error) == TCONV_OK;
+                node_release(possible ? &layer : &bytes);
+                if (possible) layer = bytes;
+            }
+        }
         if (known && (provider->strict || try_plan(provider->host, &layer, &error) == TCONV_OK)) {
             status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
             for (size_t k = 0; k < layer.count; k++) taken.node[taken.count++] = layer.node[k];
@@ -323,7 +332,7 @@ static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *
     return TCONV_OK;
 }
 
-/* Numbers for each channel in the data's type, which is float or double; they are the caller's. */
+/* Numbers for each channel in a type of scales, f32 or f64; they are the caller's. */
 static void *in_type(const double *values, int64_t count, tconv_type type)
 {
     const bool is_double = type == TCONV_F64;
@@ -340,7 +349,7 @@ static void *in_type(const double *values, int64_t count, tconv_type type)
 static tconv_status keep_constants(struct kernel *kernel, const struct node_layer *layer,
                                    tconv_error *error)
 {
-    const tconv_type type = layer->request.problem.data_type;
+    const tconv_type type = tconv_scale_type(layer->request.problem.data_type);
     const tconv_epilogue *epilogue = &layer->request.epilogue;
     if (layer->channels == 0) return TCONV_OK;
     if (epilogue->scale) kernel->scale = in_type(layer->scale, layer->channels, type);
@@ -379,6 +388,11 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
     if (status == TCONV_OK) {
         const struct taken taken = {provider->factory->name, NULL, 0};
         fuse_followers(&layer, count, &taken);
+        struct node_layer bytes;
+        if (quantize(&layer, count, &taken, &bytes)) {
+            node_release(&layer);
+            layer = bytes;
+        }
         if (layer.count != count)
             status =
                 fail(error, TCONV_ERROR_INTERNAL, "%zu of %zu nodes are known", layer.count, count);

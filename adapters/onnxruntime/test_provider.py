@@ -429,6 +429,125 @@ def test_what_others_see_is_not_fused(output, tmp_path):
     np.testing.assert_allclose(result, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
 
+# ---- layers of bytes
+
+BYTES = {"u8": (np.uint8, TensorProto.UINT8, 121), "i8": (np.int8, TensorProto.INT8, -3)}
+
+
+def quantized(data="u8", filter_="i8", output="u8", groups=1, per_channel=True, bias="linear", between=(), axes=2, step=2.0**-5,
+              zero=None):
+    """A model of floats whose layer stands between integers, and its input. With the steps that it has if none is given, the
+    sums of floats are exact, too."""
+    draw = np.random.default_rng(5)
+    constants = {}
+
+    def linear(name, kind, scale, zero):
+        element, _, _ = BYTES[kind]
+        constants[f"{name}_scale"], constants[f"{name}_zero"] = np.array(scale, np.float32), np.full(np.shape(scale), zero, element)
+        return [f"{name}_scale", f"{name}_zero"]
+
+    node, channels = helper.make_node, 5 * groups
+    zeros = {kind: BYTES[kind][2] if zero is None else zero for kind in BYTES}
+    x = linear("x", data, step, zeros[data])
+    info = np.iinfo(BYTES[filter_][0])
+    constants["w"] = draw.integers(info.min, info.max + 1, (4 * groups, 5, *[3] * axes)).astype(BYTES[filter_][0])
+    w = linear("w", filter_, step * 2.0**draw.integers(-2, 3, 5) if per_channel else step, 0 if filter_ == "i8" else 128)
+    nodes = [
+        node("QuantizeLinear", ["x", *x], ["x_bytes"]),
+        node("DequantizeLinear", ["x_bytes", *x], ["x_floats"]),
+        node("DequantizeLinear", ["w", *w], ["w_floats"], axis=1),
+        node("ConvTranspose", ["x_floats", "w_floats"], ["y"], strides=[2] * axes, group=groups),
+    ]
+    if bias:
+        constants["b"] = draw.integers(-3000, 3000, channels).astype(np.int32)
+        if bias == "linear":
+            scale, zero = np.full(channels, step * step, np.float32), np.zeros(channels, np.int32)
+            constants["b_scale"], constants["b_zero"] = scale, zero
+            nodes.insert(0, node("DequantizeLinear", ["b", "b_scale", "b_zero"], ["b_floats"], axis=0))
+            nodes[-1].input.append("b_floats")
+        else:
+            constants["b"] = (constants["b"] * step * step).astype(np.float32)
+            nodes[-1].input.append("b")
+    last = "y"
+    for i, (operator, inputs, attributes, further) in enumerate(between):
+        nodes.append(node(operator, [last, *inputs], [f"y{i}"], **attributes))
+        constants.update(further)
+        last = f"y{i}"
+    y = linear("y", output, step * 64, zeros[output])
+    nodes += [node("QuantizeLinear", [last, *y], ["y_bytes"]), node("DequantizeLinear", ["y_bytes", *y], ["z"])]
+    shape = [2, 4 * groups, *[6, 5, 3][:axes]]
+    return model_of(nodes, shape, constants), random(shape) * 4
+
+
+def numbers(value, *shape):
+    return np.full(shape, value, np.float32)
+
+
+ON_BYTES = ["QuantizeLinear", "DequantizeLinear"]  # what stays with ONNX Runtime
+
+
+@pytest.mark.parametrize("options", [
+    *({"data": data, "output": output} for data in BYTES for output in BYTES), {"filter_": "u8"},
+    {"groups": 3}, {"per_channel": False}, {"bias": None}, {"bias": "floats"}, {"axes": 1}, {"axes": 3}, {"zero": 0},
+    {"between": [("Relu", [], {}, {})]}, {"between": [("LeakyRelu", [], {"alpha": 0.25}, {})]},
+    {"between": [("Clip", ["low", "high"], {}, {"low": numbers(-8), "high": numbers(16)})]},
+    {"between": [("Clip", ["low"], {}, {"low": numbers(-8)})]},
+    {"bias": "floats", "between": [("Mul", ["two"], {}, {"two": numbers(0.5, 5, 1, 1)}), ("Relu", [], {}, {})]},
+], ids=str)  # yapf: disable
+def test_bytes(options, tmp_path):
+    """All numbers have few bits, so both computations are exact, and half-way cases are rounded alike."""
+    model, x = quantized(**options)
+    ran, output = operators_that_ran(model, x, tmp_path)
+    assert sorted(name for provider, name in ran if provider != "tconv_cl") == sorted(ON_BYTES)
+    assert [provider for provider, _ in ran].count("tconv_cl") == 1
+    wanted = stock(model).run(None, {"x": x})[0]
+    assert len(np.unique(wanted)) > 9
+    np.testing.assert_array_equal(output, wanted)
+
+
+def test_bytes_with_any_steps():
+    """Sums of floats are rounded, and may then be on the other side of the middle of two bytes."""
+    model, x = quantized(step=0.0237)
+    difference = np.abs(run(model, x) - stock(model).run(None, {"x": x})[0]) / (64 * 0.0237)
+    assert difference.max() < 1.01 and (difference > 0.01).mean() < 0.01
+
+
+@pytest.mark.parametrize("options", [
+    {"between": [("Tanh", [], {}, {})]},
+    {"between": [("PRelu", ["slope"], {}, {"slope": random([5, 1, 1], 6)})]},
+    {"between": [("Add", ["skip"], {}, {"skip": random([2, 5, 13, 11], 6)})]},
+    {"data": "i8", "filter_": "u8"}, {"filter_": "u8", "output": "i8"},
+], ids=str)  # yapf: disable
+def test_bytes_that_are_computed_as_floats(options, tmp_path):
+    """Activations that depend on the scale, what is added as floats, types that the library does not have together."""
+    model, x = quantized(**options)
+    ran, output = operators_that_ran(model, x, tmp_path)
+    names = [name for provider, name in ran if provider != "tconv_cl"]
+    assert names.count("QuantizeLinear") == 2 and "ConvTranspose" not in names
+    difference = np.abs(output - stock(model).run(None, {"x": x})[0])
+    assert difference.max() < 2.01 and (difference > 0.01).mean() < 0.01
+
+
+@pytest.mark.parametrize("terms, fits", [(33025, True), (33026, False)])
+def test_sums_of_bytes_stay_in_32_bits(terms, fits, tmp_path):
+    """With more terms of 255 * 255 they might not."""
+    node = helper.make_node
+    nodes = [
+        node("QuantizeLinear", ["x", "one", "zero"], ["q"]),
+        node("DequantizeLinear", ["q", "one", "zero"], ["u"]),
+        node("DequantizeLinear", ["w", "one", "zero"], ["v"]),
+        node("ConvTranspose", ["u", "v"], ["y"]),
+        node("QuantizeLinear", ["y", "step", "zero"], ["r"]),
+        node("DequantizeLinear", ["r", "step", "zero"], ["z"]),
+    ]
+    weights = np.full([terms, 1, 1], 255, np.uint8)
+    constants = {"one": numbers(1), "step": numbers(1 << 24), "zero": np.array(0, np.uint8), "w": weights}
+    model, x = model_of(nodes, [1, terms, 2], constants), numbers(255, 1, terms, 2)
+    ran, output = operators_that_ran(model, x, tmp_path)
+    assert [name for _, name in ran].count("QuantizeLinear") == (1 if fits else 2)
+    np.testing.assert_array_equal(output, numbers((1 << 24) * 128, 1, 1, 2))
+
+
 def test_branches():
     """The weights are the outer graph's."""
 
