@@ -73,3 +73,11 @@ def test_out_is_read_where_it_is(elements):
     wanted = 3 * out
     tconv_cl.conv_transpose(DATA, FILTER, out=out, beta=2)
     np.testing.assert_allclose(out, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 5, 7), (1, 3, 64, 65)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1"])
+def test_new_arrays_begin_with_a_cache_line(shape, dtype):
+    out = tconv_cl.conv_transpose(np.ones(shape, dtype), np.ones((3, 2, 2, 2), dtype))
+    assert out.ctypes.data % 64 == 0 and out.flags.c_contiguous and out.flags.writeable and out.flags.aligned
+    assert out.shape == (shape[0], 2, shape[2] + 1, shape[3] + 1) and out.dtype == dtype
