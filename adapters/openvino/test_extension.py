@@ -886,6 +886,20 @@ def test_the_smaller_tensor_is_reordered():
     assert convert(after) == 1 and types(after).count("Transpose") == 2
 
 
+def test_a_chain_has_one_layout():
+    """As networks that detect text end: the large tensor between two of them, and a mask of one channel."""
+    x = ops.parameter([1, 3, 11, 9], np.float32)
+    node = convolution(x, random([24, 3, 1, 1]))
+    node = ops.relu(ops.add(transposed(node, ops.constant(random([24, 24, 2, 2])), [2, 2]), numbers(24, 2, 1)))
+    node = ops.sigmoid(ops.add(transposed(node, ops.constant(random([24, 1, 2, 2])), [2, 2]), numbers(1, 2, 1)))
+    model, data = ov.Model([node], [x]), random([1, 3, 11, 9], 9)
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 2
+    ran, output = executed(model, data)
+    np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
+    assert ran.count("Reference") == 2 and "Transpose" not in ran and "Reorder" not in ran[-3:], ran
+
+
 @pytest.mark.parametrize("skip", [False, True])
 def test_channels_last_falls_back(skip, tmp_path):
     """OpenVINO's own operators compute it between two Transposes, with extents that are not known, too."""

@@ -16,7 +16,7 @@ import openvino
 from PIL import Image
 
 import tconv_cl
-from tconv_cl._device import default_number
+from tconv_cl._device import number_of
 
 UNIT = 2.0**-24  # the largest relative error of one rounding to f32
 KERNELS = {
@@ -229,7 +229,7 @@ def run(
         pair = RUNTIMES[runtime](path, data.shape)
         row, output = measure(name, path, pair, data, arguments.rounds, threshold, truth)
         rows.append(row)
-    print(f"tconv-cl on {tconv_cl.devices()[default_number()].name}; {show(output, arguments.folder)}")
+    print(f"tconv-cl on {tconv_cl.devices()[number_of(None)].name}; {show(output, arguments.folder)}")
     print("\n".join([*HEADER, *map(line, rows)]))
     if arguments.table is not None:
         new = not arguments.table.exists()

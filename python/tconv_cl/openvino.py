@@ -33,6 +33,7 @@ TRANSPARENT = (
     *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert",
     "FakeQuantize", "BatchNormInference", "MaxPool", "AvgPool", "Concat",
 )  # fmt: skip
+UNKNOWN_EXTENT = 64  # to compare sizes with
 AGAIN = "install it again with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
 
@@ -90,12 +91,21 @@ def convert(model: openvino.Model, device: int | str | None = None) -> int:
     """
     if device is not None:
         number_of(str(device))
-    replace = _Replace("" if device is None else str(device))
-    for step in (replace, _Layouts(replace.factory), _Views()):
-        manager = Manager()
-        manager.register_pass(step)
-        manager.run_passes(model)
+    replace, find = _Replace("" if device is None else str(device)), _Find()
+    _run(replace, model)
+    _run(find, model)
+    change = _channels_last(find.nodes)
+    find.nodes.clear()
+    while change:  # an operator that is replaced counts as a consumer of its inputs as long as somebody holds it
+        _to_channels_last(change.pop(0), replace.factory)
+    _run(_Views(), model)
     return replace.count
+
+
+def _run(step: MatcherPass, model: openvino.Model) -> None:
+    manager = Manager()
+    manager.register_pass(step)
+    manager.run_passes(model)
 
 
 class _Replace(MatcherPass):
@@ -131,28 +141,24 @@ class _Replace(MatcherPass):
 
 
 # ---- layouts
+#
+# OpenVINO's processor plugin computes convolutions with channels last. An operator of an extension gets plain tensors,
+# for which the plugin would reorder them before it and after it. In the form with channels last, a Transpose stands on
+# each side, which the plugin takes as another view of its own layout: nothing is executed for it.
 
 
-class _Layouts(MatcherPass):
-    """Changes operators between convolutions to channels last, which is how OpenVINO's processor plugin computes those.
+class _Find(MatcherPass):
+    """All our operators, also those in the bodies of branches."""
 
-    An operator of an extension gets plain tensors, for which the plugin would reorder them before it and after it. In
-    the form with channels last, a Transpose stands on each side, which the plugin takes as another view of its own
-    layout: nothing is executed for it.
-    """
-
-    def __init__(self, factory: NodeFactory) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.factory = factory
+        self.nodes: list[Node] = []
         pattern = AnyInput(lambda output: output.get_node().get_type_name() == OURS)
-        self.register_matcher(Matcher(pattern, "tconv_cl_layouts"), self.change)
+        self.register_matcher(Matcher(pattern, "tconv_cl_find"), self.note)
 
-    def change(self, matcher: Matcher) -> bool:
-        node = matcher.get_match_root()
-        if not _wants_channels_last(node):
-            return False
-        _to_channels_last(node, self.factory)
-        return True
+    def note(self, matcher: Matcher) -> bool:
+        self.nodes.append(matcher.get_match_root())
+        return False
 
 
 class _Views(MatcherPass):
@@ -185,36 +191,71 @@ class _Views(MatcherPass):
         return True
 
 
-def _wants_channels_last(node: Node) -> bool:
-    """Whether that leaves fewer bytes to be reordered: of the data, of the output, of both or of none."""
-    shapes = node.get_input_partial_shape(0), node.get_output_partial_shape(0)
-    if shapes[0].rank.is_dynamic or node.get_attributes()["channels_last"]:
-        return False
-    last = [_meets_convolution(node, before=True), _meets_convolution(node, before=False)]
-    if last[0] == last[1] or any(shape.is_dynamic for shape in shapes):
-        return all(last)
-    sizes = [np.prod(list(shape.to_shape()), dtype=np.float64) for shape in shapes]
-    return sizes[last.index(True)] > sizes[last.index(False)]
+class _Port:
+    """The data of an operator or its output: what it costs to reorder, and what is around, through operators that take
+    any layout."""
+
+    def __init__(self, node: Node, *, before: bool) -> None:
+        shape = node.get_input_partial_shape(0) if before else node.get_output_partial_shape(0)
+        extents = [UNKNOWN_EXTENT if extent.is_dynamic else extent.get_length() for extent in shape]
+        both_are_one = extents[1] == 1 or np.prod(extents[2:]) == 1  # the same bytes in either layout
+        self.size = 0.0 if both_are_one else float(np.prod(extents, dtype=np.float64))
+        self.ours: set[str] = set()
+        self.convolution = False
+        seen, open_ends = {node.get_name()}, [node]
+        while open_ends:
+            end = open_ends.pop()
+            if before:
+                inputs = end.input_values()[: 1 if end == node or end.get_type_name() in STOCK else None]
+                found = [value.get_node() for value in inputs]
+            else:
+                found = [target.get_node() for output in end.outputs() for target in output.get_target_inputs()]
+            for near in found:
+                kind = near.get_type_name()
+                if kind in CONVOLUTIONS:
+                    self.convolution = True
+                elif kind == OURS:
+                    self.ours.add(near.get_name())
+                elif kind in TRANSPARENT and near.get_name() not in seen:
+                    seen.add(near.get_name())
+                    open_ends.append(near)
 
 
-def _meets_convolution(node: Node, *, before: bool) -> bool:
-    """Whether the tensor comes from a convolution, or goes to one, through operators that take any layout."""
-    seen, open_ends = set(), [node]
-    while open_ends:
-        end = open_ends.pop()
-        if before:
-            inputs = end.input_values()[: 1 if end.get_type_name() in (OURS, *STOCK) else None]
-            found = [value.get_node() for value in inputs]
-        else:
-            found = [target.get_node() for output in end.outputs() for target in output.get_target_inputs()]
-        for near in found:
-            kind = near.get_type_name()
-            if kind in CONVOLUTIONS:
-                return True
-            if (kind in TRANSPARENT or _is_view(near)) and near.get_name() not in seen:
-                seen.add(near.get_name())
-                open_ends.append(near)
-    return False
+def _channels_last(nodes: list[Node]) -> list[Node]:
+    """The operators for which channels last leaves the fewest bytes to be reordered, all of them together.
+
+    OpenVINO's plugin computes convolutions with channels last; what meets no convolution is plain. Found by changing
+    one operator at a time as long as that is better, from all plain and from all changed.
+    """
+    nodes = [node for node in nodes if node.get_input_partial_shape(0).rank.is_static]
+    nodes = [node for node in nodes if not node.get_attributes()["channels_last"]]
+    ports = {node.get_name(): (_Port(node, before=True), _Port(node, before=False)) for node in nodes}
+
+    def cost(last: dict[str, bool]) -> float:
+        total = 0.0
+        for name, (data, output) in ports.items():
+            for port in (data, output):
+                if port.convolution:
+                    total += 0 if last[name] else port.size
+                elif not port.ours:
+                    total += port.size if last[name] else 0
+            if not data.convolution:  # else both reorder by themselves
+                total += sum(data.size for other in data.ours if last.get(other, False) != last[name])
+        return total
+
+    def improved(last: dict[str, bool]) -> dict[str, bool]:
+        least, better = cost(last), True
+        while better:
+            better = False
+            for name in ports:
+                changed = {**last, name: not last[name]}
+                now = cost(changed)
+                if now < least:
+                    last, least, better = changed, now, True
+        return last
+
+    best = min((improved(dict.fromkeys(ports, start)) for start in (False, True)), key=cost)
+    return [node for node in nodes if best[node.get_name()]]
 
 
 def _is_view(node: Node) -> bool:
