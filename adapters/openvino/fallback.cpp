@@ -57,6 +57,27 @@ static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::N
     }
 }
 
+static ov::Output<ov::Node> number(double value)
+{
+    return op::Constant::create(ov::element::f32, {}, {value});
+}
+
+static ov::Output<ov::Node> from_integers(const ov::Output<ov::Node> &x, int64_t zero_point)
+{
+    const auto wide = std::make_shared<op::Convert>(x, ov::element::f32);
+    return std::make_shared<op::Subtract>(wide, number(static_cast<double>(zero_point)));
+}
+
+static ov::Output<ov::Node> to_integers(const ov::Output<ov::Node> &x, int64_t zero_point,
+                                        ov::element::Type type)
+{
+    const auto round = std::make_shared<op::Round>(x, op::Round::RoundMode::HALF_TO_EVEN);
+    const auto moved = std::make_shared<op::Add>(round, number(static_cast<double>(zero_point)));
+    const double least = type == ov::element::u8 ? 0 : -128;
+    return std::make_shared<op::Convert>(std::make_shared<op::Clamp>(moved, least, least + 255),
+                                         type);
+}
+
 // Where [N, C, X...] finds its axes in [N, X..., C], and the other way round.
 static std::vector<int64_t> axes_to_first(size_t rank)
 {
@@ -99,6 +120,11 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
         output_shape =
             op::Constant::create(ov::element::i64, {r.output_shape.size()}, r.output_shape);
     ov::Output<ov::Node> data = parameters[0];
+    const Attributes &a = r.attributes;
+    if (a.requantize) {
+        data = from_integers(data, a.data_zero_point);
+        filter = from_integers(filter, a.filter_zero_point);
+    }
     const size_t rank = r.data.get_shape().size();
     if (r.attributes.channels_last) data = transpose(data, axes_to_first(rank));
     ov::Output<ov::Node> result = stock_operator(r.attributes, data, filter, output_shape);
@@ -114,6 +140,10 @@ static std::shared_ptr<ov::Model> model_of(const Request &r)
     ov::Output<ov::Node> slope;
     if (r.slope != nullptr) slope = parameters.emplace_back(parameter(*r.slope));
     result = activate(r.attributes, result, slope);
+    if (a.requantize)
+        result = to_integers(result, a.output_zero_point,
+                             a.output_type == ov::element::dynamic ? r.data.get_element_type()
+                                                                   : a.output_type);
     if (r.attributes.channels_last) result = transpose(result, axes_to_last(rank));
     return std::make_shared<ov::Model>(ov::OutputVector{result}, parameters);
 }

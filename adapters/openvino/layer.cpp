@@ -30,7 +30,9 @@ static tconv_type type_of(ov::element::Type type)
     case ov::element::Type_t::f16: return TCONV_F16;
     case ov::element::Type_t::bf16: return TCONV_BF16;
     case ov::element::Type_t::f64: return TCONV_F64;
-    default: throw Failure("only f32, f16, bf16 and f64 are computed, not " + type.get_type_name());
+    case ov::element::Type_t::u8: return TCONV_U8;
+    case ov::element::Type_t::i8: return TCONV_I8;
+    default: throw Failure(type.get_type_name() + " is not computed");
     }
 }
 
@@ -63,8 +65,8 @@ static tconv_auto_pad auto_pad_of(ov::op::PadType type)
 }
 
 tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
-                         const ov::Shape &data, const ov::Shape &filter,
-                         const std::vector<int64_t> &output_shape)
+                         ov::element::Type filter_type, const ov::Shape &data,
+                         const ov::Shape &filter, const std::vector<int64_t> &output_shape)
 {
     tconv_problem problem = TCONV_PROBLEM_INIT;
     problem.operation = attributes.grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
@@ -84,7 +86,13 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
         }
     }
     problem.rules = TCONV_RULES_OPENVINO;
-    problem.data_type = problem.filter_type = type_of(type);
+    if (!attributes.requantize && !type.is_real())
+        throw Failure("only f32, f16, bf16 and f64 are computed without a scale, not " +
+                      type.get_type_name());
+    problem.data_type = type_of(type);
+    problem.filter_type = type_of(filter_type);
+    if (attributes.output_type != ov::element::dynamic)
+        problem.output_type = type_of(attributes.output_type);
     problem.data = shape_of("data", data);
     problem.strides = list_of("strides", attributes.strides);
     problem.dilations = list_of("dilations", attributes.dilations);
@@ -102,6 +110,10 @@ tconv_epilogue epilogue_of(const Attributes &attributes)
     epilogue.scale = attributes.scale;
     epilogue.bias = attributes.bias;
     epilogue.residual = attributes.residual;
+    epilogue.requantize = attributes.requantize;
+    epilogue.data_zero_point = static_cast<int32_t>(attributes.data_zero_point);
+    epilogue.filter_zero_point = static_cast<int32_t>(attributes.filter_zero_point);
+    epilogue.output_zero_point = static_cast<int32_t>(attributes.output_zero_point);
     if (!tconv_activation_from_name(attributes.activation.c_str(), &epilogue.activation))
         throw Failure("there is no activation " + attributes.activation);
     epilogue.a = attributes.a;
@@ -162,8 +174,8 @@ void Layer::run(const Request &r)
 {
     tconv_host_layer *layer = this->layer(r);
     const tconv_problem problem = problem_of(r.attributes, r.data.get_element_type(),
-                                             r.data.get_shape(), r.filter.get_shape(),
-                                             r.output_shape);
+                                             r.filter.get_element_type(), r.data.get_shape(),
+                                             r.filter.get_shape(), r.output_shape);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = epilogue_of(r.attributes);
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;

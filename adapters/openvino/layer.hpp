@@ -28,13 +28,17 @@ struct Attributes {
     double a = 0, b = 0;             // its numbers
     std::string device;              // see open_device
     bool channels_last = false;      // data and output are [N, X..., C], else [N, C, X...]
+    // Data u8 or i8, filter i8, output u8 or i8: see tconv_epilogue. Scale and bias are then f32.
+    bool requantize = false;
+    ov::element::Type output_type = ov::element::dynamic; // dynamic: as the data
+    int64_t data_zero_point = 0, filter_zero_point = 0, output_zero_point = 0;
 };
 
 // What the library is asked for. `output_shape`: spatial extents, empty where they are computed.
 // Throws Failure where the library has no such problem.
 tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
-                         const ov::Shape &data, const ov::Shape &filter,
-                         const std::vector<int64_t> &output_shape);
+                         ov::element::Type filter_type, const ov::Shape &data,
+                         const ov::Shape &filter, const std::vector<int64_t> &output_shape);
 
 tconv_epilogue epilogue_of(const Attributes &attributes);
 

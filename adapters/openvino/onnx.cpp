@@ -74,8 +74,9 @@ static void resolve(const ov::frontend::NodeContext &node, const ov::Output<ov::
                    "used, not ONNX's");
         return;
     }
-    tconv_problem problem = problem_of(attributes, ov::element::f32, data.to_shape(),
-                                       filter.get_shape(), output_shape); // of any type
+    tconv_problem problem = problem_of(attributes, ov::element::f32, ov::element::f32,
+                                       data.to_shape(), filter.get_shape(),
+                                       output_shape); // of any type
     problem.rules = TCONV_RULES_ONNX;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;

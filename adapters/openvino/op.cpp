@@ -42,6 +42,11 @@ bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
     visitor.on_attribute("b", attributes_.b);
     visitor.on_attribute("device", attributes_.device);
     visitor.on_attribute("channels_last", attributes_.channels_last);
+    visitor.on_attribute("requantize", attributes_.requantize);
+    visitor.on_attribute("output_type", attributes_.output_type);
+    visitor.on_attribute("data_zero_point", attributes_.data_zero_point);
+    visitor.on_attribute("filter_zero_point", attributes_.filter_zero_point);
+    visitor.on_attribute("output_zero_point", attributes_.output_zero_point);
     return true;
 }
 
@@ -75,18 +80,27 @@ void TransposedConvolution::validate_and_infer_types()
                           "takes ", required, " inputs and output_shape, not ", get_input_size());
     std::optional<ov::Output<ov::Node>> output_shape;
     if (get_input_size() > required) output_shape = input_value(required);
-    ov::Output<ov::Node> data = input_value(0);
+    // For the shapes of OpenVINO's own operator, which has one floating type and channels first.
+    const bool bytes = attributes_.requantize;
     const bool moved = attributes_.channels_last && get_input_partial_shape(0).rank().is_static();
-    if (moved) // for the shapes of OpenVINO's own operator
-        data = std::make_shared<ov::op::v0::Parameter>(get_input_element_type(0),
-                                                       channels_first(get_input_partial_shape(0)));
-    const auto stock = stock_operator(attributes_, data, input_value(1), output_shape);
+    const auto stand_in = [&](size_t input, const ov::PartialShape &shape) {
+        const auto type = bytes ? ov::element::f32 : get_input_element_type(input);
+        return std::make_shared<ov::op::v0::Parameter>(type, shape)->output(0);
+    };
+    ov::Output<ov::Node> data = input_value(0), filter = input_value(1);
+    if (moved || bytes) {
+        const ov::PartialShape &shape = get_input_partial_shape(0);
+        data = stand_in(0, moved ? channels_first(shape) : shape);
+    }
+    if (bytes) filter = stand_in(1, get_input_partial_shape(1));
+    const auto stock = stock_operator(attributes_, data, filter, output_shape);
     const ov::PartialShape &output = stock->get_output_partial_shape(0);
     const ov::PartialShape own = moved ? channels_last(output) : output;
     const size_t residual = size_t{2} + attributes_.scale + attributes_.bias;
+    const auto type = bytes ? ov::element::f32 : get_input_element_type(0);
     for (size_t i = 2; i < required; i++) {
-        NODE_VALIDATION_CHECK(this, get_input_element_type(i) == get_input_element_type(0),
-                              "input ", i, " is not of the data's type");
+        NODE_VALIDATION_CHECK(this, get_input_element_type(i) == type, "input ", i, " is not ",
+                              type);
         if (attributes_.residual && i == residual) {
             NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible(own), "input ", i,
                                   " does not have the shape of the output");
@@ -97,7 +111,8 @@ void TransposedConvolution::validate_and_infer_types()
         NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible({channels}), "input ", i,
                               " is not one number for each output channel");
     }
-    set_output_type(0, stock->get_output_element_type(0), own);
+    const bool other = bytes && attributes_.output_type != ov::element::dynamic;
+    set_output_type(0, other ? attributes_.output_type : get_input_element_type(0), own);
 }
 
 std::shared_ptr<ov::Node>
@@ -176,17 +191,18 @@ static void accept(const Attributes &attributes, const ov::Node &stock)
     const ov::element::Type type = stock.get_input_element_type(0);
     const auto output_shape = stock.get_input_size() > 2 ? constant_of(stock.input_value(2))
                                                          : nullptr;
+    const ov::element::Type filter_type = stock.get_input_element_type(1);
     const bool known = stock.get_input_partial_shape(0).is_static() &&
                        stock.get_input_partial_shape(1).is_static() &&
                        (stock.get_input_size() == 2 || output_shape != nullptr);
     if (!known) { // only the type
-        problem_of(attributes, type, {}, {}, {});
+        problem_of(attributes, type, filter_type, {}, {}, {});
         return;
     }
     std::vector<int64_t> extents;
     if (output_shape != nullptr) extents = output_shape->cast_vector<int64_t>();
-    const tconv_problem problem =
-        problem_of(attributes, type, stock.get_input_shape(0), stock.get_input_shape(1), extents);
+    const tconv_problem problem = problem_of(
+        attributes, type, filter_type, stock.get_input_shape(0), stock.get_input_shape(1), extents);
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);

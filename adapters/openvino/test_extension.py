@@ -372,7 +372,7 @@ def test_quantized_models(way, tmp_path):
                for node in stock.get_runtime_model().get_ordered_ops())
     model = reread(model, tmp_path, EXTENDED if way == "add_extension" else STOCK)
     if way == "convert":
-        assert convert(model) == 1
+        assert convert(model) == 1 and has_bytes(model)
     ours = compiled(model)
     counted = Counted()
     for _ in range(2):
@@ -380,6 +380,122 @@ def test_quantized_models(way, tmp_path):
         # A sum that is half-way between two levels may go to either.
         assert (difference > 1e-4).mean() < 0.01 and difference.max() < 0.1
     assert counted.evaluations == 2 and counted.packs == 1 and counted.fallbacks == 0
+
+
+STEP = 2.0**-5
+
+
+def ranged(node, low, high, levels=256):
+    """A FakeQuantize; with steps that are powers of two, sums of floats are exact as well."""
+    return ops.fake_quantize(node, *(np.array(value, dtype=np.float32) for value in (low, high, low, high)), levels)
+
+
+def weights_of_bytes(shape, grouped, form):
+    draw = np.random.default_rng(7)
+    integers = draw.integers(-127, 128, shape)
+    channels = [2, 1, shape[2]] if grouped else [1, shape[1]]
+    steps = (STEP * 2.0**draw.integers(-2, 3, channels)).reshape(*channels, *[1] * (len(shape) - len(channels)))
+    if form == "levels":
+        limit = (127 * steps).astype(np.float32)
+        return ops.fake_quantize(ops.constant((integers * steps).astype(np.float32)), -limit, limit, -limit, limit, 255)
+    if form == "i8":
+        wide = ops.convert(ops.constant(integers.astype(np.int8)), np.float32)
+    else:
+        wide = ops.convert(ops.constant((integers + 128).astype(np.uint8)), np.float32)
+        wide = ops.subtract(wide, np.array(128, np.float32))
+    return ops.multiply(wide, steps.astype(np.float32))
+
+
+def layer_of_bytes(axes=2, grouped=False, form="levels", zero=0, between=lambda node: node, output_zero=100, levels=256):
+    shape = [2, 8, *[9, 7, 5][:axes]]
+    parameter = ops.parameter(shape, np.float32)
+    data = ranged(parameter, -zero * STEP, (levels - 1 - zero) * STEP, levels)
+    filter_ = weights_of_bytes([2, 4, 3, *[3] * axes] if grouped else [8, 6, *[3] * axes], grouped, form)
+    node = transposed(data, filter_, [2] * axes, begin=[1] * axes, grouped=grouped)
+    node = between(ops.add(node, np.full((1, 6, *[1] * axes), 1.25, np.float32)))
+    return ov.Model([ranged(node, -output_zero * STEP * 64, (255 - output_zero) * STEP * 64)], [parameter])
+
+
+def has_bytes(model):
+    return [node.get_attributes()["requantize"] for node in model.get_ordered_ops()
+            if node.get_type_name() == "TransposedConvolution"] == [True]
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"axes": 1}, {"axes": 3}, {"grouped": True}, {"form": "i8"}, {"form": "u8"}, {"form": "i8", "grouped": True},
+    {"zero": 128}, {"output_zero": 0}, {"levels": 200}, {"between": ops.relu},
+    {"between": lambda node: ops.clamp(node, -55.5, 33.25)},
+    {"between": lambda node: ops.prelu(node, np.array([0.25], np.float32))},
+    {"between": lambda node: ops.relu(ops.multiply(node, np.full((1, 6, 1, 1), -0.5, np.float32)))},
+], ids=str)  # yapf: disable
+def test_layers_of_bytes(options, tmp_path):
+    """All numbers have few bits, so that sums of floats are exact, too. OpenVINO's own operator loses the zero point of
+    u8 weights: their numbers are those of the i8 ones."""
+    model = layer_of_bytes(**options)
+    data = 4 * random(list(model.input(0).shape))
+    stock = layer_of_bytes(**{**options, "form": options.get("form", "levels").replace("u8", "i8")})
+    wanted = STOCK.compile_model(stock, "CPU", EXACT)(data)[0]
+    assert convert(model) == 1 and has_bytes(model) and convert(model) == 0
+    assert len(np.unique(wanted)) > 9
+    for ours in (model, reread(model, tmp_path)):
+        counted = Counted()
+        np.testing.assert_array_equal(compiled(ours)(data)[0], wanted)
+        assert counted.evaluations == 1 and counted.fallbacks == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"zero": 128, "between": ops.relu}], ids=str)
+def test_bytes_fall_back(options, tmp_path):
+    model = layer_of_bytes(**options)
+    data = 4 * random(list(model.input(0).shape))
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1 and has_bytes(model)
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    (tmp_path / "kernels").mkdir()
+    environment = {"TCONV_CL_KERNEL_DIR": str(tmp_path / "kernels")}
+    _, log, output = in_another_process(tmp_path / "model.xml", data, tmp_path, **environment)
+    assert "OpenVINO's own operator" in log
+    np.testing.assert_array_equal(output, wanted)
+
+
+@pytest.mark.parametrize("options", [
+    {"between": ops.tanh}, {"zero": 99.5}, {"output_zero": 0.5}, {"output_zero": -3}, {"output_zero": 300},
+    {"between": lambda node: ops.add(node, random(list(node.get_output_shape(0))))},
+], ids=str)  # yapf: disable
+def test_layers_that_are_not_computed_with_bytes(options):
+    """Activations that depend on the scale, zeros between two levels or outside of them, sums of two tensors."""
+    model = layer_of_bytes(**options)
+    data = 4 * random(list(model.input(0).shape))
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1 and not has_bytes(model)
+    difference = np.abs(compiled(model)(data)[0] - wanted)
+    assert (difference > 1e-4).mean() < 0.01 and difference.max() <= 64 * STEP * 1.001
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_between_quantized_convolutions_all_is_bytes(twice):
+    """The plugin computes both convolutions with integers, and reorders nothing between them."""
+    x = ops.parameter([1, 8, 11, 9], np.float32)
+
+    def fixed(shape, seed):
+        return ranged(ops.constant(random(shape, seed) / 2), -127 * STEP / 8, 127 * STEP / 8, 255)
+
+    def convolved(node, shape, seed):
+        return ops.convolution(node, fixed(shape, seed), [1, 1], [0, 0], [0, 0], [1, 1])
+
+    node = ranged(ops.relu(convolved(ranged(x, 0, 255 * STEP), [16, 8, 1, 1], 1)), 0, 255 * STEP)
+    for seed in range(1 + twice):
+        node = ops.relu(transposed(node, fixed([16, 16, 2, 2], 2 + seed), [2, 2]))
+        node = ranged(node, 0, 255 * STEP)
+    model, data = ov.Model([convolved(node, [7, 16, 1, 1], 4)], [x]), 4 * random([1, 8, 11, 9], 9)
+    wanted = STOCK.compile_model(model.clone(), "CPU", EXACT)(data)[0]
+    assert convert(model) == 1 + twice
+    request = STOCK.compile_model(model, "CPU", {**EXACT, "PERF_COUNT": True}).create_infer_request()
+    difference = np.abs(request.infer(data)[0] - wanted)
+    assert difference.max() < 0.01 * np.abs(wanted).max()
+    ran = [info for info in request.get_profiling_info() if info.status.name == "EXECUTED"]
+    first = next(i for i, info in enumerate(ran) if info.node_type == "Convolution")
+    assert [info.node_type for info in ran[first:]][:3 + twice] == ["Convolution", *["Reference"] * (1 + twice), "Convolution"]
+    assert all("I8" in info.exec_type for info in ran[first:first + 3 + twice])
 
 
 def test_weights_of_bytes_with_a_zero_point(tmp_path):

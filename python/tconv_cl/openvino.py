@@ -91,15 +91,25 @@ def convert(model: openvino.Model, device: int | str | None = None) -> int:
     """
     if device is not None:
         number_of(str(device))
-    replace, find = _Replace("" if device is None else str(device)), _Find()
+    replace = _Replace("" if device is None else str(device))
     _run(replace, model)
-    _run(find, model)
-    change = _channels_last(find.nodes)
-    find.nodes.clear()
-    while change:  # an operator that is replaced counts as a consumer of its inputs as long as somebody holds it
-        _to_channels_last(change.pop(0), replace.factory)
+    # An operator that is replaced counts as a consumer of its inputs as long as somebody holds it.
+    nodes = _found(model)
+    while nodes:
+        _to_bytes(nodes.pop(0), replace.factory)
+    nodes = _channels_last(_found(model))
+    while nodes:
+        _to_channels_last(nodes.pop(0), replace.factory)
     _run(_Views(), model)
     return replace.count
+
+
+def _found(model: openvino.Model) -> list[Node]:
+    """Our operators, also those in the bodies of branches."""
+    find = _Find()
+    _run(find, model)
+    nodes, find.nodes = find.nodes, []
+    return nodes
 
 
 def _run(step: MatcherPass, model: openvino.Model) -> None:
@@ -148,8 +158,6 @@ class _Replace(MatcherPass):
 
 
 class _Find(MatcherPass):
-    """All our operators, also those in the bodies of branches."""
-
     def __init__(self) -> None:
         super().__init__()
         self.nodes: list[Node] = []
@@ -274,10 +282,194 @@ def _to_channels_last(node: Node, factory: NodeFactory) -> None:
         inputs[i] = ops.transpose(inputs[i], ops.constant(np.array(to_last))).output(0)
     made = factory.create(OURS, inputs, attributes)
     made.set_friendly_name(node.get_friendly_name())
-    result = ops.transpose(made, ops.constant(np.array(to_first)))
-    names = node.output(0).get_names()
-    node.output(0).replace(result.output(0))
+    widening = _widening(node)
+    if widening:
+        widening[0].input(0).replace_source_output(made.output(0))
+        for step in widening:
+            step.constructor_validate_and_infer_types()
+    before, end = (widening[-1], widening[-1]) if widening else (node, made)
+    consumers = before.output(0).get_target_inputs()
+    result = ops.transpose(end, ops.constant(np.array(to_first)))
+    for consumer in consumers:
+        consumer.replace_source_output(result.output(0))
+    names = before.output(0).get_names()
+    before.output(0).set_names(set())
     result.output(0).set_names(names)
+
+
+def _widening(node: Node) -> list[Node]:
+    """The steps from bytes to floats behind an operator: the Transpose comes after them, as the plugin looks for them
+    directly behind bytes. The convolution that follows is then computed with integers."""
+    steps: list[Node] = []
+    while node.get_attributes().get("requantize", True) and (after := _only_consumer(node)) is not None:
+        kinds = ("Subtract", "Multiply") if steps else ("Convert",)
+        if after.get_type_name() not in kinds or (steps and _scalar(after.input_value(1)) is None):
+            break
+        steps.append(after)
+        node = after
+    return steps
+
+
+# ---- integers
+
+
+class _Levels(NamedTuple):
+    """A FakeQuantize with one range for the whole tensor: x becomes the level q = round(x / input_step + input_zero)
+    from 0 on, and q becomes (q - output_zero) * output_step."""
+
+    count: int
+    input_range: tuple[float, float]
+    input_step: float
+    input_zero: float
+    output_step: float
+    output_zero: float
+
+
+class _Bytes(NamedTuple):
+    """A tensor of u8; q stands for (q - zero_point) * step."""
+
+    output: Output
+    step: float
+    zero_point: int
+
+
+def _to_bytes(node: Node, factory: NodeFactory) -> None:
+    """Has integers computed where data and weights are quantized, and a FakeQuantize follows; else changes nothing."""
+    attributes, inputs, after = node.get_attributes(), node.input_values(), _only_consumer(node)
+    if attributes["residual"] or attributes["requantize"] or attributes["channels_last"] or after is None:
+        return
+    if node.get_output_element_type(0) != Type.f32 or after.input_value(0).get_node() != node:
+        return
+    data, weights, levels = _data(inputs[0]), _weights(inputs[1], grouped=attributes["grouped"]), _levels(after)
+    fused = [name for name in ("scale", "bias") if attributes[name]]
+    numbers = dict(zip(fused, (_values(value) for value in inputs[2:])))
+    if data is None or weights is None or levels is None or any(values is None for values in numbers.values()):
+        return
+    integers, steps = weights
+    zero_point, step = _whole(levels.input_zero), levels.input_step
+    largest = max(data.zero_point, 255 - data.zero_point) * 128 * (integers.size // len(steps))
+    if levels.count != 256 or zero_point is None or largest > 0x7FFFFFFF:
+        return
+    scale = numbers.get("scale", 1) * (data.step * steps / step)
+    bias = np.broadcast_to(numbers.get("bias", 0) / step, steps.shape)
+    if attributes["activation"] == "clamp":
+        bounds = np.clip(np.array([attributes["a"], attributes["b"]]) / step, -3e38, 3e38)
+        attributes["a"], attributes["b"] = (float(bound) for bound in bounds)
+    if attributes["activation"] not in ("none", "relu", "leaky_relu", "clamp"):
+        return
+    if not _can_hold(Type.f32, scale) or not _can_hold(Type.f32, bias):
+        return
+    attributes.update(scale=True, bias=bool(bias.any()), requantize=True, output_type="u8")
+    attributes.update(data_zero_point=data.zero_point, output_zero_point=zero_point)
+    added = [_constant(scale, Type.f32)] + [_constant(bias, Type.f32)] * attributes["bias"]
+    rest = inputs[2 + len(fused) :]
+    made = factory.create(OURS, [data.output, _constant(integers, Type.i8), *added, *rest], attributes)
+    made.set_friendly_name(node.get_friendly_name())
+    wide = ops.convert(made, np.float32)
+    if levels.output_zero != 0:
+        wide = ops.subtract(wide, np.array(levels.output_zero, np.float32))
+    result = ops.multiply(wide, np.array(levels.output_step, np.float32))
+    result.set_friendly_name(after.get_friendly_name())
+    names = after.output(0).get_names()
+    after.output(0).replace(result.output(0))
+    result.output(0).set_names(names)
+
+
+def _levels(node: Node) -> _Levels | None:
+    if node.get_type_name() != "FakeQuantize":
+        return None
+    numbers = [_scalar(value) for value in node.input_values()[1:]]
+    if any(number is None for number in numbers):
+        return None
+    low, high, output_low, output_high = numbers
+    count = node.get_attributes()["levels"]
+    if not (low < high and output_low < output_high and 2 <= count <= 256):
+        return None
+    step, output_step = (high - low) / (count - 1), (output_high - output_low) / (count - 1)
+    return _Levels(count, (low, high), step, -low / step, output_step, -output_low / output_step)
+
+
+def _whole(zero: float) -> int | None:
+    """A zero point as a byte; None where it is none, but for the rounding of the range in f32."""
+    nearest = round(zero)
+    return nearest if 0 <= nearest <= 255 and abs(zero - nearest) < 1e-3 else None
+
+
+def _data(output: Output) -> _Bytes | None:
+    """Data that have at most 256 levels, as u8: of a FakeQuantize, or of u8 that are widened."""
+    node = output.get_node()
+    levels = _levels(node)
+    if levels is not None:
+        zero_point = _whole(levels.output_zero)
+        if zero_point is None:
+            return None
+        bounds = (*levels.input_range, 0, levels.count - 1)
+        numbers = (np.array(bound, np.float32) for bound in bounds)
+        quantized = ops.fake_quantize(node.input_value(0), *numbers, levels.count)
+        return _Bytes(ops.convert(quantized, np.uint8).output(0), levels.output_step, zero_point)
+    found = _widened(node)
+    if found is None or found[0].get_element_type() != Type.u8:
+        return None
+    step, zero = (None if values is None or values.size != 1 else values.item() for values in found[1:])
+    zero_point = None if zero is None else _whole(zero)
+    return None if step is None or zero_point is None else _Bytes(found[0], step, zero_point)
+
+
+def _widened(node: Node) -> tuple[Output, np.ndarray | None, np.ndarray | None] | None:
+    """Integers, step and zero of Multiply(Subtract(Convert(integers), zero), step); without the Subtract zero is 0."""
+    if node.get_type_name() != "Multiply":
+        return None
+    inner, zero = node.input_value(0).get_node(), np.zeros(1)
+    if inner.get_type_name() == "Subtract":
+        inner, zero = inner.input_value(0).get_node(), _values(inner.input_value(1))
+    if inner.get_type_name() != "Convert":
+        return None
+    return inner.input_value(0), _values(node.input_value(1)), zero
+
+
+def _weights(output: Output, *, grouped: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """Constant weights as i8 around 0, and a step for each output channel; None where they are something else."""
+    shape, node = output.get_partial_shape(), output.get_node()
+    if shape.is_dynamic:
+        return None
+    if node.get_type_name() == "Reshape":
+        node = node.input_value(0).get_node()
+    found = _quantized_weights(node)
+    if found is None:
+        return None
+    try:
+        integers, steps = (
+            np.broadcast_to(values, node.get_output_shape(0)).reshape(shape.to_shape()) for values in found
+        )
+    except ValueError:
+        return None
+    axes = tuple(axis for axis in range(steps.ndim) if axis not in ((0, 2) if grouped else (1,)))
+    least = steps.min(axis=axes)
+    whole = np.round(integers)
+    if (least != steps.max(axis=axes)).any() or not (least > 0).all() or np.abs(integers - whole).max() > 1e-3:
+        return None
+    return (whole, least.reshape(-1)) if whole.min() >= -128 and whole.max() <= 127 else None
+
+
+def _quantized_weights(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
+    """Integers around 0 and steps, which broadcast to the shape of the node's output."""
+    if node.get_type_name() == "FakeQuantize":
+        values = [_values(value) for value in node.input_values()]
+        if any(value is None for value in values):
+            return None
+        weights, low, high, output_low, output_high = values
+        top = node.get_attributes()["levels"] - 1
+        if not ((low < high).all() and (output_low < output_high).all()):
+            return None
+        level = np.round((np.clip(weights, low, high) - low) / (high - low) * top)
+        steps = (output_high - output_low) / top
+        return level + output_low / steps, steps
+    found = _widened(node)
+    if found is None:
+        return None
+    integers, steps, zero = _values(found[0]), found[1], found[2]
+    known = integers is not None and steps is not None and zero is not None
+    return (integers - zero, steps) if known and found[0].get_element_type() in (Type.i8, Type.u8) else None
 
 
 # ---- what is fused
@@ -289,7 +481,8 @@ def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], d
     shape = node.get_output_partial_shape(0)
     fused = [name for name in ("scale", "bias") if attributes[name]]
     known = shape.rank.is_static and shape[1].is_static and not attributes.get("channels_last", False)
-    if not known or attributes["activation"] != "none" or attributes["residual"]:
+    stored = attributes["residual"] or attributes["requantize"]
+    if not known or stored or attributes["activation"] != "none":
         return node, inputs, {}
     channels = shape[1].get_length()
     before = dict(zip(fused, (_values(value) for value in inputs[2:])))
