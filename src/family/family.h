@@ -102,6 +102,7 @@ struct tconv_family {
 /* The families in order of preference, the reference last; NULL past the end. */
 const struct tconv_family *tconv_family_at(int index);
 const struct tconv_family *tconv_family_named(const char *name);
+int tconv_family_index(const struct tconv_family *family);
 
 /* The family that a request goes to: the named one, or, for NULL and "auto", the cheapest that
  * accepts and whose bit (1 << index) is not in `excluded`. NULL where none does, and then `reason`

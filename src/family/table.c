@@ -24,6 +24,13 @@ const struct tconv_family *tconv_family_named(const char *name)
     return NULL;
 }
 
+int tconv_family_index(const struct tconv_family *family)
+{
+    int index = 0;
+    while (tconv_family_at(index) != family) index++;
+    return index;
+}
+
 static const struct tconv_family *cheapest(const struct tconv_request *request, unsigned excluded,
                                            struct tconv_reason *reason)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a plan: from a problem to compiled kernels with their tables. */
+/* A plan: a problem that was checked and resolved, and, once an algorithm was chosen (choose.c), its compiled kernels with their
+ * table. */
 #include "plan/plan.h"
 
 #include "base/addressable.h"
@@ -7,26 +8,11 @@
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/device.h"
-#include "family/families.h"
 #include "geometry/window.h"
-#include "plan/probe.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *tconv_algorithm_name(int index)
-{
-    const struct tconv_family *family = tconv_family_at(index);
-    return family == NULL ? NULL : family->name;
-}
-
-const char *tconv_algorithm_summary(const char *name)
-{
-    const struct tconv_family *family = name == NULL ? NULL : tconv_family_named(name);
-    return family == NULL ? NULL : family->summary;
-}
 
 /* One kernel of the recipe. */
 static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
@@ -165,25 +151,21 @@ static tconv_status try_family(tconv_plan *plan, tconv_error *error)
     return status;
 }
 
-/* The same, again with smaller work-groups and less local memory as long as a kernel turns out to need them. */
-static tconv_status make_family(tconv_plan *plan, tconv_error *error)
+tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_family *family,
+                             tconv_error *error)
 {
-    tconv_status status;
+    const tconv_device_info whole = plan->info;
     tconv_device_info before;
-    do {
+    tconv_status status;
+    plan->family = family;
+    do { /* again with smaller work-groups and less local memory as long as a kernel turns out to need them */
         before = plan->info;
         status = try_family(plan, error);
     } while (status == TCONV_ERROR_DEVICE &&
              (plan->info.work_group_limit < before.work_group_limit ||
               plan->info.local_memory < before.local_memory));
+    if (status != TCONV_OK) plan->info = whole; /* they were this algorithm's */
     return status;
-}
-
-static int index_of(const struct tconv_family *family)
-{
-    int index = 0;
-    while (tconv_family_at(index) != family) index++;
-    return index;
 }
 
 bool tconv_kernel_is_unfit(const tconv_error *error)
@@ -208,93 +190,6 @@ bool tconv_kernel_is_unfit(const tconv_error *error)
         return true;
     default: return false;
     }
-}
-
-/* Keeps why a family is not taken. */
-static tconv_status pass_over(tconv_plan *plan, const struct tconv_family *family, const char *why,
-                              tconv_error *error)
-{
-    char **kept = &plan->passed_over[index_of(family)];
-    free(*kept);
-    *kept = strdup(why);
-    if (*kept != NULL) return TCONV_OK;
-    return tconv_fail_memory(error, strlen(why) + 1, "keeping why an algorithm was passed over");
-}
-
-/* Sets plan->family, to NULL with a reason where none takes the request. A family uses the device's
- * matrix unit only where the unit passed its test. */
-static tconv_status choose_one(tconv_plan *plan, const char *name, unsigned excluded,
-                               struct tconv_reason *reason, tconv_error *error)
-{
-    plan->info = tconv_device_for(tconv_device_properties(plan->device), &plan->layer);
-    plan->family = tconv_family_choose(&plan->request, name, excluded, reason);
-    if (plan->family != &tconv_matrix_group || plan->info.matrix_unit == TCONV_MATRIX_NONE)
-        return TCONV_OK;
-    bool right;
-    tconv_error own;
-    const tconv_status status = tconv_probe_matrix(plan->device, plan->layer.data_type,
-                                                   plan->layer.filter_type, &right, &own);
-    if (status != TCONV_OK && error != NULL) {
-        *error = own;
-        snprintf(error->message, sizeof error->message,
-                 "trying the device's matrix unit, which TCONV_CL_MATRIX=off leaves alone: %.800s",
-                 own.message);
-    }
-    if (status != TCONV_OK || right) return status;
-    plan->info.matrix_unit = TCONV_MATRIX_NONE;
-    plan->family = tconv_family_choose(&plan->request, name, excluded, reason);
-    return pass_over(plan, &tconv_matrix_group,
-                     "the device's matrix unit is not used: small problems of these element types "
-                     "came out wrong, or their kernels do not build or run",
-                     error);
-}
-
-/* Chooses a family and makes it. One whose kernels do not build or cannot run on the device is passed
- * over, so that a driver's defect in one kernel does not take the others away; not where it was asked
- * for by name, and not where kernels come from a folder: who edits a kernel wants to see its errors.
- * Every other error, such as missing memory, ends the choice: the next family would meet it too, or be
- * a slower one without need. */
-static tconv_status choose_family(tconv_plan *plan, const char *name, tconv_error *error)
-{
-    const bool named = name != NULL && strcmp(name, "auto") != 0;
-    unsigned excluded = 0;
-    tconv_error first = {TCONV_OK, 0, ""};
-    for (;;) {
-        struct tconv_reason reason = {""};
-        tconv_error own;
-        tconv_status status = choose_one(plan, name, excluded, &reason, error);
-        if (status != TCONV_OK) return status;
-        if (plan->family == NULL && excluded != 0) {
-            if (error != NULL) *error = first;
-            return first.status;
-        }
-        if (plan->family == NULL)
-            return tconv_fail(error, TCONV_ERROR_ALGORITHM,
-                              "algorithm %.60s does not take this problem: %s",
-                              name == NULL ? "auto" : name, reason.text);
-        status = make_family(plan, &own);
-        if (status == TCONV_OK) return TCONV_OK;
-        const bool edited = tconv_device_has_own_sources(plan->device) &&
-                            status != TCONV_ERROR_ALGORITHM;
-        if (named || edited || !tconv_kernel_is_unfit(&own)) {
-            if (error != NULL) *error = own;
-            return status;
-        }
-        if (excluded == 0) first = own;
-        excluded |= 1u << index_of(plan->family);
-        status = pass_over(plan, plan->family, own.message, error);
-        if (status != TCONV_OK) return status;
-    }
-}
-
-static tconv_status check_arguments(const tconv_device *device, const tconv_problem *problem,
-                                    tconv_plan **out, tconv_error *error)
-{
-    if (device != NULL && problem != NULL && out != NULL) return TCONV_OK;
-    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                      device == NULL    ? "device"
-                      : problem == NULL ? "problem"
-                                        : "out");
 }
 
 static tconv_status check_math(const tconv_plan_options *options, tconv_error *error)
@@ -323,31 +218,9 @@ static tconv_status check_device(const tconv_device *device, const tconv_problem
         info->name);
 }
 
-tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_problem,
-                               const tconv_plan_options *given_options, tconv_plan **out,
-                               tconv_error *error)
+/* A plan whose members that describe the problem are to be set. */
+static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error *error)
 {
-    tconv_problem own_problem = TCONV_PROBLEM_INIT;
-    tconv_plan_options own_options = TCONV_PLAN_OPTIONS_INIT;
-    const tconv_problem *problem = &own_problem;
-    const tconv_plan_options *options = &own_options;
-    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    tconv_status status;
-    if ((status = check_arguments(device, given_problem, out, error)) != TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_PROBLEM, given_problem, &own_problem, error)) !=
-            TCONV_OK ||
-        (status = tconv_struct_read(TCONV_SIZED_PLAN_OPTIONS, given_options, &own_options,
-                                    error)) != TCONV_OK ||
-        (status = check_math(options, error)) != TCONV_OK ||
-        (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
-        (status = narrow(options, &geometry, error)) != TCONV_OK ||
-        (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
-        (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
-            TCONV_OK ||
-        (status = check_device(device, problem, error)) != TCONV_OK ||
-        (status = tconv_process_enter(error)) != TCONV_OK)
-        return status;
-
     tconv_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL || pthread_mutex_init(&plan->lock, NULL) != 0) {
         free(plan);
@@ -356,24 +229,65 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
     atomic_init(&plan->owners, 1);
     tconv_device_retain(device);
     plan->device = device;
+    plan->request.layer = &plan->layer;
+    plan->request.device = &plan->info;
+    plan->request.epilogue = &plan->epilogue;
+    *out = plan;
+    return TCONV_OK;
+}
+
+tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem,
+                              const tconv_plan_options *options, tconv_plan **out,
+                              tconv_error *error)
+{
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_plan *plan = NULL;
+    tconv_status status;
+    if ((status = check_math(options, error)) != TCONV_OK ||
+        (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
+        (status = narrow(options, &geometry, error)) != TCONV_OK ||
+        (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
+        (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
+            TCONV_OK ||
+        (status = check_device(device, problem, error)) != TCONV_OK ||
+        (status = tconv_process_enter(error)) != TCONV_OK ||
+        (status = new_plan(device, &plan, error)) != TCONV_OK)
+        return status;
     plan->epilogue = options->epilogue;
     plan->geometry = geometry;
     tconv_layer_init(&plan->layer, problem, &geometry);
     if (plan->layer.batch == 0)
         plan->layer.batch = 1; /* nothing will run, but a filter is packed as for others */
-    plan->request = (struct tconv_request){
-        .layer = &plan->layer,
-        .device = &plan->info,
-        .epilogue = &plan->epilogue,
-        .workspace_limit = options->workspace_limit,
-        .math = options->math,
-    };
-    status = choose_family(plan, options->algorithm, error);
-    if (status != TCONV_OK)
-        tconv_plan_release(plan);
-    else
-        *out = plan;
-    return status;
+    plan->info = tconv_device_for(tconv_device_properties(device), &plan->layer);
+    plan->request.workspace_limit = options->workspace_limit;
+    plan->request.math = options->math;
+    *out = plan;
+    return TCONV_OK;
+}
+
+tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error)
+{
+    tconv_plan *copy = NULL;
+    const tconv_status status = new_plan(plan->device, &copy, error);
+    if (status != TCONV_OK) return status;
+    copy->epilogue = plan->epilogue;
+    copy->geometry = plan->geometry;
+    copy->layer = plan->layer;
+    copy->info = plan->info;
+    copy->request.workspace_limit = plan->request.workspace_limit;
+    copy->request.math = plan->request.math;
+    *out = copy;
+    return TCONV_OK;
+}
+
+tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_family *family,
+                                  const char *why, tconv_error *error)
+{
+    char **kept = &plan->passed_over[tconv_family_index(family)];
+    free(*kept);
+    *kept = strdup(why);
+    if (*kept != NULL) return TCONV_OK;
+    return tconv_fail_memory(error, strlen(why) + 1, "keeping why an algorithm was passed over");
 }
 
 void tconv_plan_retain(tconv_plan *plan)
@@ -414,43 +328,4 @@ uint64_t tconv_plan_filter_bytes(const tconv_plan *plan)
 double tconv_plan_error_factor(const tconv_plan *plan)
 {
     return plan != NULL && plan->recipe.error_factor > 1 ? plan->recipe.error_factor : 1;
-}
-
-/* Appends a line to a text of `size` bytes as far as it fits; `*length` is the whole text's. */
-static void add_line(char *text, size_t size, int *length, const struct tconv_family *family,
-                     const char *before, const char *what)
-{
-    const size_t used = (size_t)*length < size ? (size_t)*length : size;
-    *length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s%s",
-                        *length == 0 ? "" : "\n", family->name, before, what);
-}
-
-int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
-{
-    int length = 0;
-    if (size > 0) text[0] = '\0';
-    for (int i = 0; plan != NULL && tconv_family_at(i) != NULL; i++) {
-        const struct tconv_family *family = tconv_family_at(i);
-        const bool taken = family == plan->family;
-        struct tconv_reason reason = {""};
-        double cost = 0;
-        if (plan->passed_over[i] != NULL && !taken) {
-            add_line(text, size, &length, family, "passed over: ", plan->passed_over[i]);
-            continue;
-        }
-        if (family->accepts(&plan->request, &cost, &reason))
-            snprintf(reason.text, sizeof reason.text, "cost %.3g%s", cost, taken ? ", taken" : "");
-        add_line(text, size, &length, family, "", reason.text);
-    }
-    return length;
-}
-
-int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size)
-{
-    int length = 0;
-    if (size > 0) text[0] = '\0';
-    for (int i = 0; plan != NULL && tconv_family_at(i) != NULL; i++)
-        if (plan->passed_over[i] != NULL)
-            add_line(text, size, &length, tconv_family_at(i), "", plan->passed_over[i]);
-    return length;
 }

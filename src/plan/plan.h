@@ -43,6 +43,24 @@ struct tconv_bindings {
     tconv_buffer buffer[TCONV_ARG_TABLE];
 };
 
+/* The life of a plan before an application has it: the problem is checked and resolved, then an algorithm is made. Both
+ * structures are of this version. */
+tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem,
+                              const tconv_plan_options *options, tconv_plan **out,
+                              tconv_error *error);
+
+/* One more plan of the same problem, device and options, without an algorithm. */
+tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
+
+/* Compiles the kernels of an algorithm and makes their table. Where the algorithm refuses the problem, or its
+ * kernels do not build or run, the plan is as before; tconv_kernel_is_unfit tells these errors from others. */
+tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_family *family,
+                             tconv_error *error);
+
+/* Keeps why an algorithm is not taken. */
+tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_family *family,
+                                  const char *why, tconv_error *error);
+
 void tconv_plan_retain(tconv_plan *plan);
 
 /* Whether an error says that a kernel does not build or cannot run on the device, now and later.

@@ -125,11 +125,11 @@ static tconv_status compute(struct probe *p, tconv_device *device, const struct 
     }
     memset(output, 0xff, sizeof output);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.algorithm = algorithm;
     options.math = TCONV_MATH_FAST;
     tconv_args args = TCONV_ARGS_INIT;
     tconv_status status;
-    if ((status = tconv_plan_create(device, problem, &options, &p->plan, error)) != TCONV_OK ||
+    if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
+        (status = tconv_plan_make(p->plan, tconv_family_named(algorithm), error)) != TCONV_OK ||
         (status = tconv_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
         (status = make_queue(device, &p->queue, error)) != TCONV_OK ||
         (status = copied(device, sizeof data, data, &p->data, error)) != TCONV_OK ||
@@ -191,17 +191,12 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                                 bool *right, tconv_error *error)
 {
-    static _Thread_local bool probing; /* the small problems' own plans ask, too */
-    *right = true;
-    if (probing) return TCONV_OK;
     atomic_int *verdict = tconv_device_verdict(device, data_type, filter_type);
     int known = atomic_load(verdict);
     if (known == 0) {
         tconv_error own;
-        probing = true;
         const tconv_status status =
             tconv_probe_run(device, data_type, filter_type, "matrix_group", right, &own);
-        probing = false;
         if (status != TCONV_OK && !tconv_kernel_is_unfit(&own)) {
             if (error != NULL) *error = own;
             return status;
