@@ -2,9 +2,7 @@
 /* The options of an epilogue. */
 #include "tool.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const struct poptOption epilogue_table[] = {
@@ -28,24 +26,6 @@ const struct poptOption epilogue_table[] = {
     {"output-zero-point", 0, POPT_ARG_STRING, &options.output_zero_point, 0, "default 0", "Z"},
     POPT_TABLEEND,
 };
-
-/* Numbers with commas between them, up to `most`; -1 after a message. */
-static int read_reals(const char *option, const char *text, double *numbers, int most)
-{
-    int count = 0;
-    for (const char *at = text;; at++) {
-        char *end;
-        const double number = strtod(at, &end);
-        if (end == at || (*end != ',' && *end != '\0') || count == most) {
-            wrong_request("%s is \"%s\": %s needed", option, text,
-                          most == 1 ? "a number is" : "two numbers with a comma between them are");
-            return -1;
-        }
-        numbers[count++] = number;
-        if (*end == '\0') return count;
-        at = end;
-    }
-}
 
 static bool read_activation(tconv_epilogue *e)
 {

@@ -4,13 +4,10 @@
 #include "out_file.h"
 #include "tool.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct options options;
 
 #define DEVICE_OPTION(flags)                                                                       \
     {                                                                                              \
@@ -307,35 +304,6 @@ void free_options(void)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;
-    }
-}
-
-bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count)
-{
-    *count = 0;
-    for (const char *at = text;; at++) {
-        char *end;
-        errno = 0;
-        const long long number = strtoll(at, &end, 10);
-        if (end == at || (*end != ',' && *end != '\0') || (*end == ',' && most == 1)) {
-            wrong_request(
-                most == 1
-                    ? "%s is \"%s\": a number is needed"
-                    : "%s is \"%s\": numbers with commas between them are needed, for example 2,2",
-                option, text);
-            return false;
-        }
-        if (errno == ERANGE) {
-            wrong_request("%s is \"%s\": a number does not fit into 64 bits", option, text);
-            return false;
-        }
-        if (*count == most) {
-            wrong_request("%s is \"%s\": more than %d numbers", option, text, most);
-            return false;
-        }
-        numbers[(*count)++] = number;
-        if (*end == '\0') return true;
-        at = end;
     }
 }
 

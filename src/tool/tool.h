@@ -48,7 +48,7 @@ json_t *with_origin(json_t *report);
 /* A JSON string; bytes that are no UTF-8 become question marks. */
 json_t *text_json(const char *text);
 
-/* ---- options.c: options that several commands take ---- */
+/* ---- numbers.c: the values of options ---- */
 
 struct options {
     /* every command */
@@ -73,6 +73,19 @@ struct options {
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
 
+/* "2,2" into numbers; false after a message. */
+bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
+
+/* "0.5,2" into numbers, up to `most`; how many, or -1 after a message. */
+int read_reals(const char *option, const char *text, double *numbers, int most);
+
+/* ---- epilogue.c ---- */
+
+/* The epilogue among the options, but for the tensors that it may have; false after a message. */
+bool read_epilogue(tconv_epilogue *epilogue);
+
+/* ---- options.c: options that several commands take ---- */
+
 /* Every option stands in one of these tables; a command includes those that it takes, and `refused_table` for a sentence about
  * what it does not. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
@@ -94,16 +107,6 @@ tconv_math chosen_math(void);
 /* A wrong request where attributes of a layer are given, though the layer comes from elsewhere: from a model, which leaves --data-shape,
  * --output-shape and --rules open, or from a suite, which leaves --data-format open. */
 enum exit_code refuse_attributes(const char *why, bool of_suite);
-
-/* "2,2" into numbers; false after a message. */
-bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
-
-/* ---- epilogue.c ---- */
-
-/* The epilogue among the options, but for the tensors that it may have; false after a message. */
-bool read_epilogue(tconv_epilogue *epilogue);
-
-/* ---- options.c again ---- */
 
 /* The device that is used where none is named. */
 enum exit_code default_device(int *number);
