@@ -59,10 +59,16 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_device_info, integer_dot_product), MEMBER(tconv_device_info, subgroup_least),
     MEMBER(tconv_device_info, matrix_unit),
 
-    GROWING(tconv_plan_options, output_end),
+    GROWING(tconv_plan_options, search_context),
     MEMBER(tconv_plan_options, algorithm), MEMBER(tconv_plan_options, epilogue),
     MEMBER(tconv_plan_options, workspace_limit), MEMBER(tconv_plan_options, math),
     MEMBER(tconv_plan_options, output_begin), MEMBER(tconv_plan_options, output_end),
+    MEMBER(tconv_plan_options, search), MEMBER(tconv_plan_options, search_ms),
+    MEMBER(tconv_plan_options, search_progress), MEMBER(tconv_plan_options, search_context),
+
+    GROWING(tconv_choice, best_ms),
+    MEMBER(tconv_choice, source), MEMBER(tconv_choice, candidates), MEMBER(tconv_choice, model_ms),
+    MEMBER(tconv_choice, best_ms),
 
     GROWING(tconv_args, residual),
     MEMBER(tconv_args, filter), MEMBER(tconv_args, data), MEMBER(tconv_args, output),
@@ -108,6 +114,8 @@ const struct abi_entry TABLE[] = {
     VALUE(TCONV_EXPLICIT), VALUE(TCONV_VALID), VALUE(TCONV_SAME_UPPER), VALUE(TCONV_SAME_LOWER),
     VALUE(TCONV_RULES_SPEC), VALUE(TCONV_RULES_OPENVINO), VALUE(TCONV_RULES_ONNX),
     VALUE(TCONV_MATH_EXACT), VALUE(TCONV_MATH_FAST),
+    VALUE(TCONV_SEARCH_DEFAULT), VALUE(TCONV_SEARCH_MODEL), VALUE(TCONV_SEARCH_RECORDS),
+    VALUE(TCONV_SEARCH_MEASURE), VALUE(TCONV_SEARCH_RENEW),
     VALUE(TCONV_ACTIVATION_NONE), VALUE(TCONV_ACTIVATION_RELU), VALUE(TCONV_ACTIVATION_RELU6),
     VALUE(TCONV_ACTIVATION_LEAKY_RELU), VALUE(TCONV_ACTIVATION_PRELU),
     VALUE(TCONV_ACTIVATION_CLAMP), VALUE(TCONV_ACTIVATION_SIGMOID), VALUE(TCONV_ACTIVATION_TANH),

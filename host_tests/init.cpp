@@ -10,6 +10,7 @@ extern tconv_plan_options options;
 extern tconv_args args;
 extern tconv_arrays arrays;
 extern tconv_slabs_options slabs;
+extern tconv_choice choice;
 
 tconv_problem problem = TCONV_PROBLEM_INIT;
 tconv_geometry geometry = TCONV_GEOMETRY_INIT;
@@ -19,3 +20,4 @@ tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
 tconv_args args = TCONV_ARGS_INIT;
 tconv_arrays arrays = TCONV_ARRAYS_INIT;
 tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+tconv_choice choice = TCONV_CHOICE_INIT;

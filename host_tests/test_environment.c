@@ -127,12 +127,38 @@ static void matrix_units_are_off_or_tried(void **state)
     set("TCONV_CL_MATRIX", NULL);
 }
 
+static void searches_have_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        tconv_search search;
+    } right[] = {{NULL, TCONV_SEARCH_RECORDS},      {"", TCONV_SEARCH_RECORDS},
+                 {"model", TCONV_SEARCH_MODEL},     {"records", TCONV_SEARCH_RECORDS},
+                 {"measure", TCONV_SEARCH_MEASURE}, {"renew", TCONV_SEARCH_RENEW}};
+    static const char *const wrong[] = {"default", "Model", "1", "record"};
+    tconv_error error;
+    tconv_search search;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        set("TCONV_CL_SEARCH", right[i].value);
+        assert_int_equal(tconv_environment_search(&search, &error), TCONV_OK);
+        assert_int_equal(search, right[i].search);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        set("TCONV_CL_SEARCH", wrong[i]);
+        expect_error(tconv_environment_search(&search, &error), &error, "TCONV_CL_SEARCH", wrong[i],
+                     "model, records, measure or renew");
+    }
+    set("TCONV_CL_SEARCH", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cache_goes_where_it_is_asked_for),
         cmocka_unit_test(the_cache_has_two_states_and_a_limit),
         cmocka_unit_test(matrix_units_are_off_or_tried),
+        cmocka_unit_test(searches_have_names),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
 }

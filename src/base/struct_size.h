@@ -26,6 +26,7 @@ struct tconv_sized {
     TCONV_SIZED(tconv_device_info, kind, "info", "TCONV_DEVICE_INFO_INIT")
 #define TCONV_SIZED_PLAN_OPTIONS                                                                   \
     TCONV_SIZED(tconv_plan_options, algorithm, "options", "TCONV_PLAN_OPTIONS_INIT")
+#define TCONV_SIZED_CHOICE TCONV_SIZED(tconv_choice, best_ms, "choice", "TCONV_CHOICE_INIT")
 #define TCONV_SIZED_ARGS TCONV_SIZED(tconv_args, output, "args", "TCONV_ARGS_INIT")
 #define TCONV_SIZED_ARRAYS TCONV_SIZED(tconv_arrays, output, "arrays", "TCONV_ARRAYS_INIT")
 #define TCONV_SIZED_HOST_LAYER_COUNTS                                                              \

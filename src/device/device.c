@@ -67,7 +67,8 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->id = id;
     device->info = info;
     device->kernel_dir = kernel_dir;
-    if (folder == NULL) status = tconv_device_start_cache(device, error);
+    if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK && folder == NULL)
+        status = tconv_device_start_cache(device, error);
     if (status != TCONV_OK)
         tconv_device_release(device);
     else
@@ -85,6 +86,7 @@ void tconv_device_release(tconv_device *device)
     if (device == NULL || tconv_process_forked() || atomic_fetch_sub(&device->owners, 1) > 1)
         return;
     tconv_programs_release(device->programs);
+    tconv_search_records_release(device->records);
     clReleaseContext(device->context);
     pthread_mutex_destroy(&device->lock);
     free(device->kernel_dir);

@@ -21,6 +21,16 @@ atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type,
 /* Whether kernel sources come from a folder, not from the library. */
 bool tconv_device_has_own_sources(const tconv_device *device);
 
+/* What a search found for a problem, as text: from memory, or from the folder of programs. From malloc; NULL: there is
+ * nothing, or it is damaged, or of another device, driver or version. Any thread. */
+char *tconv_device_search_record(tconv_device *device, const char *key);
+
+/* Keeps it, instead of an older one. Nothing happens where it cannot be kept. Any thread. */
+void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text);
+
+/* Where TCONV_SEARCH_DEFAULT looks: a tconv_search, never that one itself. */
+int tconv_device_search(const tconv_device *device);
+
 /* The program made of the files `names` (at most TCONV_MAX_SOURCES, NULL ends) in their order, built
  * with `options`. Later calls with the same options share it while the device object keeps it. The
  * caller releases it. Any thread. */

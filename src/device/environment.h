@@ -4,7 +4,7 @@
 #ifndef TCONV_DEVICE_ENVIRONMENT_H
 #define TCONV_DEVICE_ENVIRONMENT_H
 
-#include "tconv_cl/status.h"
+#include "tconv_cl/plan.h"
 
 #include <stdint.h>
 
@@ -18,6 +18,9 @@ enum tconv_matrix_use {
     TCONV_MATRIX_TRY    /* every unit that the library has code for */
 };
 tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *error);
+
+/* TCONV_CL_SEARCH: model, records (without it), measure or renew. */
+tconv_status tconv_environment_search(tconv_search *search, tconv_error *error);
 
 /* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from, or NULL. */
 const char *tconv_environment_kernel_dir(void);

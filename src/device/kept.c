@@ -60,7 +60,7 @@ static char *identity_of(const tconv_device *device)
     const int length = snprintf(
         text, IDENTITY,
         "tconv-cl %s %016" PRIx64 "\nplatform %s, %s\ndevice %s, %s, %08x, %s, %u bits, %s\ndriver "
-        "%s\nprogram ",
+        "%s\n",
         TCONV_VERSION_STRING, sources_hash(), d->platform, version, d->name, d->vendor,
         (unsigned)vendor, d->version, (unsigned)bits, uuid, d->driver);
     if (length > 0 && length < IDENTITY) return text;
@@ -82,7 +82,8 @@ tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
         tconv_environment_cache(&device->cache, &device->cache_limit, &named, error);
     if (status != TCONV_OK) return status;
     device->identity = identity_of(device);
-    if (device->identity != NULL && (named || !keeps_programs_itself(device))) return TCONV_OK;
+    device->programs_on_disk = named || !keeps_programs_itself(device);
+    if (device->identity != NULL) return TCONV_OK;
     free(device->cache);
     device->cache = NULL;
     return TCONV_OK;
@@ -99,21 +100,21 @@ tconv_status tconv_device_set_cache(tconv_device *device, const char *folder, ui
         return tconv_fail_memory(error, strlen(folder) + 1, "keeping the name of a folder");
     free(device->cache);
     device->cache = own;
+    device->programs_on_disk = true;
     device->cache_limit = limit == 0 ? TCONV_CACHE_LIMIT : limit;
     return TCONV_OK;
 }
 
 const char *tconv_device_cache(const tconv_device *device)
 {
-    return device == NULL ? NULL : device->cache;
+    return device == NULL || !device->programs_on_disk ? NULL : device->cache;
 }
 
-/* The identity and a program's own key; NULL without memory. */
-static char *whole_key(const tconv_device *device, const char *key)
+char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key)
 {
-    const size_t size = strlen(device->identity) + strlen(key) + 1;
+    const size_t size = strlen(device->identity) + strlen(kind) + strlen(key) + 1;
     char *whole = malloc(size);
-    if (whole != NULL) snprintf(whole, size, "%s%s", device->identity, key);
+    if (whole != NULL) snprintf(whole, size, "%s%s%s", device->identity, kind, key);
     return whole;
 }
 
@@ -173,8 +174,8 @@ static unsigned char *binary_of(const tconv_device *device, cl_program program, 
 
 cl_program tconv_program_load(const tconv_device *device, const char *key)
 {
-    if (device->cache == NULL) return NULL;
-    char *whole = whole_key(device, key);
+    if (device->cache == NULL || !device->programs_on_disk) return NULL;
+    char *whole = tconv_whole_key(device, TCONV_KIND_PROGRAM, key);
     void *bytes;
     struct tconv_record record;
     cl_program program = NULL;
@@ -188,8 +189,8 @@ cl_program tconv_program_load(const tconv_device *device, const char *key)
 
 void tconv_program_store(const tconv_device *device, const char *key, cl_program program)
 {
-    if (device->cache == NULL) return;
-    char *whole = whole_key(device, key);
+    if (device->cache == NULL || !device->programs_on_disk) return;
+    char *whole = tconv_whole_key(device, TCONV_KIND_PROGRAM, key);
     size_t size = 0;
     unsigned char *binary = whole == NULL ? NULL : binary_of(device, program, &size);
     if (binary != NULL) {
@@ -217,11 +218,49 @@ static bool list_programs(tconv_device *device, struct built **list, size_t *cou
     bool done = *list != NULL;
     for (const struct tconv_program *p = device->programs; p != NULL && done; p = p->next) {
         if (clRetainProgram(p->program) != CL_SUCCESS) continue;
-        (*list)[(*count)++] = (struct built){whole_key(device, p->key), p->program};
+        (*list)[(*count)++] =
+            (struct built){tconv_whole_key(device, TCONV_KIND_PROGRAM, p->key), p->program};
         done = (*list)[*count - 1].key != NULL;
     }
     pthread_mutex_unlock(&device->lock);
     return done;
+}
+
+/* Records behind one another; `bytes` is from malloc. */
+struct blob {
+    unsigned char *bytes;
+    size_t used;
+};
+
+/* False without memory. */
+static bool append(struct blob *blob, const char *key, const void *binary, size_t binary_size)
+{
+    const struct tconv_record record = {key, strlen(key), binary, binary_size};
+    const size_t more = tconv_record_size(record.key_size, binary_size);
+    unsigned char *larger = more == 0 ? NULL : realloc(blob->bytes, blob->used + more);
+    if (larger == NULL) return false;
+    blob->bytes = larger;
+    tconv_record_write(&record, larger + blob->used);
+    blob->used += more;
+    return true;
+}
+
+/* Search records, the oldest first, as programs. */
+static bool append_search_records(tconv_device *device, struct blob *blob)
+{
+    bool memory = true;
+    pthread_mutex_lock(&device->lock);
+    size_t count = 0;
+    for (const struct tconv_search_record *r = device->records; r != NULL; r = r->next) count++;
+    for (size_t left = count; left-- > 0 && memory;) {
+        const struct tconv_search_record *r = device->records;
+        for (size_t i = 0; i < left; i++) r = r->next;
+        char *key = tconv_whole_key(device, TCONV_KIND_SEARCH, r->key);
+        memory = key != NULL && append(blob, key, r->text, strlen(r->text));
+        free(key);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return memory;
 }
 
 tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,
@@ -236,41 +275,63 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     *size = 0;
     if (device->identity == NULL) return TCONV_OK;
     struct built *list = NULL;
-    size_t count = 0, used = 0;
+    size_t count = 0;
+    struct blob all = {NULL, 0}; /* written only if it fits as a whole */
     bool memory = list_programs(device, &list, &count);
-    unsigned char *all = NULL; /* written only if it fits as a whole */
     /* Backwards: what was used last then counts as used last after an import. */
     for (size_t i = count; i-- > 0;) {
         size_t binary_size = 0;
         unsigned char *binary = memory ? binary_of(device, list[i].program, &binary_size) : NULL;
-        if (binary != NULL) {
-            const struct tconv_record record = {list[i].key, strlen(list[i].key), binary,
-                                                binary_size};
-            const size_t more = tconv_record_size(record.key_size, binary_size);
-            unsigned char *larger = more == 0 ? NULL : realloc(all, used + more);
-            memory = larger != NULL;
-            if (memory) {
-                all = larger;
-                tconv_record_write(&record, all + used);
-                used += more;
-            }
-        }
+        if (binary != NULL) memory = append(&all, list[i].key, binary, binary_size);
         free(binary);
         clReleaseProgram(list[i].program);
         free(list[i].key);
     }
     free(list);
+    memory = memory && append_search_records(device, &all);
     if (!memory)
-        status = tconv_fail_memory(error, used, "exporting programs");
+        status = tconv_fail_memory(error, all.used, "exporting programs");
     else {
-        *size = used;
-        if (bytes != NULL && used > room)
+        *size = all.used;
+        if (bytes != NULL && all.used > room)
             status = tconv_fail(error, TCONV_ERROR_BUFFER,
-                                "the programs take %zu bytes, but size is %zu", used, room);
-        else if (bytes != NULL && used > 0)
-            memcpy(bytes, all, used);
+                                "the programs take %zu bytes, but size is %zu", all.used, room);
+        else if (bytes != NULL && all.used > 0)
+            memcpy(bytes, all.bytes, all.used);
     }
-    free(all);
+    free(all.bytes);
+    return status;
+}
+
+/* Takes a record that begins with the device's identity; `*taken` unless it is of no use. */
+static tconv_status import_record(tconv_device *device, const struct tconv_record *record,
+                                  bool *taken, tconv_error *error)
+{
+    static const char search[] = TCONV_KIND_SEARCH, built_program[] = TCONV_KIND_PROGRAM;
+    const size_t prefix = strlen(device->identity), rest = record->key_size - prefix;
+    const char *kind = record->key + prefix;
+    *taken = false;
+    if (rest >= strlen(search) && memcmp(kind, search, strlen(search)) == 0) {
+        char *key = strndup(kind + strlen(search), rest - strlen(search));
+        char *text = strndup(record->binary, record->binary_size);
+        *taken = key != NULL && text != NULL && tconv_search_record_add(device, key, text);
+        free(key);
+        free(text);
+        return *taken ? TCONV_OK
+                      : tconv_fail_memory(error, record->key_size, "importing search records");
+    }
+    if (rest < strlen(built_program) || memcmp(kind, built_program, strlen(built_program)) != 0)
+        return TCONV_OK;
+    cl_program program = program_of(device, record);
+    if (program == NULL) return TCONV_OK;
+    char *key = strndup(kind + strlen(built_program), rest - strlen(built_program));
+    if (key == NULL) {
+        clReleaseProgram(program);
+        return tconv_fail_memory(error, record->key_size, "importing programs");
+    }
+    const tconv_status status = tconv_program_keep(device, key, &program, error);
+    *taken = status == TCONV_OK;
+    if (*taken) clReleaseProgram(program);
     return status;
 }
 
@@ -291,16 +352,9 @@ tconv_status tconv_device_import_programs(tconv_device *device, const void *byte
         if (prefix == 0 || record.key_size < prefix ||
             memcmp(record.key, device->identity, prefix) != 0)
             continue;
-        cl_program program = program_of(device, &record);
-        if (program == NULL) continue;
-        char *key = strndup(record.key + prefix, record.key_size - prefix);
-        if (key == NULL) {
-            clReleaseProgram(program);
-            status = tconv_fail_memory(error, record.key_size, "importing programs");
-        } else if ((status = tconv_program_keep(device, key, &program, error)) == TCONV_OK) {
-            clReleaseProgram(program);
-            count++;
-        }
+        bool took;
+        status = import_record(device, &record, &took, error);
+        count += took;
     }
     if (taken != NULL) *taken = count;
     return status;

@@ -4,6 +4,7 @@
 #define TCONV_DEVICE_OBJECT_H
 
 #include "device/device.h"
+#include "tconv_cl/plan.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +18,15 @@ struct tconv_program {
     cl_program program;
 };
 
+/* What a search for the fastest algorithm found for a problem. */
+struct tconv_search_record {
+    struct tconv_search_record *next;
+    char *key, *text;
+};
+
+/* How many of them a device object keeps in memory. */
+enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
+
 struct tconv_device {
     atomic_int owners;
     cl_context context;
@@ -24,10 +34,13 @@ struct tconv_device {
     tconv_device_info info;
     char *kernel_dir; /* NULL: the sources inside the library */
     char *identity;   /* all that programs depend on besides their key; NULL: nothing is kept */
-    char *cache;      /* folder of kept programs; NULL: none */
+    char *cache;      /* folder of programs and search records; NULL: none */
     uint64_t cache_limit;
+    bool programs_on_disk; /* whether programs go into the folder, too */
+    tconv_search search;   /* where TCONV_SEARCH_DEFAULT looks */
     pthread_mutex_t lock;
-    struct tconv_program *programs; /* the one used last comes first */
+    struct tconv_program *programs;      /* the one used last comes first */
+    struct tconv_search_record *records; /* the newest comes first */
     atomic_int verdicts[TCONV_U64 + 1][TCONV_U64 + 1];
 };
 
@@ -45,6 +58,17 @@ void tconv_programs_release(struct tconv_program *first);
 
 /* Finds out who the device is and where programs are kept. */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
+
+/* The identity, what kind of record it is (TCONV_KIND_PROGRAM or TCONV_KIND_SEARCH) and its own key: from malloc; NULL
+ * without memory. */
+#define TCONV_KIND_PROGRAM "program "
+#define TCONV_KIND_SEARCH "search "
+char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key);
+
+/* Keeps a search record in memory alone. False without memory. */
+bool tconv_search_record_add(tconv_device *device, const char *key, const char *text);
+
+void tconv_search_records_release(struct tconv_search_record *first);
 
 /* The program of that key from the folder, built and retained; NULL: it is not there, or is of no use. */
 cl_program tconv_program_load(const tconv_device *device, const char *key);

@@ -4,6 +4,7 @@
 #include "base/struct_size.h"
 #include "device/device.h"
 #include "family/families.h"
+#include "plan/measure.h"
 #include "plan/plan.h"
 #include "plan/probe.h"
 
@@ -64,10 +65,11 @@ static tconv_status choose_by_model(tconv_plan *plan, const char *name, unsigned
  * for by name, and not where kernels come from a folder: who edits a kernel wants to see its errors.
  * Every other error, such as missing memory, ends the choice: the next algorithm would meet it too, or be
  * a slower one without need. */
-static tconv_status choose(tconv_plan *plan, const char *name, tconv_error *error)
+static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
     const bool named = name != NULL && strcmp(name, "auto") != 0;
-    unsigned excluded = 0;
+    unsigned excluded =
+        0; /* what a search passed over is tried again: its error is the call's where nothing else is left */
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         const struct tconv_family *family;
@@ -98,6 +100,129 @@ static tconv_status choose(tconv_plan *plan, const char *name, tconv_error *erro
     }
 }
 
+/* All of a problem that speed depends on, as a text. False where it does not fit. */
+static bool write_key(const tconv_plan *plan, char *text, size_t size)
+{
+    const struct tconv_layer *l = &plan->layer;
+    const tconv_epilogue *e = &plan->epilogue;
+    int used = snprintf(text, size, "%s %s %s n%lld g%lld i%lld o%lld steps %lld %lld",
+                        tconv_type_name(l->data_type), tconv_type_name(l->filter_type),
+                        tconv_type_name(l->output_type), (long long)l->batch, (long long)l->groups,
+                        (long long)l->in_channels, (long long)l->out_channels,
+                        (long long)l->data_channel_step, (long long)l->output_channel_step);
+    for (int a = 0; a < l->axes && used >= 0 && (size_t)used < size; a++) {
+        const struct tconv_axis *x = &l->axis[a];
+        used += snprintf(text + used, size - (size_t)used, " x%lld k%lld s%lld d%lld p%lld y%lld",
+                         (long long)x->input, (long long)x->kernel, (long long)x->stride,
+                         (long long)x->dilation, (long long)x->pad, (long long)x->output);
+    }
+    if (used < 0 || (size_t)used >= size) return false;
+    used += snprintf(text + used, size - (size_t)used,
+                     " epilogue %d%d%d%d%d%d activation %d zeros %d%d%d math %d workspace %llu",
+                     e->bias, e->scale, e->residual, e->alpha != 1, e->beta != 0, e->requantize,
+                     (int)e->activation, e->data_zero_point != 0, e->filter_zero_point != 0,
+                     e->output_zero_point != 0, (int)plan->request.math,
+                     (unsigned long long)plan->request.workspace_limit);
+    return used >= 0 && (size_t)used < size;
+}
+
+enum { KEY_SIZE = 1200, RECORD_SIZE = 200 };
+
+static void keep_choice(tconv_plan *plan, const char *key)
+{
+    char text[RECORD_SIZE];
+    snprintf(text, sizeof text, "algorithm %s\ncandidates %d\nmodel_ms %.6g\nbest_ms %.6g\n",
+             plan->family->name, plan->choice.candidates, plan->choice.model_ms,
+             plan->choice.best_ms);
+    tconv_device_keep_search_record(plan->device, key, text);
+}
+
+/* The algorithm that a record names; NULL: there is none, or none that takes the problem today. */
+static tconv_status find_recorded(tconv_plan *plan, const char *key,
+                                  const struct tconv_family **family, tconv_choice *choice,
+                                  tconv_error *error)
+{
+    char name[40] = "";
+    struct tconv_reason reason;
+    double cost;
+    int candidates = 0;
+    char *text = tconv_device_search_record(plan->device, key);
+    *family = NULL;
+    if (text != NULL && sscanf(text, "algorithm %39s candidates %d model_ms %lf best_ms %lf", name,
+                               &candidates, &choice->model_ms, &choice->best_ms) == 4)
+        *family = tconv_family_named(name);
+    free(text);
+    choice->source = TCONV_SEARCH_RECORDS;
+    choice->candidates = candidates;
+    tconv_status status = TCONV_OK;
+    if (*family == &tconv_matrix_group) status = settle_matrix_unit(plan, error);
+    if (*family != NULL && !(*family)->accepts(&plan->request, &cost, &reason)) *family = NULL;
+    return status;
+}
+
+/* Makes an algorithm that was recorded or timed. One that is unfit is passed over, and `*made` is false. */
+static tconv_status make_chosen(tconv_plan *plan, const struct tconv_family *family,
+                                const tconv_choice *choice, bool *made, tconv_error *error)
+{
+    tconv_error own;
+    const tconv_status status = tconv_plan_make(plan, family, &own);
+    *made = status == TCONV_OK;
+    if (*made) plan->choice = *choice;
+    if (!*made && tconv_kernel_is_unfit(&own))
+        return tconv_plan_pass_over(plan, family, own.message, error);
+    if (!*made && error != NULL) *error = own;
+    return status;
+}
+
+/* Takes what is recorded, or what timing finds, as far as `search` says so. `*made` is false where the cost model is to choose. */
+static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
+                                   tconv_search search, bool *made, tconv_error *error)
+{
+    char key[KEY_SIZE];
+    const struct tconv_family *family = NULL;
+    tconv_choice choice = TCONV_CHOICE_INIT;
+    tconv_status status = TCONV_OK;
+    *made = false;
+    if (!write_key(plan, key, sizeof key)) return TCONV_OK;
+    if (search != TCONV_SEARCH_RENEW) status = find_recorded(plan, key, &family, &choice, error);
+    if (status == TCONV_OK && family != NULL)
+        status = make_chosen(plan, family, &choice, made, error);
+    if (status != TCONV_OK || *made || search == TCONV_SEARCH_RECORDS) return status;
+
+    struct tconv_measured m;
+    double cost;
+    struct tconv_reason reason;
+    if (tconv_matrix_group.accepts(&plan->request, &cost, &reason))
+        status = settle_matrix_unit(plan, error);
+    if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);
+    if (status != TCONV_OK || m.family == NULL) return status;
+    choice.source = TCONV_SEARCH_MEASURE;
+    choice.candidates = m.candidates;
+    choice.model_ms = m.model_ms;
+    choice.best_ms = m.best_ms;
+    status = make_chosen(plan, m.family, &choice, made, error);
+    if (*made && !m.stopped) keep_choice(plan, key);
+    return status;
+}
+
+static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, tconv_error *error)
+{
+    const char *name = options->algorithm;
+    const tconv_search search = options->search == TCONV_SEARCH_DEFAULT
+                                    ? (tconv_search)tconv_device_search(plan->device)
+                                    : options->search;
+    if ((unsigned)search > TCONV_SEARCH_RENEW)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "search is %d: a TCONV_SEARCH_* is needed, 0 to 4", (int)search);
+    const bool named = name != NULL && strcmp(name, "auto") != 0;
+    bool made = false;
+    if (!named && search != TCONV_SEARCH_MODEL) {
+        const tconv_status status = choose_by_time(plan, options, search, &made, error);
+        if (status != TCONV_OK) return status;
+    }
+    return made ? TCONV_OK : make_by_model(plan, name, error);
+}
+
 static tconv_status check_arguments(const tconv_device *device, const tconv_problem *problem,
                                     tconv_plan **out, tconv_error *error)
 {
@@ -123,7 +248,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
             TCONV_OK ||
         (status = tconv_plan_begin(device, &problem, &options, &plan, error)) != TCONV_OK)
         return status;
-    status = choose(plan, options.algorithm, error);
+    status = choose(plan, &options, error);
     if (status != TCONV_OK)
         tconv_plan_release(plan);
     else
@@ -158,6 +283,16 @@ int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
         add_line(text, size, &length, family, "", reason.text);
     }
     return length;
+}
+
+tconv_status tconv_plan_choice(const tconv_plan *plan, tconv_choice *choice, tconv_error *error)
+{
+    if (plan == NULL || choice == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          plan == NULL ? "plan" : "choice");
+    const tconv_status status = tconv_struct_check(TCONV_SIZED_CHOICE, choice, error);
+    if (status == TCONV_OK) tconv_struct_write(TCONV_SIZED_CHOICE, &plan->choice, choice);
+    return status;
 }
 
 int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size)

@@ -229,6 +229,7 @@ static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error
     atomic_init(&plan->owners, 1);
     tconv_device_retain(device);
     plan->device = device;
+    plan->choice = (tconv_choice)TCONV_CHOICE_INIT;
     plan->request.layer = &plan->layer;
     plan->request.device = &plan->info;
     plan->request.epilogue = &plan->epilogue;

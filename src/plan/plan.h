@@ -22,6 +22,7 @@ struct tconv_plan {
     tconv_device_info info;       /* of the device, with what its kernels turned out to need */
     struct tconv_request request; /* points to layer, info and epilogue */
     const struct tconv_family *family;
+    tconv_choice choice; /* how it was chosen */
     char *passed_over
         [TCONV_MAX_FAMILIES];   /* why a cheaper one could not be made, from malloc, or NULL */
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */

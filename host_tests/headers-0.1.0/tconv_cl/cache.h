@@ -39,8 +39,13 @@ TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *
  * the object is released. */
 TCONV_API const char *tconv_device_cache(const tconv_device *device);
 
+/* The folder in which the device object stores what searches for the fastest algorithm find (plan.h): the one of programs, with
+ * PoCL, too; NULL where nothing is stored. Valid as tconv_device_cache's. */
+TCONV_API const char *tconv_device_search_folder(const tconv_device *device);
+
 /* Writes all programs that the object keeps, the 256 that were used last, to `bytes`, of which there
- * are `*size`; `*size` becomes what they take. With `bytes` NULL, only that. What the driver does not give is left out. Returns
+ * are `*size`; `*size` becomes what they take. With `bytes` NULL, only that. What the driver does not give is left out. Results
+ * of searches for the fastest algorithm that the object used or found follow them. Returns
  * TCONV_ERROR_ARGUMENT, _BUFFER (more bytes are needed: `*size` says how many, nothing was written), _HOST_MEMORY. Any
  * thread; programs that others build meanwhile may be missing. PoCL 3.1 may abort where kernels of these programs run meanwhile. */
 TCONV_API tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,

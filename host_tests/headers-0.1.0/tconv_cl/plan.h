@@ -30,6 +30,23 @@ extern "C" {
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
 typedef struct tconv_filter tconv_filter; /* packed weights, as one kernel family wants them */
 
+/* Where the choice of an algorithm comes from. */
+typedef enum tconv_search {
+    TCONV_SEARCH_DEFAULT = 0, /* what the environment variable TCONV_CL_SEARCH says, else RECORDS */
+    TCONV_SEARCH_MODEL = 1,   /* the cost model alone */
+    TCONV_SEARCH_RECORDS =
+        2, /* a stored result where there is one, else the cost model; measures nothing */
+    TCONV_SEARCH_MEASURE =
+        3, /* a stored result where there is one; else times algorithms and stores the result */
+    TCONV_SEARCH_RENEW = 4 /* times algorithms in any case, and stores the result */
+} tconv_search;
+
+/* Called while algorithms are timed: before number `index` of `count` is compiled, and when all are timed (`index` equals
+ * `count`, `algorithm` is the fastest). `best_ms` is the least time so far, 0 before there is one. With false, the search ends: the
+ * best so far is taken, and nothing is stored. In the thread that makes the plan. */
+typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int index, int count,
+                                      double best_ms);
+
 /* Its struct_size (see tconv_cl.h) reaches at least up to `algorithm`. */
 typedef struct tconv_plan_options {
     size_t struct_size;
@@ -40,11 +57,19 @@ typedef struct tconv_plan_options {
     /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the input rows that
      * tconv_window_input tells. Data and output then are dense tensors of these rows. Both 0: all rows. */
     int64_t output_begin, output_end;
+    /* Only where `algorithm` is NULL or "auto". Results are stored beside the compiled programs (cache.h), for the device, its
+     * driver, this version of the library and all of the problem that speed depends on. */
+    tconv_search search;
+    uint32_t
+        search_ms; /* the most that timing takes, besides compiling, packing and the first run of each algorithm; 0: 500 */
+    tconv_search_progress search_progress; /* or NULL */
+    void *search_context;                  /* for search_progress */
 } tconv_plan_options;
 
 #define TCONV_PLAN_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(tconv_plan_options), NULL, TCONV_EPILOGUE_INIT, 0, TCONV_MATH_EXACT, 0, 0           \
+        sizeof(tconv_plan_options), NULL, TCONV_EPILOGUE_INIT, 0, TCONV_MATH_EXACT, 0, 0,          \
+            TCONV_SEARCH_DEFAULT, 0, NULL, NULL                                                    \
     }
 
 /* A place in a buffer of the application's. `offset` is in bytes and a multiple of the element
@@ -89,7 +114,8 @@ TCONV_API const char *tconv_algorithm_summary(const char *name);
 /* Resolves the problem, chooses a kernel family and its parameters, and compiles what is not
  * compiled yet. Where the library chooses, an algorithm whose kernels do not build or cannot run on
  * the device is passed over (tconv_plan_passed_over); every other failure is the call's error and
- * never changes the choice. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
+ * never changes the choice. Where algorithms are timed (`search`), the scratch buffers are as large as the problem's tensors and
+ * respect `workspace_limit`; where they cannot be had, the cost model chooses. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
  * _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL, _BUILD. Ownership: the caller's,
  * until tconv_plan_release; the plan keeps `device` alive. `*out` is written only on success. */
 TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
@@ -106,6 +132,25 @@ TCONV_API const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan);
 TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
+
+/* How the algorithm was chosen. */
+typedef struct tconv_choice {
+    size_t struct_size;
+    tconv_search source; /* MODEL (also where it was named), RECORDS, or MEASURE: timed just now */
+    int32_t
+        candidates; /* algorithms that were timed, now or when the result was stored; 0 with MODEL */
+    double model_ms; /* least time of what the cost model takes; 0 with MODEL */
+    double best_ms;  /* least time of the algorithm; 0 with MODEL */
+} tconv_choice;
+
+#define TCONV_CHOICE_INIT                                                                          \
+    {                                                                                              \
+        sizeof(tconv_choice), TCONV_SEARCH_MODEL, 0, 0, 0                                          \
+    }
+
+/* Writes how the plan's algorithm was chosen. Returns TCONV_ERROR_ARGUMENT. Any thread. */
+TCONV_API tconv_status tconv_plan_choice(const tconv_plan *plan, tconv_choice *choice,
+                                         tconv_error *error);
 
 /* By which factor the bound of rounding errors exceeds that of the defined products added up in some
  * order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing an algorithm by time: what is measured, stored, found again, and refused; it never changes a result. */
+#include "support.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[200];
+
+static tconv_problem small_problem(void)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    set_shape(&p.data, 4, (int64_t[]){1, 5, 9, 11});
+    set_shape(&p.filter, 4, (int64_t[]){5, 7, 4, 4});
+    set_list(&p.strides, 2, (int64_t[]){2, 2});
+    return p;
+}
+
+static tconv_device *new_device(const struct device *device, const char *cache)
+{
+    tconv_error error;
+    tconv_device *own;
+    cl_device_id id;
+    if (tconv_device_at(device->number, NULL, &id, &error) != TCONV_OK ||
+        tconv_device_create(device->context, id, &own, &error) != TCONV_OK ||
+        tconv_device_set_cache(own, cache, 0, &error) != TCONV_OK)
+        failed("%s", error.message);
+    return own;
+}
+
+/* Does something to every file of the folder that has a search record, and tells how many these are. */
+static int for_each_record(void (*what)(const char *path))
+{
+    static char bytes[8192];
+    int count = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[500];
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        FILE *file = e->d_name[0] == '.' ? NULL : fopen(path, "rb");
+        if (file == NULL) continue;
+        const size_t size = fread(bytes, 1, sizeof bytes - 1, file);
+        fclose(file);
+        bool record = false; /* the text is behind binary numbers */
+        for (size_t i = 0; i + 10 < size && !record; i++)
+            record = memcmp(bytes + i, "best_ms ", 8) == 0;
+        count += record;
+        if (record && what != NULL) what(path);
+    }
+    closedir(d);
+    return count;
+}
+
+static void clear_folder(void)
+{
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[500];
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.') unlink(path);
+    }
+    closedir(d);
+}
+
+static void damage(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -20, SEEK_END), 0); /* a digit of the text */
+    const int byte = fgetc(file);
+    assert_int_equal(fseek(file, -20, SEEK_END), 0);
+    fputc(byte ^ 1, file);
+    fclose(file);
+}
+
+/* Makes a plan and returns how its algorithm was chosen; `name`, of 40 bytes, is the algorithm. */
+static tconv_choice choose(tconv_device *device, const tconv_problem *problem,
+                           const tconv_plan_options *options, char *name)
+{
+    tconv_error error;
+    tconv_plan *plan;
+    tconv_choice choice = TCONV_CHOICE_INIT;
+    if (tconv_plan_create(device, problem, options, &plan, &error) != TCONV_OK ||
+        tconv_plan_choice(plan, &choice, &error) != TCONV_OK)
+        failed("%s", error.message);
+    snprintf(name, 40, "%s", tconv_plan_algorithm(plan));
+    tconv_plan_release(plan);
+    return choice;
+}
+
+static tconv_plan_options with_search(tconv_search search)
+{
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.search = search;
+    options.search_ms = 5;
+    return options;
+}
+
+static void results_are_stored_and_found_again(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    for (int d = 0; d < device_count; d++) {
+        char by_model[40], measured[40], found[40];
+        tconv_plan_options options = with_search(TCONV_SEARCH_RECORDS);
+        clear_folder();
+        tconv_device *first = new_device(&devices[d], folder);
+        assert_string_equal(tconv_device_search_folder(first), folder);
+        tconv_choice choice = choose(first, &p, &options, by_model); /* there is nothing yet */
+        assert_int_equal(choice.source, TCONV_SEARCH_MODEL);
+        assert_int_equal(choice.candidates, 0);
+        assert_int_equal(for_each_record(NULL), 0);
+
+        options.search = TCONV_SEARCH_MEASURE;
+        const tconv_choice timed = choose(first, &p, &options, measured);
+        print_message("device %d: %s, of %d algorithms; the model's takes %.2f times as long\n",
+                      devices[d].number, measured, (int)timed.candidates,
+                      timed.model_ms / timed.best_ms);
+        assert_int_equal(timed.source, TCONV_SEARCH_MEASURE);
+        assert_true(timed.candidates >= 1 && timed.best_ms > 0 && timed.model_ms >= timed.best_ms);
+        if (timed.model_ms == timed.best_ms) assert_string_equal(measured, by_model);
+        assert_int_equal(for_each_record(NULL), 1);
+        tconv_device_release(first);
+
+        /* By another device object, as after a restart; without measuring, though it may. */
+        tconv_device *second = new_device(&devices[d], folder);
+        choice = choose(second, &p, &options, found);
+        assert_int_equal(choice.source, TCONV_SEARCH_RECORDS);
+        assert_int_equal(choice.candidates, timed.candidates);
+        assert_string_equal(found, measured);
+        options.search = TCONV_SEARCH_DEFAULT;
+        assert_int_equal(choose(second, &p, &options, found).source, TCONV_SEARCH_RECORDS);
+        options.search = TCONV_SEARCH_MODEL;
+        assert_int_equal(choose(second, &p, &options, found).source, TCONV_SEARCH_MODEL);
+        assert_string_equal(found, by_model);
+        options.search = TCONV_SEARCH_RENEW;
+        assert_int_equal(choose(second, &p, &options, found).source, TCONV_SEARCH_MEASURE);
+        options.search = TCONV_SEARCH_RECORDS;
+        options.algorithm = "reference"; /* a name goes first */
+        assert_int_equal(choose(second, &p, &options, found).source, TCONV_SEARCH_MODEL);
+        assert_string_equal(found, "reference");
+        options.algorithm = NULL;
+
+        /* Other problems and other options have results of their own. */
+        tconv_problem other = p;
+        set_shape(&other.data, 4, (int64_t[]){1, 5, 9, 12});
+        assert_int_equal(choose(second, &other, &options, found).source, TCONV_SEARCH_MODEL);
+        options.epilogue.activation = TCONV_ACTIVATION_RELU;
+        assert_int_equal(choose(second, &p, &options, found).source, TCONV_SEARCH_MODEL);
+        tconv_device_release(second);
+    }
+}
+
+static void damaged_and_foreign_results_count_as_none(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    for (int d = 0; d < device_count; d++) {
+        char name[40];
+        tconv_error error;
+        clear_folder();
+        tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
+        tconv_device *first = new_device(&devices[d], folder);
+        choose(first, &p, &options, name);
+        size_t size = 0;
+        assert_int_equal(tconv_device_export_programs(first, NULL, &size, &error), TCONV_OK);
+        unsigned char *bytes = malloc(size);
+        assert_non_null(bytes);
+        assert_int_equal(tconv_device_export_programs(first, bytes, &size, &error), TCONV_OK);
+        tconv_device_release(first);
+
+        assert_int_equal(for_each_record(damage), 1);
+        options.search = TCONV_SEARCH_RECORDS;
+        tconv_device *second = new_device(&devices[d], folder);
+        assert_int_equal(choose(second, &p, &options, name).source, TCONV_SEARCH_MODEL);
+        tconv_device_release(second);
+
+        /* What was exported comes back, except on other devices. */
+        for (int other = 0; other < device_count; other++) {
+            tconv_device *third = new_device(&devices[other], NULL);
+            assert_null(tconv_device_search_folder(third));
+            int taken = 0;
+            assert_int_equal(tconv_device_import_programs(third, bytes, size, &taken, &error),
+                             TCONV_OK);
+            const tconv_search wanted = other == d ? TCONV_SEARCH_RECORDS : TCONV_SEARCH_MODEL;
+            if (other == d ||
+                strcmp(devices[other].info->platform, devices[d].info->platform) != 0) {
+                assert_int_equal(choose(third, &p, &options, name).source, wanted);
+                assert_true((taken > 0) == (other == d));
+            }
+            tconv_device_release(third);
+        }
+        free(bytes);
+    }
+}
+
+static bool stop_at_second(void *context, const char *algorithm, int index, int count,
+                           double best_ms)
+{
+    assert_true(index >= 0 && index <= count && best_ms >= 0);
+    assert_non_null(algorithm);
+    ++*(int *)context;
+    return index < 1;
+}
+
+static void a_search_can_be_stopped(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    for (int d = 0; d < device_count; d++) {
+        char name[40], by_model[40];
+        int calls = 0;
+        clear_folder();
+        tconv_plan_options options = with_search(TCONV_SEARCH_MODEL);
+        tconv_device *device = new_device(&devices[d], folder);
+        choose(device, &p, &options, by_model);
+        options = with_search(TCONV_SEARCH_RENEW);
+        options.search_progress = stop_at_second;
+        options.search_context = &calls;
+        choose(device, &p, &options, name);
+        assert_string_equal(name, by_model); /* nothing was timed yet */
+        assert_true(calls >= 1 && calls <= 2);
+        assert_int_equal(for_each_record(NULL), 0);
+        tconv_device_release(device);
+    }
+}
+
+/* The output is right by whatever a search chose; a limit of the workspace holds for all that is timed. */
+static void results_are_right(void **state)
+{
+    (void)state;
+    unsigned seed = 7;
+    for (int d = 0; d < device_count; d++)
+        for (int i = 0; i < 4; i++) {
+            char name[40];
+            struct tensors t;
+            tconv_error error;
+            struct device own = devices[d];
+            const tconv_problem p = random_problem(&seed, 1 + i % 3, 6);
+            make_tensors(&p, SMALL_INTEGERS, 5, &t);
+            tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
+            options.workspace_limit = 1;
+            own.device = new_device(&devices[d], NULL);
+            choose(own.device, &p, &options, name);
+            if (run_guarded(&own, &p, name, false, &t, &error) != TCONV_OK)
+                failed("%s", error.message);
+            compare_with_oracle(&own, &p, name, false, &t);
+            free_tensors(&t);
+            tconv_device_release(own.device);
+        }
+}
+
+static void misuse_is_refused(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    tconv_error error;
+    tconv_plan *plan = NULL;
+    tconv_choice choice = TCONV_CHOICE_INIT;
+    tconv_plan_options options = with_search((tconv_search)9);
+    assert_int_equal(tconv_plan_create(devices[0].device, &p, &options, &plan, &error),
+                     TCONV_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "search is 9"));
+    assert_int_equal(tconv_plan_choice(NULL, &choice, &error), TCONV_ERROR_ARGUMENT);
+    assert_null(tconv_device_search_folder(NULL));
+}
+
+static void *search_in_thread(void *device)
+{
+    char name[40];
+    const tconv_problem p = small_problem();
+    const tconv_plan_options options = with_search(TCONV_SEARCH_RENEW);
+    choose(device, &p, &options, name);
+    return NULL;
+}
+
+static void threads_may_search_at_once(void **state)
+{
+    (void)state;
+    if (threads_left_out()) return;
+    clear_folder();
+    for (int d = 0; d < device_count; d++) {
+        pthread_t threads[3];
+        tconv_device *device = new_device(&devices[d], folder);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, search_in_thread, device), 0);
+        for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+        tconv_device_release(device);
+        char name[40];
+        const tconv_problem p = small_problem();
+        const tconv_plan_options options = with_search(TCONV_SEARCH_RECORDS);
+        device = new_device(&devices[d], folder);
+        assert_int_equal(choose(device, &p, &options, name).source, TCONV_SEARCH_RECORDS);
+        tconv_device_release(device);
+    }
+}
+
+static int set_up_all(void **state)
+{
+    snprintf(folder, sizeof folder, "/tmp/tconv-search-XXXXXX");
+    return mkdtemp(folder) == NULL || open_all_devices(state) != 0;
+}
+
+static int tear_down_all(void **state)
+{
+    clear_folder();
+    return rmdir(folder) != 0 || close_all_devices(state) != 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_stored_and_found_again),
+        cmocka_unit_test(damaged_and_foreign_results_count_as_none),
+        cmocka_unit_test(a_search_can_be_stopped),
+        cmocka_unit_test(results_are_right),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(threads_may_search_at_once),
+    };
+    return cmocka_run_group_tests_name("search", tests, set_up_all, tear_down_all);
+}

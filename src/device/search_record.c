@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What searches for the fastest algorithm found: kept in memory, and beside the programs in the folder. */
+#include "cache/folder.h"
+#include "device/object.h"
+#include "tconv_cl/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void free_record(struct tconv_search_record *record)
+{
+    free(record->key);
+    free(record->text);
+    free(record);
+}
+
+void tconv_search_records_release(struct tconv_search_record *first)
+{
+    while (first != NULL) {
+        struct tconv_search_record *next = first->next;
+        free_record(first);
+        first = next;
+    }
+}
+
+/* Removes the record of a key, and the oldest ones where there are too many. */
+static void make_room(tconv_device *device, const char *key)
+{
+    int count = 0;
+    for (struct tconv_search_record **at = &device->records; *at != NULL;) {
+        struct tconv_search_record *record = *at;
+        if (strcmp(record->key, key) == 0 || ++count >= TCONV_MOST_SEARCH_RECORDS) {
+            *at = record->next;
+            free_record(record);
+        } else {
+            at = &record->next;
+        }
+    }
+}
+
+bool tconv_search_record_add(tconv_device *device, const char *key, const char *text)
+{
+    struct tconv_search_record *record = calloc(1, sizeof *record);
+    if (record == NULL) return false;
+    record->key = strdup(key);
+    record->text = strdup(text);
+    if (record->key == NULL || record->text == NULL) {
+        free_record(record);
+        return false;
+    }
+    pthread_mutex_lock(&device->lock);
+    make_room(device, key);
+    record->next = device->records;
+    device->records = record;
+    pthread_mutex_unlock(&device->lock);
+    return true;
+}
+
+static char *find_in_memory(tconv_device *device, const char *key)
+{
+    char *text = NULL;
+    pthread_mutex_lock(&device->lock);
+    for (const struct tconv_search_record *r = device->records; r != NULL && text == NULL;
+         r = r->next)
+        if (strcmp(r->key, key) == 0) text = strdup(r->text);
+    pthread_mutex_unlock(&device->lock);
+    return text;
+}
+
+char *tconv_device_search_record(tconv_device *device, const char *key)
+{
+    if (device->identity == NULL) return NULL;
+    char *text = find_in_memory(device, key);
+    if (text != NULL || device->cache == NULL) return text;
+    char *whole = tconv_whole_key(device, TCONV_KIND_SEARCH, key);
+    void *bytes;
+    struct tconv_record record;
+    if (whole != NULL && tconv_folder_load(device->cache, whole, &bytes, &record)) {
+        text = strndup(record.binary, record.binary_size);
+        free(bytes);
+        if (text != NULL) tconv_search_record_add(device, key, text);
+    }
+    free(whole);
+    return text;
+}
+
+void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text)
+{
+    if (device->identity == NULL) return;
+    tconv_search_record_add(device, key, text);
+    char *whole = device->cache == NULL ? NULL : tconv_whole_key(device, TCONV_KIND_SEARCH, key);
+    if (whole == NULL) return;
+    const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
+    tconv_folder_store(device->cache, device->cache_limit, &record);
+    free(whole);
+}
+
+const char *tconv_device_search_folder(const tconv_device *device)
+{
+    return device == NULL ? NULL : device->cache;
+}
+
+int tconv_device_search(const tconv_device *device)
+{
+    return (int)device->search;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/measure.h"
+
+#include "base/error.h"
+#include "device/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    MOST_CANDIDATES = 6,
+    MOST_ROUNDS = 30,
+    USUAL_MS = 500,   /* for timing */
+    NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
+    HOPELESS_AFTER =
+        2, /* rounds after which a candidate is left out that takes twice the least time */
+};
+
+/* A candidate is taken instead of the cost model's only where it takes less than this part of its time: differences below are noise
+ * of a shared machine (repeated runs of one algorithm differ by 1 to 3 %). */
+static const double CLEARLY_FASTER = 0.97;
+
+struct candidate {
+    const struct tconv_family *family;
+    double cost;
+    tconv_plan *plan;
+    tconv_filter *filter;
+    double ms; /* the least time; 0: not timed yet */
+};
+
+/* Everything may be missing. */
+struct bench {
+    struct candidate candidates[TCONV_MAX_FAMILIES];
+    int count;
+    cl_command_queue queue;
+    cl_mem data, weights, output, workspace, channels, residual;
+    uint64_t workspace_bytes;
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static int cheaper(const void *a, const void *b)
+{
+    const struct candidate *c = a, *d = b;
+    return (c->cost > d->cost) - (c->cost < d->cost);
+}
+
+/* The algorithms that the cost model likes best, the best first. The reference only where there is no other. */
+static void list_candidates(const tconv_plan *plan, struct bench *bench)
+{
+    for (int i = 0; tconv_family_at(i) != NULL; i++) {
+        struct candidate *c = &bench->candidates[bench->count];
+        struct tconv_reason reason;
+        c->family = tconv_family_at(i);
+        const bool last = tconv_family_at(i + 1) == NULL;
+        if (plan->passed_over[i] == NULL && !(last && bench->count > 0) &&
+            c->family->accepts(&plan->request, &c->cost, &reason))
+            bench->count++;
+    }
+    qsort(bench->candidates, (size_t)bench->count, sizeof *bench->candidates, cheaper);
+    if (bench->count > MOST_CANDIDATES) bench->count = MOST_CANDIDATES;
+}
+
+/* A buffer of zeros; false where it cannot be had. */
+static bool make_scratch(const tconv_plan *plan, const struct bench *bench, uint64_t bytes,
+                         cl_mem *buffer)
+{
+    const cl_uint zero = 0;
+    const size_t size = ((size_t)bytes + sizeof zero - 1) / sizeof zero * sizeof zero;
+    cl_int code;
+    if (bytes > plan->info.allocation_limit) return false;
+    *buffer =
+        clCreateBuffer(tconv_device_context(plan->device), CL_MEM_READ_WRITE, size, NULL, &code);
+    if (code != CL_SUCCESS) *buffer = NULL;
+    return code == CL_SUCCESS && clEnqueueFillBuffer(bench->queue, *buffer, &zero, sizeof zero, 0,
+                                                     size, 0, NULL, NULL) == CL_SUCCESS;
+}
+
+static bool make_bench(const tconv_plan *plan, struct bench *bench)
+{
+    const tconv_geometry *g = &plan->geometry;
+    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels) * NUMBER_BYTES;
+    cl_int code;
+    bench->queue = clCreateCommandQueue(tconv_device_context(plan->device),
+                                        tconv_device_id_of(plan->device), 0, &code);
+    if (code != CL_SUCCESS) bench->queue = NULL;
+    return code == CL_SUCCESS && make_scratch(plan, bench, g->data_bytes, &bench->data) &&
+           make_scratch(plan, bench, g->filter_bytes, &bench->weights) &&
+           make_scratch(plan, bench, g->output_bytes, &bench->output) &&
+           make_scratch(plan, bench, channels, &bench->channels) &&
+           (!plan->epilogue.residual ||
+            make_scratch(plan, bench, g->output_bytes, &bench->residual));
+}
+
+static bool make_workspace(const tconv_plan *plan, struct bench *bench, uint64_t bytes)
+{
+    if (bytes <= bench->workspace_bytes) return true;
+    if (bench->workspace != NULL) clReleaseMemObject(bench->workspace);
+    bench->workspace = NULL;
+    bench->workspace_bytes = 0;
+    if (!make_scratch(plan, bench, bytes, &bench->workspace)) return false;
+    bench->workspace_bytes = bytes;
+    return true;
+}
+
+static void free_bench(struct bench *bench)
+{
+    if (bench->queue != NULL) clFinish(bench->queue);
+    for (int i = 0; i < bench->count; i++) {
+        tconv_filter_release(bench->candidates[i].filter);
+        tconv_plan_release(bench->candidates[i].plan);
+    }
+    const cl_mem buffers[] = {bench->data,      bench->weights,  bench->output,
+                              bench->workspace, bench->channels, bench->residual};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
+    if (bench->queue != NULL) clReleaseCommandQueue(bench->queue);
+}
+
+/* One run; its time, or a negative number where it fails. */
+static double run(const struct bench *bench, const struct candidate *c)
+{
+    tconv_args args = TCONV_ARGS_INIT;
+    args.filter = c->filter;
+    args.data.memory = bench->data;
+    args.output.memory = bench->output;
+    args.workspace.memory = bench->workspace;
+    const tconv_epilogue *e = &c->plan->epilogue;
+    if (e->bias) args.bias.memory = bench->channels;
+    if (e->scale) args.scale.memory = bench->channels;
+    if (tconv_activation_slopes(e->activation)) args.slope.memory = bench->channels;
+    args.residual.memory = bench->residual;
+    const double start = now_ms();
+    if (tconv_plan_enqueue(c->plan, bench->queue, &args, 0, NULL, NULL, NULL) != TCONV_OK ||
+        clFinish(bench->queue) != CL_SUCCESS)
+        return -1;
+    return now_ms() - start;
+}
+
+/* Compiles a candidate, packs its filter and runs it once. It stays without a plan where it cannot be timed. */
+static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct candidate *c,
+                            tconv_error *error)
+{
+    tconv_error own;
+    tconv_status status = tconv_plan_begin_again(plan, &c->plan, &own);
+    if (status == TCONV_OK) status = tconv_plan_make(c->plan, c->family, &own);
+    if (status != TCONV_OK) {
+        tconv_plan_release(c->plan);
+        c->plan = NULL;
+        if (tconv_kernel_is_unfit(&own))
+            return tconv_plan_pass_over(plan, c->family, own.message, error);
+        if (error != NULL) *error = own;
+        return status;
+    }
+    if (!make_workspace(plan, bench, tconv_plan_workspace_bytes(c->plan)) ||
+        tconv_filter_create(c->plan, NULL, 0, &c->filter, NULL) != TCONV_OK ||
+        tconv_filter_enqueue_pack(c->filter, bench->queue, bench->weights, 0, 0, NULL, NULL,
+                                  NULL) != TCONV_OK ||
+        run(bench, c) < 0) {
+        tconv_plan_release(c->plan);
+        c->plan = NULL;
+    }
+    return TCONV_OK;
+}
+
+static const struct candidate *fastest(const struct bench *bench)
+{
+    const struct candidate *best = NULL;
+    for (int i = 0; i < bench->count; i++) {
+        const struct candidate *c = &bench->candidates[i];
+        if (c->ms > 0 && (best == NULL || c->ms < best->ms)) best = c;
+    }
+    return best;
+}
+
+static bool go_on(const tconv_plan_options *options, const struct bench *bench, int index)
+{
+    if (options->search_progress == NULL) return true;
+    const struct candidate *best = fastest(bench);
+    const struct tconv_family *family = index < bench->count ? bench->candidates[index].family
+                                        : best != NULL       ? best->family
+                                                             : NULL;
+    return options->search_progress(options->search_context, family == NULL ? "" : family->name,
+                                    index, bench->count, best == NULL ? 0 : best->ms);
+}
+
+/* All candidates in turn, again and again until the time is over. */
+static void time_rounds(struct bench *bench, double most_ms)
+{
+    const double start = now_ms();
+    for (int round = 0; round < MOST_ROUNDS; round++)
+        for (int i = 0; i < bench->count; i++) {
+            struct candidate *c = &bench->candidates[i];
+            const struct candidate *best = fastest(bench);
+            if (c->plan == NULL || (round >= HOPELESS_AFTER && c->ms > 2 * best->ms)) continue;
+            const double ms = run(bench, c);
+            if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
+            if (now_ms() - start > most_ms) return;
+        }
+}
+
+static void conclude(const struct bench *bench, struct tconv_measured *m)
+{
+    const struct candidate *best = fastest(bench), *model = NULL;
+    for (int i = 0; i < bench->count; i++) {
+        m->candidates += bench->candidates[i].ms > 0;
+        if (model == NULL && bench->candidates[i].ms > 0) model = &bench->candidates[i];
+    }
+    if (best == NULL) return;
+    if (best->ms > CLEARLY_FASTER * model->ms) best = model;
+    m->family = best->family;
+    m->model_ms = model->ms;
+    m->best_ms = best->ms;
+}
+
+tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
+                           struct tconv_measured *measured, tconv_error *error)
+{
+    struct bench bench = {.count = 0};
+    tconv_status status = TCONV_OK;
+    *measured = (struct tconv_measured){.family = NULL};
+    list_candidates(plan, &bench);
+    if (bench.count > 0 && plan->geometry.output_bytes > 0 && make_bench(plan, &bench)) {
+        for (int i = 0; i < bench.count && status == TCONV_OK && !measured->stopped; i++) {
+            measured->stopped = !go_on(options, &bench, i);
+            if (!measured->stopped) status = prepare(plan, &bench, &bench.candidates[i], error);
+        }
+        if (status == TCONV_OK && !measured->stopped) {
+            time_rounds(&bench, options->search_ms == 0 ? USUAL_MS : options->search_ms);
+            measured->stopped = !go_on(options, &bench, bench.count);
+        }
+        conclude(&bench, measured);
+    }
+    free_bench(&bench);
+    return status;
+}
