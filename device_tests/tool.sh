@@ -95,6 +95,24 @@ interrupt TERM B01 bench --runs 3
 grep -q '"geomean_fraction_of_floor": 0\.' "$work/i.json" || fail "no mean of the layers before an interruption"
 interrupt INT C01 check
 grep -q '"verdict": "passed"' "$work/i.json" && grep -q ' passed, 0 failed' "$work/out" || fail "comparisons before an interruption: $(cat "$work/out")"
+interrupt TERM B0 tune --budget 1
+[ "$(grep -c '"id":' "$work/i.json")" = 77 ] || fail "layers of an interrupted tune"
+# tune stores what later plans find
+export TCONV_CL_CACHE_DIR="$work/tuned"
+"$tool" tune $device --ids B18,S5 --budget 20 --json "$work/tune.json" >"$work/out" 2>"$work/err" || fail "tune: $(cat "$work/err")"
+grep -q '^B18 ' "$work/out" && grep -q '^2 of 2 layers timed; geometric mean of gain [1-9]' "$work/out" || fail "the table of tune: $(cat "$work/out")"
+grep -q "stored in $work/tuned" "$work/err" || fail "tune does not say where: $(cat "$work/err")"
+for key in algorithm candidates ms_model ms_best gain error; do
+    [ "$(grep -c "\"$key\":" "$work/tune.json")" = 2 ] || fail "no $key in the JSON of tune"
+done
+[ "$("$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "record"')" = 1 ] || fail "bench does not use what tune stored"
+[ "$(TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "model"')" = 1 ] ||
+    fail "TCONV_CL_SEARCH=model does not leave records alone"
+unset TCONV_CL_CACHE_DIR
+TCONV_CL_CACHE=off "$tool" tune $device --ids S5 --budget 1 >"$work/out" 2>"$work/err" || fail "tune without a folder: $(cat "$work/err")"
+grep -q 'not stored' "$work/err" || fail "tune does not say that nothing is stored"
+"$tool" tune $device --budget 0 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q -- '--budget is 0' "$work/err" || fail "a budget of 0: $(cat "$work/err")"
 # A second signal ends the program wherever it is: here it waits for a reader of its JSON.
 mkfifo "$work/pipe"
 "$tool" bench $device --ids S5,B18 --no-ceilings --json "$work/pipe" >"$work/out" 2>"$work/err" &

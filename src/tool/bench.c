@@ -39,6 +39,7 @@ struct result {
     double max_error, error_bound, error_factor;
     double first_call_ms, first_call_warm_ms;
     double workspace_bytes, filter_bytes;
+    tconv_choice choice;
     char *passed_over; /* from malloc, or NULL: tconv_plan_passed_over */
     char error[1100];
     tconv_status status;
@@ -133,6 +134,7 @@ static char *text_of(const tconv_plan *plan, int (*write)(const tconv_plan *, ch
 static void tell_choice(const struct entry *entry, const tconv_plan *plan, struct result *r)
 {
     r->passed_over = text_of(plan, tconv_plan_passed_over);
+    tconv_plan_choice(plan, &r->choice, NULL);
     for (const char *line = r->passed_over; line != NULL && *line != '\0';) {
         const size_t length = strcspn(line, "\n");
         notice("%s %s: passed over %.*s", entry->id, entry->layer, (int)length, line);
@@ -146,7 +148,7 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
 
 static void measure(tconv_host *host, const struct entry *entry, int runs, struct result *r)
 {
-    *r = (struct result){.algorithm = ""};
+    *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
     struct trial trial;
     const bool ran = trial_prepare(&trial, host, entry) && trial_run(&trial, options.algorithm);
     /* Before the plan is made anew, by the algorithm's name. */
@@ -174,17 +176,27 @@ static json_t *real_or_null(bool known, double value)
     return known && isfinite(value) ? json_real(value) : json_null();
 }
 
+static const char *chooser(const struct result *r)
+{
+    if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0) return "name";
+    return r->choice.source == TCONV_SEARCH_RECORDS   ? "record"
+           : r->choice.source == TCONV_SEARCH_MEASURE ? "measurement"
+                                                      : "model";
+}
+
 static json_t *result_json(const struct entry *e, const struct result *r, const struct roofs *roofs)
 {
     const bool timed = r->error[0] == '\0', planned = r->algorithm[0] != '\0';
     char problem[1000];
     tconv_problem_text(&e->problem, problem, sizeof problem);
     return json_pack(
-        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, "
         "s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
-        planned ? json_string(r->algorithm) : json_null(), "passed_over",
+        planned ? json_string(r->algorithm) : json_null(), "chosen_by",
+        planned ? json_string(chooser(r)) : json_null(), "passed_over",
         r->passed_over != NULL ? text_json(r->passed_over) : json_null(), "ms_min",
         real_or_null(timed, r->ms_min), "ms_median", real_or_null(timed, r->ms_median), "spread",
         real_or_null(timed, r->spread), "runs", r->runs, "gflops",
@@ -339,6 +351,11 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
 {
     if (roofs->sizes > 0) print_ceilings(suite, results, roofs);
     if (options.quiet) return;
+    int recorded = 0;
+    for (size_t i = 0; i < suite->count; i++)
+        recorded += results[i].choice.source == TCONV_SEARCH_RECORDS;
+    if (recorded > 0)
+        printf("%d algorithms were chosen by stored results of tconv-cl tune\n", recorded);
     printf("%d of %zu layers timed, each verified against an f64 computation", s->timed,
            suite->count);
     if (s->timed > 0 && roofs->sizes > 0)

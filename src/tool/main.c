@@ -16,6 +16,7 @@ static const struct command {
     {"run", "compute one layer from .npy files, or a layer of an OpenVINO model", command_run},
     {"shape", "resolve pads and output shape; no device is needed", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
+    {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
     {"check", "compare every kernel that accepts a problem with an f64 computation", command_check},
 };
 

@@ -65,6 +65,11 @@ const struct poptOption attribute_table[] = {
 const struct poptOption algorithm_table[] = {
     {"algorithm", 'a', POPT_ARG_STRING, &options.algorithm, 0,
      "force a kernel family; `list` prints them; default auto", "NAME"},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)math_table, 0, NULL, NULL},
+    POPT_TABLEEND,
+};
+
+const struct poptOption math_table[] = {
     {"math", 0, POPT_ARG_STRING, &options.math, 0,
      "exact, or fast: families that take fewer multiply-adds and round more, too; default exact",
      "exact|fast"},

@@ -67,7 +67,7 @@ struct options {
     /* files */
     char *data, *filter, *bias, *scale, *slope, *residual, *initial, *output, *model, *layer;
     /* several layers */
-    char *suite, *ids, *runs;
+    char *suite, *ids, *runs, *budget;
     int no_ceilings, why, with_bias, with_scale, with_residual;
 };
 
@@ -89,8 +89,8 @@ bool read_epilogue(tconv_epilogue *epilogue);
 /* Every option stands in one of these tables; a command includes those that it takes, and `refused_table` for a sentence about
  * what it does not. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
-    attribute_table[], algorithm_table[], suite_table[], model_table[], file_table[], bench_table[],
-    check_table[], epilogue_table[], help_table[];
+    attribute_table[], algorithm_table[], math_table[], suite_table[], model_table[], file_table[],
+    bench_table[], check_table[], epilogue_table[], help_table[];
 
 /* Whether an option is followed by a value: by its long name of `length` characters, or with NULL by its letter. */
 bool option_takes_value(const char *name, size_t length, char letter);
@@ -146,5 +146,6 @@ enum exit_code command_run(int argc, const char **argv);
 enum exit_code command_shape(int argc, const char **argv);
 enum exit_code command_devices(int argc, const char **argv);
 enum exit_code command_check(int argc, const char **argv);
+enum exit_code command_tune(int argc, const char **argv);
 
 #endif

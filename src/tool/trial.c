@@ -159,6 +159,14 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
     return make_buffer(t, "output", NULL, g->output_bytes, &t->args.output.memory);
 }
 
+void trial_epilogue(tconv_epilogue *epilogue)
+{
+    read_epilogue(epilogue); /* read_options has seen that it can be read */
+    epilogue->bias = options.with_bias != 0;
+    epilogue->scale = options.with_scale != 0;
+    epilogue->residual = options.with_residual != 0;
+}
+
 bool trial_prepare(struct trial *t, tconv_host *host, const struct entry *entry)
 {
     const tconv_problem *problem = &entry->problem;
@@ -170,11 +178,7 @@ bool trial_prepare(struct trial *t, tconv_host *host, const struct entry *entry)
                        entry->error);
     tconv_error error;
     if (tconv_resolve(problem, &t->geometry, &error) != TCONV_OK) return give_up_call(t, &error);
-    read_epilogue(&t->epilogue); /* read_options has seen that it can be read */
-
-    t->epilogue.bias = options.with_bias != 0;
-    t->epilogue.scale = options.with_scale != 0;
-    t->epilogue.residual = options.with_residual != 0;
+    trial_epilogue(&t->epilogue);
     t->operands = (struct tconv_operands){
         .problem = problem, .geometry = &t->geometry, .epilogue = &t->epilogue};
     t->empty = t->geometry.output_bytes == 0;

@@ -30,6 +30,9 @@ struct trial {
     tconv_status status;       /* that goes with it */
 };
 
+/* The epilogue that the options ask for, with its tensors. */
+void trial_epilogue(tconv_epilogue *epilogue);
+
 /* Makes the tensors of a layer (its weights, or any where it has none; those of the epilogue as the options say) and uploads
  * them. False with trial->error where that fails, or where the layer could not be read. */
 bool trial_prepare(struct trial *trial, tconv_host *host, const struct entry *entry);
