@@ -51,7 +51,7 @@ sanitized() { # FOLDER SANITIZERS
 
 # ---- PoCL, and what is built with sanitizers ----
 lane_pocl() {
-    for name in families vectors types special slabs api host_layer cache threads determinism resources probe programs fork faults; do
+    for name in families vectors types special slabs api host_layer cache search threads determinism resources probe programs fork faults; do
         step "pocl_$name" percent 100 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
     step pocl_run_vectors percent 100 sh scripts/on_platform.sh pocl \
@@ -71,7 +71,7 @@ lane_pocl() {
 
 # ---- the other implementations, compilers for GPUs, fuzz targets ----
 lane_others() {
-    for name in families vectors types special slabs api host_layer cache threads determinism resources fork faults; do
+    for name in families vectors types special slabs api host_layer cache search threads determinism resources fork faults; do
         step "intel_$name" percent 50 sh scripts/on_platform.sh intel "build/device_tests/test_$name"
         step "rusticl_$name" percent 30 sh scripts/on_platform.sh rusticl "build/device_tests/test_$name"
     done

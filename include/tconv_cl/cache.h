@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled programs outlive the process: in a folder on disk, or in the application's own hands.
+/* Compiled programs outlive the process: in a folder on disk, or in the application's own hands. So do the results of searches for
+ * the fastest algorithm (plan.h).
  *
  * A program is known by a text with everything that it depends on: the library's version and kernel
  * sources, the options, the platform with its version, the device and its driver. A kept program is
@@ -18,8 +19,8 @@
  *
  * Other values are an error of tconv_device_create, which reads them.
  *
- * With TCONV_CL_KERNEL_DIR nothing is kept, and for PoCL, which keeps what it compiles by itself, only where a folder was
- * named. */
+ * With TCONV_CL_KERNEL_DIR nothing is kept. For PoCL, which keeps what it compiles by itself, programs are kept only where a
+ * folder was named; results of searches always. */
 #ifndef TCONV_CL_CACHE_H
 #define TCONV_CL_CACHE_H
 
