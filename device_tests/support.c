@@ -299,7 +299,7 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
         {"slope",
          t->slope,
          numbers,
-         tconv_activation_slopes(e->activation),
+         tconv_activation_has_slope(e->activation),
          true,
          NULL,
          &args.slope,

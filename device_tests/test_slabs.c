@@ -207,7 +207,7 @@ static void slabs_are_the_whole(void **state)
             slabs.memory_limit = (uint64_t)(item / t.geometry.batch * 2 / (which + 2));
             watch = (struct watch){.stop_at = 2};
             assert_int_equal(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error),
-                             TCONV_ERROR_STOPPED);
+                             TCONV_ERROR_CANCELLED);
             assert_true(watch.calls == 2);
             tconv_host_release(host);
             free_tensors(&t);

@@ -148,7 +148,7 @@ static bool make_plan(struct thread *t, int layer, tconv_device *device)
     const tconv_status status = tconv_plan_create(device, &s->problem, &options, &plan, &error);
     char why[3000];
     const bool started = report(t, "a plan", layer, status, &error) &&
-                         tconv_plan_why(plan, why, sizeof why) > 0 &&
+                         tconv_plan_explain(plan, why, sizeof why) > 0 &&
                          start_with_filter(t, layer, plan, &filter);
     tconv_plan_release(plan);
     tconv_filter_release(filter);

@@ -52,7 +52,7 @@ bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
 
 bool TransposedConvolution::has_slope() const
 {
-    return tconv_activation_slopes(epilogue_of(attributes_).activation);
+    return tconv_activation_has_slope(epilogue_of(attributes_).activation);
 }
 
 size_t TransposedConvolution::required_inputs() const

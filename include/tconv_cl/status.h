@@ -17,12 +17,12 @@ extern "C" {
 #endif
 
 /* What a call returns. Codes never change their value; new ones may be added.
- *   1..19   the request is wrong: the caller can mend it
- *   20..39  the request is sound, but this version or this device cannot do it
+ *   1..19   invalid request: fix it and retry
+ *   20..39  valid request, but not supported by this version or this device
  *   40..59  a resource is missing or exhausted
  *   60..79  an OpenCL call failed; tconv_error.opencl_code holds its code
-  *   80      the application stopped it
- *   99      a defect of this library */
+ *   80      cancelled by a callback of the application
+ *   99      internal error: a defect of this library */
 typedef enum tconv_status {
     TCONV_OK = 0,
     TCONV_ERROR_ARGUMENT =
@@ -46,7 +46,7 @@ typedef enum tconv_status {
     TCONV_ERROR_OPENCL = 60,
     TCONV_ERROR_BUILD =
         61, /* a kernel source did not build; the message holds the start of the build log */
-    TCONV_ERROR_STOPPED = 80, /* the application said so */
+    TCONV_ERROR_CANCELLED = 80, /* a callback of the application returned false */
     TCONV_ERROR_INTERNAL = 99
 } tconv_status;
 

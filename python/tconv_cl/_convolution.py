@@ -428,8 +428,8 @@ def explain(
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
     request = Request(attributes_of(**options), *tensors, bias, scale=False, residual=False)
     plan = host_device(_devices(device)[0]).plan(request)
-    text = create_string_buffer(library.tconv_plan_why(plan.handle, None, 0) + 1)
-    library.tconv_plan_why(plan.handle, text, len(text))
+    text = create_string_buffer(library.tconv_plan_explain(plan.handle, None, 0) + 1)
+    library.tconv_plan_explain(plan.handle, text, len(text))
     return text.value.decode()
 
 

@@ -143,7 +143,7 @@ class Resolved:
         self.channels = geometry.groups * geometry.group_out_channels
         self.bias_type = library.tconv_bias_type(byref(self.options.epilogue), geometry.output_type)
         self.scale_type = library.tconv_scale_type(self.problem.data_type)
-        self.slopes = library.tconv_activation_slopes(attributes.activation)
+        self.slopes = library.tconv_activation_has_slope(attributes.activation)
         self.empty = geometry.output_bytes == 0
 
     def _narrow(self, geometry: c.Geometry, request: Request, window: Window) -> None:

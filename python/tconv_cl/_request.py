@@ -235,7 +235,7 @@ def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
     """A name, or a name and the activation's numbers: "relu", ("leaky_relu", 0.1), ("clamp", -1, 1)."""
     name, *numbers = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
     number = _number_of("activation", name)
-    wanted = library.tconv_activation_numbers(number)
+    wanted = library.tconv_activation_parameter_count(number)
     if len(numbers) != wanted:
         raise RequestError(
             f"activation is {value!r}: {name} takes {wanted} numbers, for example "

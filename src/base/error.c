@@ -124,7 +124,7 @@ const char *tconv_status_name(tconv_status status)
     case TCONV_ERROR_FORKED: return "TCONV_ERROR_FORKED";
     case TCONV_ERROR_OPENCL: return "TCONV_ERROR_OPENCL";
     case TCONV_ERROR_BUILD: return "TCONV_ERROR_BUILD";
-    case TCONV_ERROR_STOPPED: return "TCONV_ERROR_STOPPED";
+    case TCONV_ERROR_CANCELLED: return "TCONV_ERROR_CANCELLED";
     case TCONV_ERROR_INTERNAL: return "TCONV_ERROR_INTERNAL";
     }
     return "an unknown status";

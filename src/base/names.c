@@ -85,14 +85,14 @@ TWO_DIRECTIONS(activation, tconv_activation)
 TWO_DIRECTIONS(data_format, tconv_data_format)
 TWO_DIRECTIONS(filter_format, tconv_filter_format)
 
-int tconv_activation_numbers(tconv_activation activation)
+int tconv_activation_parameter_count(tconv_activation activation)
 {
     return activation == TCONV_ACTIVATION_CLAMP                                              ? 2
            : activation == TCONV_ACTIVATION_LEAKY_RELU || activation == TCONV_ACTIVATION_ELU ? 1
                                                                                              : 0;
 }
 
-bool tconv_activation_slopes(tconv_activation activation)
+bool tconv_activation_has_slope(tconv_activation activation)
 {
     return activation == TCONV_ACTIVATION_PRELU || activation == TCONV_ACTIVATION_SNAKE;
 }

@@ -88,7 +88,7 @@ bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg)
 {
     return arg == TCONV_ARG_BIAS       ? epilogue->bias
            : arg == TCONV_ARG_SCALE    ? epilogue->scale
-           : arg == TCONV_ARG_SLOPE    ? tconv_activation_slopes(epilogue->activation)
+           : arg == TCONV_ARG_SLOPE    ? tconv_activation_has_slope(epilogue->activation)
            : arg == TCONV_ARG_RESIDUAL ? epilogue->residual
                                        : true;
 }

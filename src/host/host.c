@@ -124,7 +124,7 @@ tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epi
         {"bias", "bias", arrays->bias, epilogue->bias, NULL},
         {"scale", "scale", arrays->scale, epilogue->scale, NULL},
         {"residual", "residual", arrays->residual, epilogue->residual, NULL},
-        {"slope", "activation", arrays->slope, tconv_activation_slopes(epilogue->activation),
+        {"slope", "activation", arrays->slope, tconv_activation_has_slope(epilogue->activation),
          tconv_activation_name(epilogue->activation)},
     };
     for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)

@@ -374,7 +374,7 @@ static bool complete(struct worker *w, struct set *set)
     job->done++;
     if (job->slabs.done != NULL && !job->stopped &&
         !job->slabs.done(job->slabs.user, &set->slab, job->done, count_of(job))) {
-        tconv_fail(&job->error, TCONV_ERROR_STOPPED,
+        tconv_fail(&job->error, TCONV_ERROR_CANCELLED,
                    "stopped after %" PRId64 " of %" PRId64 " slabs", job->done, count_of(job));
         job->stopped = true;
     }

@@ -328,7 +328,7 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     const bool wide = o->problem->data_type == TCONV_F64;
     const double a = wide ? epilogue->a : (double)(float)epilogue->a;
     const double b = wide ? epilogue->b : (double)(float)epilogue->b, x = e->value;
-    const double slope = tconv_activation_slopes(epilogue->activation)
+    const double slope = tconv_activation_has_slope(epilogue->activation)
                              ? tconv_oracle_read(wide ? TCONV_F64 : TCONV_F32, o->slope, channel)
                              : 0;
     double y = x, steepness = 1, reach = 0;

@@ -265,7 +265,7 @@ static void add_line(char *text, size_t size, int *length, const struct tconv_fa
                         *length == 0 ? "" : "\n", family->name, before, what);
 }
 
-int tconv_plan_why(const tconv_plan *plan, char *text, size_t size)
+int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
 {
     int length = 0;
     if (size > 0) text[0] = '\0';

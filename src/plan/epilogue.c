@@ -56,7 +56,7 @@ static tconv_status check_requantize(const tconv_epilogue *e, tconv_type data, t
 /* The numbers must be such in the type that they are computed in. */
 static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tconv_error *error)
 {
-    const int used = tconv_activation_numbers(e->activation);
+    const int used = tconv_activation_parameter_count(e->activation);
     const struct {
         const char *name;
         double value;

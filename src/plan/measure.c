@@ -134,7 +134,7 @@ static double run(const struct bench *bench, const struct candidate *c)
     const tconv_epilogue *e = &c->plan->epilogue;
     if (e->bias) args.bias.memory = bench->channels;
     if (e->scale) args.scale.memory = bench->channels;
-    if (tconv_activation_slopes(e->activation)) args.slope.memory = bench->channels;
+    if (tconv_activation_has_slope(e->activation)) args.slope.memory = bench->channels;
     args.residual.memory = bench->residual;
     const double start = now_ms();
     if (tconv_plan_enqueue(c->plan, bench->queue, &args, 0, NULL, NULL, NULL) != TCONV_OK ||

@@ -141,7 +141,7 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
         line += length + (line[length] == '\n');
     }
     if (!options.why) return;
-    char *why = text_of(plan, tconv_plan_why);
+    char *why = text_of(plan, tconv_plan_explain);
     if (why != NULL) fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
     free(why);
 }
@@ -271,7 +271,7 @@ static void count(struct summary *s, const struct suite *suite, size_t i, const 
         return;
     }
     /* That a layer is empty, was interrupted, or one of many does not fit, is no failure. */
-    if (r->status == TCONV_OK || r->status == TCONV_ERROR_STOPPED ||
+    if (r->status == TCONV_OK || r->status == TCONV_ERROR_CANCELLED ||
         (r->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1))
         return;
     if (s->failed++ == 0)
@@ -340,7 +340,7 @@ static struct summary time_layers(tconv_host *host, const struct suite *suite, i
         progress((int)i + 1, (int)suite->count + 1, entry->layer);
         measure(host, entry, runs, r);
         raise_roofs(roofs, r, entry->problem.data_type, d);
-        if (table_wanted() && r->status != TCONV_ERROR_STOPPED) print_result(entry, r, roofs);
+        if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofs);
         count(&s, suite, i, r);
     }
     return s;

@@ -247,7 +247,7 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
                    !tally->one) { /* that one of many does not fit is no failure */
             tally->refused++;
             report(tally, entry, "-", "skipped", &trial);
-        } else if (trial.status != TCONV_ERROR_STOPPED) {
+        } else if (trial.status != TCONV_ERROR_CANCELLED) {
             failed(tally, entry, "-", &trial);
         }
         trial_free(&trial);
@@ -260,7 +260,7 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
         if (trial_run(&trial, algorithm) && trial_verify(&trial, SAMPLES)) {
             tally->passed++;
             report(tally, entry, algorithm, "passed", &trial);
-        } else if (trial.status == TCONV_ERROR_STOPPED) {
+        } else if (trial.status == TCONV_ERROR_CANCELLED) {
             break;
         } else if (trial.status == TCONV_ERROR_ALGORITHM && !forced) {
             tally->refused++;

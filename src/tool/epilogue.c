@@ -6,9 +6,9 @@
 #include <string.h>
 
 const struct poptOption epilogue_table[] = {
-    {"alpha", 0, POPT_ARG_STRING, &options.alpha, 0, "factor of the sums; default 1", "A"},
+    {"alpha", 0, POPT_ARG_STRING, &options.alpha, 0, "scale of the accumulators; default 1", "A"},
     {"beta", 0, POPT_ARG_STRING, &options.beta, 0,
-     "factor of what the output was before (run: --initial); default 0", "B"},
+     "scale of the initial output (run: --initial); default 0", "B"},
     {"activation", 0, POPT_ARG_STRING, &options.activation, 0,
      "none, relu, relu6, leaky_relu:A, prelu, clamp:A,B, sigmoid, tanh, gelu, gelu_tanh, silu, "
      "elu:A, snake, hardswish, mish; prelu and snake take a number for each output channel (run: "
@@ -19,9 +19,10 @@ const struct poptOption epilogue_table[] = {
     {"output-type", 0, POPT_ARG_STRING, &options.output_type, 0,
      "element type of the output where it is not that of the data: f32, i32, i8, u8", "TYPE"},
     {"requantize", 0, POPT_ARG_NONE, &options.requantize, 0,
-     "finish i8 and u8 in f32 and round to the output's type, with saturation", NULL},
+     "requantize i8 and u8: compute the epilogue in f32, round to the output's type, saturate",
+     NULL},
     {"data-zero-point", 0, POPT_ARG_STRING, &options.data_zero_point, 0,
-     "what stands for 0 in i8 and u8 data, padding included; default 0", "Z"},
+     "zero point of i8 and u8 data, padding included; default 0", "Z"},
     {"filter-zero-point", 0, POPT_ARG_STRING, &options.filter_zero_point, 0, "default 0", "Z"},
     {"output-zero-point", 0, POPT_ARG_STRING, &options.output_zero_point, 0, "default 0", "Z"},
     POPT_TABLEEND,
@@ -40,7 +41,7 @@ static bool read_activation(tconv_epilogue *e)
                       options.activation);
         return false;
     }
-    const int wanted = tconv_activation_numbers(e->activation);
+    const int wanted = tconv_activation_parameter_count(e->activation);
     const bool given = options.activation[length] == ':';
     double numbers[2] = {0, 0};
     int count = 0;

@@ -27,7 +27,7 @@ static enum exit_code help(void)
     printf("Transposed convolution on any OpenCL device.\n\n"
            "usage: tconv-cl [COMMAND] [OPTIONS]\n\n");
     for (int i = 0; i < COMMANDS; i++) printf("  %-9s %s\n", commands[i].name, commands[i].summary);
-    printf("\ntconv-cl COMMAND --help tells the options of a command. Some to begin with:\n\n"
+    printf("\nRun 'tconv-cl COMMAND --help' for the options of a command. Examples:\n\n"
            "  tconv-cl devices\n"
            "  tconv-cl bench --ids B07,B43\n"
            "  tconv-cl shape --data-shape 1,20,224,224 --filter-shape 20,10,3,3 --strides 2 "

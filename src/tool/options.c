@@ -64,14 +64,15 @@ const struct poptOption attribute_table[] = {
 
 const struct poptOption algorithm_table[] = {
     {"algorithm", 'a', POPT_ARG_STRING, &options.algorithm, 0,
-     "force a kernel family; `list` prints them; default auto", "NAME"},
+     "force an algorithm; `list` prints them; default auto", "NAME"},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)math_table, 0, NULL, NULL},
     POPT_TABLEEND,
 };
 
 const struct poptOption math_table[] = {
     {"math", 0, POPT_ARG_STRING, &options.math, 0,
-     "exact, or fast: families that take fewer multiply-adds and round more, too; default exact",
+     "exact, or fast: also algorithms with fewer multiplies and a larger error bound; default "
+     "exact",
      "exact|fast"},
     POPT_TABLEEND,
 };
@@ -117,7 +118,7 @@ const struct poptOption bench_table[] = {
     {"no-ceilings", 0, POPT_ARG_NONE, &options.no_ceilings, 0,
      "do not measure what the device can do at most: seconds less, and no % floor", NULL},
     {"why", 0, POPT_ARG_NONE, &options.why, 0,
-     "say what the cost model thought of each kernel family", NULL},
+     "print the cost estimate, or the reason of the rejection, for each algorithm", NULL},
     POPT_TABLEEND,
 };
 
@@ -156,7 +157,7 @@ bool option_takes_value(const char *name, size_t length, char letter)
 
 static enum exit_code list_algorithms(void)
 {
-    printf("auto             the family that the cost model likes best\n");
+    printf("auto             chosen by the cost model, or by a stored result of tconv-cl tune\n");
     for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
         printf("%-16s %s\n", tconv_algorithm_name(i),
                tconv_algorithm_summary(tconv_algorithm_name(i)));

@@ -149,7 +149,7 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
     if (!read_epilogue(e)) return EXIT_REQUEST_WRONG;
     const tconv_type number = tconv_scale_type(job->problem.data_type);
     const int64_t channels = g->groups * g->group_out_channels;
-    const bool slopes = tconv_activation_slopes(e->activation);
+    const bool slopes = tconv_activation_has_slope(e->activation);
     if (slopes && options.slope == NULL)
         return wrong_request(
             "--slope is missing: --activation %s takes one number for each output channel",

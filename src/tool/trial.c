@@ -25,7 +25,7 @@ static bool give_up(struct trial *t, tconv_status status, const char *format, ..
 /* Gives up where the program was interrupted. */
 static bool go_on(struct trial *t)
 {
-    return !interrupted() || give_up(t, TCONV_ERROR_STOPPED, "interrupted");
+    return !interrupted() || give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
 }
 
 /* A signal to all processes of a terminal also ends those that compile for an OpenCL runtime. */
@@ -133,7 +133,7 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
         {"bias", e->bias, bias, channels * tconv_type_size(bias), &o->bias, &t->args.bias.memory},
         {"scale", e->scale, number, channels * tconv_type_size(number), &o->scale,
          &t->args.scale.memory},
-        {"slope", tconv_activation_slopes(e->activation), number,
+        {"slope", tconv_activation_has_slope(e->activation), number,
          channels * tconv_type_size(number), &o->slope, &t->args.slope.memory},
         {"residual", e->residual, g->output_type, g->output_bytes, &o->residual,
          &t->args.residual.memory},

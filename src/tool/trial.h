@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One layer on the device, as `bench` and `check` need it: tensors, a plan, a first run,
- * verification against the oracle. After an interruption every step fails with TCONV_ERROR_STOPPED. */
+ * verification against the oracle. After an interruption every step fails with TCONV_ERROR_CANCELLED. */
 #ifndef TCONV_TOOL_TRIAL_H
 #define TCONV_TOOL_TRIAL_H
 

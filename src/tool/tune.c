@@ -72,7 +72,7 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
 {
     const struct entry *entry = place->entry;
     *t = (struct tuned){.choice = TCONV_CHOICE_INIT};
-    if (interrupted()) return give_up(t, TCONV_ERROR_STOPPED, "interrupted");
+    if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
     if (entry->error != NULL) return give_up(t, TCONV_ERROR_ARGUMENT, entry->error);
     tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
     trial_epilogue(&plan_options.epilogue);
@@ -88,7 +88,7 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     snprintf(t->algorithm, sizeof t->algorithm, "%s", tconv_plan_algorithm(plan));
     tconv_plan_choice(plan, &t->choice, NULL);
     tconv_plan_release(plan);
-    if (interrupted()) return give_up(t, TCONV_ERROR_STOPPED, "interrupted");
+    if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
     return t->choice.source == TCONV_SEARCH_MEASURE ||
            give_up(t, TCONV_ERROR_DEVICE_MEMORY,
                    "not timed: the device has no memory for its tensors, or it has none");
@@ -136,7 +136,7 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
         if (t->error[0] == '\0') {
             timed++;
             logarithms += log(gain(t));
-        } else if (t->status != TCONV_ERROR_STOPPED &&
+        } else if (t->status != TCONV_ERROR_CANCELLED &&
                    !(t->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1)) {
             failed++;
             if (first == NULL) first = t;
@@ -176,7 +176,7 @@ static enum exit_code tune(int number, tconv_host *host, const struct suite *sui
     for (size_t i = 0; i < suite->count; i++) {
         const struct place place = {&suite->entries[i], (int)i + 1, (int)suite->count + 1};
         tune_layer(device, &place, budget, &results[i]);
-        if (table_wanted() && results[i].status != TCONV_ERROR_STOPPED)
+        if (table_wanted() && results[i].status != TCONV_ERROR_CANCELLED)
             print_layer(place.entry, &results[i]);
         json_array_append_new(layers, layer_json(place.entry, &results[i]));
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled programs outlive the process: in a folder on disk, or in the application's own hands. So do the results of searches for
+/* Compiled programs outlive the process: in a folder on disk, or exported as a blob. So do the results of searches for
  * the fastest algorithm (plan.h).
  *
  * A program is known by a text with everything that it depends on: the library's version and kernel

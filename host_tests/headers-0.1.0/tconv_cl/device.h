@@ -58,8 +58,7 @@ typedef struct tconv_device tconv_device;
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);
 
-/* Gives the object back; NULL is fine, commands of its plans may still wait or run. Plans and filters that still use it keep it
- * alive. */
+/* Releases the device. NULL is a no-op. Pending commands are unaffected; plans and filters keep the object alive. */
 TCONV_API void tconv_device_release(tconv_device *device);
 
 /* What tconv_device_describe said when the object was made. Valid as long as the object. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of the operation's sums before they are stored. No OpenCL header is needed to read this. */
+/* The fused epilogue: what is applied to the accumulators before they are stored. No OpenCL header is needed to read this. */
 #ifndef TCONV_CL_EPILOGUE_H
 #define TCONV_CL_EPILOGUE_H
 
@@ -56,7 +56,7 @@ typedef struct tconv_epilogue {
     tconv_activation activation;
     double alpha; /* 1: nothing is multiplied */
     double beta;  /* 0: what the output was is not read */
-    double a, b;  /* the activation's numbers, where it has such */
+    double a, b;  /* activation parameters; unused ones are 0 */
     int32_t data_zero_point, filter_zero_point, output_zero_point;
     uint32_t reserved[13]; /* 0; else TCONV_ERROR_UNSUPPORTED */
 } tconv_epilogue;
@@ -79,9 +79,9 @@ TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 
-/* How many of the numbers a and b the activation has, and whether it has a slope for each channel. */
-TCONV_API int tconv_activation_numbers(tconv_activation activation);
-TCONV_API bool tconv_activation_slopes(tconv_activation activation);
+/* How many of the parameters a and b the activation uses, and whether it has a slope for each channel. */
+TCONV_API int tconv_activation_parameter_count(tconv_activation activation);
+TCONV_API bool tconv_activation_has_slope(tconv_activation activation);
 
 #ifdef __cplusplus
 }

@@ -21,7 +21,7 @@ typedef struct tconv_host tconv_host;
  * tconv_host_release. */
 TCONV_API tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error);
 
-/* Gives everything back; NULL is fine. */
+/* Releases everything. NULL is a no-op. */
 TCONV_API void tconv_host_release(tconv_host *host);
 
 /* What it is made of, to go on with plan.h on the same device. Borrowed: valid as long as `host`.
@@ -30,8 +30,8 @@ TCONV_API cl_context tconv_host_context(const tconv_host *host);
 TCONV_API cl_command_queue tconv_host_queue(const tconv_host *host);
 TCONV_API tconv_device *tconv_host_device(const tconv_host *host);
 
-/* Host arrays, in the problem's shapes and formats. `bias`, `scale`, `slope` and `residual` are given
- * exactly where the epilogue has them, and NULL elsewhere. Its struct_size (see tconv_cl.h) reaches at
+/* Host arrays, in the problem's shapes and formats. `bias`, `scale`, `slope` and `residual` are set
+ * exactly where the epilogue has them; NULL: absent. Its struct_size (see tconv_cl.h) reaches at
  * least up to `output`. */
 typedef struct tconv_arrays {
     size_t struct_size;
@@ -66,7 +66,7 @@ typedef struct tconv_host_layer tconv_host_layer;
 TCONV_API tconv_status tconv_host_layer_create(tconv_host *host, bool constant_filter,
                                                tconv_host_layer **out, tconv_error *error);
 
-/* Gives everything back; NULL is fine. Not beside another use of the layer. */
+/* Releases everything. NULL is a no-op. Not beside another use of the layer. */
 TCONV_API void tconv_host_layer_release(tconv_host_layer *layer);
 
 /* As tconv_host_run, with the same arguments and errors. The plan is that of the same problem and options, where one is kept.

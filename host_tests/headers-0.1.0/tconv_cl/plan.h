@@ -51,9 +51,9 @@ typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int 
 typedef struct tconv_plan_options {
     size_t struct_size;
     const char *algorithm;    /* from tconv_algorithm_name; NULL or "auto": the library chooses */
-    tconv_epilogue epilogue;  /* what becomes of the sums; start from TCONV_EPILOGUE_INIT */
-    uint64_t workspace_limit; /* bytes; a family that needs more is not taken. 0: no limit */
-    tconv_math math;          /* TCONV_MATH_FAST: families that round more may be taken, too */
+    tconv_epilogue epilogue;  /* start from TCONV_EPILOGUE_INIT */
+    uint64_t workspace_limit; /* bytes; an algorithm that needs more is rejected. 0: no limit */
+    tconv_math math;          /* TCONV_MATH_FAST: also algorithms that round more */
     /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the input rows that
      * tconv_window_input tells. Data and output then are dense tensors of these rows. Both 0: all rows. */
     int64_t output_begin, output_end;
@@ -122,8 +122,8 @@ TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_probl
                                          const tconv_plan_options *options, tconv_plan **out,
                                          tconv_error *error);
 
-/* Gives the plan back; NULL is fine. Also while commands of it wait or run: these go to their end as if it were still there,
- * or end with the error of an event that they wait for. Filters made from it keep it alive. */
+/* Releases the plan. NULL is a no-op. Pending commands run to completion, or fail with the error of an event that they wait for.
+ * Filters made from the plan keep it alive. */
 TCONV_API void tconv_plan_release(tconv_plan *plan);
 
 /* What the plan decided; with a window, the geometry is the window's. The pointers are valid as long
@@ -156,15 +156,14 @@ TCONV_API tconv_status tconv_plan_choice(const tconv_plan *plan, tconv_choice *c
  * order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
-/* Why this family: one line for each family, with what the cost model thought of it or why it was
- * not taken. Writes at most `size` bytes with the terminating zero; returns the length that the
+/* One line for each algorithm: its estimated cost, or the reason why it was rejected. Writes at most `size` bytes with the terminating zero; returns the length that the
  * whole text has. */
-TCONV_API int tconv_plan_why(const tconv_plan *plan, char *text, size_t size);
+TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size);
 
 /* The algorithms that were expected to be faster than the plan's, but whose kernels do not build or
  * cannot run on this device: one line for each, its name and the error. A matrix unit that failed its
  * test is told in the line of the algorithm that uses it. An empty text where there is none, as usual.
- * Writes and returns as tconv_plan_why does. */
+ * Writes and returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
@@ -191,8 +190,8 @@ TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_comman
 /* Whether executions of `plan` may read the filter: it is packed as they need it, and on the same device. Any thread. */
 TCONV_API bool tconv_filter_fits(const tconv_filter *filter, const tconv_plan *plan);
 
-/* Gives the filter back; NULL is fine. Also while commands pack or read it: these go to their end, until when OpenCL keeps the
- * packed weights. */
+/* Releases the filter. NULL is a no-op. Pending commands that pack or read it run to completion; OpenCL keeps the packed weights
+ * until then. */
 TCONV_API void tconv_filter_release(tconv_filter *filter);
 
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas

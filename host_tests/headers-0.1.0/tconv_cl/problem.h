@@ -88,7 +88,7 @@ typedef enum tconv_rules {
 /* How it is computed; docs/semantics.md says how far each may be from the exact result. */
 typedef enum tconv_math {
     TCONV_MATH_EXACT = 0, /* the defined products, added up in some order */
-    TCONV_MATH_FAST = 1   /* also products of sums, where that takes fewer: more rounding errors */
+    TCONV_MATH_FAST = 1   /* may use Winograd: fewer multiplies, larger error bound */
 } tconv_math;
 
 /* A tensor's shape: `rank` extents, outermost first. */
@@ -135,8 +135,8 @@ typedef struct tconv_problem {
             {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT              \
     }
 
-/* What a problem resolves to. Only pad_begin places data; pad_end is told for people and places
- * nothing. Its struct_size reaches at least up to `output`. */
+/* What a problem resolves to. pad_end is informational: pad_begin and the output extent decide
+ * everything. Its struct_size reaches at least up to `output`. */
 typedef struct tconv_geometry {
     size_t struct_size;
     int axes; /* spatial rank */

@@ -5,9 +5,9 @@
  *   version.h   the version
  *   status.h    status codes and errors
  *   problem.h   what is computed: operators, shapes, attributes; no OpenCL
- *   epilogue.h  what becomes of the sums: bias, scale, activation, ...; no OpenCL
+ *   epilogue.h  the fused epilogue: bias, scale, activation, ...; no OpenCL
  *   device.h    devices (device_info.h: what the library uses of one)
- *   cache.h     compiled programs on disk and in the application's hands
+ *   cache.h     compiled programs and search results on disk, or exported as a blob
  *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
  *   host.h      upload, run, download: for applications with host arrays
  *   slabs.h     the same in slabs: tensors larger than memory, several devices
