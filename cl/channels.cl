@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels family: lanes of a vector are output channels. Output-stationary and exact in work, for
+/* The channels algorithm: lanes of a vector are output channels. Output-stationary and exact in work, for
  * processors: channels-last tensors, whose channels are contiguous, and small images of many channels.
  *
  * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. A work-item takes a box of

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled col2im family: a tile of columns in local memory, then a gather overlap-add. No column
+/* The tiled col2im algorithm: a tile of columns in local memory, then a gather overlap-add. No column
  * buffer outside local memory, no atomics, no scatter. Along y and z it gathers, so that columns
  * are only those of the innermost axis (x).
  *

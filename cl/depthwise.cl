@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise family: groups of one channel, channels last; lanes of a vector are groups. Output-stationary and exact in
+/* The depthwise algorithm: groups of one channel, channels last; lanes of a vector are groups. Output-stationary and exact in
  * work, for processors.
  *
  * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. Inputs come straight from the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather family: output-stationary, exact in work. A work-item owns MW output channels at VW
+/* The gather algorithm: output-stationary, exact in work. A work-item owns MW output channels at VW
  * neighbouring places along the innermost axis (x), with the sums in registers, and gathers every
  * tap that reaches them.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix family: products of matrices by the matrix units of GPUs. Output-stationary and exact in work.
+/* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary and exact in work.
  *
  * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. For each residue (tz, ty, tx)
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed family: an implicit matrix product whose input side is packed into local memory first.
+/* The packed algorithm: an implicit matrix product whose input side is packed into local memory first.
  * Output-stationary and exact in work, for processors.
  *
  * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. For one residue

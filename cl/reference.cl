@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference family: one work-item computes one output element, for any rank, format and
+/* The reference algorithm: one work-item computes one output element, for any rank, format and
  * attribute. Slow and plain.
  *
  *   sum[n, g, co, o] = sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]   where o + pad = i*s + k*d

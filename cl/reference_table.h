@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the reference family, in longs; read by the host (C) and by the kernels (OpenCL C).
+/* The table of the reference algorithm, in longs; read by the host (C) and by the kernels (OpenCL C).
  */
 
 #ifndef __OPENCL_VERSION__ /* for kernels the host puts finish_table.h in front */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the tables of all families that work along rows begin, in longs; read by the host (C) and by
+/* How the tables of all algorithms that work along rows begin, in longs; read by the host (C) and by
  * the kernels (OpenCL C). Vectors run along x, the innermost axis; y and z are the two outer ones.
  * Steps are in elements. */
 
@@ -62,12 +62,12 @@ enum {
     ROWS_SOURCE_Z_STEP,
     ROWS_SOURCE_Y_STEP,
     ROWS_SOURCE_X_STEP,
-    ROWS_NUMBERS, /* here the numbers of a family without the lists below begin */
+    ROWS_NUMBERS, /* here the numbers of an algorithm without the lists below begin */
     /* Where in the table the lists begin. */
     ROWS_SLICES_AT = ROWS_NUMBERS, /* for each output along z a slice */
     ROWS_REACH_Y_AT,               /* for each output along y a reach */
     ROWS_CLASSES_AT,               /* for each residue along x a class */
-    ROWS_LONGS                     /* here a family's own numbers begin */
+    ROWS_LONGS                     /* here an algorithm's own numbers begin */
 };
 
 /* One output along z, which may stand for several axes: how many taps reach it, and where in the table they
@@ -88,7 +88,7 @@ enum {
     CLASS_LONGS
 };
 
-/* For families that list the taps of each residue (tz, ty, tx) of the outputs. */
+/* For algorithms that list the taps of each residue (tz, ty, tx) of the outputs. */
 enum {
     KIND_TAPS, /* how many taps reach the outputs of this residue */
     KIND_LIST, /* where they begin in the list */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thin family: few channels, so that moving data costs as much as adding. Output-stationary and exact
+/* The thin algorithm: few channels, so that moving data costs as much as adding. Output-stationary and exact
  * in work along y and z, for processors. Depthwise layers are its extreme.
  *
  * A work-item copies the input rows that its output rows need into local memory, surrounded by zeros; then

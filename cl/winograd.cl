@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Winograd family: fast arithmetic for layers of few taps. Fewer multiply-adds than the direct sum,
+/* The Winograd algorithm: fast arithmetic for layers of few taps. Fewer multiply-adds than the direct sum,
  * more rounding: only on request.
  *
  * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. The outputs of one
@@ -29,7 +29,7 @@
  *   1. gathers the inputs of its tiles for a chunk of the input channels and transforms them into local
  *      memory;
  *   2. for each point, residue and block multiplies and adds over the channels, in registers, as the packed
- *      family does; the sums wait in local memory;
+ *      algorithm does; the sums wait in local memory;
  *   3. after the last chunk, transforms the sums into outputs, and puts residues and places side by side.
  *
  * Where pad is no multiple of the stride, some residues along x begin one input later than the others (AX = 2).

@@ -87,11 +87,11 @@ grep -q '^tconv-cl: --output' "$work/err" || failures=$((failures + 1))
         --memory-limit 1 >"$work/out" && grep -q 'in [0-9]* slabs' "$work/out" && cmp "$work/whole.npy" "$work/slabs.npy" ||
     { echo "FAILED: slabs are not the whole"; failures=$((failures + 1)); }
 "$tool" check $device --data-shape 1,2,3,3,3,3 --filter-shape 2,2,2,2,2,2 --algorithm packed_vector >"$work/out" 2>"$work/err"
-[ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || { echo "FAILED: a family that does not accept is no error"; failures=$((failures + 1)); }
-# What no family takes is told once, not for each of them.
+[ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || { echo "FAILED: an algorithm that does not accept is no error"; failures=$((failures + 1)); }
+# What no algorithm takes is told once, not for each of them.
 "$tool" check $device --data-shape 1,4,5,5 --filter-shape 4,4,3,3 --data-zero-point 3 >"$work/out" 2>"$work/err"
 [ $? = 2 ] && [ "$(grep -c ' failed ' "$work/out")" = 1 ] && grep -q 'no zero point' "$work/out" ||
-    { echo "FAILED: a request that no family takes"; failures=$((failures + 1)); }
+    { echo "FAILED: a request that no algorithm takes"; failures=$((failures + 1)); }
 # Fast arithmetic only on request: by name without it, no; with it, yes, and never by itself.
 fast="--data-shape 1,40,20,32 --filter-shape 40,30,4,4 --strides 2 --pads-begin 1 --pads-end 1"
 "$tool" check $device $fast --algorithm winograd_vector >"$work/out" 2>"$work/err"

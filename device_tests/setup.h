@@ -9,7 +9,7 @@
 tconv_problem plane(int64_t n, int64_t ci, int64_t co, int64_t x, int64_t k, int64_t s,
                     int64_t pad);
 
-/* The same, or something like it that the kernel family takes. */
+/* The same, or something like it that the algorithm takes. */
 tconv_problem plane_for(const char *algorithm, int64_t n, int64_t ci, int64_t co, int64_t x,
                         int64_t k, int64_t s, int64_t pad);
 
@@ -24,7 +24,7 @@ struct setup {
     tconv_args args;
 };
 
-/* What a family is asked for by name; fast arithmetic where it has no other. */
+/* What an algorithm is asked for by name; fast arithmetic where it has no other. */
 tconv_plan_options options_for(const char *algorithm, bool bias);
 
 void set_up(struct setup *s, const struct device *device, const tconv_problem *problem,

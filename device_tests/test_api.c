@@ -104,7 +104,7 @@ static void one_filter_serves_several_plans(void **state)
     }
 }
 
-/* A network with a dynamic width packs once: all extents, batches and pads share the layout of one family. Not so with fast
+/* A network with a dynamic width packs once: all extents, batches and pads share the layout of one algorithm. Not so with fast
  * arithmetic, whose tiles follow the extents; then the filter is refused. */
 static void layouts_do_not_depend_on_extents(void **state)
 {
@@ -351,7 +351,7 @@ static void misuse_has_a_sentence(void **state)
 
     struct setup other;
     set_up(&other, d, &p, "reference", false, SMALL_INTEGERS);
-    other.args.filter = s.filter; /* packed for another family */
+    other.args.filter = s.filter; /* packed for another algorithm */
     expect_error(tconv_plan_enqueue(other.plan, d->queue, &other.args, 0, NULL, NULL, &error),
                  TCONV_ERROR_MISMATCH, &error, "reads \"reference");
     tear_down(&other);

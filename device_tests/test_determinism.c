@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same plan, device and inputs give the same bits: a thousand runs of every family, while another thread runs the same
- * plan with other inputs, and another family's, through another queue. */
+/* The same plan, device and inputs give the same bits: a thousand runs of every algorithm, while another thread runs the same
+ * plan with other inputs, and another algorithm's, through another queue. */
 #include "setup.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 enum {
     RUNS = 1000,
     LEAST = 20,  /* where a device is slow: */
-    SECONDS = 3, /* for one family, then fewer runs suffice */
+    SECONDS = 3, /* for one algorithm, then fewer runs suffice */
     OTHERS = 2,
 };
 
@@ -156,7 +156,7 @@ static void same_inputs_same_bits(void **state)
             stop_others(&o);
             tear_down(&s);
         }
-        print_message("device %d: %d runs of each family, or more\n", devices[d].number, fewest);
+        print_message("device %d: %d runs of each algorithm, or more\n", devices[d].number, fewest);
         tear_down(&other);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NaN and infinities reach exactly the outputs that use them, in every family: from the data, from the weights, at borders. A tap
+/* NaN and infinities reach exactly the outputs that use them, in every algorithm: from the data, from the weights, at borders. A tap
  * that is structurally absent must not be multiplied by a padded zero. */
 #include "support.h"
 

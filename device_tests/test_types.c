@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types and epilogues: every family against the oracle for all types, exhaustive rounding of f16 and bf16, every
+/* Element types and epilogues: every algorithm against the oracle for all types, exhaustive rounding of f16 and bf16, every
  * activation, quantised layers. */
 #include "support.h"
 
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* How often each family took a problem: a family that takes none would pass by doing nothing. */
+/* How often each algorithm took a problem: an algorithm that takes none would pass by doing nothing. */
 static int taken[32];
 
 static tconv_problem plane(bool last, int64_t batch, int64_t in, int64_t out, int64_t groups,
@@ -39,7 +39,7 @@ static tconv_problem plane(bool last, int64_t batch, int64_t in, int64_t out, in
     return p;
 }
 
-/* Small problems that between them take every family through its ways of storing. */
+/* Small problems that between them take every algorithm through its ways of storing. */
 static tconv_problem problem_of(int which)
 {
     switch (which % 6) {
@@ -60,9 +60,9 @@ static unsigned case_number(unsigned seed, int algorithm, int one_of)
     return (seed + (unsigned)algorithm) % (unsigned)one_of == 1 ? ALWAYS : seed + 1;
 }
 
-/* Runs every family that takes the problem, and compares. */
-static void run_families(const tconv_problem *p, const tconv_epilogue *epilogue,
-                         enum contents contents, unsigned seed)
+/* Runs every algorithm that takes the problem, and compares. */
+static void run_algorithms(const tconv_problem *p, const tconv_epilogue *epilogue,
+                           enum contents contents, unsigned seed)
 {
     struct tensors t;
     make_tensors(p, contents, seed, &t);
@@ -71,7 +71,7 @@ static void run_families(const tconv_problem *p, const tconv_epilogue *epilogue,
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             if (epilogue != NULL && (seed + (unsigned)a) % 2 == 0 &&
                 tconv_algorithm_name(a + 1) != NULL)
-                continue; /* with epilogues half of the families, in turn */
+                continue; /* with epilogues half of the algorithms, in turn */
             const char *algorithm = tconv_algorithm_name(a);
             const bool bias = epilogue != NULL ? epilogue->bias : (seed + (unsigned)a) % 2 == 0;
             const int one_of = epilogue != NULL ? OF_EPILOGUES : OF_TYPES;
@@ -83,7 +83,7 @@ static void run_families(const tconv_problem *p, const tconv_epilogue *epilogue,
     free_tensors(&t);
 }
 
-static void every_type_in_every_family(void **state)
+static void every_type_in_every_algorithm(void **state)
 {
     (void)state;
     for (int type = TCONV_F16; type <= TCONV_U64; type++) {
@@ -93,7 +93,7 @@ static void every_type_in_every_family(void **state)
         for (int i = 0; i < (alone ? 3 : 1); i++) {
             tconv_problem p = problem_of(alone ? 2 * i + type % 2 : type);
             p.data_type = p.filter_type = (tconv_type)type;
-            run_families(&p, NULL, REAL_NUMBERS, (unsigned)(type * 3 + i));
+            run_algorithms(&p, NULL, REAL_NUMBERS, (unsigned)(type * 3 + i));
         }
     }
 }
@@ -107,11 +107,11 @@ static void many_channels(void **state)
         tconv_problem p = plane(i == 1, 2, 45, 131, 1, 6, 7, 4, 2, 1, 1);
         p.data_type = p.filter_type = types[i];
         if (types[i] == TCONV_U8) p.output_type = TCONV_I32;
-        run_families(&p, NULL, REAL_NUMBERS, (unsigned)(9000 + i));
+        run_algorithms(&p, NULL, REAL_NUMBERS, (unsigned)(9000 + i));
     }
 }
 
-/* Channels last that fill 16 bytes whole: a family may move them at once. */
+/* Channels last that fill 16 bytes whole: an algorithm may move them at once. */
 static void quads_of_channels(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void quads_of_channels(void **state)
         if (types[i] != TCONV_F16) p.output_type = TCONV_I32;
         tconv_epilogue e = TCONV_EPILOGUE_INIT;
         e.data_zero_point = 131;
-        run_families(&p, types[i] == TCONV_U8 ? &e : NULL, REAL_NUMBERS, 9100 + (unsigned)i);
+        run_algorithms(&p, types[i] == TCONV_U8 ? &e : NULL, REAL_NUMBERS, 9100 + (unsigned)i);
     }
 }
 
@@ -139,7 +139,7 @@ static void outputs_of_other_types(void **state)
         p.data_type = types[i][0];
         p.filter_type = types[i][1];
         p.output_type = types[i][2];
-        run_families(&p, NULL, REAL_NUMBERS, (unsigned)i);
+        run_algorithms(&p, NULL, REAL_NUMBERS, (unsigned)i);
     }
 }
 
@@ -162,11 +162,11 @@ static void quantised_layers(void **state)
         e.bias = i % 3 != 1;
         e.scale = e.requantize;
         if (i == 3) e.activation = TCONV_ACTIVATION_RELU;
-        run_families(&p, &e, REAL_NUMBERS, (unsigned)i);
+        run_algorithms(&p, &e, REAL_NUMBERS, (unsigned)i);
     }
 }
 
-static void every_activation_in_every_family(void **state)
+static void every_activation_in_every_algorithm(void **state)
 {
     (void)state;
     for (int activation = TCONV_ACTIVATION_NONE; activation <= TCONV_ACTIVATION_MISH;
@@ -182,7 +182,7 @@ static void every_activation_in_every_family(void **state)
         e.residual = activation % 5 < 2;
         e.alpha = activation % 3 == 1 ? -0.6 : 1;
         e.beta = activation % 4 == 2 ? 1.5 : 0;
-        run_families(&p, &e, REAL_NUMBERS, (unsigned)activation);
+        run_algorithms(&p, &e, REAL_NUMBERS, (unsigned)activation);
     }
 }
 
@@ -199,7 +199,7 @@ static void outputs_before_count_once(void **state)
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
         tconv_epilogue e = TCONV_EPILOGUE_INIT;
         e.beta = 0.5;
-        run_families(&problems[i], &e, REAL_NUMBERS, (unsigned)i);
+        run_algorithms(&problems[i], &e, REAL_NUMBERS, (unsigned)i);
     }
 }
 
@@ -215,12 +215,12 @@ static void epilogues_of_f64(void **state)
         e.bias = e.scale = e.residual = true;
         e.alpha = 0.1;
         e.beta = -0.3;
-        run_families(&p, &e, REAL_NUMBERS, (unsigned)i);
+        run_algorithms(&p, &e, REAL_NUMBERS, (unsigned)i);
     }
 }
 
-/* One channel, one tap: every family must give the same bits, since nothing is added in another order. */
-static void same_bits_from_every_family(void **state)
+/* One channel, one tap: every algorithm must give the same bits, since nothing is added in another order. */
+static void same_bits_from_every_algorithm(void **state)
 {
     (void)state;
     tconv_problem p = plane(false, 1, 1, 1, 1, 4, 33, 1, 1, 1, 0);
@@ -235,15 +235,15 @@ static void same_bits_from_every_family(void **state)
     make_epilogue(&p, &e, 6, &t);
     for (int d = 0; d < device_count; d++) {
         uint16_t first[4 * 33];
-        int families = 0;
+        int algorithms = 0;
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             tconv_error error;
             if (run_guarded(&devices[d], &p, tconv_algorithm_name(a), true, &t, &error) != TCONV_OK)
                 continue;
-            if (families++ == 0) memcpy(first, t.output, sizeof first);
+            if (algorithms++ == 0) memcpy(first, t.output, sizeof first);
             assert_memory_equal(first, t.output, sizeof first);
         }
-        assert_true(families >= 5);
+        assert_true(algorithms >= 5);
     }
     free_tensors(&t);
 }
@@ -436,7 +436,7 @@ static void filters_know_their_zero_point(void **state)
     free_tensors(&t);
 }
 
-static void every_family_took_part(void **state)
+static void every_algorithm_took_part(void **state)
 {
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++)
@@ -448,20 +448,20 @@ static void every_family_took_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_in_every_family),
+        cmocka_unit_test(every_type_in_every_algorithm),
         cmocka_unit_test(many_channels),
         cmocka_unit_test(quads_of_channels),
         cmocka_unit_test(outputs_of_other_types),
         cmocka_unit_test(quantised_layers),
-        cmocka_unit_test(every_activation_in_every_family),
+        cmocka_unit_test(every_activation_in_every_algorithm),
         cmocka_unit_test(outputs_before_count_once),
         cmocka_unit_test(epilogues_of_f64),
-        cmocka_unit_test(same_bits_from_every_family),
+        cmocka_unit_test(same_bits_from_every_algorithm),
         cmocka_unit_test(rounding_is_exhaustive),
         cmocka_unit_test(special_values_of_every_type),
         cmocka_unit_test(epilogues_are_refused),
         cmocka_unit_test(filters_know_their_zero_point),
-        cmocka_unit_test(every_family_took_part),
+        cmocka_unit_test(every_algorithm_took_part),
     };
     return cmocka_run_group_tests_name("types", tests, open_all_devices, close_all_devices);
 }

@@ -17,20 +17,20 @@ static uint64_t times(uint64_t a, uint64_t b)
 
 /* The least that a packed filter can have: each weight once. */
 static uint64_t least_filter_bytes(const struct tconv_request *request,
-                                   const struct tconv_family *family)
+                                   const struct tconv_algorithm *algorithm)
 {
     const struct tconv_layer *layer = request->layer;
     uint64_t weights = times((uint64_t)layer->groups, (uint64_t)layer->in_channels);
     weights = times(weights, (uint64_t)layer->out_channels);
     for (int a = 0; a < layer->axes; a++) weights = times(weights, (uint64_t)layer->axis[a].kernel);
-    const bool in_words = family->packing == TCONV_PACK_QUADS ||
-                          family->packing == TCONV_PACK_WORDS;
+    const bool in_words = algorithm->packing == TCONV_PACK_QUADS ||
+                          algorithm->packing == TCONV_PACK_WORDS;
     return times(weights, in_words ? tconv_type_size(layer->filter_type)
-                                   : tconv_packed_bytes(request, family->packing));
+                                   : tconv_packed_bytes(request, algorithm->packing));
 }
 
-static void check_launch(const struct tconv_request *request, const struct tconv_family *family,
-                         const struct tconv_launch *launch)
+static void check_launch(const struct tconv_request *request,
+                         const struct tconv_algorithm *algorithm, const struct tconv_launch *launch)
 {
     const tconv_device_info *device = request->device;
     uint64_t group = 1;
@@ -49,70 +49,71 @@ static void check_launch(const struct tconv_request *request, const struct tconv
     if (launch->local_bytes > device->local_memory)
         fuzz_fail("%s takes %zu bytes of local memory", launch->kernel, launch->local_bytes);
     char options[TCONV_MAX_OPTIONS];
-    if (!tconv_launch_all_options(launch, request, family, options, sizeof options))
+    if (!tconv_launch_all_options(launch, request, algorithm, options, sizeof options))
         fuzz_fail("the options of %s do not fit: %s", launch->kernel, options);
 }
 
-static void check_recipe(const struct tconv_request *request, const struct tconv_family *family)
+static void check_recipe(const struct tconv_request *request,
+                         const struct tconv_algorithm *algorithm)
 {
     struct tconv_recipe recipe = {0};
     tconv_error error;
-    if (family->write(request, &recipe, &error) != TCONV_OK)
-        fuzz_fail("%s accepts but does not write: %s", family->name, error.message);
+    if (algorithm->write(request, &recipe, &error) != TCONV_OK)
+        fuzz_fail("%s accepts but does not write: %s", algorithm->name, error.message);
     tconv_write_finish(request, recipe.table);
-    tconv_recipe_types(&recipe, request, family->packing);
-    if (!tconv_recipe_fits(&recipe)) fuzz_fail("a recipe of %s does not fit", family->name);
+    tconv_recipe_types(&recipe, request, algorithm->packing);
+    if (!tconv_recipe_fits(&recipe)) fuzz_fail("a recipe of %s does not fit", algorithm->name);
     if (recipe.table_count < FINISH_LONGS || recipe.table_count > TCONV_TABLE_LIMIT)
-        fuzz_fail("%s writes a table of %zu numbers", family->name, recipe.table_count);
-    const uint64_t least = least_filter_bytes(request, family);
+        fuzz_fail("%s writes a table of %zu numbers", algorithm->name, recipe.table_count);
+    const uint64_t least = least_filter_bytes(request, algorithm);
     if (recipe.filter_bytes < least || recipe.filter_bytes > PTRDIFF_MAX)
-        fuzz_fail("a filter of %s has %llu bytes, and its weights %llu", family->name,
+        fuzz_fail("a filter of %s has %llu bytes, and its weights %llu", algorithm->name,
                   (unsigned long long)recipe.filter_bytes, (unsigned long long)least);
     if (recipe.workspace_bytes > request->device->allocation_limit ||
         (request->workspace_limit != 0 && recipe.workspace_bytes > request->workspace_limit))
-        fuzz_fail("%s takes %llu bytes of workspace", family->name,
+        fuzz_fail("%s takes %llu bytes of workspace", algorithm->name,
                   (unsigned long long)recipe.workspace_bytes);
     if (recipe.pack_count < 1 || recipe.run_count < 1 || recipe.layout[0] == '\0')
-        fuzz_fail("a recipe of %s lacks something", family->name);
-    for (int i = 0; i < recipe.pack_count; i++) check_launch(request, family, &recipe.pack[i]);
-    for (int i = 0; i < recipe.run_count; i++) check_launch(request, family, &recipe.run[i]);
+        fuzz_fail("a recipe of %s lacks something", algorithm->name);
+    for (int i = 0; i < recipe.pack_count; i++) check_launch(request, algorithm, &recipe.pack[i]);
+    for (int i = 0; i < recipe.run_count; i++) check_launch(request, algorithm, &recipe.run[i]);
     tconv_recipe_clear(&recipe);
 }
 
 /* Returns the cost, or infinity where it refuses. */
 static double check_algorithm(const struct tconv_request *request,
-                              const struct tconv_family *family)
+                              const struct tconv_algorithm *algorithm)
 {
     double cost = NAN;
     struct tconv_reason reason = {""};
-    if (!family->accepts(request, &cost, &reason)) {
-        if (reason.text[0] == '\0') fuzz_fail("%s refuses without a reason", family->name);
+    if (!algorithm->accepts(request, &cost, &reason)) {
+        if (reason.text[0] == '\0') fuzz_fail("%s refuses without a reason", algorithm->name);
         return INFINITY;
     }
-    if (!(isfinite(cost) && cost > 0)) fuzz_fail("%s costs %g", family->name, cost);
-    check_recipe(request, family);
+    if (!(isfinite(cost) && cost > 0)) fuzz_fail("%s costs %g", algorithm->name, cost);
+    check_recipe(request, algorithm);
     return cost;
 }
 
 void fuzz_check_recipes(const struct tconv_request *request, uint64_t algorithm)
 {
     int count = 0;
-    while (tconv_family_at(count) != NULL) count++;
+    while (tconv_algorithm_at(count) != NULL) count++;
     const int one = (int)(algorithm % ((unsigned)count + 1));
     if (one != 0) {
-        check_algorithm(request, tconv_family_at(one - 1));
+        check_algorithm(request, tconv_algorithm_at(one - 1));
         return;
     }
-    const struct tconv_family *cheapest = NULL;
+    const struct tconv_algorithm *cheapest = NULL;
     double least = INFINITY;
     for (int f = 0; f < count; f++) {
-        const double cost = check_algorithm(request, tconv_family_at(f));
+        const double cost = check_algorithm(request, tconv_algorithm_at(f));
         if (cost < least) {
-            cheapest = tconv_family_at(f);
+            cheapest = tconv_algorithm_at(f);
             least = cost;
         }
     }
     struct tconv_reason reason;
-    if (tconv_family_choose(request, "auto", 0, &reason) != cheapest)
+    if (tconv_algorithm_choose(request, "auto", 0, &reason) != cheapest)
         fuzz_fail("selection does not take the cheapest algorithm");
 }

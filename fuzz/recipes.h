@@ -3,7 +3,7 @@
 #ifndef TCONV_FUZZ_RECIPES_H
 #define TCONV_FUZZ_RECIPES_H
 
-#include "family/family.h"
+#include "algorithm/algorithm.h"
 
 /* Asks algorithm number `algorithm` modulo their count + 1 for the layer, counted from 1 on, and writes the recipe where it accepts;
  * stops where a cost, a size or a launch is impossible. 0: does so with all of them, and stops where selection does not take the

@@ -8,10 +8,10 @@ allowed() {
     case $1 in
     base) echo base ;;
     geometry) echo base geometry ;;
-    family) echo base geometry family ;;
+    algorithm) echo base geometry algorithm ;;
     cache) echo cache ;;
     device) echo base cache device ;;
-    plan) echo base geometry family device plan ;;
+    plan) echo base geometry algorithm device plan ;;
     host) echo base host ;;
     oracle) echo oracle ;;
     tool) echo base oracle tool ;;
@@ -29,7 +29,7 @@ for file in src/*/*.[ch]; do
     done
     # Only these rooms know OpenCL.
     case $room in
-    base | geometry | family | cache | oracle)
+    base | geometry | algorithm | cache | oracle)
         grep -nE 'CL/cl|tconv_cl/(device|plan|host|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
         ;;
     esac

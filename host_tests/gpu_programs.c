@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the programs that a suite of layers would have built on GPUs, without any GPU: families write
+/* Lists the programs that a suite of layers would have built on GPUs, without any GPU: algorithms write
  * their recipes for described devices. scripts/offline_gate.py compiles what is listed.
  *
  *   usage: gpu_programs [SUITE.csv]     without a file: the built-in suite
  *
- * Prints a line for each device and program, with tabs between: device, family, options, source files
+ * Prints a line for each device and program, with tabs between: device, algorithm, options, source files
  * (commas between), ids of the layers for which selection takes it (commas between; none: it is built
- * only where the family is asked for by name). */
+ * only where the algorithm is asked for by name). */
 #include "described.h"
 
-#include "family/families.h"
+#include "algorithm/algorithms.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -26,34 +26,34 @@ static const char *const units[] = {"AMD wmma", "AMD mfma", "Intel dpas", "Intel
 /* One program, and who takes it. */
 struct program {
     struct program *next;
-    const struct tconv_family *family;
+    const struct tconv_algorithm *algorithm;
     char *options;
     char layers[2000]; /* ids with commas between */
 };
 
-static struct program *find_or_add(struct program **list, const struct tconv_family *family,
+static struct program *find_or_add(struct program **list, const struct tconv_algorithm *algorithm,
                                    const char *text)
 {
     for (; *list != NULL; list = &(*list)->next)
-        if ((*list)->family == family && strcmp((*list)->options, text) == 0) return *list;
+        if ((*list)->algorithm == algorithm && strcmp((*list)->options, text) == 0) return *list;
     struct program *program = calloc(1, sizeof *program);
     if (program == NULL) return NULL;
-    program->family = family;
+    program->algorithm = algorithm;
     program->options = strdup(text);
     return *list = program;
 }
 
-/* Built even where selection takes none of them; the other families are for processors. */
-static bool for_gpus(const struct tconv_family *family, const tconv_device_info *device)
+/* Built even where selection takes none of them; the other algorithms are for processors. */
+static bool for_gpus(const struct tconv_algorithm *algorithm, const tconv_device_info *device)
 {
-    const bool matrix = family == &tconv_matrix_group;
+    const bool matrix = algorithm == &tconv_matrix_group;
     if (matrix || device->matrix_unit != TCONV_MATRIX_NONE)
         return matrix && device->matrix_unit != TCONV_MATRIX_NONE;
-    return strstr(family->name, "_group") != NULL || strcmp(family->name, "reference") == 0 ||
-           (strcmp(family->name, "gather_dot") == 0 && device->integer_dot_product);
+    return strstr(algorithm->name, "_group") != NULL || strcmp(algorithm->name, "reference") == 0 ||
+           (strcmp(algorithm->name, "gather_dot") == 0 && device->integer_dot_product);
 }
 
-/* Adds the programs of one layer: of the family that selection takes, and of those for GPUs. */
+/* Adds the programs of one layer: of the algorithm that selection takes, and of those for GPUs. */
 static bool add_layer(struct program **list, const tconv_device_info *device,
                       const struct entry *entry, tconv_type type, tconv_activation activation,
                       tconv_math math)
@@ -73,30 +73,30 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     epilogue.activation = activation;
     const struct tconv_request request = {&layer, device, &epilogue, 0, math};
     struct tconv_reason reason;
-    const struct tconv_family *taken = tconv_family_choose(&request, NULL, 0, &reason);
-    for (int f = 0; tconv_family_at(f) != NULL; f++) {
-        const struct tconv_family *family = tconv_family_at(f);
+    const struct tconv_algorithm *taken = tconv_algorithm_choose(&request, NULL, 0, &reason);
+    for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
+        const struct tconv_algorithm *algorithm = tconv_algorithm_at(f);
         double cost;
-        if ((device->matrix_unit != TCONV_MATRIX_NONE || family != taken) &&
-            !for_gpus(family, device))
+        if ((device->matrix_unit != TCONV_MATRIX_NONE || algorithm != taken) &&
+            !for_gpus(algorithm, device))
             continue;
-        if (!family->accepts(&request, &cost, &reason)) continue;
+        if (!algorithm->accepts(&request, &cost, &reason)) continue;
         struct tconv_recipe recipe = {0};
-        if (family->write(&request, &recipe, &error) != TCONV_OK) {
-            fprintf(stderr, "%s: %s\n", family->name, error.message);
+        if (algorithm->write(&request, &recipe, &error) != TCONV_OK) {
+            fprintf(stderr, "%s: %s\n", algorithm->name, error.message);
             return false;
         }
         for (int i = 0; i < recipe.pack_count + recipe.run_count; i++) {
             const struct tconv_launch *launch =
                 i < recipe.pack_count ? &recipe.pack[i] : &recipe.run[i - recipe.pack_count];
             char text[TCONV_MAX_OPTIONS];
-            if (!tconv_launch_all_options(launch, &request, family, text, sizeof text))
+            if (!tconv_launch_all_options(launch, &request, algorithm, text, sizeof text))
                 return false;
             if (strstr(text, " -DMATRIX=1 ") != NULL) continue; /* plain OpenCL C is for tests */
-            struct program *program = find_or_add(list, family, text);
+            struct program *program = find_or_add(list, algorithm, text);
             if (program == NULL) return false;
             const size_t used = strlen(program->layers);
-            if (family == taken && i == 0)
+            if (algorithm == taken && i == 0)
                 snprintf(program->layers + used, sizeof program->layers - used, "%s%s",
                          used == 0 ? "" : ",", entry->id);
         }
@@ -108,9 +108,9 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
 static void print_and_free(const char *device, struct program *list)
 {
     for (struct program *next; list != NULL; list = next) {
-        printf("%s\t%s\t%s\t", device, list->family->name, list->options);
-        for (int s = 0; s < TCONV_MAX_SOURCES && list->family->sources[s] != NULL; s++)
-            printf("%s%s", s == 0 ? "" : ",", list->family->sources[s]);
+        printf("%s\t%s\t%s\t", device, list->algorithm->name, list->options);
+        for (int s = 0; s < TCONV_MAX_SOURCES && list->algorithm->sources[s] != NULL; s++)
+            printf("%s%s", s == 0 ? "" : ",", list->algorithm->sources[s]);
         printf("\t%s\n", list->layers);
         next = list->next;
         free(list->options);

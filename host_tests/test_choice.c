@@ -9,12 +9,12 @@
 
 #include "described.h"
 
-#include "family/families.h"
+#include "algorithm/algorithms.h"
 #include "suite.h"
 
 /* Counts the choice for one layer in one element type, with both kinds of arithmetic. */
 static void count_choices(tconv_problem p, tconv_type type, const tconv_device_info *device,
-                          long chosen[TCONV_MAX_FAMILIES])
+                          long chosen[TCONV_MAX_ALGORITHMS])
 {
     p.data_type = p.filter_type = type;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
@@ -28,9 +28,10 @@ static void count_choices(tconv_problem p, tconv_type type, const tconv_device_i
         const struct tconv_request request = {&layer, &own, &epilogue, 0,
                                               fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
         struct tconv_reason reason;
-        const struct tconv_family *family = tconv_family_choose(&request, "auto", 0, &reason);
-        for (int f = 0; tconv_family_at(f) != NULL; f++)
-            if (tconv_family_at(f) == family) chosen[f]++;
+        const struct tconv_algorithm *algorithm =
+            tconv_algorithm_choose(&request, "auto", 0, &reason);
+        for (int f = 0; tconv_algorithm_at(f) != NULL; f++)
+            if (tconv_algorithm_at(f) == algorithm) chosen[f]++;
     }
 }
 
@@ -38,7 +39,7 @@ static void each_algorithm_is_chosen(void **state)
 {
     (void)state;
     static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_BF16, TCONV_I8};
-    long chosen[TCONV_MAX_FAMILIES] = {0};
+    long chosen[TCONV_MAX_ALGORITHMS] = {0};
     struct suite suite;
     assert_int_equal(suite_read(NULL, &suite), EXIT_DONE);
     for (size_t i = 0; i < suite.count; i++) {
@@ -53,9 +54,9 @@ static void each_algorithm_is_chosen(void **state)
             }
     }
     suite_free(&suite);
-    for (int f = 0; tconv_family_at(f) != NULL; f++) {
-        print_message("%-18s %ld\n", tconv_family_at(f)->name, chosen[f]);
-        if (chosen[f] == 0) fail_msg("%s is never chosen", tconv_family_at(f)->name);
+    for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
+        print_message("%-18s %ld\n", tconv_algorithm_at(f)->name, chosen[f]);
+        if (chosen[f] == 0) fail_msg("%s is never chosen", tconv_algorithm_at(f)->name);
     }
 }
 

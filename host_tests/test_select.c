@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing families for described devices: what a family writes must fit the device that it was written for. */
+/* Choosing algorithms for described devices: what an algorithm writes must fit the device that it was written for. */
 #include "described.h"
 
-#include "family/families.h"
+#include "algorithm/algorithms.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,8 +54,8 @@ static void check_launch(const struct tconv_launch *launch, const tconv_device_i
     assert_true(launch->local_bytes <= device->local_memory);
 }
 
-/* What a family writes for a problem; false where it refuses. */
-static bool write_recipe(const struct tconv_family *family, const tconv_problem *p,
+/* What an algorithm writes for a problem; false where it refuses. */
+static bool write_recipe(const struct tconv_algorithm *algorithm, const tconv_problem *p,
                          const tconv_device_info *device, tconv_math math,
                          struct tconv_recipe *recipe)
 {
@@ -64,18 +64,18 @@ static bool write_recipe(const struct tconv_family *family, const tconv_problem 
     struct tconv_reason reason;
     double cost;
     memset(recipe, 0, sizeof *recipe);
-    if (!family->accepts(&request, &cost, &reason)) return false;
-    assert_int_equal(family->write(&request, recipe, NULL), TCONV_OK);
+    if (!algorithm->accepts(&request, &cost, &reason)) return false;
+    assert_int_equal(algorithm->write(&request, recipe, NULL), TCONV_OK);
     return true;
 }
 
 /* What is refused is refused by `write` too, with the same words and without a recipe. */
-static void expect_refusal(const struct tconv_family *family, const struct tconv_request *request,
-                           const char *reason)
+static void expect_refusal(const struct tconv_algorithm *algorithm,
+                           const struct tconv_request *request, const char *reason)
 {
     struct tconv_recipe recipe = {0};
     tconv_error error;
-    assert_int_equal(family->write(request, &recipe, &error), TCONV_ERROR_ALGORITHM);
+    assert_int_equal(algorithm->write(request, &recipe, &error), TCONV_ERROR_ALGORITHM);
     assert_int_equal(error.status, TCONV_ERROR_ALGORITHM);
     assert_string_equal(error.message, reason);
     assert_null(recipe.table);
@@ -92,19 +92,19 @@ static void recipes_fit_their_device(void **state)
     int written = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
-            for (int f = 0; tconv_family_at(f) != NULL; f++) {
+            for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
                 const struct tconv_layer layer = layer_of(&problems[p]);
                 const struct tconv_request request = {&layer, &d->info, &no_epilogue, 0,
                                                       TCONV_MATH_FAST};
                 struct tconv_reason reason = {""};
                 double cost = -1;
-                if (!tconv_family_at(f)->accepts(&request, &cost, &reason)) {
+                if (!tconv_algorithm_at(f)->accepts(&request, &cost, &reason)) {
                     assert_true(strlen(reason.text) > 0);
-                    expect_refusal(tconv_family_at(f), &request, reason.text);
+                    expect_refusal(tconv_algorithm_at(f), &request, reason.text);
                     continue;
                 }
                 struct tconv_recipe recipe = {0};
-                assert_int_equal(tconv_family_at(f)->write(&request, &recipe, NULL), TCONV_OK);
+                assert_int_equal(tconv_algorithm_at(f)->write(&request, &recipe, NULL), TCONV_OK);
                 /* Nothing is faster than the useful work but with fast arithmetic. */
                 assert_true(recipe.error_factor > 1 || cost >= (double)layer.macs);
                 assert_true(recipe.run_count >= 1 && recipe.pack_count >= 1 &&
@@ -129,8 +129,8 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
                             gpu = *described_device("NVIDIA");
     const struct tconv_request on_cpu = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT},
                                on_gpu = {&layer, &gpu, &no_epilogue, 0, TCONV_MATH_EXACT};
-    assert_non_null(strstr(tconv_family_choose(&on_cpu, NULL, 0, &reason)->name, "_vector"));
-    assert_non_null(strstr(tconv_family_choose(&on_gpu, "auto", 0, &reason)->name, "_group"));
+    assert_non_null(strstr(tconv_algorithm_choose(&on_cpu, NULL, 0, &reason)->name, "_vector"));
+    assert_non_null(strstr(tconv_algorithm_choose(&on_gpu, "auto", 0, &reason)->name, "_group"));
 }
 
 static void fast_arithmetic_is_only_taken_on_request(void **state)
@@ -145,12 +145,14 @@ static void fast_arithmetic_is_only_taken_on_request(void **state)
             const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0,
                                                   fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
             struct tconv_reason reason;
-            const struct tconv_family *family = tconv_family_choose(&request, NULL, 0, &reason);
-            assert_non_null(family);
-            const bool taken = strcmp(family->name, "winograd_vector") == 0;
+            const struct tconv_algorithm *algorithm =
+                tconv_algorithm_choose(&request, NULL, 0, &reason);
+            assert_non_null(algorithm);
+            const bool taken = strcmp(algorithm->name, "winograd_vector") == 0;
             if (!fast) assert_false(taken);
             if (fast && i == 0) assert_true(taken);
-            const bool named = tconv_family_choose(&request, "winograd_vector", 0, &reason) != NULL;
+            const bool named = tconv_algorithm_choose(&request, "winograd_vector", 0, &reason) !=
+                               NULL;
             assert_true(named == (fast == 1));
             if (!named) assert_string_equal(reason.text, "it needs math=fast");
         }
@@ -169,22 +171,23 @@ static void the_reference_takes_what_is_left(void **state)
     const tconv_device_info cpu = *described_device("CPU AVX-512"), gpu = *described_device("AMD");
     struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
-    assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
-    assert_null(tconv_family_choose(&request, "packed_vector", 0, &reason));
+    assert_string_equal(tconv_algorithm_choose(&request, "auto", 0, &reason)->name, "reference");
+    assert_null(tconv_algorithm_choose(&request, "packed_vector", 0, &reason));
     assert_non_null(strstr(reason.text, "4 spatial axes"));
-    assert_null(tconv_family_choose(&request, "nonsense", 0, &reason));
+    assert_null(tconv_algorithm_choose(&request, "nonsense", 0, &reason));
     assert_non_null(strstr(reason.text, "no such"));
 
     /* Where rows are contiguous there is something better for any number of axes. */
     p.data_format = TCONV_NCX;
     p.data = (tconv_shape){6, {1, 2, 3, 3, 3, 3}};
     layer = layer_of(&p);
-    assert_null(tconv_family_choose(&request, "packed_vector", 0, &reason));
-    assert_non_null(tconv_family_choose(&request, "col2im_vector", 0, &reason));
-    assert_string_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "thin_vector");
+    assert_null(tconv_algorithm_choose(&request, "packed_vector", 0, &reason));
+    assert_non_null(tconv_algorithm_choose(&request, "col2im_vector", 0, &reason));
+    assert_string_equal(tconv_algorithm_choose(&request, "auto", 0, &reason)->name, "thin_vector");
     request.device = &gpu;
-    assert_non_null(tconv_family_choose(&request, "gather_group", 0, &reason));
-    assert_string_not_equal(tconv_family_choose(&request, "auto", 0, &reason)->name, "reference");
+    assert_non_null(tconv_algorithm_choose(&request, "gather_group", 0, &reason));
+    assert_string_not_equal(tconv_algorithm_choose(&request, "auto", 0, &reason)->name,
+                            "reference");
 }
 
 /* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such end. */
@@ -194,9 +197,9 @@ static void long_loops_are_refused_where_they_end(void **state)
     const tconv_device_info cpu = *described_device("CPU scalar"),
                             gpu = *described_device("NVIDIA");
     const tconv_problem few = plane(8, 16, 9, 5, 1), many = plane(8192, 16, 9, 5, 1);
-    const struct tconv_family *const families[] = {&tconv_gather_group, &tconv_matrix_group,
-                                                   &tconv_col2im_group, &tconv_reference};
-    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+    const struct tconv_algorithm *const algorithms[] = {&tconv_gather_group, &tconv_matrix_group,
+                                                        &tconv_col2im_group, &tconv_reference};
+    for (size_t f = 0; f < sizeof algorithms / sizeof *algorithms; f++) {
         const struct {
             const tconv_problem *problem;
             const tconv_device_info *device;
@@ -211,7 +214,7 @@ static void long_loops_are_refused_where_they_end(void **state)
                                                   .device = cases[i].device};
             struct tconv_reason reason;
             double cost;
-            assert_true(families[f]->accepts(&request, &cost, &reason) == cases[i].taken);
+            assert_true(algorithms[f]->accepts(&request, &cost, &reason) == cases[i].taken);
         }
     }
 }
@@ -260,7 +263,7 @@ static void a_limit_of_workspace_is_kept(void **state)
     request.workspace_limit = recipe.workspace_bytes - 1;
     assert_false(tconv_gather_group.accepts(&request, &cost, &reason));
     assert_non_null(strstr(reason.text, "workspace"));
-    assert_non_null(tconv_family_choose(&request, NULL, 0, &reason)); /* others need none */
+    assert_non_null(tconv_algorithm_choose(&request, NULL, 0, &reason)); /* others need none */
     request.workspace_limit = recipe.workspace_bytes;
     assert_true(tconv_gather_group.accepts(&request, &cost, &reason));
 }
@@ -300,34 +303,35 @@ static bool same_but_for_tiles(const char *a, const char *b)
     return *a == *b;
 }
 
-/* Programs of one layer with other pads and the same extents: docs/kernels.md says which families share them. */
+/* Programs of one layer with other pads and the same extents: docs/kernels.md says which algorithms share them. */
 static void pads_share_programs(void **state)
 {
     (void)state;
     static const struct {
         int64_t begin;
-        bool always; /* whether all families share the program */
+        bool always; /* whether all algorithms share the program */
     } pads[] = {{1, true}, {3, true}, {2, false}};
     int compared = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
-        for (int f = 0; tconv_family_at(f) != NULL; f++) {
-            const struct tconv_family *family = tconv_family_at(f);
-            const bool depends = family == &tconv_packed || family == &tconv_thin ||
-                                 family == &tconv_winograd || family == &tconv_gather_group ||
-                                 family == &tconv_gather_dot;
+        for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
+            const struct tconv_algorithm *algorithm = tconv_algorithm_at(f);
+            const bool depends = algorithm == &tconv_packed || algorithm == &tconv_thin ||
+                                 algorithm == &tconv_winograd || algorithm == &tconv_gather_group ||
+                                 algorithm == &tconv_gather_dot;
             struct tconv_recipe first = {0};
             for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
                 tconv_problem p = plane(16, 16, 1024, 4, 2);
                 p.pads_begin = p.pads_end = (tconv_list){2, {pads[i].begin, pads[i].begin}};
                 p.output_padding = (tconv_list){2, {2 * pads[i].begin, 2 * pads[i].begin}};
                 struct tconv_recipe recipe = {0};
-                if (!write_recipe(family, &p, &d->info, TCONV_MATH_FAST, &recipe)) continue;
+                if (!write_recipe(algorithm, &p, &d->info, TCONV_MATH_FAST, &recipe)) continue;
                 const char *options = recipe.run[recipe.run_count - 1].options;
                 const char *expected =
                     first.run[first.run_count > 0 ? first.run_count - 1 : 0].options;
                 if (first.run_count > 0 && (pads[i].always || !depends)) {
                     if (!same_but_for_tiles(options, expected))
-                        fail_msg("%s on %s: %s and %s", family->name, d->name, expected, options);
+                        fail_msg("%s on %s: %s and %s", algorithm->name, d->name, expected,
+                                 options);
                     compared++;
                 }
                 tconv_recipe_clear(&recipe);
@@ -337,8 +341,8 @@ static void pads_share_programs(void **state)
     assert_true(compared > 100);
 }
 
-/* Compares the layouts that a family gives one filter, `p`'s, for several batches, extents and pads. Returns how many. */
-static int compare_layouts(const struct tconv_family *family, const tconv_device_info *device,
+/* Compares the layouts that an algorithm gives one filter, `p`'s, for several batches, extents and pads. Returns how many. */
+static int compare_layouts(const struct tconv_algorithm *algorithm, const tconv_device_info *device,
                            tconv_problem p)
 {
     static const struct {
@@ -350,7 +354,7 @@ static int compare_layouts(const struct tconv_family *family, const tconv_device
         p.data.dim[0] = places[i].batch;
         p.data.dim[2] = p.data.dim[3] = places[i].x;
         p.pads_begin = p.pads_end = (tconv_list){2, {places[i].pad, places[i].pad}};
-        if (!write_recipe(family, &p, device, TCONV_MATH_EXACT, &recipe)) continue;
+        if (!write_recipe(algorithm, &p, device, TCONV_MATH_EXACT, &recipe)) continue;
         tconv_recipe_clear(&recipe);
         if (written++ == 0) first = recipe;
         assert_string_equal(recipe.layout, first.layout);
@@ -376,8 +380,8 @@ static void layouts_follow_the_filter_alone(void **state)
         for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
             for (int64_t k = 1; k <= 8; k++)
                 for (int64_t s = 1; s <= 5; s++)
-                    for (int f = 0; tconv_family_at(f) != NULL; f++)
-                        compared += compare_layouts(tconv_family_at(f), &devices[d],
+                    for (int f = 0; tconv_algorithm_at(f) != NULL; f++)
+                        compared += compare_layouts(tconv_algorithm_at(f), &devices[d],
                                                     plane(channels[c][0], channels[c][1], 1, k, s));
     assert_true(compared > 10000);
 }
@@ -415,7 +419,7 @@ static void recipes_have_limits(void **state)
     tconv_launch_args(launch, args, TCONV_MAX_ARGS + 1);
     assert_false(tconv_recipe_fits(&arguments));
 
-    tconv_recipe_layout(&layout, "family", &layer, kernel, 2);
+    tconv_recipe_layout(&layout, "algorithm", &layer, kernel, 2);
     assert_true(tconv_recipe_fits(&layout));
     tconv_recipe_layout(&layout, name, &layer, kernel, 2);
     assert_false(tconv_recipe_fits(&layout));
@@ -453,13 +457,13 @@ static void programs_do_not_depend_on_extents(void **state)
     const tconv_device_info devices[] = {*described_device("CPU AVX-512"),
                                          *described_device("NVIDIA")};
     for (int d = 0; d < 2; d++)
-        for (int f = 0; tconv_family_at(f) != NULL; f++) {
+        for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
             char known[40][200];
             int count = 0, most = 16;
             for (int64_t x = 1; x <= 300; x++) {
                 const tconv_problem p = plane(24, 40, x, 4, 2);
                 struct tconv_recipe recipe;
-                if (!write_recipe(tconv_family_at(f), &p, &devices[d], TCONV_MATH_FAST, &recipe))
+                if (!write_recipe(tconv_algorithm_at(f), &p, &devices[d], TCONV_MATH_FAST, &recipe))
                     continue;
                 const char *options = recipe.run[recipe.run_count - 1].options;
                 int i = 0;
@@ -501,15 +505,16 @@ static void hostile_extents_are_refused_quickly(void **state)
         const struct tconv_layer layer = layer_of(&p);
         const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
         struct tconv_reason reason;
-        const struct tconv_family *family = tconv_family_choose(&request, NULL, 0, &reason);
-        if (family == NULL) { /* none can pack a filter that a process cannot address */
+        const struct tconv_algorithm *algorithm =
+            tconv_algorithm_choose(&request, NULL, 0, &reason);
+        if (algorithm == NULL) { /* none can pack a filter that a process cannot address */
             assert_true((uint64_t)(rows[i].kernel[0] * rows[i].kernel[1]) >
                         PTRDIFF_MAX / 2 / sizeof(float));
             continue;
         }
         struct tconv_recipe recipe;
         memset(&recipe, 0, sizeof recipe);
-        assert_int_equal(family->write(&request, &recipe, NULL), TCONV_OK);
+        assert_int_equal(algorithm->write(&request, &recipe, NULL), TCONV_OK);
         assert_true(recipe.table_count < 1 << 24);
         tconv_recipe_clear(&recipe);
     }
@@ -539,17 +544,17 @@ static void impossible_sizes_are_refused(void **state)
     const tconv_problem problems[] = {many_outputs, large_filter};
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
-            for (int f = 0; tconv_family_at(f) != NULL; f++) {
+            for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
                 struct tconv_recipe recipe = {0};
-                if (!write_recipe(tconv_family_at(f), &problems[p], &d->info, TCONV_MATH_FAST,
+                if (!write_recipe(tconv_algorithm_at(f), &problems[p], &d->info, TCONV_MATH_FAST,
                                   &recipe))
                     continue;
                 const tconv_shape *filter = &problems[p].filter;
                 uint64_t weights = 1;
                 for (int i = 0; i < filter->rank; i++) weights *= (uint64_t)filter->dim[i];
                 if (recipe.filter_bytes < weights)
-                    fail_msg("%s on %s: a filter of %llu bytes", tconv_family_at(f)->name, d->name,
-                             (unsigned long long)recipe.filter_bytes);
+                    fail_msg("%s on %s: a filter of %llu bytes", tconv_algorithm_at(f)->name,
+                             d->name, (unsigned long long)recipe.filter_bytes);
                 tconv_recipe_clear(&recipe);
             }
 }

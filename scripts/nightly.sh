@@ -51,13 +51,13 @@ sanitized() { # FOLDER SANITIZERS
 
 # ---- PoCL, and what is built with sanitizers ----
 lane_pocl() {
-    for name in families vectors types special slabs api host_layer cache search threads determinism resources probe programs fork faults; do
+    for name in algorithms vectors types special slabs api host_layer cache search threads determinism resources probe programs fork faults; do
         step "pocl_$name" percent 100 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
     step pocl_run_vectors percent 100 sh scripts/on_platform.sh pocl \
         sh device_tests/run_vectors.sh build/tconv-cl build/device_tests/compare_npy device_tests/vectors
     step pocl_tool sh scripts/on_platform.sh pocl sh device_tests/tool.sh build/tconv-cl device_tests/vectors
-    step pocl_groups_of_16 percent 30 env POCL_MAX_WORK_GROUP_SIZE=16 sh scripts/on_platform.sh pocl build/device_tests/test_families
+    step pocl_groups_of_16 percent 30 env POCL_MAX_WORK_GROUP_SIZE=16 sh scripts/on_platform.sh pocl build/device_tests/test_algorithms
     step build_address_sanitizer sanitized address address,undefined,float-cast-overflow
     # PoCL's LLVM gives the thread of the first call a signal stack of its own, which the sanitizer would unmap as its own.
     step address_sanitizer percent 30 env ASAN_OPTIONS=use_sigaltstack=0 "LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0" \
@@ -71,7 +71,7 @@ lane_pocl() {
 
 # ---- the other implementations, compilers for GPUs, fuzz targets ----
 lane_others() {
-    for name in families vectors types special slabs api host_layer cache search threads determinism resources fork faults; do
+    for name in algorithms vectors types special slabs api host_layer cache search threads determinism resources fork faults; do
         step "intel_$name" percent 50 sh scripts/on_platform.sh intel "build/device_tests/test_$name"
         step "rusticl_$name" percent 30 sh scripts/on_platform.sh rusticl "build/device_tests/test_$name"
     done

@@ -37,7 +37,7 @@ TARGETS = {  # of each device that gpu_programs describes
 }
 LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
 
-Program = collections.namedtuple("Program", "device vendor family options sources layers")
+Program = collections.namedtuple("Program", "device vendor algorithm options sources layers")
 # Of one kernel on one target; spilled: a sentence, or None; share: multiply-adds for 100 instructions, or None.
 Kernel = collections.namedtuple("Kernel", "name registers local spilled share")
 
@@ -230,8 +230,8 @@ def missing_tools(tools, vendor):
 def read_programs(lister, suite):
     programs = []
     for line in run([lister, *suite]).splitlines():
-        device, family, options, sources, layers = line.split("\t")
-        programs.append(Program(device, device.split()[0], family, tuple(options.split()), tuple(sources.split(",")), layers))
+        device, algorithm, options, sources, layers = line.split("\t")
+        programs.append(Program(device, device.split()[0], algorithm, tuple(options.split()), tuple(sources.split(",")), layers))
     return programs
 
 
@@ -267,7 +267,7 @@ def compile_all(tools, programs, vendors, jobs):
 
 def failures(results):
     for program, target, kernels in results:
-        what = "%s for %s %s with %s" % (program.family, program.device, target, " ".join(program.options))
+        what = "%s for %s %s with %s" % (program.algorithm, program.device, target, " ".join(program.options))
         if isinstance(kernels, str):
             yield "%s does not compile: %s" % (what, kernels)
         else:
@@ -277,15 +277,15 @@ def failures(results):
 
 
 def row_key(program, kernel):
-    """Programs that differ in numbers of no consequence share a row, and so do those kernels of a family that pack and stage."""
+    """Programs that differ in numbers of no consequence share a row, and so do those kernels of an algorithm that pack and stage."""
     if not is_main(kernel):
-        return (program.family, 1, kernel.name)
+        return (program.algorithm, 1, kernel.name)
     unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|DOT=0$|MERGED=1$|DX=1$|NX=1$|"
                "DATA=f32$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|ACTIVATION|REQUANTIZED)=0$))")
-    if program.family == "matrix_group":
+    if program.algorithm == "matrix_group":
         unnamed = "-(?!DMATRIX=|DMT=)"
     options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]
-    return (program.family, 0, ", ".join(options))
+    return (program.algorithm, 0, ", ".join(options))
 
 
 def is_main(kernel):
@@ -299,7 +299,7 @@ def table(results, vendors):
             row = rows[row_key(program, kernel)]
             row["kernels"][program.vendor].append(kernel)
             row["layers"].update(program.layers.split(",") if program.layers and is_main(kernel) else [])
-    heads = ["family", "program", "layers", "local bytes"]
+    heads = ["algorithm", "program", "layers", "local bytes"]
     for vendor in vendors:
         heads += [vendor + (" lanes" if vendor == "Intel" else " registers"), "FMA %"]
     lines = [heads]

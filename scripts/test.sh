@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs, builds, and runs the tests: those on the host, and those on every OpenCL device that the loader finds. In the end it prints
 # which tests took the time, how many programs each compiled, and CTest's summary. Arguments go to ctest, for example -L host, or
-# -R families. It is a short run, with a sample of the problems; scripts/nightly.sh has all of them.
+# -R algorithms. It is a short run, with a sample of the problems; scripts/nightly.sh has all of them.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/build.sh

@@ -583,7 +583,7 @@ def dynamic_model():
 
 
 def test_dynamic_shapes():
-    """The weights are packed once for each kernel family that they are packed for."""
+    """The weights are packed once for each algorithm that they are packed for."""
     ours, own = session(dynamic_model()), stock(dynamic_model())
     counted = Counted()
     shapes = [(1 + i % 3, 8, 3 + i, 5 + i % 7) for i in range(40)]

@@ -553,7 +553,7 @@ def dynamic_model(shape=(-1, 8, -1, -1)):
 
 
 def test_dynamic_shapes():
-    """More shapes than plans are kept; the weights are packed once for each kernel family that they are packed for."""
+    """More shapes than plans are kept; the weights are packed once for each algorithm that they are packed for."""
     model = dynamic_model()
     stock = STOCK.compile_model(model.clone(), "CPU", EXACT)
     assert convert(model) == 1

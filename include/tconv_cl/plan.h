@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
-typedef struct tconv_filter tconv_filter; /* packed weights, as one kernel family wants them */
+typedef struct tconv_filter tconv_filter; /* packed weights, as one algorithm wants them */
 
 /* Where the choice of an algorithm comes from. */
 typedef enum tconv_search {
@@ -105,13 +105,13 @@ typedef struct tconv_args {
         }                                                                                          \
     }
 
-/* The kernel families by index, in order of preference; NULL past the end. Any thread. */
+/* The algorithms by index, in order of preference; NULL past the end. Any thread. */
 TCONV_API const char *tconv_algorithm_name(int index);
 
-/* What the family with that name is, in one sentence; NULL where there is none. Any thread. */
+/* What the algorithm with that name is, in one sentence; NULL where there is none. Any thread. */
 TCONV_API const char *tconv_algorithm_summary(const char *name);
 
-/* Resolves the problem, chooses a kernel family and its parameters, and compiles what is not
+/* Resolves the problem, chooses an algorithm and its parameters, and compiles what is not
  * compiled yet. Where the library chooses, an algorithm whose kernels do not build or cannot run on
  * the device is passed over (tconv_plan_passed_over); every other failure is the call's error and
  * never changes the choice. Where algorithms are timed (`search`), the scratch buffers are as large as the problem's tensors and

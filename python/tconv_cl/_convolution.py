@@ -135,7 +135,7 @@ def conv_transpose(
         groups: the oneAPI form's; None: decided by the filter's rank.
         data_format: "NCX" or "NXC". filter_format: "OIX" or "XIO".
         rules: "spec" (the published formulas), "openvino" or "onnx" (what these systems compute).
-        algorithm: the name of a kernel family; one that does not take the problem is an error.
+        algorithm: the name of an algorithm; one that does not take the problem is an error.
         device: NumPy only: a number as `devices` lists them, "gpu", "cpu", "accelerator" or a part of a name, or
             several of these, which then compute slabs side by side. None: the one that the environment variable
             TCONV_CL_DEVICE names, else the first GPU, else the first accelerator, else the first device.
@@ -202,7 +202,7 @@ def conv_transpose(
 
 
 class ConvTranspose:
-    """A layer: its filter is packed once for each device and kernel family, and used for data of any extents.
+    """A layer: its filter is packed once for each device and algorithm, and used for data of any extents.
 
     Args: those of conv_transpose that are no call's own; what is wrong for data of any extents is an error here. The
     filter must not change as long as the object lives. Layers can be copied and pickled; each packs its filter itself.
@@ -299,7 +299,7 @@ class ConvTranspose:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
 
     def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
-        """The filter as the plan wants it: plans of one family share it, but fast math's layout may follow extents."""
+        """The filter as the plan wants it: plans of one algorithm share it, but fast math's layout may follow extents."""
         own = plan if self._attributes.math != 0 else None
         key = (device, plan.algorithm, plan.problem.data_type, own)
         return self._filters.get(key, lambda: _opencl.pack(plan, queue, self._arrays.filter))
@@ -419,7 +419,7 @@ def explain(
     device: int | str | None = None,
     **options: Unpack[Options],
 ) -> str:
-    """Why conv_transpose takes the kernel family that it takes: one line for each, for shapes of data and filter.
+    """Why conv_transpose takes the algorithm that it takes: one line for each, for shapes of data and filter.
 
     Args:
         dtype: of the data. filter_dtype: where it differs. bias: whether there is one.

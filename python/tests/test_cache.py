@@ -52,7 +52,7 @@ def test_what_falls_out_goes():
 
 
 def test_a_layer_packs_once():
-    """One filter serves all extents that the same family computes."""
+    """One filter serves all extents that the same algorithm computes."""
     layer = tconv_cl.ConvTranspose(FILTER, np.ones(2, np.float32), algorithm="reference")
     for batch in (1, 2, 3):
         wanted = tconv_cl.conv_transpose(data(batch), FILTER, np.ones(2, np.float32), algorithm="reference")

@@ -128,7 +128,7 @@ def test_random_request(seed):
     np.testing.assert_array_equal(got.compute(scheduler="threads"), wanted)
 
 
-def test_the_same_family_gives_the_same_bits():
+def test_the_same_algorithm_gives_the_same_bits():
     random = np.random.default_rng(1)
     data, filter = random.random((2, 8, 40, 30), np.float32), random.random((8, 4, 5, 5), np.float32)
     options = dict(strides=2, pads_begin=2, activation="gelu", algorithm="reference")
@@ -189,7 +189,7 @@ def test_the_filter_is_packed_once(monkeypatch):
     tconv_cl.clear_cache()
     data = da.ones((1, 4, 200), chunks=10, dtype=np.float32)
     filter = np.ones((4, 4, 3), np.float32)
-    # "auto" may take several families, and packs for each.
+    # "auto" may take several algorithms, and packs for each.
     output = tconv_cl.dask.conv_transpose(data, filter, strides=2, algorithm="reference")
     output.compute(scheduler="sync")
     assert output.npartitions == 21 and len(layers) == 1
@@ -342,7 +342,7 @@ def test_workers(client):
 
 def test_an_error_of_a_worker_arrives(client):
     data = da.ones((1, 1, 8), dtype=np.float32)
-    with pytest.raises(tconv_cl.RequestError, match="there is no such kernel family") as caught:
+    with pytest.raises(tconv_cl.RequestError, match="there is no such algorithm") as caught:
         tconv_cl.dask.conv_transpose(data, np.ones((1, 1, 3), np.float32), algorithm="magic").compute()
     assert caught.value.status == 7  # TCONV_ERROR_ALGORITHM
 

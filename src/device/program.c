@@ -105,7 +105,7 @@ static tconv_status build(const tconv_device *device, const char *const *names, 
     int found = 0;
     tconv_status status = gather_sources(device, names, texts, owned, &found, error);
     if (status == TCONV_OK) {
-        const char *source = names[found - 1]; /* the last one is the family's own */
+        const char *source = names[found - 1]; /* the last one is the algorithm's own */
         cl_int code;
         cl_program program =
             clCreateProgramWithSource(device->context, (cl_uint)found, texts, NULL, &code);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { FAMILY_AXES = 3 }; /* of the fast kernel families */
+enum { ALGORITHM_AXES = 3 }; /* of the fast algorithms */
 
 /* Steps of the spatial axes of a dense tensor whose spatial extents stand together, the innermost
  * having step `inner`. Returns the step past the outermost axis. */
@@ -111,7 +111,7 @@ void tconv_layer_fold(struct tconv_layer *layer)
         remove_axis(layer, a);
     }
     /* The outermost such axis, so that the innermost stays where it is contiguous. */
-    for (int a = 0; a < layer->axes && layer->axes > FAMILY_AXES; a++) {
+    for (int a = 0; a < layer->axes && layer->axes > ALGORITHM_AXES; a++) {
         const struct tconv_axis axis = layer->axis[a];
         if (!copies(&axis) || !continues_batch(layer, &axis)) continue;
         layer->batch *= axis.input; /* with its items behind one another no other axis does that */

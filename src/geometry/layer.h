@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one form in which kernel families see a problem: extents and element steps. Operators,
+/* The one form in which algorithms see a problem: extents and element steps. Operators,
  * formats and group axes are gone. */
 #ifndef TCONV_GEOMETRY_LAYER_H
 #define TCONV_GEOMETRY_LAYER_H
@@ -32,7 +32,7 @@ void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
 
 /* Removes axes that do nothing (one point in, one tap, one point out) and merges neighbours that
  * are only copied along (one tap, stride 1, nothing cut off); with more than three axes and a batch of 1,
- * such an axis takes the batch's place. So families for three axes take as many layers as possible. One axis always remains. */
+ * such an axis takes the batch's place. So algorithms for three axes take as many layers as possible. One axis always remains. */
 void tconv_layer_fold(struct tconv_layer *layer);
 
 #endif

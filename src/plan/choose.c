@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing the algorithm of a plan, and telling why. */
+#include "algorithm/algorithms.h"
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "device/device.h"
-#include "family/families.h"
 #include "plan/measure.h"
 #include "plan/plan.h"
 #include "plan/probe.h"
@@ -14,14 +14,14 @@
 
 const char *tconv_algorithm_name(int index)
 {
-    const struct tconv_family *family = tconv_family_at(index);
-    return family == NULL ? NULL : family->name;
+    const struct tconv_algorithm *algorithm = tconv_algorithm_at(index);
+    return algorithm == NULL ? NULL : algorithm->name;
 }
 
 const char *tconv_algorithm_summary(const char *name)
 {
-    const struct tconv_family *family = name == NULL ? NULL : tconv_family_named(name);
-    return family == NULL ? NULL : family->summary;
+    const struct tconv_algorithm *algorithm = name == NULL ? NULL : tconv_algorithm_named(name);
+    return algorithm == NULL ? NULL : algorithm->summary;
 }
 
 /* An algorithm uses the device's matrix unit only where the unit passed its test for the problem's types. Tests it, and takes the
@@ -50,13 +50,14 @@ static tconv_status settle_matrix_unit(tconv_plan *plan, tconv_error *error)
 
 /* What the cost model takes, or the algorithm of that name; NULL with a reason where none takes the problem. */
 static tconv_status choose_by_model(tconv_plan *plan, const char *name, unsigned excluded,
-                                    const struct tconv_family **family, struct tconv_reason *reason,
-                                    tconv_error *error)
+                                    const struct tconv_algorithm **algorithm,
+                                    struct tconv_reason *reason, tconv_error *error)
 {
-    *family = tconv_family_choose(&plan->request, name, excluded, reason);
-    if (*family != &tconv_matrix_group) return TCONV_OK;
+    *algorithm = tconv_algorithm_choose(&plan->request, name, excluded, reason);
+    if (*algorithm != &tconv_matrix_group) return TCONV_OK;
     const tconv_status status = settle_matrix_unit(plan, error);
-    if (status == TCONV_OK) *family = tconv_family_choose(&plan->request, name, excluded, reason);
+    if (status == TCONV_OK)
+        *algorithm = tconv_algorithm_choose(&plan->request, name, excluded, reason);
     return status;
 }
 
@@ -72,20 +73,20 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
         0; /* what a search passed over is tried again: its error is the call's where nothing else is left */
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
-        const struct tconv_family *family;
+        const struct tconv_algorithm *algorithm;
         struct tconv_reason reason = {""};
         tconv_error own;
-        tconv_status status = choose_by_model(plan, name, excluded, &family, &reason, error);
+        tconv_status status = choose_by_model(plan, name, excluded, &algorithm, &reason, error);
         if (status != TCONV_OK) return status;
-        if (family == NULL && excluded != 0) {
+        if (algorithm == NULL && excluded != 0) {
             if (error != NULL) *error = first;
             return first.status;
         }
-        if (family == NULL)
+        if (algorithm == NULL)
             return tconv_fail(error, TCONV_ERROR_ALGORITHM,
                               "algorithm %.60s does not take this problem: %s",
                               name == NULL ? "auto" : name, reason.text);
-        status = tconv_plan_make(plan, family, &own);
+        status = tconv_plan_make(plan, algorithm, &own);
         if (status == TCONV_OK) return TCONV_OK;
         const bool edited = tconv_device_has_own_sources(plan->device) &&
                             status != TCONV_ERROR_ALGORITHM;
@@ -94,8 +95,8 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
             return status;
         }
         if (excluded == 0) first = own;
-        excluded |= 1u << tconv_family_index(family);
-        status = tconv_plan_pass_over(plan, family, own.message, error);
+        excluded |= 1u << tconv_algorithm_index(algorithm);
+        status = tconv_plan_pass_over(plan, algorithm, own.message, error);
         if (status != TCONV_OK) return status;
     }
 }
@@ -132,14 +133,14 @@ static void keep_choice(tconv_plan *plan, const char *key)
 {
     char text[RECORD_SIZE];
     snprintf(text, sizeof text, "algorithm %s\ncandidates %d\nmodel_ms %.6g\nbest_ms %.6g\n",
-             plan->family->name, plan->choice.candidates, plan->choice.model_ms,
+             plan->algorithm->name, plan->choice.candidates, plan->choice.model_ms,
              plan->choice.best_ms);
     tconv_device_keep_search_record(plan->device, key, text);
 }
 
 /* The algorithm that a record names; NULL: there is none, or none that takes the problem today. */
 static tconv_status find_recorded(tconv_plan *plan, const char *key,
-                                  const struct tconv_family **family, tconv_choice *choice,
+                                  const struct tconv_algorithm **algorithm, tconv_choice *choice,
                                   tconv_error *error)
 {
     char name[40] = "";
@@ -147,29 +148,30 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     double cost;
     int candidates = 0;
     char *text = tconv_device_search_record(plan->device, key);
-    *family = NULL;
+    *algorithm = NULL;
     if (text != NULL && sscanf(text, "algorithm %39s candidates %d model_ms %lf best_ms %lf", name,
                                &candidates, &choice->model_ms, &choice->best_ms) == 4)
-        *family = tconv_family_named(name);
+        *algorithm = tconv_algorithm_named(name);
     free(text);
     choice->source = TCONV_SEARCH_RECORDS;
     choice->candidates = candidates;
     tconv_status status = TCONV_OK;
-    if (*family == &tconv_matrix_group) status = settle_matrix_unit(plan, error);
-    if (*family != NULL && !(*family)->accepts(&plan->request, &cost, &reason)) *family = NULL;
+    if (*algorithm == &tconv_matrix_group) status = settle_matrix_unit(plan, error);
+    if (*algorithm != NULL && !(*algorithm)->accepts(&plan->request, &cost, &reason))
+        *algorithm = NULL;
     return status;
 }
 
 /* Makes an algorithm that was recorded or timed. One that is unfit is passed over, and `*made` is false. */
-static tconv_status make_chosen(tconv_plan *plan, const struct tconv_family *family,
+static tconv_status make_chosen(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                                 const tconv_choice *choice, bool *made, tconv_error *error)
 {
     tconv_error own;
-    const tconv_status status = tconv_plan_make(plan, family, &own);
+    const tconv_status status = tconv_plan_make(plan, algorithm, &own);
     *made = status == TCONV_OK;
     if (*made) plan->choice = *choice;
     if (!*made && tconv_kernel_is_unfit(&own))
-        return tconv_plan_pass_over(plan, family, own.message, error);
+        return tconv_plan_pass_over(plan, algorithm, own.message, error);
     if (!*made && error != NULL) *error = own;
     return status;
 }
@@ -179,14 +181,14 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
                                    tconv_search search, bool *made, tconv_error *error)
 {
     char key[KEY_SIZE];
-    const struct tconv_family *family = NULL;
+    const struct tconv_algorithm *algorithm = NULL;
     tconv_choice choice = TCONV_CHOICE_INIT;
     tconv_status status = TCONV_OK;
     *made = false;
     if (!write_key(plan, key, sizeof key)) return TCONV_OK;
-    if (search != TCONV_SEARCH_RENEW) status = find_recorded(plan, key, &family, &choice, error);
-    if (status == TCONV_OK && family != NULL)
-        status = make_chosen(plan, family, &choice, made, error);
+    if (search != TCONV_SEARCH_RENEW) status = find_recorded(plan, key, &algorithm, &choice, error);
+    if (status == TCONV_OK && algorithm != NULL)
+        status = make_chosen(plan, algorithm, &choice, made, error);
     if (status != TCONV_OK || *made || search == TCONV_SEARCH_RECORDS) return status;
 
     struct tconv_measured m;
@@ -195,12 +197,12 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     if (tconv_matrix_group.accepts(&plan->request, &cost, &reason))
         status = settle_matrix_unit(plan, error);
     if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);
-    if (status != TCONV_OK || m.family == NULL) return status;
+    if (status != TCONV_OK || m.algorithm == NULL) return status;
     choice.source = TCONV_SEARCH_MEASURE;
     choice.candidates = m.candidates;
     choice.model_ms = m.model_ms;
     choice.best_ms = m.best_ms;
-    status = make_chosen(plan, m.family, &choice, made, error);
+    status = make_chosen(plan, m.algorithm, &choice, made, error);
     if (*made && !m.stopped) keep_choice(plan, key);
     return status;
 }
@@ -257,30 +259,30 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
 }
 
 /* Appends a line to a text of `size` bytes as far as it fits; `*length` is the whole text's. */
-static void add_line(char *text, size_t size, int *length, const struct tconv_family *family,
+static void add_line(char *text, size_t size, int *length, const struct tconv_algorithm *algorithm,
                      const char *before, const char *what)
 {
     const size_t used = (size_t)*length < size ? (size_t)*length : size;
     *length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s%s",
-                        *length == 0 ? "" : "\n", family->name, before, what);
+                        *length == 0 ? "" : "\n", algorithm->name, before, what);
 }
 
 int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
 {
     int length = 0;
     if (size > 0) text[0] = '\0';
-    for (int i = 0; plan != NULL && tconv_family_at(i) != NULL; i++) {
-        const struct tconv_family *family = tconv_family_at(i);
-        const bool taken = family == plan->family;
+    for (int i = 0; plan != NULL && tconv_algorithm_at(i) != NULL; i++) {
+        const struct tconv_algorithm *algorithm = tconv_algorithm_at(i);
+        const bool taken = algorithm == plan->algorithm;
         struct tconv_reason reason = {""};
         double cost = 0;
         if (plan->passed_over[i] != NULL && !taken) {
-            add_line(text, size, &length, family, "passed over: ", plan->passed_over[i]);
+            add_line(text, size, &length, algorithm, "passed over: ", plan->passed_over[i]);
             continue;
         }
-        if (family->accepts(&plan->request, &cost, &reason))
+        if (algorithm->accepts(&plan->request, &cost, &reason))
             snprintf(reason.text, sizeof reason.text, "cost %.3g%s", cost, taken ? ", taken" : "");
-        add_line(text, size, &length, family, "", reason.text);
+        add_line(text, size, &length, algorithm, "", reason.text);
     }
     return length;
 }
@@ -299,8 +301,8 @@ int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size)
 {
     int length = 0;
     if (size > 0) text[0] = '\0';
-    for (int i = 0; plan != NULL && tconv_family_at(i) != NULL; i++)
+    for (int i = 0; plan != NULL && tconv_algorithm_at(i) != NULL; i++)
         if (plan->passed_over[i] != NULL)
-            add_line(text, size, &length, tconv_family_at(i), "", plan->passed_over[i]);
+            add_line(text, size, &length, tconv_algorithm_at(i), "", plan->passed_over[i]);
     return length;
 }

@@ -22,7 +22,7 @@ enum {
 static const double CLEARLY_FASTER = 0.97;
 
 struct candidate {
-    const struct tconv_family *family;
+    const struct tconv_algorithm *algorithm;
     double cost;
     tconv_plan *plan;
     tconv_filter *filter;
@@ -31,7 +31,7 @@ struct candidate {
 
 /* Everything may be missing. */
 struct bench {
-    struct candidate candidates[TCONV_MAX_FAMILIES];
+    struct candidate candidates[TCONV_MAX_ALGORITHMS];
     int count;
     cl_command_queue queue;
     cl_mem data, weights, output, workspace, channels, residual;
@@ -54,13 +54,13 @@ static int cheaper(const void *a, const void *b)
 /* The algorithms that the cost model likes best, the best first. The reference only where there is no other. */
 static void list_candidates(const tconv_plan *plan, struct bench *bench)
 {
-    for (int i = 0; tconv_family_at(i) != NULL; i++) {
+    for (int i = 0; tconv_algorithm_at(i) != NULL; i++) {
         struct candidate *c = &bench->candidates[bench->count];
         struct tconv_reason reason;
-        c->family = tconv_family_at(i);
-        const bool last = tconv_family_at(i + 1) == NULL;
+        c->algorithm = tconv_algorithm_at(i);
+        const bool last = tconv_algorithm_at(i + 1) == NULL;
         if (plan->passed_over[i] == NULL && !(last && bench->count > 0) &&
-            c->family->accepts(&plan->request, &c->cost, &reason))
+            c->algorithm->accepts(&plan->request, &c->cost, &reason))
             bench->count++;
     }
     qsort(bench->candidates, (size_t)bench->count, sizeof *bench->candidates, cheaper);
@@ -149,12 +149,12 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct candid
 {
     tconv_error own;
     tconv_status status = tconv_plan_begin_again(plan, &c->plan, &own);
-    if (status == TCONV_OK) status = tconv_plan_make(c->plan, c->family, &own);
+    if (status == TCONV_OK) status = tconv_plan_make(c->plan, c->algorithm, &own);
     if (status != TCONV_OK) {
         tconv_plan_release(c->plan);
         c->plan = NULL;
         if (tconv_kernel_is_unfit(&own))
-            return tconv_plan_pass_over(plan, c->family, own.message, error);
+            return tconv_plan_pass_over(plan, c->algorithm, own.message, error);
         if (error != NULL) *error = own;
         return status;
     }
@@ -183,11 +183,13 @@ static bool go_on(const tconv_plan_options *options, const struct bench *bench, 
 {
     if (options->search_progress == NULL) return true;
     const struct candidate *best = fastest(bench);
-    const struct tconv_family *family = index < bench->count ? bench->candidates[index].family
-                                        : best != NULL       ? best->family
+    const struct tconv_algorithm *algorithm = index < bench->count
+                                                  ? bench->candidates[index].algorithm
+                                              : best != NULL ? best->algorithm
                                                              : NULL;
-    return options->search_progress(options->search_context, family == NULL ? "" : family->name,
-                                    index, bench->count, best == NULL ? 0 : best->ms);
+    return options->search_progress(options->search_context,
+                                    algorithm == NULL ? "" : algorithm->name, index, bench->count,
+                                    best == NULL ? 0 : best->ms);
 }
 
 /* All candidates in turn, again and again until the time is over. */
@@ -214,7 +216,7 @@ static void conclude(const struct bench *bench, struct tconv_measured *m)
     }
     if (best == NULL) return;
     if (best->ms > CLEARLY_FASTER * model->ms) best = model;
-    m->family = best->family;
+    m->algorithm = best->algorithm;
     m->model_ms = model->ms;
     m->best_ms = best->ms;
 }
@@ -224,7 +226,7 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
 {
     struct bench bench = {.count = 0};
     tconv_status status = TCONV_OK;
-    *measured = (struct tconv_measured){.family = NULL};
+    *measured = (struct tconv_measured){.algorithm = NULL};
     list_candidates(plan, &bench);
     if (bench.count > 0 && plan->geometry.output_bytes > 0 && make_bench(plan, &bench)) {
         for (int i = 0; i < bench.count && status == TCONV_OK && !measured->stopped; i++) {

@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 
 struct tconv_measured {
-    const struct tconv_family *family; /* the fastest; NULL: nothing could be timed */
+    const struct tconv_algorithm *algorithm; /* the fastest; NULL: nothing could be timed */
     int candidates;
     double model_ms, best_ms;
     bool stopped; /* by the caller's progress function */
@@ -14,7 +14,7 @@ struct tconv_measured {
 
 /* Times the algorithms of which the cost model expects most, on scratch buffers and a queue of its own. Algorithms whose kernels
  * do not build or run are passed over. Returns the errors of tconv_plan_make that say nothing about one algorithm; where scratch
- * buffers cannot be had, measured->family is NULL. */
+ * buffers cannot be had, measured->algorithm is NULL. */
 tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
                            struct tconv_measured *measured, tconv_error *error);
 

@@ -19,12 +19,12 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
                                 cl_kernel *kernel, tconv_error *error)
 {
     char options[TCONV_MAX_OPTIONS];
-    if (!tconv_launch_all_options(launch, &plan->request, plan->family, options, sizeof options))
+    if (!tconv_launch_all_options(launch, &plan->request, plan->algorithm, options, sizeof options))
         return tconv_fail(error, TCONV_ERROR_INTERNAL, "the options of %s exceed %d bytes",
                           launch->kernel, TCONV_MAX_OPTIONS);
     cl_program program;
     tconv_status status =
-        tconv_device_program(plan->device, plan->family->sources, options, &program, error);
+        tconv_device_program(plan->device, plan->algorithm->sources, options, &program, error);
     if (status != TCONV_OK) return status;
     cl_int code;
     *kernel = clCreateKernel(program, launch->kernel, &code);
@@ -53,7 +53,7 @@ static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *lau
     return tconv_fail(
         error, TCONV_ERROR_DEVICE,
         "%s wants work-groups of %zu work-items, but %s runs %s in groups of %zu at most",
-        plan->family->name, wanted, plan->info.name, launch->kernel, limit);
+        plan->algorithm->name, wanted, plan->info.name, launch->kernel, limit);
 }
 
 /* The same for local memory, of which some implementations take more than the kernel's own arrays (rusticl of Mesa 22.3 reports
@@ -99,8 +99,8 @@ static tconv_status make_table(tconv_plan *plan, tconv_error *error)
                              plan->recipe.table_count * sizeof *plan->recipe.table);
 }
 
-/* Gives back what belongs to the chosen family. */
-static void clear_family(tconv_plan *plan)
+/* Gives back what belongs to the chosen algorithm. */
+static void clear_algorithm(tconv_plan *plan)
 {
     for (int i = 0; i < TCONV_MAX_LAUNCHES; i++) {
         if (plan->pack[i] != NULL) clReleaseKernel(plan->pack[i]);
@@ -113,17 +113,17 @@ static void clear_family(tconv_plan *plan)
     plan->recipe = (struct tconv_recipe){0};
 }
 
-/* Writes the recipe of plan->family, which may refuse what its kernels turned out to be limited to. */
+/* Writes the recipe of plan->algorithm, which may refuse what its kernels turned out to be limited to. */
 static tconv_status write_recipe(tconv_plan *plan, tconv_error *error)
 {
-    const struct tconv_family *family = plan->family;
+    const struct tconv_algorithm *algorithm = plan->algorithm;
     tconv_error own;
-    const tconv_status status = family->write(&plan->request, &plan->recipe, &own);
+    const tconv_status status = algorithm->write(&plan->request, &plan->recipe, &own);
     if (status == TCONV_ERROR_ALGORITHM)
         return tconv_fail(error, status,
                           "algorithm %s does not take this problem with what %s gives its kernels, "
                           "work-groups of %llu work-items and %llu bytes of local memory: %s",
-                          family->name, plan->info.name,
+                          algorithm->name, plan->info.name,
                           (unsigned long long)plan->info.work_group_limit,
                           (unsigned long long)plan->info.local_memory, own.message);
     if (status != TCONV_OK) {
@@ -131,14 +131,14 @@ static tconv_status write_recipe(tconv_plan *plan, tconv_error *error)
         return status;
     }
     tconv_write_finish(&plan->request, plan->recipe.table);
-    tconv_recipe_types(&plan->recipe, &plan->request, family->packing);
+    tconv_recipe_types(&plan->recipe, &plan->request, algorithm->packing);
     if (tconv_recipe_fits(&plan->recipe)) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_INTERNAL,
-                      "the recipe of algorithm %s exceeds a recipe's limits", family->name);
+                      "the recipe of algorithm %s exceeds a recipe's limits", algorithm->name);
 }
 
 /* The same, and makes what the recipe needs. */
-static tconv_status try_family(tconv_plan *plan, tconv_error *error)
+static tconv_status try_algorithm(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
     if ((status = write_recipe(plan, error)) == TCONV_OK &&
@@ -147,20 +147,20 @@ static tconv_status try_family(tconv_plan *plan, tconv_error *error)
                                error)) == TCONV_OK)
         status = make_kernels(plan, plan->recipe.run, plan->recipe.run_count, plan->run, error);
     tconv_recipe_clear(&plan->recipe); /* the table is in its buffer */
-    if (status != TCONV_OK) clear_family(plan);
+    if (status != TCONV_OK) clear_algorithm(plan);
     return status;
 }
 
-tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_family *family,
+tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                              tconv_error *error)
 {
     const tconv_device_info whole = plan->info;
     tconv_device_info before;
     tconv_status status;
-    plan->family = family;
+    plan->algorithm = algorithm;
     do { /* again with smaller work-groups and less local memory as long as a kernel turns out to need them */
         before = plan->info;
-        status = try_family(plan, error);
+        status = try_algorithm(plan, error);
     } while (status == TCONV_ERROR_DEVICE &&
              (plan->info.work_group_limit < before.work_group_limit ||
               plan->info.local_memory < before.local_memory));
@@ -281,10 +281,10 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     return TCONV_OK;
 }
 
-tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_family *family,
+tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                                   const char *why, tconv_error *error)
 {
-    char **kept = &plan->passed_over[tconv_family_index(family)];
+    char **kept = &plan->passed_over[tconv_algorithm_index(algorithm)];
     free(*kept);
     *kept = strdup(why);
     if (*kept != NULL) return TCONV_OK;
@@ -299,8 +299,8 @@ void tconv_plan_retain(tconv_plan *plan)
 void tconv_plan_release(tconv_plan *plan)
 {
     if (plan == NULL || tconv_process_forked() || atomic_fetch_sub(&plan->owners, 1) > 1) return;
-    clear_family(plan);
-    for (int i = 0; i < TCONV_MAX_FAMILIES; i++) free(plan->passed_over[i]);
+    clear_algorithm(plan);
+    for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
@@ -313,7 +313,7 @@ const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan)
 
 const char *tconv_plan_algorithm(const tconv_plan *plan)
 {
-    return plan == NULL ? NULL : plan->family->name;
+    return plan == NULL ? NULL : plan->algorithm->name;
 }
 
 uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)

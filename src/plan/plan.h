@@ -4,7 +4,7 @@
 #ifndef TCONV_PLAN_PLAN_H
 #define TCONV_PLAN_PLAN_H
 
-#include "family/family.h"
+#include "algorithm/algorithm.h"
 #include "tconv_cl/plan.h"
 
 #include <pthread.h>
@@ -21,10 +21,10 @@ struct tconv_plan {
     tconv_epilogue epilogue;
     tconv_device_info info;       /* of the device, with what its kernels turned out to need */
     struct tconv_request request; /* points to layer, info and epilogue */
-    const struct tconv_family *family;
+    const struct tconv_algorithm *algorithm;
     tconv_choice choice; /* how it was chosen */
     char *passed_over
-        [TCONV_MAX_FAMILIES];   /* why a cheaper one could not be made, from malloc, or NULL */
+        [TCONV_MAX_ALGORITHMS]; /* why a cheaper one could not be made, from malloc, or NULL */
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
@@ -55,11 +55,11 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
 
 /* Compiles the kernels of an algorithm and makes their table. Where the algorithm refuses the problem, or its
  * kernels do not build or run, the plan is as before; tconv_kernel_is_unfit tells these errors from others. */
-tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_family *family,
+tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                              tconv_error *error);
 
 /* Keeps why an algorithm is not taken. */
-tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_family *family,
+tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                                   const char *why, tconv_error *error);
 
 void tconv_plan_retain(tconv_plan *plan);

@@ -129,7 +129,7 @@ static tconv_status compute(struct probe *p, tconv_device *device, const struct 
     tconv_args args = TCONV_ARGS_INIT;
     tconv_status status;
     if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
-        (status = tconv_plan_make(p->plan, tconv_family_named(algorithm), error)) != TCONV_OK ||
+        (status = tconv_plan_make(p->plan, tconv_algorithm_named(algorithm), error)) != TCONV_OK ||
         (status = tconv_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
         (status = make_queue(device, &p->queue, error)) != TCONV_OK ||
         (status = copied(device, sizeof data, data, &p->data, error)) != TCONV_OK ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a device's matrix unit computes what it should: asked once for each pair of element types, by running the family
+/* Whether a device's matrix unit computes what it should: asked once for each pair of element types, by running the algorithm
  * that uses it on small problems whose results are known. */
 #ifndef TCONV_PLAN_PROBE_H
 #define TCONV_PLAN_PROBE_H
@@ -13,7 +13,7 @@
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                                 bool *right, tconv_error *error);
 
-/* Runs the small problems in these types with the family of that name, with whatever unit the device is said to have. */
+/* Runs the small problems in these types with the algorithm of that name, with whatever unit the device is said to have. */
 tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                              const char *algorithm, bool *right, tconv_error *error);
 

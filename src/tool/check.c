@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl check: every kernel family on a problem, compared with the f64 oracle. */
+/* tconv-cl check: every algorithm on a problem, compared with the f64 oracle. */
 #include "layers.h"
 #include "trial.h"
 
@@ -219,9 +219,9 @@ static void failed(struct tally *tally, const struct entry *e, const char *algor
     report(tally, e, algorithm, "failed", t);
 }
 
-/* Whether the request that a family has refused is one that no family takes: the reference takes whatever any of them does, but
+/* Whether the request that an algorithm has refused is one that no algorithm takes: the reference takes whatever any of them does, but
  * that some devices would end its loops (TCONV_ERROR_ALGORITHM). Leaves the
- * family's own status and message where it is not. */
+ * algorithm's own status and message where it is not. */
 static bool none_takes(struct trial *trial)
 {
     const tconv_status status = trial->status;
@@ -314,7 +314,7 @@ enum exit_code command_check(int argc, const char **argv)
     }
     progress(0, 0, "");
     if (code == EXIT_DONE && table_wanted() && !options.quiet)
-        printf("%d passed, %d failed, %d refused by a family\n", tally.passed, tally.failed,
+        printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed, tally.failed,
                tally.refused);
     if (code == EXIT_DONE && options.json != NULL)
         code = write_json(json_pack("{s:i, s:i, s:i, s:O, s:b}", "passed", tally.passed, "failed",

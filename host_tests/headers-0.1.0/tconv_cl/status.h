@@ -35,7 +35,7 @@ typedef enum tconv_status {
     TCONV_ERROR_BUFFER = 5,    /* a buffer is too small, its offset misaligned, or it is missing */
     TCONV_ERROR_MISMATCH = 6,  /* objects that do not belong together: context, filter and plan */
     TCONV_ERROR_ALGORITHM =
-        7, /* the named kernel family does not exist or does not accept this problem */
+        7, /* the named algorithm does not exist or does not accept this problem */
     TCONV_ERROR_UNSUPPORTED =
         20,                  /* this version has no code for it, for example for an element type */
     TCONV_ERROR_DEVICE = 21, /* this device cannot do it */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled col2im family: parameters, cost and recipe of cl/col2im.cl. */
-#include "family/families.h"
+/* The tiled col2im algorithm: parameters, cost and recipe of cl/col2im.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
 #include "col2im_table.h"
-#include "family/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -326,7 +326,7 @@ static tconv_status write_group(const struct tconv_request *request, struct tcon
     return write(request, false, recipe, error);
 }
 
-const struct tconv_family tconv_col2im_vector = {
+const struct tconv_algorithm tconv_col2im_vector = {
     .name = "col2im_vector",
     .summary = "columns of a tile in local memory, then a gather overlap-add; wide vectors, one "
                "work-item a group: for CPUs",
@@ -336,7 +336,7 @@ const struct tconv_family tconv_col2im_vector = {
     .write = write_vector,
 };
 
-const struct tconv_family tconv_col2im_group = {
+const struct tconv_algorithm tconv_col2im_group = {
     .name = "col2im_group",
     .summary = "columns of a tile in local memory, then a gather overlap-add; a work-group shares "
                "the tile: for GPUs",

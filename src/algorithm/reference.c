@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference family: accepts whatever the API accepts, wherever loops may be as long as they are. Its kernels are in
+/* The reference algorithm: accepts whatever the API accepts, wherever loops may be as long as they are. Its kernels are in
  * cl/reference.cl. */
-#include "family/families.h"
+#include "algorithm/algorithms.h"
 
-#include "family/rows.h"
+#include "algorithm/rows.h"
 #include "reference_table.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
         return false;
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
-    /* Measured on PoCL: 1 to 3 GFLOP/s where the best families reach 500, and 9 ns for an output. */
+    /* Measured on PoCL: 1 to 3 GFLOP/s where the best algorithms reach 500, and 9 ns for an output. */
     *cost = 200.0 * (double)layer->macs + 2000.0 * outputs;
     return true;
 }
@@ -108,7 +108,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     return TCONV_OK;
 }
 
-const struct tconv_family tconv_reference = {
+const struct tconv_algorithm tconv_reference = {
     .name = "reference",
     .summary = "one work-item for each output element; slow, plain, for what the others refuse",
     .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "reference_table.h",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a layer's element types and epilogue mean for kernels: the options of cl/types.clh and cl/finish.clh, and
  * the begin of every table. */
-#include "family/family.h"
+#include "algorithm/algorithm.h"
 
 #include "finish_table.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common shape of all kernel families. A family is pure host arithmetic: it looks at a layer
+/* The common shape of all algorithms. An algorithm is pure host arithmetic: it looks at a layer
  * and at a device's properties and writes a recipe, which is plain data: what to compile, what to
  * pass, how many work-items. The plan room carries recipes out. */
-#ifndef TCONV_FAMILY_FAMILY_H
-#define TCONV_FAMILY_FAMILY_H
+#ifndef TCONV_ALGORITHM_ALGORITHM_H
+#define TCONV_ALGORITHM_ALGORITHM_H
 
 #include "base/sources.h"
 #include "geometry/layer.h"
@@ -12,7 +12,7 @@
 
 enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */
 enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in some ms */
-enum { TCONV_MAX_FAMILIES = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
+enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
 
 /* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
  * buffer and, as ulong, the offset from which on it is to be used, in units of tconv_arg_unit. */
@@ -20,7 +20,7 @@ enum tconv_arg {
     TCONV_ARG_DATA,
     TCONV_ARG_WEIGHTS, /* the filter tensor as the caller has it */
     TCONV_ARG_FILTER,  /* the packed filter */
-    TCONV_ARG_FLAGS,   /* the packed filter seen as words: a family may keep flags at its begin */
+    TCONV_ARG_FLAGS, /* the packed filter seen as words: an algorithm may keep flags at its begin */
     TCONV_ARG_NOTHING, /* NULL for a buffer */
     TCONV_ARG_BIAS,    /* these four are left out where the epilogue has no such tensor */
     TCONV_ARG_SCALE,
@@ -37,7 +37,7 @@ enum tconv_arg {
     TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_RESIDUAL, TCONV_ARG_OUTPUT
 
 struct tconv_launch {
-    const char *kernel; /* name in the family's sources */
+    const char *kernel; /* name in the algorithm's sources */
     char options[240]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
@@ -50,7 +50,7 @@ struct tconv_recipe {
     char layout[200]; /* names the packed layout: a filter fits every plan with an equal text */
     uint64_t filter_bytes; /* of the packed filter */
     uint64_t workspace_bytes;
-    double error_factor; /* of the bound of rounding errors; 0: the exact families' own */
+    double error_factor; /* of the bound of rounding errors; 0: the exact algorithms' own */
     int pack_count, run_count;
     struct tconv_launch pack[TCONV_MAX_LAUNCHES];
     struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* only the last one writes the output */
@@ -59,7 +59,7 @@ struct tconv_recipe {
     bool overflow; /* the layout's name or the launches did not fit */
 };
 
-/* What a family is asked. */
+/* What an algorithm is asked. */
 struct tconv_request {
     const struct tconv_layer *layer;
     const tconv_device_info
@@ -81,13 +81,13 @@ enum tconv_packing {
     TCONV_PACK_WORDS, /* a word of neighbouring input channels, as many as fill it: cl/matrix.clh */
 };
 
-struct tconv_family {
+struct tconv_algorithm {
     const char *name;
     const char *summary;                    /* one sentence */
     const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
     enum tconv_packing packing;
 
-    /* True where the family can do it; else `reason` says why not. `cost` becomes the expected time
+    /* True where the algorithm can do it; else `reason` says why not. `cost` becomes the expected time
      * in units of one useful multiply-add at the device's best speed, so that 1.0 * macs is
      * perfect. */
     bool (*accepts)(const struct tconv_request *request, double *cost, struct tconv_reason *reason);
@@ -99,21 +99,21 @@ struct tconv_family {
                           tconv_error *error);
 };
 
-/* The families in order of preference, the reference last; NULL past the end. */
-const struct tconv_family *tconv_family_at(int index);
-const struct tconv_family *tconv_family_named(const char *name);
-int tconv_family_index(const struct tconv_family *family);
+/* The algorithms in order of preference, the reference last; NULL past the end. */
+const struct tconv_algorithm *tconv_algorithm_at(int index);
+const struct tconv_algorithm *tconv_algorithm_named(const char *name);
+int tconv_algorithm_index(const struct tconv_algorithm *algorithm);
 
-/* The family that a request goes to: the named one, or, for NULL and "auto", the cheapest that
+/* The algorithm that a request goes to: the named one, or, for NULL and "auto", the cheapest that
  * accepts and whose bit (1 << index) is not in `excluded`. NULL where none does, and then `reason`
  * says why. */
-const struct tconv_family *tconv_family_choose(const struct tconv_request *request,
-                                               const char *name, unsigned excluded,
-                                               struct tconv_reason *reason);
+const struct tconv_algorithm *tconv_algorithm_choose(const struct tconv_request *request,
+                                                     const char *name, unsigned excluded,
+                                                     struct tconv_reason *reason);
 
 void tconv_recipe_clear(struct tconv_recipe *recipe);
 
-/* False where something did not fit into the recipe: a defect of the family, and the recipe is of no use. */
+/* False where something did not fit into the recipe: a defect of the algorithm, and the recipe is of no use. */
 bool tconv_recipe_fits(const struct tconv_recipe *recipe);
 
 /* Writing recipes. */
@@ -126,8 +126,8 @@ bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason
 /* A table of `count` zeros; false where host memory is missing. */
 bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);
 
-/* Names the layout: the family's own text, then groups, channels and the kernel's extents. */
-void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
+/* Names the layout: the algorithm's own text, then groups, channels and the kernel's extents. */
+void tconv_recipe_layout(struct tconv_recipe *recipe, const char *algorithm,
                          const struct tconv_layer *layer, const int64_t *kernel, int axes);
 
 /* Adds to the layout's name what a packed weight is: what it holds, its bytes, and the zero point that was taken away. */
@@ -140,10 +140,10 @@ struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *k
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
 
-/* Everything that a program of the family is built with; false where it does not fit. */
+/* Everything that a program of the algorithm is built with; false where it does not fit. */
 bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
-                              const struct tconv_family *family, char *text, size_t size);
+                              const struct tconv_algorithm *algorithm, char *text, size_t size);
 enum { TCONV_MAX_OPTIONS = 600 }; /* bytes that suffice for it */
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
@@ -161,7 +161,7 @@ void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t coun
 size_t tconv_acc_bytes(const struct tconv_layer *layer);
 bool tconv_adds_integers(const struct tconv_layer *layer);
 
-/* The device as families see it for a layer: its vectors have as many lanes as the accumulator allows. */
+/* The device as algorithms see it for a layer: its vectors have as many lanes as the accumulator allows. */
 tconv_device_info tconv_device_for(const tconv_device_info *device,
                                    const struct tconv_layer *layer);
 

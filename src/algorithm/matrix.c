@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix family: parameters, cost and recipe of cl/matrix.cl. */
-#include "family/families.h"
+/* The matrix algorithm: parameters, cost and recipe of cl/matrix.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
-#include "family/rows.h"
 #include "matrix_table.h"
 
 enum {
@@ -235,7 +235,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     return TCONV_OK;
 }
 
-const struct tconv_family tconv_matrix_group = {
+const struct tconv_algorithm tconv_matrix_group = {
     .name = "matrix_group",
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
                "as TF32 on request; for GPUs",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise family: parameters, cost and recipe of cl/depthwise.cl. */
-#include "family/families.h"
+/* The depthwise algorithm: parameters, cost and recipe of cl/depthwise.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
 #include "depthwise_table.h"
-#include "family/rows.h"
 
 #include <stdlib.h>
 
@@ -244,7 +244,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     return TCONV_OK;
 }
 
-const struct tconv_family tconv_depthwise = {
+const struct tconv_algorithm tconv_depthwise = {
     .name = "depthwise_vector",
     .summary =
         "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",

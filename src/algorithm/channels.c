@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels family and its variant for large strides: parameters, cost and recipe of cl/channels.cl. */
-#include "family/families.h"
+/* The channels algorithm and its variant for large strides: parameters, cost and recipe of cl/channels.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
 #include "channels_table.h"
-#include "family/rows.h"
 
 #include <stdio.h>
 
@@ -489,7 +489,7 @@ static tconv_status write_phases(const struct tconv_request *request, struct tco
             "channels_table.h", "lanes.clh", "taps.clh", "channels.cl"                             \
     }
 
-const struct tconv_family tconv_channels = {
+const struct tconv_algorithm tconv_channels = {
     .name = "channels_vector",
     .summary =
         "lanes are output channels: channels-last tensors, small images with many channels; wide "
@@ -500,7 +500,7 @@ const struct tconv_family tconv_channels = {
     .write = write_channels,
 };
 
-const struct tconv_family tconv_phases = {
+const struct tconv_algorithm tconv_phases = {
     .name = "phases_vector",
     .summary = "lanes are the residues of one place: large strides along the last axis; wide "
                "vectors: for CPUs",

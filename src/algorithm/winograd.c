@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Winograd family: parameters, cost and recipe of cl/winograd.cl. */
-#include "family/families.h"
+/* The Winograd algorithm: parameters, cost and recipe of cl/winograd.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
-#include "family/rows.h"
 #include "winograd_table.h"
 
 #include <stdio.h>
@@ -387,7 +387,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     return TCONV_OK;
 }
 
-const struct tconv_family tconv_winograd = {
+const struct tconv_algorithm tconv_winograd = {
     .name = "winograd_vector",
     .summary = "fewer multiply-adds, more rounding: only with fast arithmetic; wide vectors: for "
                "CPUs",

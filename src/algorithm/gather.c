@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather family: parameters, cost and recipe of cl/gather.cl. */
-#include "family/families.h"
+/* The gather algorithm: parameters, cost and recipe of cl/gather.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
-#include "family/rows.h"
 #include "gather_table.h"
 
 #include <stdio.h>
@@ -151,7 +151,7 @@ static double work_groups(const struct gather *g)
            (double)tconv_ceil_div(g->tiles, g->group_x);
 }
 
-/* What a table has besides that of all families along rows: its own numbers and the list of taps along x. */
+/* What a table has besides that of all algorithms along rows: its own numbers and the list of taps along x. */
 static double own_longs(const struct gather *g)
 {
     return GATHER_LONGS - ROWS_LONGS + (double)g->rows.x.kernel * TAP_LONGS;
@@ -382,7 +382,7 @@ static tconv_status write_dot(const struct tconv_request *request, struct tconv_
             "gather_table.h", "dot.clh", "gather.cl"                                               \
     }
 
-const struct tconv_family tconv_gather_group = {
+const struct tconv_algorithm tconv_gather_group = {
     .name = "gather_group",
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
                "for GPUs",
@@ -391,7 +391,7 @@ const struct tconv_family tconv_gather_group = {
     .write = write_group,
 };
 
-const struct tconv_family tconv_gather_dot = {
+const struct tconv_algorithm tconv_gather_dot = {
     .name = "gather_dot",
     .summary = "gather_group for bytes, four input channels at a time: for GPUs with products of "
                "bytes",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thin family: parameters, cost and recipe of cl/thin.cl. */
-#include "family/families.h"
+/* The thin algorithm: parameters, cost and recipe of cl/thin.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
-#include "family/rows.h"
 #include "thin_table.h"
 
 enum {
@@ -153,7 +153,7 @@ static double store_cycles(const struct thin *g)
     return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 || g->rows.x.stride == 8 ? 5 : 3;
 }
 
-/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with AVX-512, as those of all families
+/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with AVX-512, as those of all algorithms
  * for processors. */
 static double cost_of(const struct thin *g, const tconv_device_info *device)
 {
@@ -365,7 +365,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     return TCONV_OK;
 }
 
-const struct tconv_family tconv_thin = {
+const struct tconv_algorithm tconv_thin = {
     .name = "thin_vector",
     .summary = "few channels, depthwise: input rows in local memory, all residues at once; wide "
                "vectors: for CPUs",

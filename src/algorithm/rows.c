@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers as rows along x. */
-#include "family/rows.h"
+#include "algorithm/rows.h"
 
 #include "base/checked.h"
 #include "geometry/count.h"
@@ -16,7 +16,7 @@ enum {
     KERNEL_LIMIT = 1 << 20,
 };
 
-/* Elements of a tensor. Whatever families count (tiles, blocks, weights with what fills up the last block) then stays below 2^63. */
+/* Elements of a tensor. Whatever algorithms count (tiles, blocks, weights with what fills up the last block) then stays below 2^63. */
 #define ELEMENT_LIMIT (INT64_C(1) << 44)
 
 static bool fits(const struct tconv_axis *axis)
@@ -393,7 +393,7 @@ bool tconv_rows_table_fits(const struct tconv_rows *rows, double own, struct tco
                             reason);
 }
 
-/* Where the lists begin when a family's own numbers take `own` longs. */
+/* Where the lists begin when an algorithm's own numbers take `own` longs. */
 static size_t slices_at(size_t own)
 {
     return ROWS_LONGS + own;
@@ -489,11 +489,11 @@ bool tconv_rows_write_table(const struct tconv_rows *rows, int64_t blocks, int64
     return write_slices(rows, slices_at(own), t);
 }
 
-void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
+void tconv_rows_layout(struct tconv_recipe *recipe, const char *algorithm,
                        const struct tconv_rows *rows)
 {
     const int64_t kernel[] = {rows->z.kernel, rows->y.kernel, rows->x.kernel};
-    tconv_recipe_layout(recipe, family, &rows->layer, kernel, 3);
+    tconv_recipe_layout(recipe, algorithm, &rows->layer, kernel, 3);
 }
 
 /* What a filter packed in the order of its taps has of each output channel: input channels, or words of them. */

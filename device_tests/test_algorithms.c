@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every kernel family against the f64 oracle over generated problems: primes, odd channels, groups,
+/* Every algorithm against the f64 oracle over generated problems: primes, odd channels, groups,
  * all ranks, all formats, kernels smaller than the stride, strides and dilations with common
  * factors, crops larger than the kernel, outputs beyond the natural extent. Small integers must
- * come out exactly; real numbers within the rounding bound. Families with fast arithmetic: within their own. */
+ * come out exactly; real numbers within the rounding bound. Algorithms with fast arithmetic: within their own. */
 #include "support.h"
 
 #include <setjmp.h>
@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-/* How often each family took a problem: a family that takes none would pass by doing nothing. */
+/* How often each algorithm took a problem: an algorithm that takes none would pass by doing nothing. */
 static int taken[32];
 
-/* Where only one family is meant. */
+/* Where only one algorithm is meant. */
 static const char *only;
 
 /* Cases that are not worth their time in a short run, even if their program is compiled: matrix_group multiplies whole tiles,
@@ -35,7 +35,7 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
 {
     struct tensors t;
     make_tensors(problem, contents, seed, &t);
-    t.math = TCONV_MATH_FAST; /* without it, some families refuse; the others do not change */
+    t.math = TCONV_MATH_FAST; /* without it, some algorithms refuse; the others do not change */
     for (int d = 0; d < device_count; d++)
         for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
             const char *algorithm = tconv_algorithm_name(a);
@@ -60,7 +60,7 @@ static void random_problems_of_every_rank(void **state)
         for (int i = 0; i < ranks[r].count; i++) {
             unsigned seed = 1000u * (unsigned)ranks[r].axes + (unsigned)i;
             tconv_problem problem = random_problem(&seed, ranks[r].axes, ranks[r].most);
-            if (i % 4 == 3) /* some families are for bytes only */
+            if (i % 4 == 3) /* some algorithms are for bytes only */
                 problem.data_type = problem.filter_type = i % 8 == 3 ? TCONV_I8 : TCONV_U8;
             run_all(&problem, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
                     100 * (unsigned)r + (unsigned)i);
@@ -508,7 +508,7 @@ static void tiles_of_every_size(void **state)
     only = NULL;
 }
 
-/* The tiles of the depthwise family, channels last: every stride and kind of kernel, channels after the last whole block, rows that
+/* The tiles of the depthwise algorithm, channels last: every stride and kind of kernel, channels after the last whole block, rows that
  * end within a tile or have none. */
 static void depthwise_tiles(void **state)
 {
@@ -569,7 +569,7 @@ static uint64_t largest_group(void)
     return largest;
 }
 
-static void every_family_took_problems(void **state)
+static void every_algorithm_took_problems(void **state)
 {
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
@@ -590,7 +590,7 @@ int main(void)
         cmocka_unit_test(tiles_of_every_size),
         cmocka_unit_test(depthwise_tiles),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
-        cmocka_unit_test(every_family_took_problems),
+        cmocka_unit_test(every_algorithm_took_problems),
     };
-    return cmocka_run_group_tests_name("families", tests, open_all_devices, close_all_devices);
+    return cmocka_run_group_tests_name("algorithms", tests, open_all_devices, close_all_devices);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the families that know three axes have in common: a folded layer as (z, y, x), and the
+/* What the algorithms that know three axes have in common: a folded layer as (z, y, x), and the
  * limits of their 32-bit indices. */
-#ifndef TCONV_FAMILY_ROWS_H
-#define TCONV_FAMILY_ROWS_H
+#ifndef TCONV_ALGORITHM_ROWS_H
+#define TCONV_ALGORITHM_ROWS_H
 
-#include "family/family.h"
+#include "algorithm/algorithm.h"
 #include "geometry/taps.h"
 
 /* A layer of three axes; axes that it does not have are single points. Vectors run along x. Where it has more, z counts
@@ -48,8 +48,8 @@ int64_t tconv_rows_taps_z(const struct tconv_rows *rows);
  * become free; all but one of them begin late. In multiply-adds at full speed of all units. */
 double tconv_rows_shared(double cost, double largest, const tconv_device_info *device);
 
-/* What a cost becomes because of a family's shape, `vector` being the one for processors with wide vectors: it remains where the
- * device is such, else it is so much, for tiny layers too, that the family is taken only by name. */
+/* What a cost becomes because of an algorithm's shape, `vector` being the one for processors with wide vectors: it remains where the
+ * device is such, else it is so much, for tiny layers too, that the algorithm is taken only by name. */
 double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *device);
 
 /* Whether a work-item has more loop iterations than devices stand whose work-items are lanes: drivers end what runs long, and
@@ -106,8 +106,8 @@ bool tconv_rows_streams(const struct tconv_rows *rows);
  * lines, since parts of a line that do not meet are written one by one, or at least `long_run` bytes, 0 being never. */
 bool tconv_rows_past_caches(const struct tconv_rows *rows, int64_t run, int64_t long_run);
 
-/* Names the packed layout: the family's own text, groups, channels and the kernel along z, y and x. */
-void tconv_rows_layout(struct tconv_recipe *recipe, const char *family,
+/* Names the packed layout: the algorithm's own text, groups, channels and the kernel along z, y and x. */
+void tconv_rows_layout(struct tconv_recipe *recipe, const char *algorithm,
                        const struct tconv_rows *rows);
 
 /* Writes the first ROWS_NUMBERS longs of a table: what cl/rows_table.h has before its lists. `blocks` of
@@ -144,11 +144,11 @@ typedef void tconv_write_entry(const void *self, const int64_t k[3], int64_t *en
 bool tconv_rows_write_residues(const struct tconv_rows *rows, tconv_write_entry *entry,
                                const void *self, int entry_longs, int64_t *kinds, int64_t *list);
 
-/* False with a reason where a table with the part below and `own` longs of a family's own is too large. */
+/* False with a reason where a table with the part below and `own` longs of an algorithm's own is too large. */
 bool tconv_rows_table_fits(const struct tconv_rows *rows, double own, struct tconv_reason *reason);
 
 /* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the
- * whole table, and a family's own numbers and lists, `own` longs, stand between. */
+ * whole table, and an algorithm's own numbers and lists, `own` longs, stand between. */
 size_t tconv_rows_table_size(const struct tconv_rows *rows, size_t own);
 
 /* Writes that part. `own` as above; `blocks` of output channels in a group, `tiles` of a row. False

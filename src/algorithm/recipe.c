@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing recipes: small helpers that all families share. */
-#include "family/family.h"
+/* Writing recipes: small helpers that all algorithms share. */
+#include "algorithm/algorithm.h"
 
 #include "base/error.h"
 
@@ -59,12 +59,12 @@ static bool append(char *text, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size - used;
 }
 
-void tconv_recipe_layout(struct tconv_recipe *recipe, const char *family,
+void tconv_recipe_layout(struct tconv_recipe *recipe, const char *algorithm,
                          const struct tconv_layer *layer, const int64_t *kernel, int axes)
 {
     recipe->layout[0] = '\0';
     bool fits = append(recipe->layout, sizeof recipe->layout,
-                       "%s %s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", family,
+                       "%s %s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", algorithm,
                        tconv_type_name(layer->filter_type), tconv_type_name(layer->data_type),
                        layer->groups, layer->in_channels, layer->out_channels);
     for (int a = 0; a < axes; a++)
@@ -116,14 +116,14 @@ void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t 
 
 bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
-                              const struct tconv_family *family, char *text, size_t size)
+                              const struct tconv_algorithm *algorithm, char *text, size_t size)
 {
     /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless told,
      * even if sums then go to memory; with 8 it finds the right number itself. */
     const uint32_t lanes = request->device->subgroup_least;
     text[0] = '\0';
     char types[TCONV_MAX_OPTIONS];
-    bool fits = tconv_type_options(request, family->packing, types, sizeof types) <
+    bool fits = tconv_type_options(request, algorithm->packing, types, sizeof types) <
                 (int)sizeof types;
     fits = append(text, size, "%s", types) && fits;
     if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed family: parameters, cost and recipe of cl/packed.cl. */
-#include "family/families.h"
+/* The packed algorithm: parameters, cost and recipe of cl/packed.cl. */
+#include "algorithm/algorithms.h"
 
+#include "algorithm/rows.h"
 #include "base/checked.h"
-#include "family/rows.h"
 #include "packed_table.h"
 
 #include <stdlib.h>
@@ -417,7 +417,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     return TCONV_OK;
 }
 
-const struct tconv_family tconv_packed = {
+const struct tconv_algorithm tconv_packed = {
     .name = "packed_vector",
     .summary = "inputs of a tile packed into local memory, then products in registers; wide "
                "vectors: for CPUs",

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of algorithms and the choice among them. To add an algorithm: write its .cl and its
+ * .c, and name it here. */
+#include "algorithm/algorithms.h"
+
+#include <string.h>
+
+static const struct tconv_algorithm *const algorithms[] = {
+    &tconv_packed,       &tconv_thin,          &tconv_channels,     &tconv_phases,
+    &tconv_depthwise,    &tconv_winograd,      &tconv_gather_group, &tconv_gather_dot,
+    &tconv_matrix_group, &tconv_col2im_vector, &tconv_col2im_group, &tconv_reference,
+};
+
+const struct tconv_algorithm *tconv_algorithm_at(int index)
+{
+    const int count = (int)(sizeof algorithms / sizeof *algorithms);
+    return index >= 0 && index < count ? algorithms[index] : NULL;
+}
+
+const struct tconv_algorithm *tconv_algorithm_named(const char *name)
+{
+    for (int i = 0; tconv_algorithm_at(i) != NULL; i++)
+        if (strcmp(tconv_algorithm_at(i)->name, name) == 0) return tconv_algorithm_at(i);
+    return NULL;
+}
+
+int tconv_algorithm_index(const struct tconv_algorithm *algorithm)
+{
+    int index = 0;
+    while (tconv_algorithm_at(index) != algorithm) index++;
+    return index;
+}
+
+static const struct tconv_algorithm *cheapest(const struct tconv_request *request,
+                                              unsigned excluded, struct tconv_reason *reason)
+{
+    const struct tconv_algorithm *best = NULL;
+    double least = 0;
+    for (int i = 0; tconv_algorithm_at(i) != NULL; i++) {
+        const struct tconv_algorithm *algorithm = tconv_algorithm_at(i);
+        double cost;
+        if ((excluded >> i & 1) == 0 && algorithm->accepts(request, &cost, reason) &&
+            (best == NULL || cost < least)) {
+            best = algorithm;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+const struct tconv_algorithm *tconv_algorithm_choose(const struct tconv_request *request,
+                                                     const char *name, unsigned excluded,
+                                                     struct tconv_reason *reason)
+{
+    if (name == NULL || strcmp(name, "auto") == 0) return cheapest(request, excluded, reason);
+    const struct tconv_algorithm *algorithm = tconv_algorithm_named(name);
+    double cost;
+    if (algorithm == NULL) tconv_refuse(reason, "there is no such algorithm");
+    return algorithm != NULL && algorithm->accepts(request, &cost, reason) ? algorithm : NULL;
+}
