@@ -136,7 +136,7 @@ static void searches_have_names(void **state)
     } right[] = {{NULL, TCONV_SEARCH_RECORDS},      {"", TCONV_SEARCH_RECORDS},
                  {"model", TCONV_SEARCH_MODEL},     {"records", TCONV_SEARCH_RECORDS},
                  {"measure", TCONV_SEARCH_MEASURE}, {"renew", TCONV_SEARCH_RENEW}};
-    static const char *const wrong[] = {"default", "Model", "1", "record"};
+    static const char *const wrong[] = {"default", "models", "1", "record"};
     tconv_error error;
     tconv_search search;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {

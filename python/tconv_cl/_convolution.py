@@ -54,6 +54,7 @@ class Options(TypedDict, total=False):
     rules: str
     algorithm: str
     math: str
+    search: str | None
     workspace_limit: int
     output_type: Any
     alpha: float
@@ -96,6 +97,7 @@ def conv_transpose(
     filter_zero_point: int = 0,
     output_zero_point: int = 0,
     math: str = "exact",
+    search: str | None = None,
     workspace_limit: int = 0,
     memory_limit: int | None = None,
     output_rows: tuple[int, int] | None = None,
@@ -150,6 +152,9 @@ def conv_transpose(
         requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
         data_zero_point, filter_zero_point, output_zero_point: what stands for 0 in 8-bit arrays.
         math: "exact", or "fast", where kernels that round more may be taken.
+        search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else the
+            model; "measure": by a stored result, else by timing, which stores it; "renew": by timing. None: what the
+            environment variable TCONV_CL_SEARCH says, else "records".
         workspace_limit: bytes; kernels that need more are not taken. 0: no limit.
         memory_limit: NumPy only: bytes of device memory for tensors that are computed in slabs; 0: 256 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
@@ -186,6 +191,7 @@ def conv_transpose(
         rules=rules,
         algorithm=algorithm,
         math=math,
+        search=search,
         workspace_limit=workspace_limit,
         output_type=output_type,
         alpha=alpha,
@@ -299,7 +305,7 @@ class ConvTranspose:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
 
     def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
-        """The filter as the plan wants it: plans of one algorithm share it, but fast math's layout may follow extents."""
+        """The filter as the plan wants it: plans of one algorithm share it, with fast math it may follow extents."""
         own = plan if self._attributes.math != 0 else None
         key = (device, plan.algorithm, plan.problem.data_type, own)
         return self._filters.get(key, lambda: _opencl.pack(plan, queue, self._arrays.filter))

@@ -148,6 +148,10 @@ class PlanOptions(Sized):
         ("math", c_int),
         ("output_begin", c_int64),
         ("output_end", c_int64),
+        ("search", c_int),
+        ("search_ms", c_uint32),
+        ("search_progress", c_void_p),
+        ("search_context", c_void_p),
     ]
 
 
@@ -301,6 +305,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_auto_pad_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_rules_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_math_from_name": (c_bool, c_char_p, POINTER(c_int)),
+    "tconv_search_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_data_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_filter_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_activation_from_name": (c_bool, c_char_p, POINTER(c_int)),

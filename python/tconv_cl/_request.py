@@ -49,6 +49,7 @@ class Attributes(NamedTuple):
     output_type: int
     algorithm: bytes
     math: int
+    search: int
     workspace_limit: int
     alpha: float
     beta: float
@@ -92,7 +93,11 @@ class Attributes(NamedTuple):
         for name in ("data_zero_point", "filter_zero_point", "output_zero_point"):
             setattr(epilogue, name, getattr(self, name))
         return c.PlanOptions(
-            algorithm=self.algorithm, epilogue=epilogue, workspace_limit=self.workspace_limit, math=self.math
+            algorithm=self.algorithm,
+            epilogue=epilogue,
+            workspace_limit=self.workspace_limit,
+            math=self.math,
+            search=self.search,
         )
 
 
@@ -150,6 +155,7 @@ def attributes_of(
     rules: str = "spec",
     algorithm: str = "auto",
     math: str = "exact",
+    search: str | None = None,
     workspace_limit: Any = 0,
     output_type: Any = None,
     alpha: Any = 1.0,
@@ -179,6 +185,7 @@ def attributes_of(
         output_type=output_type_of(output_type),
         algorithm=_text("algorithm", algorithm).encode(),
         math=_number_of("math", math),
+        search=0 if search is None else _number_of("search", search),
         workspace_limit=_integer("workspace_limit", workspace_limit, 0),
         alpha=_real("alpha", alpha),
         beta=_real("beta", beta),

@@ -69,6 +69,7 @@ _NAMES = {
     "auto_pad": "explicit, valid, same_upper and same_lower",
     "rules": "spec, openvino and onnx",
     "math": "exact and fast",
+    "search": "model, records, measure and renew",
     "data_format": "NCX and NXC",
     "filter_format": "OIX and XIO",
     "activation": "none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu, elu, snake, "

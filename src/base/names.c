@@ -25,6 +25,10 @@ static const struct name auto_pad_names[] = {
 static const struct name rules_names[] = {
     {TCONV_RULES_SPEC, "spec"}, {TCONV_RULES_OPENVINO, "openvino"}, {TCONV_RULES_ONNX, "onnx"}};
 
+static const struct name search_names[] = {{TCONV_SEARCH_MODEL, "model"},
+                                           {TCONV_SEARCH_RECORDS, "records"},
+                                           {TCONV_SEARCH_MEASURE, "measure"},
+                                           {TCONV_SEARCH_RENEW, "renew"}};
 static const struct name math_names[] = {{TCONV_MATH_EXACT, "exact"}, {TCONV_MATH_FAST, "fast"}};
 
 static const struct name activation_names[] = {
@@ -81,6 +85,7 @@ TWO_DIRECTIONS(type, tconv_type)
 TWO_DIRECTIONS(auto_pad, tconv_auto_pad)
 TWO_DIRECTIONS(rules, tconv_rules)
 TWO_DIRECTIONS(math, tconv_math)
+TWO_DIRECTIONS(search, tconv_search)
 TWO_DIRECTIONS(activation, tconv_activation)
 TWO_DIRECTIONS(data_format, tconv_data_format)
 TWO_DIRECTIONS(filter_format, tconv_filter_format)

@@ -28,8 +28,8 @@ char *tconv_device_search_record(tconv_device *device, const char *key);
 /* Keeps it, instead of an older one. Nothing happens where it cannot be kept. Any thread. */
 void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text);
 
-/* Where TCONV_SEARCH_DEFAULT looks: a tconv_search, never that one itself. */
-int tconv_device_search(const tconv_device *device);
+/* What TCONV_SEARCH_DEFAULT stands for; never that one itself. */
+tconv_search tconv_device_search(const tconv_device *device);
 
 /* The program made of the files `names` (at most TCONV_MAX_SOURCES, NULL ends) in their order, built
  * with `options`. Later calls with the same options share it while the device object keeps it. The

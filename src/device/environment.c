@@ -55,21 +55,9 @@ tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *e
 tconv_status tconv_environment_search(tconv_search *search, tconv_error *error)
 {
     static const char name[] = "TCONV_CL_SEARCH";
-    static const struct {
-        const char *text;
-        tconv_search search;
-    } possible[] = {{"model", TCONV_SEARCH_MODEL},
-                    {"records", TCONV_SEARCH_RECORDS},
-                    {"measure", TCONV_SEARCH_MEASURE},
-                    {"renew", TCONV_SEARCH_RENEW}};
     const char *value = value_of(name);
     *search = TCONV_SEARCH_RECORDS;
-    if (value == NULL) return TCONV_OK;
-    for (size_t i = 0; i < sizeof possible / sizeof *possible; i++)
-        if (strcmp(value, possible[i].text) == 0) {
-            *search = possible[i].search;
-            return TCONV_OK;
-        }
+    if (value == NULL || tconv_search_from_name(value, search)) return TCONV_OK;
     return fail_value(error, name, value, "set it to model, records, measure or renew");
 }
 

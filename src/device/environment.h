@@ -4,7 +4,7 @@
 #ifndef TCONV_DEVICE_ENVIRONMENT_H
 #define TCONV_DEVICE_ENVIRONMENT_H
 
-#include "tconv_cl/plan.h"
+#include "tconv_cl/problem.h"
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
 #define TCONV_DEVICE_OBJECT_H
 
 #include "device/device.h"
-#include "tconv_cl/plan.h"
+#include "tconv_cl/problem.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -100,7 +100,7 @@ const char *tconv_device_search_folder(const tconv_device *device)
     return device == NULL ? NULL : device->cache;
 }
 
-int tconv_device_search(const tconv_device *device)
+tconv_search tconv_device_search(const tconv_device *device)
 {
-    return (int)device->search;
+    return device->search;
 }

@@ -86,6 +86,7 @@ static bool make_key(const tconv_problem *p, const tconv_plan_options *o, struct
                                algorithm_number(o->algorithm),
                                (int64_t)o->workspace_limit,
                                o->math,
+                               o->search,
                                o->output_begin,
                                o->output_end,
                                e->bias,

@@ -211,7 +211,7 @@ static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, 
 {
     const char *name = options->algorithm;
     const tconv_search search = options->search == TCONV_SEARCH_DEFAULT
-                                    ? (tconv_search)tconv_device_search(plan->device)
+                                    ? tconv_device_search(plan->device)
                                     : options->search;
     if ((unsigned)search > TCONV_SEARCH_RENEW)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,

@@ -30,17 +30,6 @@ extern "C" {
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
 typedef struct tconv_filter tconv_filter; /* packed weights, as one algorithm wants them */
 
-/* Where the choice of an algorithm comes from. */
-typedef enum tconv_search {
-    TCONV_SEARCH_DEFAULT = 0, /* what the environment variable TCONV_CL_SEARCH says, else RECORDS */
-    TCONV_SEARCH_MODEL = 1,   /* the cost model alone */
-    TCONV_SEARCH_RECORDS =
-        2, /* a stored result where there is one, else the cost model; measures nothing */
-    TCONV_SEARCH_MEASURE =
-        3, /* a stored result where there is one; else times algorithms and stores the result */
-    TCONV_SEARCH_RENEW = 4 /* times algorithms in any case, and stores the result */
-} tconv_search;
-
 /* Called while algorithms are timed: before number `index` of `count` is compiled, and when all are timed (`index` equals
  * `count`, `algorithm` is the fastest). `best_ms` is the least time so far, 0 before there is one. With false, the search ends: the
  * best so far is taken, and nothing is stored. In the thread that makes the plan. */

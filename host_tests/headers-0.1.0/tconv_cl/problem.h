@@ -91,6 +91,17 @@ typedef enum tconv_math {
     TCONV_MATH_FAST = 1   /* may use Winograd: fewer multiplies, larger error bound */
 } tconv_math;
 
+/* Where the choice of an algorithm comes from. */
+typedef enum tconv_search {
+    TCONV_SEARCH_DEFAULT = 0, /* what the environment variable TCONV_CL_SEARCH says, else RECORDS */
+    TCONV_SEARCH_MODEL = 1,   /* the cost model alone */
+    TCONV_SEARCH_RECORDS =
+        2, /* a stored result where there is one, else the cost model; measures nothing */
+    TCONV_SEARCH_MEASURE =
+        3, /* a stored result where there is one; else times algorithms and stores the result */
+    TCONV_SEARCH_RENEW = 4 /* times algorithms in any case, and stores the result */
+} tconv_search;
+
 /* A tensor's shape: `rank` extents, outermost first. */
 typedef struct tconv_shape {
     int rank;
@@ -214,6 +225,7 @@ TCONV_API const char *tconv_type_name(tconv_type type);
 TCONV_API const char *tconv_auto_pad_name(tconv_auto_pad auto_pad);
 TCONV_API const char *tconv_rules_name(tconv_rules rules);
 TCONV_API const char *tconv_math_name(tconv_math math);
+TCONV_API const char *tconv_search_name(tconv_search search);
 TCONV_API const char *tconv_operation_name(tconv_operation operation);
 TCONV_API const char *tconv_data_format_name(tconv_data_format format);
 TCONV_API const char *tconv_filter_format_name(tconv_filter_format format);
@@ -224,6 +236,7 @@ TCONV_API bool tconv_type_from_name(const char *name, tconv_type *value);
 TCONV_API bool tconv_auto_pad_from_name(const char *name, tconv_auto_pad *value);
 TCONV_API bool tconv_rules_from_name(const char *name, tconv_rules *value);
 TCONV_API bool tconv_math_from_name(const char *name, tconv_math *value);
+TCONV_API bool tconv_search_from_name(const char *name, tconv_search *value);
 TCONV_API bool tconv_data_format_from_name(const char *name, tconv_data_format *value);
 TCONV_API bool tconv_filter_format_from_name(const char *name, tconv_filter_format *value);
 
