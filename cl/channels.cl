@@ -42,7 +42,7 @@
  *   PHASES    see above                               0, 1
  *   TURNED    see above; not with PHASES              0, 1
  *   KEPT      see above                               0, 1
- *   STREAM    see finish.clh                          0, 1
+ *   STREAM    see epilogue.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
@@ -277,7 +277,7 @@ static void find_reads(__global const long *table, const struct box *box, const 
 /* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums at `kept`; `data` as
  * for careful_output, of the block's first lane. */
 static void compute(__global const data_t *data, __global const packed_t *weights,
-                    const bool careful, const struct finish *f, const struct lanes *lanes,
+                    const bool careful, const struct epilogue *f, const struct lanes *lanes,
                     const long at, __global const long *table, __local const acc_t *local_memory,
                     __local acc_t *kept, const struct reads *reads, const struct row *row,
                     const struct steps *steps, const struct chunk *chunk, const int x)
@@ -378,8 +378,8 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 /* Computes a chunk of all rows of a box for one residue (tz, ty, tx) and block; the outputs of the box's first image and
  * the block's first lane begin at `at`, their sums at `kept`. */
 static void compute_rows(__global const data_t *data, __global const packed_t *weights,
-                         const bool careful, const struct finish *f, const struct lanes *own_lanes,
-                         const long at, __global const long *table,
+                         const bool careful, const struct epilogue *f,
+                         const struct lanes *own_lanes, const long at, __global const long *table,
                          __local const acc_t *local_memory, __local acc_t *kept,
                          const struct box *box, const struct steps *steps,
                          const struct chunk *chunk, const int phase, const int lanes, const int tz,
@@ -421,7 +421,7 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
 #if TURNED
 /* Stores what compute_rows left in local memory: KEPT, of all residues, with tz = ty = 0, rows that follow each other in memory
  * together; else of the residues (tz, ty) and all along x. */
-static void store_rows(const struct finish *f, __local acc_t *kept, __global const long *table,
+static void store_rows(const struct epilogue *f, __local acc_t *kept, __global const long *table,
                        const struct box *box, const long at, const long channel, const int lanes,
                        const int tz, const int ty)
 {
@@ -455,7 +455,7 @@ static int outputs_of(const int first, const int count, const long stride, const
 /* The whole work of work-item number `item`. */
 static NOINLINE void channels_item(const int item, __global const data_t *restrict data,
                                    __global const packed_t *restrict filter,
-                                   __global const uint *restrict flags, const struct finish *f,
+                                   __global const uint *restrict flags, const struct epilogue *f,
                                    __global const long *restrict table,
                                    __local acc_t *restrict local_memory)
 {
@@ -506,7 +506,7 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
 #endif
     steps.z = (box_y + (int)table[CHANNELS_SPAN_Y]) * steps.y;
 
-    const struct finish finish = *f; /* in registers */
+    const struct epilogue epilogue = *f; /* in registers */
     __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     struct chunk chunk;
     for (chunk.first = 0; chunk.first < in_channels; chunk.first += chunk_channels) {
@@ -531,21 +531,21 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
                 box.n * table[ROWS_OUTPUT_BATCH_STEP] + co * table[ROWS_OUTPUT_CHANNEL_STEP] +
                 (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
             struct lanes own_lanes;
-            find_lanes(&finish, co, lanes, &own_lanes);
+            find_lanes(&epilogue, co, lanes, &own_lanes);
 
             for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
                 for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++) {
                     for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
                         compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
-                                     flags[all_blocks] != 0, &finish, &own_lanes, to, table,
+                                     flags[all_blocks] != 0, &epilogue, &own_lanes, to, table,
                                      local_memory, kept, &box, &steps, &chunk, phase, lanes, tz, ty,
                                      tx);
 #if TURNED && !KEPT
-                    store_rows(&finish, kept, table, &box, to, co, lanes, tz, ty);
+                    store_rows(&epilogue, kept, table, &box, to, co, lanes, tz, ty);
 #endif
                 }
 #if TURNED && KEPT
-            if (chunk.last) store_rows(&finish, kept, table, &box, to, co, lanes, 0, 0);
+            if (chunk.last) store_rows(&epilogue, kept, table, &box, to, co, lanes, 0, 0);
 #endif
 #if KEPT
             kept += box.count_n * box.outputs_z * box.outputs_y * box.outputs_x * MW;
@@ -557,11 +557,11 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_channels(__global const data_t *restrict data, const ulong data_offset,
                __global const packed_t *restrict filter, const ulong filter_offset,
-               __global uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+               __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
                __global const long *restrict table, __local acc_t *restrict local_memory)
 {
     PACK_WITHOUT_FILTER
-    FINISH(finish, table)
+    EPILOGUE(epilogue, table)
     channels_item((int)get_group_id(0), data + data_offset, filter + filter_offset,
-                  flags + flags_offset, &finish, table, local_memory);
+                  flags + flags_offset, &epilogue, table, local_memory);
 }

@@ -44,7 +44,7 @@
  * TILE + i - low: vectors that are moved left to stay inside the data find room. */
 static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
                                       __global const packed_t *restrict filter,
-                                      const struct finish *f, __global const long *restrict table,
+                                      const struct epilogue *f, __global const long *restrict table,
                                       __local acc_t *column, const int item, const int tile,
                                       __global const long *part, const int row, const int image)
 {
@@ -175,10 +175,11 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
 
 KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void
 tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
-             __global const packed_t *restrict filter, const ulong filter_offset, FINISH_PARAMETERS,
-             __global const long *restrict table, __local acc_t *restrict column)
+             __global const packed_t *restrict filter, const ulong filter_offset,
+             EPILOGUE_PARAMETERS, __global const long *restrict table,
+             __local acc_t *restrict column)
 {
-    FINISH(finish, table)
+    EPILOGUE(epilogue, table)
     const int images = (int)(table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_BLOCKS]);
     const int tile = (int)(get_group_id(0) % (size_t)table[ROWS_TILES]);
     __global const long *part = table + table[COL2IM_PARTS_AT] +
@@ -186,7 +187,7 @@ tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
     for (int image = (int)get_group_id(2); image < images; image += (int)get_num_groups(2))
         for (int row = (int)get_group_id(1); row < table[ROWS_OUTPUT_ROWS];
              row += (int)get_num_groups(1)) {
-            col2im_tile(data + data_offset, filter + filter_offset, &finish, table, column,
+            col2im_tile(data + data_offset, filter + filter_offset, &epilogue, table, column,
                         (int)get_local_id(0), tile, part, row, image);
             GROUP_BARRIER; /* the columns are read until here */
         }

@@ -22,7 +22,7 @@
  *   PX        places of a tile                        at least 1
  *   MERGED    stride along x, or 0: see above         at least 0
  *   KX, DX, RX, LOW with MERGED > 0: see taps.clh
- *   STREAM    see finish.clh                          0, 1
+ *   STREAM    see epilogue.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums, with MERGED > 0 times MERGED. */
 #if !defined(PX) || !defined(MERGED)
@@ -90,7 +90,7 @@ struct tile {
 /* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there, and stores them but for the first
  * `stored`. Inline, since its loops disappear only where places and lanes are known. */
 static __attribute__((always_inline)) void
-compute(const int places, const int count, const int stored, const struct finish *f,
+compute(const int places, const int count, const int stored, const struct epilogue *f,
         const struct lanes *lanes, const struct steps *steps, const struct tile *tile,
         __global const packed_t *weights, const long channel)
 {
@@ -135,7 +135,7 @@ compute(const int places, const int count, const int stored, const struct finish
 
 #if MERGED
 /* The same for all residues of a whole tile and block. */
-static void compute_merged(const int stored, const struct finish *f, const struct steps *steps,
+static void compute_merged(const int stored, const struct epilogue *f, const struct steps *steps,
                            const struct tile *tile, __global const packed_t *weights,
                            const long channel)
 {
@@ -188,8 +188,9 @@ static void compute_merged(const int stored, const struct finish *f, const struc
 
 /* Computes a block of `places` places. */
 static __attribute__((always_inline)) void
-compute_block(const int places, const int stored, const struct finish *f, const struct steps *steps,
-              const struct tile *tile, __global const packed_t *weights, const long channel)
+compute_block(const int places, const int stored, const struct epilogue *f,
+              const struct steps *steps, const struct tile *tile, __global const packed_t *weights,
+              const long channel)
 {
     struct lanes lanes;
     find_lanes(f, channel, MW, &lanes);
@@ -197,7 +198,7 @@ compute_block(const int places, const int stored, const struct finish *f, const 
 }
 
 /* The same for the channels after the last whole block, from `channel` on. */
-static NOINLINE void compute_left(const int places, const int stored, const struct finish *f,
+static NOINLINE void compute_left(const int places, const int stored, const struct epilogue *f,
                                   const struct lanes *lanes, const struct steps *steps,
                                   const struct tile *tile, __global const packed_t *weights,
                                   const long channel)
@@ -212,7 +213,7 @@ static NOINLINE void compute_left(const int places, const int stored, const stru
 /* The whole work of work-item number `item`. */
 static NOINLINE void depthwise_item(const int item, __global const data_t *restrict data,
                                     __global const packed_t *restrict filter,
-                                    const struct finish *f, __global const long *restrict table)
+                                    const struct epilogue *f, __global const long *restrict table)
 {
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y],
               stride_x = (int)table[ROWS_STRIDE_X];
@@ -239,7 +240,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     rest /= parts_y;
     const int z = rest % output_z, n = rest / output_z;
 
-    const struct finish finish = *f; /* in registers */
+    const struct epilogue epilogue = *f; /* in registers */
     struct steps steps;
     steps.end = data + ((int)table[ROWS_BATCHES] - 1) * table[ROWS_DATA_BATCH_STEP] +
                 ((int)table[ROWS_INPUT_Z] - 1) * table[ROWS_DATA_Z_STEP] +
@@ -262,7 +263,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     const struct steps seldom_steps = steps; /* for a function that would have them in memory */
     struct lanes left_lanes;
     if (whole_channels < steps.channels)
-        find_lanes(&finish, whole_channels, steps.channels - whole_channels, &left_lanes);
+        find_lanes(&epilogue, whole_channels, steps.channels - whole_channels, &left_lanes);
 
     /* The places whose taps along x are all inside the data, and whose outputs all exist. */
     int low = 0, high = output_x / stride_x;
@@ -303,7 +304,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
                 tile.at = line + begin * steps.output;
                 __global const packed_t *w = weights + tap * MW;
                 for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)
-                    compute_merged(stored, &finish, &steps, &tile, w, channel);
+                    compute_merged(stored, &epilogue, &steps, &tile, w, channel);
                 if (whole_channels == steps.channels) continue;
             }
 #endif
@@ -320,7 +321,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
                 __global const packed_t *w = weights + (tap + reach.tap) * MW;
 #define COMPUTE_BLOCKS(places, stored)                                                             \
     for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)             \
-    compute_block(places, stored, &finish, &steps, &tile, w, channel)
+    compute_block(places, stored, &epilogue, &steps, &tile, w, channel)
 #if MERGED
                 if (!whole) COMPUTE_BLOCKS(1, 0);
 #else
@@ -342,11 +343,11 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_depthwise(__global const data_t *restrict data, const ulong data_offset,
                 __global const packed_t *restrict filter, const ulong filter_offset,
-                __global uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+                __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
                 __global const long *restrict table)
 {
     PACK_WITHOUT_FILTER
-    FINISH(finish, table)
-    depthwise_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &finish,
+    EPILOGUE(epilogue, table)
+    depthwise_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &epilogue,
                    table);
 }

@@ -104,7 +104,7 @@ static acc_t careful_output(__global const data_t *data, __global const packed_t
 
 /* Stores a tile of one channel: residue t of place i goes to element first + t + i*step of the row,
  * where that is inside. `row` is the number of the row's first output. */
-static void store_row(const struct finish *f, const long row, const long channel,
+static void store_row(const struct epilogue *f, const long row, const long channel,
                       vec_t sums[RESIDUES], const int first, const int step, const int output_x)
 {
     const long at = row + first;
@@ -165,12 +165,11 @@ static void store_row(const struct finish *f, const long row, const long channel
 #endif
 
 /* One tile of one output row of one block of channels of one batch item. */
-static NOINLINE void gather_tile(__global const data_t *restrict data,
-                                 __global const data_t *restrict stage,
-                                 __global const packed_t *restrict filter,
-                                 __global const uint *restrict flags, const struct finish *finish,
-                                 __global const long *restrict table, const int tile, const int row,
-                                 const int image)
+static NOINLINE void
+gather_tile(__global const data_t *restrict data, __global const data_t *restrict stage,
+            __global const packed_t *restrict filter, __global const uint *restrict flags,
+            const struct epilogue *epilogue, __global const long *restrict table, const int tile,
+            const int row, const int image)
 {
     /* Which batch item, group, block of channels and row. */
     const int batches = (int)table[ROWS_BATCHES];
@@ -227,8 +226,8 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
         const int last = min((tile + 1) * VW * step, output_x);
         for (int m = 0; m < channels; m++)
             for (int o = tile * VW * step; o < last; o++)
-                put_one(finish,
-                        affine_one(finish,
+                put_one(epilogue,
+                        affine_one(epilogue,
                                    careful_output(own_data, weights, table, slice, reach_y, o, m),
                                    co + m),
                         to + m * table[ROWS_OUTPUT_CHANNEL_STEP] + o, co + m);
@@ -310,8 +309,8 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
          * no register with an index. */
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
-            store_row(finish, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[0], first, step,
-                      output_x);
+            store_row(epilogue, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
+                      step, output_x);
 #pragma unroll
             for (int i = 0; i + 1 < MW; i++)
 #pragma unroll
@@ -321,7 +320,7 @@ static NOINLINE void gather_tile(__global const data_t *restrict data,
 #pragma unroll
         for (int m = 0; m < MW; m++)
             if (m < channels)
-                store_row(finish, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[m], first,
+                store_row(epilogue, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[m], first,
                           step, output_x);
 #endif
     }
@@ -331,7 +330,7 @@ KERNEL __attribute__((reqd_work_group_size(WGX, WGY, 1))) void
 tconv_gather(__global const data_t *restrict data, const ulong data_offset,
              __global const data_t *restrict stage, const ulong stage_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+             __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
              __global const long *restrict table)
 {
     /* Groups count along tiles first, then rows, then images. A group has one image and, with
@@ -343,9 +342,9 @@ tconv_gather(__global const data_t *restrict data, const ulong data_offset,
     const int tile = group % groups_x * WGX + (int)get_local_id(0);
     const int row = group / groups_x % groups_y * WGY + (WGY > 1 ? (int)get_local_id(1) : 0);
     if (tile >= table[ROWS_TILES] || row >= table[ROWS_OUTPUT_ROWS]) return;
-    FINISH(finish, table)
+    EPILOGUE(epilogue, table)
     gather_tile(data + data_offset, stage + stage_offset, filter + filter_offset,
-                flags + flags_offset, &finish, table, tile, row, group / groups_x / groups_y);
+                flags + flags_offset, &epilogue, table, tile, row, group / groups_x / groups_y);
 }
 
 /* Copies the inputs of staged tile number `slot` of one input row, with zeros around them. */

@@ -10,7 +10,7 @@
  *     work-group   one residue, MT output channels x NT places; stages of KT words in local memory
  *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
  *
- * When all stages are added up, the sums go through local memory, so that neighbouring work-items finish and store
+ * When all stages are added up, the sums go through local memory, so that neighbouring work-items apply the epilogue to, and store,
  * neighbours: places of one channel, or with LAST channels of one place.
  *
  * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose products with all weights
@@ -260,7 +260,7 @@ static void multiply_stage(sums_t sums[FM][FN], __local const uint *tile, const 
 KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+             __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
              __global const long *restrict table)
 {
     __local uint words[LOCAL_WORDS] __attribute__((aligned(16)));
@@ -351,7 +351,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #endif
     }
 
-    FINISH(finish, table)
+    EPILOGUE(epilogue, table)
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that no register has an index. */
 #pragma unroll 1
@@ -378,7 +378,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
             sum -= DATA_ZERO(table) * weight_sums[m];
 #endif
             const long channel = (long)g * out_channels + block * MT + m;
-            put_one(&finish, affine_one(&finish, sum, channel),
+            put_one(&epilogue, affine_one(&epilogue, sum, channel),
                     places.output[n] + channel * table[ROWS_OUTPUT_CHANNEL_STEP], channel);
         }
         EACH for (int next = 1; next < FM; next++) EACH for (int j = 0; j < FN; j++)

@@ -44,7 +44,7 @@
  *   MERGED    residues along x that are stored together; 0: one by one  0, 1, 2, 3, 4
  *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
- *   STREAM    see finish.clh                                            0, 1
+ *   STREAM    see epilogue.clh                                            0, 1
  *
  * Registers: MW * NX vectors of sums; those of the residues merged with them wait on the stack. Local memory: a kernel argument; tiles *
  * slots * chunk * NX * ROW elements, with CHUNKED also all sums of the work-item. */
@@ -272,7 +272,7 @@ static bool output_exists(__global const long *table, const struct places *place
 
 /* Stores the residues of a vector's places for `channels` channels from `co` on, whose outputs begin at `first`, where these places are neighbours in the
  * output, or with MERGED = 0 a stride apart. */
-static void store_whole(const struct finish *f, __global const long *table, const long first,
+static void store_whole(const struct epilogue *f, __global const long *table, const long first,
                         vec_t sum[MW][RESIDUES], const long co, const int channels)
 {
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
@@ -295,12 +295,12 @@ static void store_whole(const struct finish *f, __global const long *table, cons
 }
 
 /* The same for any places: by fours where they are in one row of the output, else one by one. */
-static NOINLINE void store_pieces(const struct finish finish, __global const long *table,
+static NOINLINE void store_pieces(const struct epilogue epilogue, __global const long *table,
                                   const long first, const struct places *p, vec_t sum[MW][RESIDUES],
                                   const long co, const int channels, const bool rows, const int tz,
                                   const int ty, const int tx)
 {
-    const struct finish *f = &finish;
+    const struct epilogue *f = &epilogue;
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
     const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
     lane_t lanes[MW][VW * RESIDUES];
@@ -331,7 +331,7 @@ static NOINLINE void store_pieces(const struct finish finish, __global const lon
 }
 
 /* The same in whichever way is right; `first` is the first channel's first output. */
-static void store(const struct finish *f, __global const long *table, const long first,
+static void store(const struct epilogue *f, __global const long *table, const long first,
                   const struct places *p, vec_t sum[MW][RESIDUES], const long co,
                   const int channels, const int tz, const int ty, const int tx)
 {
@@ -353,9 +353,9 @@ static void store(const struct finish *f, __global const long *table, const long
 /* Everything that a work-item does with one block of channels, one tile and the residues (tz, ty) of
  * all or, with MERGED = 0, one residue tx. */
 static void compute(__global const data_t *data, __global const packed_t *weights, const uint flags,
-                    const struct finish *f, __global const long *table, __local const acc_t *packed,
-                    __local acc_t *partial, const struct tile *tile, const long co,
-                    const int channels, const int tz, const int ty, const int tx,
+                    const struct epilogue *f, __global const long *table,
+                    __local const acc_t *packed, __local acc_t *partial, const struct tile *tile,
+                    const long co, const int channels, const int tz, const int ty, const int tx,
                     const int first_channel, const int chunk)
 {
     const bool last = first_channel + chunk >= table[ROWS_IN_CHANNELS];
@@ -428,7 +428,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 /* The whole work of work-item number `item`. */
 static NOINLINE void packed_item(const int item, __global const data_t *restrict data,
                                  __global const packed_t *restrict filter,
-                                 __global const uint *restrict flags, const struct finish *f,
+                                 __global const uint *restrict flags, const struct epilogue *f,
                                  __global const long *restrict table,
                                  __local acc_t *restrict local_memory)
 {
@@ -451,7 +451,7 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
     const int stride_x = (int)table[ROWS_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
     const long tile_elements = table[PACKED_SLOTS] * chunk * NX * ROW;
-    const struct finish finish = *f; /* in registers */
+    const struct epilogue epilogue = *f; /* in registers */
     __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     __local acc_t *partial = local_memory + item_tiles * tile_elements;
     struct tile tile[MOST_TILES];
@@ -475,7 +475,7 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
                         for (int tx = 0; tx < stride_x;
                              tx += RESIDUES, sums += RESIDUES * MW * NX * VW) {
                             compute(own_data, weights_of(filter, table, all_blocks),
-                                    flags[all_blocks], &finish, table,
+                                    flags[all_blocks], &epilogue, table,
                                     local_memory + t * tile_elements, sums, &tile[t], co,
                                     own_channels, tz, ty, tx, ci, channels);
                         }
@@ -486,11 +486,11 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_packed(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
-             __global uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+             __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
              __global const long *restrict table, __local acc_t *restrict local_memory)
 {
     PACK_WITHOUT_FILTER
-    FINISH(finish, table)
+    EPILOGUE(epilogue, table)
     packed_item((int)get_group_id(0), data + data_offset, filter + filter_offset,
-                flags + flags_offset, &finish, table, local_memory);
+                flags + flags_offset, &epilogue, table, local_memory);
 }

@@ -24,7 +24,7 @@
 /* Computes output element number `index`. */
 static NOINLINE void reference_output(__global const data_t *restrict data,
                                       __global const packed_t *restrict filter,
-                                      const struct finish *f, __global const long *restrict table,
+                                      const struct epilogue *f, __global const long *restrict table,
                                       const long index)
 {
     const long in_channels = table[REF_IN_CHANNELS], out_channels = table[REF_OUT_CHANNELS];
@@ -101,11 +101,11 @@ static NOINLINE void reference_output(__global const data_t *restrict data,
 
 KERNEL void tconv_reference(__global const data_t *restrict data, const ulong data_offset,
                             __global const packed_t *restrict filter, const ulong filter_offset,
-                            FINISH_PARAMETERS, __global const long *restrict table)
+                            EPILOGUE_PARAMETERS, __global const long *restrict table)
 {
-    FINISH(finish, table)
+    EPILOGUE(epilogue, table)
     if ((long)get_global_id(0) < table[REF_OUTPUTS])
-        reference_output(data + data_offset, filter + filter_offset, &finish, table,
+        reference_output(data + data_offset, filter + filter_offset, &epilogue, table,
                          (long)get_global_id(0));
 }
 

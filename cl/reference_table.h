@@ -2,8 +2,8 @@
 /* The table of the reference algorithm, in longs; read by the host (C) and by the kernels (OpenCL C).
  */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts finish_table.h in front */
-#include "finish_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts epilogue_table.h in front */
+#include "epilogue_table.h"
 #endif
 
 /* Input channels that an iteration of a loop adds: llvmpipe ends all loops of a work-item after 65535 of them. */
@@ -11,8 +11,8 @@ enum { REF_CHANNELS = 4 };
 
 /* The layer. */
 enum {
-    REF_OUTPUTS = FINISH_LONGS, /* elements of the output */
-    REF_WEIGHTS,                /* elements of the filter */
+    REF_OUTPUTS = EPILOGUE_LONGS, /* elements of the output */
+    REF_WEIGHTS,                  /* elements of the filter */
     REF_GROUPS,
     REF_IN_CHANNELS, /* of one group */
     REF_OUT_CHANNELS,

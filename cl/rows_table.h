@@ -6,12 +6,12 @@
 #ifndef TCONV_ROWS_TABLE_H
 #define TCONV_ROWS_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts finish_table.h in front */
-#include "finish_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts epilogue_table.h in front */
+#include "epilogue_table.h"
 #endif
 
 enum {
-    ROWS_BATCHES = FINISH_LONGS,
+    ROWS_BATCHES = EPILOGUE_LONGS,
     ROWS_GROUPS,
     ROWS_IN_CHANNELS, /* of one group */
     ROWS_OUT_CHANNELS,

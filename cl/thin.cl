@@ -32,7 +32,7 @@
  *   MERGED   stride along x, the number of residues               1, 2, 3, 4, 8
  *   KX, DX, RX, LOW  see taps.clh
  *   SINGLE   groups of one input channel                          0, 1
- *   STREAM   see finish.clh                                       0, 1
+ *   STREAM   see epilogue.clh                                       0, 1
  *
  * Registers: RY * MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(RY) || !defined(MERGED) ||            \
@@ -130,7 +130,7 @@ static __attribute__((always_inline)) void add_rows(vec_t sum[RY][MW][NX][RESIDU
 }
 
 /* Stores a tile of one channel, all residues. */
-static void store_whole(const struct finish *f, const long at, const vec_t sum[NX][RESIDUES],
+static void store_whole(const struct epilogue *f, const long at, const vec_t sum[NX][RESIDUES],
                         const long channel)
 {
     vec_t result[NX][RESIDUES];
@@ -142,7 +142,7 @@ static void store_whole(const struct finish *f, const long at, const vec_t sum[N
 }
 
 /* Stores the first `left` outputs of a tile. */
-static NOINLINE void store_left(const struct finish *f, const long at,
+static NOINLINE void store_left(const struct epilogue *f, const long at,
                                 const vec_t sum[NX][RESIDUES], const long channel, const int left)
 {
     vec_t result[NX][RESIDUES];
@@ -164,7 +164,7 @@ static NOINLINE void store_left(const struct finish *f, const long at,
 }
 
 /* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much to add that they come meanwhile. */
-static __attribute__((always_inline)) void ask_for_outputs(const struct finish *f, const long at,
+static __attribute__((always_inline)) void ask_for_outputs(const struct epilogue *f, const long at,
                                                            __global const long *table)
 {
 #if !STREAM && !SINGLE
@@ -180,7 +180,7 @@ static __attribute__((always_inline)) void ask_for_outputs(const struct finish *
 }
 
 /* Stores a tile of all rows of a band and all channels of a block. */
-static __attribute__((always_inline)) void store_band(const struct finish *f, const long at,
+static __attribute__((always_inline)) void store_band(const struct epilogue *f, const long at,
                                                       const vec_t sum[RY][MW][NX][RESIDUES],
                                                       const long channel,
                                                       __global const long *table)
@@ -196,7 +196,7 @@ static __attribute__((always_inline)) void store_band(const struct finish *f, co
 /* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of each. Copies the sums, which
  * else would be in memory for the sake of this. */
 static __attribute__((always_inline)) void
-store_band_left(const struct finish *f, const long at, const vec_t sum[RY][MW][NX][RESIDUES],
+store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW][NX][RESIDUES],
                 const long channel, __global const long *table, const int channels, const int begin,
                 const int end, const int left)
 {
@@ -356,7 +356,7 @@ static NOINLINE void ask_ahead(struct ahead *ahead)
 }
 
 /* Computes a work-item's outputs of a block whose weights are not all finite. */
-static COLD void careful_part(const struct finish *f, __global const data_t *from,
+static COLD void careful_part(const struct epilogue *f, __global const data_t *from,
                               __global const packed_t *weights, __global const long *table,
                               const struct part *part, const int channels, const long channel,
                               const long at)
@@ -377,7 +377,7 @@ static COLD void careful_part(const struct finish *f, __global const data_t *fro
 static NOINLINE void thin_item(const int item, const int items,
                                __global const data_t *restrict data,
                                __global const packed_t *restrict filter,
-                               __global const uint *restrict flags, const struct finish *f,
+                               __global const uint *restrict flags, const struct epilogue *f,
                                __global const long *restrict table, __local acc_t *restrict packed)
 {
     const int in_channels = in_channels_of(table);
@@ -406,7 +406,7 @@ static NOINLINE void thin_item(const int item, const int items,
               first_newest = first_place >= 0 ? first_place / stride : -1;
 #endif
 
-    const struct finish finish = *f; /* in registers */
+    const struct epilogue epilogue = *f; /* in registers */
     const struct reading reading = reading_of(part.first_tile, part.last_tile, table);
     const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
     /* Between images of a batch item: their inputs in local memory, weights, output channels. */
@@ -474,7 +474,7 @@ static NOINLINE void thin_item(const int item, const int items,
                     for (int i = 0; i < images; i++) {
                         if (flag[i * blocks] != 0) continue;
                         const long at = line + i * image_step + x, channel = co + i * out_channels;
-                        if (whole) ask_for_outputs(&finish, at, table);
+                        if (whole) ask_for_outputs(&epilogue, at, table);
                         vec_t sum[RY][MW][NX][RESIDUES];
 #pragma unroll
                         for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
@@ -497,7 +497,7 @@ static NOINLINE void thin_item(const int item, const int items,
                             }
                         }
                         if (whole)
-                            store_band(&finish, at, sum, channel, table);
+                            store_band(&epilogue, at, sum, channel, table);
                         else
                             store_band_left(f, at, sum, channel, table, channels, -first_y,
                                             output_y - first_y, min(output_x - x, TILE * MERGED));
@@ -518,11 +518,11 @@ static NOINLINE void thin_item(const int item, const int items,
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_thin(__global const data_t *restrict data, const ulong data_offset,
            __global const packed_t *restrict filter, const ulong filter_offset,
-           __global uint *restrict flags, const ulong flags_offset, FINISH_PARAMETERS,
+           __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
            __global const long *restrict table, __local acc_t *restrict packed)
 {
     PACK_WITHOUT_FILTER
-    FINISH(finish, table)
+    EPILOGUE(epilogue, table)
     thin_item((int)get_group_id(0), (int)get_num_groups(0), data + data_offset,
-              filter + filter_offset, flags + flags_offset, &finish, table, packed);
+              filter + filter_offset, flags + flags_offset, &epilogue, table, packed);
 }

@@ -496,7 +496,7 @@ static void multiply(__local const acc_t *in, __global const packed_t *w, __loca
 
 /* ---- Outputs ---- */
 
-static void copy_out(const struct finish *f, const lane_t *from, const long to, const long step,
+static void copy_out(const struct epilogue *f, const lane_t *from, const long to, const long step,
                      const int count, const long channel)
 {
     int i = 0;
@@ -526,7 +526,7 @@ static void spread(vec_t out[RUN_POWER])
 
 /* The outputs of one channel, residue along x and vector, from its sums at all points. `to`: outputs along x are
  * RX vectors apart, rows RUN_POWER. */
-static void transform_sums(const struct finish *f, __local const acc_t *sums, const long channel,
+static void transform_sums(const struct epilogue *f, __local const acc_t *sums, const long channel,
                            vec_t *to)
 {
     vec_t by_y[PZ * MY * MX];
@@ -613,7 +613,7 @@ static int lay_out_strips(__global const long *table, const int vector, const in
 }
 
 /* Stores a row of every tile, whatever of it is inside the output. */
-static void store_pieces(const struct finish *f, const vec_t *out, const long channel,
+static void store_pieces(const struct epilogue *f, const vec_t *out, const long channel,
                          const long first, const long x_step, const struct strip *strip,
                          const int strips, const int z, const int y, const long offset)
 {
@@ -635,7 +635,7 @@ static void store_pieces(const struct finish *f, const vec_t *out, const long ch
 }
 
 /* The outputs of one block of channels and one team. */
-static void finish_team(__local const acc_t *sums, const struct finish *f,
+static void finish_team(__local const acc_t *sums, const struct epilogue *f,
                         __global const long *table, const int team, const long co,
                         const int channels, const int tz, const int ty)
 {
@@ -695,8 +695,8 @@ static void finish_team(__local const acc_t *sums, const struct finish *f,
 
 /* The whole work of work-item number `item`. */
 static NOINLINE void winograd_item(const int item, __global const data_t *restrict data,
-                                   __global const packed_t *restrict filter, const struct finish *f,
-                                   __global const long *restrict table,
+                                   __global const packed_t *restrict filter,
+                                   const struct epilogue *f, __global const long *restrict table,
                                    __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[ROWS_BLOCKS], all_teams = (int)table[WINOGRAD_TEAMS];
@@ -731,7 +731,7 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
     const int chunk = (int)table[WINOGRAD_CHUNK], slab = (int)table[WINOGRAD_SLAB];
     const int team_elements = AX * POINTS * slab, block_sums = POINTS * RX * MW * NX * VW;
-    const struct finish finish = *f; /* in registers */
+    const struct epilogue epilogue = *f; /* in registers */
     __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     __global const packed_t *own_filter = filter + (long)(g * stride_z * stride_y + class) *
                                                        blocks * POINTS * RX * in_channels * MW;
@@ -761,7 +761,7 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     for (int block = first_block; block < last_block; block++)
         for (int t = 0; t < teams; t++, sums += block_sums) {
             const long co = (long)g * out_channels + block * MW;
-            finish_team(sums, &finish, table, first_team + t, co,
+            finish_team(sums, &epilogue, table, first_team + t, co,
                         min(MW, out_channels - block * MW), tz, ty);
         }
 }
@@ -769,10 +769,10 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_winograd(__global const data_t *restrict data, const ulong data_offset,
                __global const packed_t *restrict filter, const ulong filter_offset,
-               FINISH_PARAMETERS, __global const long *restrict table,
+               EPILOGUE_PARAMETERS, __global const long *restrict table,
                __local acc_t *restrict local_memory)
 {
-    FINISH(finish, table)
-    winograd_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &finish, table,
-                  local_memory);
+    EPILOGUE(epilogue, table)
+    winograd_item((int)get_group_id(0), data + data_offset, filter + filter_offset, &epilogue,
+                  table, local_memory);
 }

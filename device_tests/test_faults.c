@@ -429,8 +429,8 @@ static void broken_sources_that_fail(void **state)
 {
     (void)state;
     clear_folder();
-    static const char *const names[] = {"types.clh",  "finish_table.h",    "common.clh",
-                                        "finish.clh", "reference_table.h", "reference.cl"};
+    static const char *const names[] = {"types.clh",    "epilogue_table.h",  "common.clh",
+                                        "epilogue.clh", "reference_table.h", "reference.cl"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[500];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);

@@ -3,7 +3,7 @@
 
 #include "fuzz.h"
 
-#include "finish_table.h"
+#include "epilogue_table.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,10 +60,10 @@ static void check_recipe(const struct tconv_request *request,
     tconv_error error;
     if (algorithm->write(request, &recipe, &error) != TCONV_OK)
         fuzz_fail("%s accepts but does not write: %s", algorithm->name, error.message);
-    tconv_write_finish(request, recipe.table);
+    tconv_write_epilogue(request, recipe.table);
     tconv_recipe_types(&recipe, request, algorithm->packing);
     if (!tconv_recipe_fits(&recipe)) fuzz_fail("a recipe of %s does not fit", algorithm->name);
-    if (recipe.table_count < FINISH_LONGS || recipe.table_count > TCONV_TABLE_LIMIT)
+    if (recipe.table_count < EPILOGUE_LONGS || recipe.table_count > TCONV_TABLE_LIMIT)
         fuzz_fail("%s writes a table of %zu numbers", algorithm->name, recipe.table_count);
     const uint64_t least = least_filter_bytes(request, algorithm);
     if (recipe.filter_bytes < least || recipe.filter_bytes > PTRDIFF_MAX)

@@ -32,8 +32,8 @@ enum tconv_arg {
     TCONV_ARG_LOCAL, /* `local_bytes` of local memory: one kernel argument, no offset */
 };
 
-/* What FINISH_PARAMETERS of cl/finish.clh stands for. */
-#define TCONV_ARGS_FINISH                                                                          \
+/* What EPILOGUE_PARAMETERS of cl/epilogue.clh stands for. */
+#define TCONV_ARGS_EPILOGUE                                                                        \
     TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_RESIDUAL, TCONV_ARG_OUTPUT
 
 struct tconv_launch {
@@ -180,8 +180,8 @@ bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);
 int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
                        size_t size);
 
-/* Writes the beginning of a table: cl/finish_table.h. */
-void tconv_write_finish(const struct tconv_request *request, int64_t *table);
+/* Writes the beginning of a table: cl/epilogue_table.h. */
+void tconv_write_epilogue(const struct tconv_request *request, int64_t *table);
 
 bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -485,7 +485,7 @@ static tconv_status write_phases(const struct tconv_request *request, struct tco
 /* All variants are one source with other options. */
 #define SOURCES                                                                                    \
     {                                                                                              \
-        "types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",                 \
+        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",             \
             "channels_table.h", "lanes.clh", "taps.clh", "channels.cl"                             \
     }
 

@@ -293,7 +293,7 @@ static tconv_status write(const struct tconv_request *request, bool vector,
     tconv_launch_items(run, 1, g.rows.output_rows, 1, request->device);
     tconv_launch_items(run, 2, g.rows.layer.batch * all_blocks, 1, request->device);
     tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
                       9);
     run->local_bytes = (size_t)(g.columns * g.row) * g.rows.acc_bytes;
@@ -330,7 +330,7 @@ const struct tconv_algorithm tconv_col2im_vector = {
     .name = "col2im_vector",
     .summary = "columns of a tile in local memory, then a gather overlap-add; wide vectors, one "
                "work-item a group: for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "col2im_table.h", "col2im.cl"},
     .accepts = accepts_vector,
     .write = write_vector,
@@ -340,7 +340,7 @@ const struct tconv_algorithm tconv_col2im_group = {
     .name = "col2im_group",
     .summary = "columns of a tile in local memory, then a gather overlap-add; a work-group shares "
                "the tile: for GPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "col2im_table.h", "col2im.cl"},
     .accepts = accepts_group,
     .write = write_group,

@@ -238,7 +238,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
                       9);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_RAW);
     return TCONV_OK;
@@ -248,7 +248,7 @@ const struct tconv_algorithm tconv_depthwise = {
     .name = "depthwise_vector",
     .summary =
         "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "depthwise_table.h", "lanes.clh", "taps.clh", "depthwise.cl"},
     .packing = TCONV_PACK_RAW,
     .accepts = accepts,

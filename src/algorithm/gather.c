@@ -344,7 +344,7 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA,
                            g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
-                           TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+                           TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
         10);
     return TCONV_OK;
 }
@@ -378,7 +378,7 @@ static tconv_status write_dot(const struct tconv_request *request, struct tconv_
 /* All variants are one source with other options. */
 #define SOURCES                                                                                    \
     {                                                                                              \
-        "types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",                 \
+        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",             \
             "gather_table.h", "dot.clh", "gather.cl"                                               \
     }
 

@@ -223,7 +223,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     run->global[0] = items * (size_t)(g.classes * g.tiles * g.blocks * g.rows.layer.groups);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
                       9);
     tconv_rows_pack(recipe, &g.rows, "words", g.mt, g.blocks, run, request, TCONV_PACK_WORDS);
     /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the bound with this factor is the
@@ -239,7 +239,7 @@ const struct tconv_algorithm tconv_matrix_group = {
     .name = "matrix_group",
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
                "as TF32 on request; for GPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "matrix_table.h", "dot.clh", "matrix.clh", "taps.clh", "matrix.cl"},
     .packing = TCONV_PACK_WORDS,
     .accepts = accepts,

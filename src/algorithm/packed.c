@@ -421,7 +421,7 @@ const struct tconv_algorithm tconv_packed = {
     .name = "packed_vector",
     .summary = "inputs of a tile packed into local memory, then products in registers; wide "
                "vectors: for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "packed_table.h", "taps.clh", "products.clh", "packed.cl"},
     .accepts = accepts,
     .write = write,

@@ -103,7 +103,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     tconv_launch_items(run, 0, recipe->table[REF_OUTPUTS], 64, request->device);
     tconv_launch_args(
         run,
-        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH, TCONV_ARG_TABLE},
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
         8);
     return TCONV_OK;
 }
@@ -111,7 +111,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
 const struct tconv_algorithm tconv_reference = {
     .name = "reference",
     .summary = "one work-item for each output element; slow, plain, for what the others refuse",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "reference_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "reference_table.h",
                 "reference.cl"},
     .packing = TCONV_PACK_RAW,
     .accepts = accepts,

@@ -369,7 +369,7 @@ const struct tconv_algorithm tconv_thin = {
     .name = "thin_vector",
     .summary = "few channels, depthwise: input rows in local memory, all residues at once; wide "
                "vectors: for CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "thin_table.h", "taps.clh", "thin.cl"},
     .accepts = accepts,
     .write = write,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a layer's element types and epilogue mean for kernels: the options of cl/types.clh and cl/finish.clh, and
+/* What a layer's element types and epilogue mean for kernels: the options of cl/types.clh and cl/epilogue.clh, and
  * the begin of every table. */
 #include "algorithm/algorithm.h"
 
-#include "finish_table.h"
+#include "epilogue_table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -147,15 +147,15 @@ static int64_t bits_of(double number, tconv_type type)
     return bits;
 }
 
-void tconv_write_finish(const struct tconv_request *request, int64_t *table)
+void tconv_write_epilogue(const struct tconv_request *request, int64_t *table)
 {
     const tconv_epilogue *e = request->epilogue;
     const tconv_type type = tconv_result_type(request);
-    table[FINISH_ALPHA] = bits_of(e->alpha, type);
-    table[FINISH_BETA] = bits_of(e->beta, type);
-    table[FINISH_A] = bits_of(e->a, type);
-    table[FINISH_B] = bits_of(e->b, type);
-    table[FINISH_DATA_ZERO] = e->data_zero_point;
-    table[FINISH_FILTER_ZERO] = e->filter_zero_point;
-    table[FINISH_OUTPUT_ZERO] = e->output_zero_point;
+    table[EPILOGUE_ALPHA] = bits_of(e->alpha, type);
+    table[EPILOGUE_BETA] = bits_of(e->beta, type);
+    table[EPILOGUE_A] = bits_of(e->a, type);
+    table[EPILOGUE_B] = bits_of(e->b, type);
+    table[EPILOGUE_DATA_ZERO] = e->data_zero_point;
+    table[EPILOGUE_FILTER_ZERO] = e->filter_zero_point;
+    table[EPILOGUE_OUTPUT_ZERO] = e->output_zero_point;
 }

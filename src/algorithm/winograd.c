@@ -380,7 +380,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     write_options(run, &g);
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_FINISH,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
                       9);
     run->local_bytes = (size_t)g.local_bytes;
@@ -391,7 +391,7 @@ const struct tconv_algorithm tconv_winograd = {
     .name = "winograd_vector",
     .summary = "fewer multiply-adds, more rounding: only with fast arithmetic; wide vectors: for "
                "CPUs",
-    .sources = {"types.clh", "finish_table.h", "common.clh", "finish.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "winograd_table.h", "products.clh", "winograd.cl"},
     .accepts = accepts,
     .write = write,

@@ -130,7 +130,7 @@ static tconv_status write_recipe(tconv_plan *plan, tconv_error *error)
         *error = own;
         return status;
     }
-    tconv_write_finish(&plan->request, plan->recipe.table);
+    tconv_write_epilogue(&plan->request, plan->recipe.table);
     tconv_recipe_types(&plan->recipe, &plan->request, algorithm->packing);
     if (tconv_recipe_fits(&plan->recipe)) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_INTERNAL,
