@@ -213,17 +213,17 @@ def ours(arguments, layer, data_format, ceilings):
     return json.loads(done.stdout) if done.stdout else {'layers': [{'error': done.stderr.strip()}]}
 
 
-def raise_roofs(run, report):
+def raise_roofline(run, report):
     """Keeps the highest ceilings and the shortest launch of all reports that have them."""
     device = run.setdefault('device', report['device'])
     if any(device[key] != report['device'][key] for key in ('name', 'platform', 'driver')):  # memory may vary
         sys.exit('compare.py: the layers of the JSON file were timed on another device')
     if report['peak_gflops'] is None:
         return
-    roofs = run.setdefault('roofs', {name: report[name] for name in ('peak_gflops', 'launch_us', 'bandwidth_by_working_set')})
-    roofs['peak_gflops'] = max(roofs['peak_gflops'], report['peak_gflops'])
-    roofs['launch_us'] = min(roofs['launch_us'], report['launch_us'])
-    for known, size in zip(roofs['bandwidth_by_working_set'], report['bandwidth_by_working_set']):
+    roofline = run.setdefault('roofline', {name: report[name] for name in ('peak_gflops', 'launch_us', 'bandwidth_by_working_set')})
+    roofline['peak_gflops'] = max(roofline['peak_gflops'], report['peak_gflops'])
+    roofline['launch_us'] = min(roofline['launch_us'], report['launch_us'])
+    for known, size in zip(roofline['bandwidth_by_working_set'], report['bandwidth_by_working_set']):
         known['gbs'] = max(known['gbs'], size['gbs'])
 
 
@@ -256,10 +256,10 @@ def compare(run, layer, workers, arguments, ceilings):
     for number in range(arguments.rounds):
         for data_format, own in entry['ours'].items():
             first = number == 0 and data_format == 'NCX'
-            report = ours(arguments, layer, data_format, 'roofs' not in run or (ceilings and first))
+            report = ours(arguments, layer, data_format, 'roofline' not in run or (ceilings and first))
             result = report['layers'][0]
             if 'device' in report:
-                raise_roofs(run, report)
+                raise_roofline(run, report)
             if result['error']:
                 own['error'] = result['error']
                 continue

@@ -44,7 +44,7 @@ def title(variant):
 def own_work(run, entry, plain):
     """Our time in ms, without that of an empty launch where the best peer takes little; None where we have no result."""
     us, them = own(entry, plain), peer(entry, plain)
-    launch = run['roofs']['launch_us'] / 1e3 if them and them['ms'] < SHORT else 0
+    launch = run['roofline']['launch_us'] / 1e3 if them and them['ms'] < SHORT else 0
     return us and max(us['ms'] - launch, LEAST)
 
 
@@ -56,13 +56,13 @@ def ratio(run, entry, plain):
 
 def bandwidth(run, size):
     """GB/s for a working set of that size, as `tconv-cl bench` takes it: of the smallest measured set that is not smaller."""
-    sizes = run['roofs']['bandwidth_by_working_set']
+    sizes = run['roofline']['bandwidth_by_working_set']
     return next((s['gbs'] for s in sizes if s['bytes'] >= size), sizes[-1]['gbs'])
 
 
 def floor(run, entry):
     """The least time in ms: multiply-adds at the peak, or bytes at the bandwidth; the highest ceilings of the whole run."""
-    return max(1e3 * entry['gflop'] / run['roofs']['peak_gflops'], 1e-6 * entry['bytes'] / bandwidth(run, entry['bytes']))
+    return max(1e3 * entry['gflop'] / run['roofline']['peak_gflops'], 1e-6 * entry['bytes'] / bandwidth(run, entry['bytes']))
 
 
 def mean(values):
@@ -108,9 +108,9 @@ def write_table(run, file):
     how, entries = run['how'], run['layers']
     timed = [e for e in entries if own(e, False)]
     if timed:
-        roofs = run['roofs']
-        print(f'tconv-cl on {run["device"]["name"]} ({run["device"]["platform"]}): peak {roofs["peak_gflops"]:.0f} GFLOP/s, '
-              f'{roofs["bandwidth_by_working_set"][-1]["gbs"]:.1f} GB/s from memory, {roofs["launch_us"]:.1f} us a launch. Peers with '
+        roofline = run['roofline']
+        print(f'tconv-cl on {run["device"]["name"]} ({run["device"]["platform"]}): peak {roofline["peak_gflops"]:.0f} GFLOP/s, '
+              f'{roofline["bandwidth_by_working_set"][-1]["gbs"]:.1f} GB/s from memory, {roofline["launch_us"]:.1f} us a launch. Peers with '
               f'{how["threads"]} threads: {", ".join(f"{name} {version}" for name, version in how["peers"].items())}. Times in ms, medians '
               f'of {how["rounds"]} interleaved rounds{", ours with math=fast" * (how["math"] == "fast")}.\n', file=file)
     print_table([['id', 'layer', 'floor', 'ours plain', 'ours best', 'best plain peer', 'ms', 'ratio', 'best peer, any layout', 'ms',
@@ -213,7 +213,7 @@ def draw_roofline(run, path):
     axes.vlines(at, ours, theirs, color=GREY, linewidth=0.5, zorder=1)
     axes.plot(at, theirs, 'D', color=ORANGE, markersize=4, label='best peer in any layout')
     axes.plot(at, ours, 'o', color=BLUE, markersize=4.5, label='tconv-cl, the better layout')
-    peak, sizes = run['roofs']['peak_gflops'], run['roofs']['bandwidth_by_working_set']
+    peak, sizes = run['roofline']['peak_gflops'], run['roofline']['bandwidth_by_working_set']
     left, right = min(at) / 1.5, max(at) * 1.5
     axes.axhline(peak, color='black', linewidth=1)
     axes.annotate(f'{peak:.0f} GFLOP/s', (left, peak), xytext=(4, 4), textcoords='offset points')

@@ -2,7 +2,7 @@
 /* tconv-cl bench: times layers, verifies each in the same run, and says how far each is from the
  * device's ceilings. */
 #include "layers.h"
-#include "roofs.h"
+#include "roofline.h"
 #include "trial.h"
 
 #include <math.h>
@@ -51,11 +51,11 @@ struct summary {
 };
 
 /* The least possible time; NaN without ceilings. */
-static double floor_ms(const struct result *r, const struct roofs *roofs)
+static double floor_ms(const struct result *r, const struct roofline *roofline)
 {
-    if (roofs->sizes == 0) return NAN;
-    return fmax(1e-6 * r->flops / roofs_peak(roofs),
-                1e-6 * r->bytes / roofs_bandwidth(roofs, r->bytes));
+    if (roofline->sizes == 0) return NAN;
+    return fmax(1e-6 * r->flops / roofline_peak(roofline),
+                1e-6 * r->bytes / roofline_bandwidth(roofline, r->bytes));
 }
 
 /* Whether a layer is computed by the multiply-adds that the peak counts, so that it cannot be faster: not by fewer of them
@@ -68,12 +68,12 @@ static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv
 
 /* A verified layer that is faster than what was measured of the device raises the ceilings: something else kept the device busy
  * while they were measured. */
-static void raise_roofs(struct roofs *roofs, const struct result *r, tconv_type type,
-                        const tconv_device_info *d)
+static void raise_roofline(struct roofline *roofline, const struct result *r, tconv_type type,
+                           const tconv_device_info *d)
 {
-    if (roofs->sizes == 0 || r->error[0] != '\0') return;
-    roofs_raise(roofs, bounded_by_peak(r, type, d) ? 1e-6 * r->flops / r->ms_min : 0, r->bytes,
-                1e-6 * r->bytes / r->ms_min);
+    if (roofline->sizes == 0 || r->error[0] != '\0') return;
+    roofline_raise(roofline, bounded_by_peak(r, type, d) ? 1e-6 * r->flops / r->ms_min : 0,
+                   r->bytes, 1e-6 * r->bytes / r->ms_min);
 }
 
 /* The timed runs: `wanted`, or with 0 as many as fit. */
@@ -184,7 +184,8 @@ static const char *chooser(const struct result *r)
                                                       : "model";
 }
 
-static json_t *result_json(const struct entry *e, const struct result *r, const struct roofs *roofs)
+static json_t *result_json(const struct entry *e, const struct result *r,
+                           const struct roofline *roofline)
 {
     const bool timed = r->error[0] == '\0', planned = r->algorithm[0] != '\0';
     char problem[1000];
@@ -202,9 +203,10 @@ static json_t *result_json(const struct entry *e, const struct result *r, const 
         real_or_null(timed, r->spread), "runs", r->runs, "gflops",
         real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
         real_or_null(timed, 1e-6 * r->bytes / r->ms_median), "floor_ms",
-        real_or_null(timed, floor_ms(r, roofs)), "floor_bandwidth_gbs",
-        timed && roofs->sizes > 0 ? json_real(roofs_bandwidth(roofs, r->bytes)) : json_null(),
-        "fraction_of_floor", real_or_null(timed, floor_ms(r, roofs) / r->ms_median), "max_error",
+        real_or_null(timed, floor_ms(r, roofline)), "floor_bandwidth_gbs",
+        timed && roofline->sizes > 0 ? json_real(roofline_bandwidth(roofline, r->bytes))
+                                     : json_null(),
+        "fraction_of_floor", real_or_null(timed, floor_ms(r, roofline) / r->ms_median), "max_error",
         real_or_null(planned, r->max_error), "error_bound", real_or_null(planned, r->error_bound),
         "error_factor", real_or_null(planned, r->error_factor), "first_call_ms",
         real_or_null(planned, r->first_call_ms), "first_call_warm_ms",
@@ -220,14 +222,14 @@ static void print_head(void)
            "GFLOP/s", "GB/s", "% floor", "max error");
 }
 
-static void write_percent(const struct result *r, const struct roofs *roofs, char *text)
+static void write_percent(const struct result *r, const struct roofline *roofline, char *text)
 {
     snprintf(text, PERCENT_SIZE, "-");
-    if (roofs->sizes > 0)
-        snprintf(text, PERCENT_SIZE, "%.1f", 100 * floor_ms(r, roofs) / r->ms_median);
+    if (roofline->sizes > 0)
+        snprintf(text, PERCENT_SIZE, "%.1f", 100 * floor_ms(r, roofline) / r->ms_median);
 }
 
-static void print_result(const struct entry *e, struct result *r, const struct roofs *roofs)
+static void print_result(const struct entry *e, struct result *r, const struct roofline *roofline)
 {
     progress(0, 0, "");
     printf("%-4s ", e->id);
@@ -235,7 +237,7 @@ static void print_result(const struct entry *e, struct result *r, const struct r
     if (r->error[0] != '\0') {
         printf(" %-16s %s\n", r->algorithm[0] == '\0' ? "-" : r->algorithm, r->error);
     } else {
-        write_percent(r, roofs, r->percent);
+        write_percent(r, roofline, r->percent);
         printf(" %-16s %8.4g %5.1f%% %8.1f %6.1f %7s %9.2g\n", r->algorithm, r->ms_median,
                100 * r->spread, 1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median,
                r->percent, r->max_error);
@@ -245,21 +247,21 @@ static void print_result(const struct entry *e, struct result *r, const struct r
 
 /* The ceilings of the whole run, and once more the rows that were printed under lower ones. */
 static void print_ceilings(const struct suite *suite, struct result *results,
-                           const struct roofs *roofs)
+                           const struct roofline *roofline)
 {
-    printf("ceilings: peak %.1f GFLOP/s", roofs_peak(roofs));
-    if (roofs->layers_gflops > roofs->probed_gflops)
-        printf(" (by a layer; %.1f measured)", roofs->probed_gflops);
-    printf(", %.1f GB/s from memory, %.1f us a launch\n", roofs_memory_bandwidth(roofs),
-           roofs->launch_us);
+    printf("ceilings: peak %.1f GFLOP/s", roofline_peak(roofline));
+    if (roofline->layers_gflops > roofline->probed_gflops)
+        printf(" (by a layer; %.1f measured)", roofline->probed_gflops);
+    printf(", %.1f GB/s from memory, %.1f us a launch\n", roofline_memory_bandwidth(roofline),
+           roofline->launch_us);
     bool told = false;
     for (size_t i = 0; i < suite->count; i++) {
         char percent[PERCENT_SIZE];
         if (results[i].error[0] != '\0') continue;
-        write_percent(&results[i], roofs, percent);
+        write_percent(&results[i], roofline, percent);
         if (strcmp(percent, results[i].percent) == 0) continue;
         if (!told) printf("corrected by these ceilings:\n");
-        print_result(&suite->entries[i], &results[i], roofs);
+        print_result(&suite->entries[i], &results[i], roofline);
         told = true;
     }
 }
@@ -295,42 +297,44 @@ static enum exit_code verdict(const struct summary *s, size_t layers)
 }
 
 /* The geometric mean of floor over time. */
-static double mean_fraction(const struct result *results, size_t layers, const struct roofs *roofs)
+static double mean_fraction(const struct result *results, size_t layers,
+                            const struct roofline *roofline)
 {
     double sum = 0;
     int timed = 0;
     for (size_t i = 0; i < layers; i++)
         if (results[i].error[0] == '\0') {
-            sum += log(floor_ms(&results[i], roofs) / results[i].ms_median);
+            sum += log(floor_ms(&results[i], roofline) / results[i].ms_median);
             timed++;
         }
     return exp(sum / timed);
 }
 
-static json_t *report_json(int number, const tconv_device_info *d, const struct roofs *roofs,
+static json_t *report_json(int number, const tconv_device_info *d, const struct roofline *roofline,
                            const struct suite *suite, const struct result *results)
 {
     json_t *sizes = json_array(), *layers = json_array();
-    for (int i = 0; i < roofs->sizes; i++)
-        json_array_append_new(sizes, json_pack("{s:I, s:f}", "bytes", (json_int_t)roofs->bytes[i],
-                                               "gbs", roofs_bandwidth(roofs, roofs->bytes[i])));
+    for (int i = 0; i < roofline->sizes; i++)
+        json_array_append_new(sizes,
+                              json_pack("{s:I, s:f}", "bytes", (json_int_t)roofline->bytes[i],
+                                        "gbs", roofline_bandwidth(roofline, roofline->bytes[i])));
     for (size_t i = 0; i < suite->count; i++)
-        json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofs));
-    const bool known = roofs->sizes > 0;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device",
-                     device_json(number, d), "launch_us", real_or_null(known, roofs->launch_us),
-                     "peak_gflops", real_or_null(known, roofs_peak(roofs)), "probed_peak_gflops",
-                     real_or_null(known, roofs->probed_gflops), "bandwidth_gbs",
-                     known ? json_real(roofs_memory_bandwidth(roofs)) : json_null(),
-                     "bandwidth_by_working_set", sizes, "layers", layers,
-                     "geomean_fraction_of_floor",
-                     real_or_null(known, mean_fraction(results, suite->count, roofs)),
-                     "interrupted", interrupted());
+        json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
+    const bool known = roofline->sizes > 0;
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_json(number, d),
+        "launch_us", real_or_null(known, roofline->launch_us), "peak_gflops",
+        real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
+        real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
+        known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
+        "bandwidth_by_working_set", sizes, "layers", layers, "geomean_fraction_of_floor",
+        real_or_null(known, mean_fraction(results, suite->count, roofline)), "interrupted",
+        interrupted());
 }
 
 /* Measures and prints one layer after the other. After an interruption the rest of them give up at once. */
 static struct summary time_layers(tconv_host *host, const struct suite *suite, int runs,
-                                  struct roofs *roofs, struct result *results)
+                                  struct roofline *roofline, struct result *results)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
     struct summary s = {0, 0, 0, ""};
@@ -339,17 +343,17 @@ static struct summary time_layers(tconv_host *host, const struct suite *suite, i
         struct result *r = &results[i];
         progress((int)i + 1, (int)suite->count + 1, entry->layer);
         measure(host, entry, runs, r);
-        raise_roofs(roofs, r, entry->problem.data_type, d);
-        if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofs);
+        raise_roofline(roofline, r, entry->problem.data_type, d);
+        if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofline);
         count(&s, suite, i, r);
     }
     return s;
 }
 
 static void print_end(const struct suite *suite, const struct summary *s, struct result *results,
-                      const struct roofs *roofs)
+                      const struct roofline *roofline)
 {
-    if (roofs->sizes > 0) print_ceilings(suite, results, roofs);
+    if (roofline->sizes > 0) print_ceilings(suite, results, roofline);
     if (options.quiet) return;
     int recorded = 0;
     for (size_t i = 0; i < suite->count; i++)
@@ -358,8 +362,9 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
         printf("%d algorithms were chosen by stored results of tconv-cl tune\n", recorded);
     printf("%d of %zu layers timed, each verified against an f64 computation", s->timed,
            suite->count);
-    if (s->timed > 0 && roofs->sizes > 0)
-        printf("; geometric mean of floor/time %.3f", mean_fraction(results, suite->count, roofs));
+    if (s->timed > 0 && roofline->sizes > 0)
+        printf("; geometric mean of floor/time %.3f",
+               mean_fraction(results, suite->count, roofline));
     printf("\n");
 }
 
@@ -367,39 +372,39 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
 {
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
     struct result *results = calloc(suite->count, sizeof *results);
-    struct roofs roofs = {.layers = calloc(suite->count, sizeof *roofs.layers)};
-    enum exit_code code = results == NULL || roofs.layers == NULL
+    struct roofline roofline = {.layers = calloc(suite->count, sizeof *roofline.layers)};
+    enum exit_code code = results == NULL || roofline.layers == NULL
                               ? failed_work("the results need memory that is not there")
                               : EXIT_DONE;
     watch_interrupts();
     if (code == EXIT_DONE && !options.no_ceilings) {
         progress(0, (int)suite->count + 1, "measuring the device's ceilings");
-        code = roofs_measure(host, &roofs);
+        code = roofline_measure(host, &roofline);
         progress(0, 0, "");
     }
     if (code == EXIT_DONE) {
-        const double first_peak = roofs.probed_gflops;
+        const double first_peak = roofline.probed_gflops;
         if (table_wanted()) {
             printf("device %d: %s (%s)\n", number, d->name, d->platform);
             print_head();
         }
-        const struct summary s = time_layers(host, suite, runs, &roofs, results);
-        if (!options.no_ceilings && !interrupted()) code = roofs_measure_again(host, &roofs);
+        const struct summary s = time_layers(host, suite, runs, &roofline, results);
+        if (!options.no_ceilings && !interrupted()) code = roofline_measure_again(host, &roofline);
         progress(0, 0, "");
-        if (roofs_peak(&roofs) > 1.1 * first_peak)
+        if (roofline_peak(&roofline) > 1.1 * first_peak)
             notice(
                 "the peak was %.1f GFLOP/s before the layers and is %.1f after them: the machine "
                 "was busy",
-                first_peak, roofs_peak(&roofs));
-        if (table_wanted()) print_end(suite, &s, results, &roofs);
+                first_peak, roofline_peak(&roofline));
+        if (table_wanted()) print_end(suite, &s, results, &roofline);
         const enum exit_code written =
             options.json == NULL
                 ? EXIT_DONE
-                : write_json(with_origin(report_json(number, d, &roofs, suite, results)));
+                : write_json(with_origin(report_json(number, d, &roofline, suite, results)));
         if (code == EXIT_DONE) code = written;
         if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }
-    free(roofs.layers);
+    free(roofline.layers);
     for (size_t i = 0; i < suite->count; i++) free(results[i].passed_over);
     free(results);
     return code;

@@ -2,7 +2,7 @@
 /* Running and verifying one layer. */
 #include "trial.h"
 
-#include "roofs.h"
+#include "roofline.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak of multiply-adds, the bandwidth by working set and the time of a launch, with the kernels of cl/roofs.cl. */
-#include "roofs.h"
+/* The peak of multiply-adds, the bandwidth by working set and the time of a launch, with the kernels of cl/roofline.cl. */
+#include "roofline.h"
 
 #include "base/sources.h"
 
@@ -75,7 +75,7 @@ static cl_program build(tconv_host *host, const tconv_device_info *d, const stru
 {
     const char *text = NULL;
     for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
-        if (strcmp(file->name, "roofs.cl") == 0) text = file->text;
+        if (strcmp(file->name, "roofline.cl") == 0) text = file->text;
     cl_program program = clCreateProgramWithSource(tconv_host_context(host), 1, &text, NULL, code);
     if (*code != CL_SUCCESS) return NULL;
     char flags[200];
@@ -158,7 +158,7 @@ static bool measure_launch(tconv_host *host, cl_program program, double *microse
 }
 
 static bool measure_bandwidth(tconv_host *host, cl_program program, const struct spread *spread,
-                              struct roofs *roofs)
+                              struct roofline *roofline)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
     cl_int code;
@@ -167,9 +167,9 @@ static bool measure_bandwidth(tconv_host *host, cl_program program, const struct
     const size_t group = spread->local * (size_t)spread->chunk * (size_t)spread->vw * sizeof(float);
     const float s = 0.5F;
     bool measured = true;
-    roofs->sizes = 0;
+    roofline->sizes = 0;
     for (size_t array = 64 << 10;
-         measured && roofs->sizes < MOST_SIZES && array <= (size_t)256 << 20; array *= 4) {
+         measured && roofline->sizes < MOST_SIZES && array <= (size_t)256 << 20; array *= 4) {
         if (array > d->allocation_limit || 4 * array > d->global_memory) break;
         const size_t bytes = array / group * group;
         cl_mem buffers[3] = {NULL, NULL, NULL};
@@ -190,16 +190,16 @@ static bool measure_bandwidth(tconv_host *host, cl_program program, const struct
                                 spread->local, 0.1)
                      : -1;
         measured = seconds > 0;
-        roofs->bytes[roofs->sizes] = 3.0 * (double)bytes;
-        roofs->gbs[roofs->sizes++] = 3e-9 * (double)bytes / seconds;
+        roofline->bytes[roofline->sizes] = 3.0 * (double)bytes;
+        roofline->gbs[roofline->sizes++] = 3e-9 * (double)bytes / seconds;
         for (int i = 0; i < 3; i++)
             if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
     }
     clReleaseKernel(kernel);
-    return measured && roofs->sizes > 0;
+    return measured && roofline->sizes > 0;
 }
 
-enum exit_code roofs_measure(tconv_host *host, struct roofs *roofs)
+enum exit_code roofline_measure(tconv_host *host, struct roofline *roofline)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
     const struct spread spread = spread_of(d);
@@ -208,53 +208,53 @@ enum exit_code roofs_measure(tconv_host *host, struct roofs *roofs)
     if (program == NULL)
         return failed_work("the kernels that measure the device's ceilings do not build (%d)",
                            code);
-    const bool measured = measure_peak(host, program, &spread, &roofs->probed_gflops) &&
-                          measure_launch(host, program, &roofs->launch_us) &&
-                          measure_bandwidth(host, program, &spread, roofs);
+    const bool measured = measure_peak(host, program, &spread, &roofline->probed_gflops) &&
+                          measure_launch(host, program, &roofline->launch_us) &&
+                          measure_bandwidth(host, program, &spread, roofline);
     clReleaseProgram(program);
     return measured
                ? EXIT_DONE
                : failed_work("the device's ceilings cannot be measured: an OpenCL call failed");
 }
 
-enum exit_code roofs_measure_again(tconv_host *host, struct roofs *roofs)
+enum exit_code roofline_measure_again(tconv_host *host, struct roofline *roofline)
 {
-    struct roofs later = {0};
-    const enum exit_code code = roofs_measure(host, &later);
+    struct roofline later = {0};
+    const enum exit_code code = roofline_measure(host, &later);
     if (code != EXIT_DONE) return code;
-    roofs->probed_gflops = fmax(roofs->probed_gflops, later.probed_gflops);
-    roofs->launch_us = fmin(roofs->launch_us, later.launch_us);
-    for (int i = 0; i < roofs->sizes && i < later.sizes; i++)
-        roofs->gbs[i] = fmax(roofs->gbs[i], later.gbs[i]);
+    roofline->probed_gflops = fmax(roofline->probed_gflops, later.probed_gflops);
+    roofline->launch_us = fmin(roofline->launch_us, later.launch_us);
+    for (int i = 0; i < roofline->sizes && i < later.sizes; i++)
+        roofline->gbs[i] = fmax(roofline->gbs[i], later.gbs[i]);
     return EXIT_DONE;
 }
 
-void roofs_raise(struct roofs *roofs, double gflops, double bytes, double gbs)
+void roofline_raise(struct roofline *roofline, double gflops, double bytes, double gbs)
 {
-    roofs->layers_gflops = fmax(roofs->layers_gflops, gflops);
-    roofs->layers[roofs->layer_count++] = (struct roofs_layer){bytes, gbs};
+    roofline->layers_gflops = fmax(roofline->layers_gflops, gflops);
+    roofline->layers[roofline->layer_count++] = (struct roofline_layer){bytes, gbs};
 }
 
-double roofs_peak(const struct roofs *roofs)
+double roofline_peak(const struct roofline *roofline)
 {
-    return fmax(roofs->probed_gflops, roofs->layers_gflops);
+    return fmax(roofline->probed_gflops, roofline->layers_gflops);
 }
 
-double roofs_bandwidth(const struct roofs *roofs, double bytes)
+double roofline_bandwidth(const struct roofline *roofline, double bytes)
 {
-    const double largest = roofs->bytes[roofs->sizes - 1];
+    const double largest = roofline->bytes[roofline->sizes - 1];
     int size = 0;
-    while (roofs->bytes[size] < fmin(bytes, largest)) size++;
-    double gbs = roofs->gbs[size];
-    for (size_t i = 0; i < roofs->layer_count; i++) {
-        const double moved = fmin(roofs->layers[i].bytes, largest);
-        if (moved >= fmin(bytes, largest) && moved <= roofs->bytes[size])
-            gbs = fmax(gbs, roofs->layers[i].gbs);
+    while (roofline->bytes[size] < fmin(bytes, largest)) size++;
+    double gbs = roofline->gbs[size];
+    for (size_t i = 0; i < roofline->layer_count; i++) {
+        const double moved = fmin(roofline->layers[i].bytes, largest);
+        if (moved >= fmin(bytes, largest) && moved <= roofline->bytes[size])
+            gbs = fmax(gbs, roofline->layers[i].gbs);
     }
     return gbs;
 }
 
-double roofs_memory_bandwidth(const struct roofs *roofs)
+double roofline_memory_bandwidth(const struct roofline *roofline)
 {
-    return roofs_bandwidth(roofs, roofs->bytes[roofs->sizes - 1]);
+    return roofline_bandwidth(roofline, roofline->bytes[roofline->sizes - 1]);
 }
