@@ -2,15 +2,15 @@
 /* The channels algorithm: lanes of a vector are output channels. Output-stationary and exact in work, for
  * processors: channels-last tensors, whose channels are contiguous, and small images of many channels.
  *
- * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. A work-item takes a box of
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. A work-item takes a box of
  * places and some blocks of output channels. It copies the inputs that the box needs into local memory, SEGMENT
- * channels of a place side by side, and then for each residue, and for PX places at a time,
+ * channels of a place side by side, and then for each phase, and for PX places at a time,
  *
  *     sum[c][place] += filter[tap][ci][c] * local[place + distance of tap][ci]
  *
  * in registers, one vector of weights for PX broadcast inputs.
  *
- *     work-item   CHANNELS_BOX_Z x _Y x _X places, CHANNELS_ITEM_BLOCKS blocks of MW channels, every residue
+ *     work-item   CHANNELS_BOX_Z x _Y x _X places, CHANNELS_ITEM_BLOCKS blocks of MW channels, every phase
  *     vector      VW output channels of one output
  *
  *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in local memory; taps
@@ -19,10 +19,10 @@
  *
  *   TURNED = 1    for tensors whose rows are contiguous: the sums of a box are kept in local memory, one output's
  *                 channels side by side, and leave it row by row, VW outputs of VW channels being turned in registers.
- *   KEPT = 1      the sums of all residues are kept in local memory: for many input channels, CHANNELS_CHUNK of which a
- *                 box has at a time, so that a chunk's weights of a residue stay in a cache for all of the box's rows;
+ *   KEPT = 1      the sums of all phases are kept in local memory: for many input channels, CHANNELS_CHUNK of which a
+ *                 box has at a time, so that a chunk's weights of a phase stay in a cache for all of the box's rows;
  *                 and, with TURNED, to store short rows together.
- *   PHASES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all residues of one place
+ *   PHASE_LANES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all phases of one place
  *                 being treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
  *                 taps.
  *
@@ -39,19 +39,19 @@
  *   ROUND     channels that a round of the innermost  1, 2, 4, 8; divides
  *             loop adds                               SEGMENT and all counts
  *   BATCHED   see above                               0, 1
- *   PHASES    see above                               0, 1
- *   TURNED    see above; not with PHASES              0, 1
+ *   PHASE_LANES    see above                               0, 1
+ *   TURNED    see above; not with PHASE_LANES              0, 1
  *   KEPT      see above                               0, 1
  *   STREAM    see epilogue.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
-    !defined(PHASES) || !defined(TURNED) || !defined(KEPT)
-#error "PX, SEGMENT, ROUND, BATCHED, PHASES, TURNED and KEPT must be set"
+    !defined(PHASE_LANES) || !defined(TURNED) || !defined(KEPT)
+#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TURNED and KEPT must be set"
 #endif
 
 enum {
-    MOST_READS = 256, /* taps of a residue */
+    MOST_READS = 256, /* taps of a phase */
     AHEAD = 2048      /* elements: weights, which stream past, are asked for that early */
 };
 
@@ -59,7 +59,7 @@ enum {
 struct box {
     int n, z, y, x;                         /* the first image and place */
     int count_n, count_z, count_y, count_x; /* how many */
-    int outputs_z, outputs_y, outputs_x;    /* of all residues */
+    int outputs_z, outputs_y, outputs_x;    /* of all phases */
 };
 
 /* Steps in local memory, in elements. */
@@ -228,7 +228,7 @@ struct span {
 static struct span lanes_of(__global const long *table, const int place, const int phase,
                             const int lanes)
 {
-#if PHASES
+#if PHASE_LANES
     const long first = place * table[CHANNELS_STRIDE] + phase - table[CHANNELS_CROP];
     return (struct span){(int)clamp(-first, 0L, (long)lanes),
                          (int)clamp(table[CHANNELS_OUTPUT] - first, 0L, (long)lanes)};
@@ -237,7 +237,7 @@ static struct span lanes_of(__global const long *table, const int place, const i
 #endif
 }
 
-/* The taps that reach a row of one residue from inside the data along z and y. */
+/* The taps that reach a row of one phase from inside the data along z and y. */
 struct reads {
     int count;
     int tap[MOST_READS];   /* its place in the packed filter */
@@ -245,7 +245,7 @@ struct reads {
     int x[MOST_READS];     /* and along x in the data */
 };
 
-/* One row of places of one residue (tz, ty, tx): what is the same for all of its tiles. */
+/* One row of places of one phase (tz, ty, tx): what is the same for all of its tiles. */
 struct row {
     int z, y, x;                /* of its first output */
     int places;                 /* BATCHED: images */
@@ -328,7 +328,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
             for (int m = own_lanes.first; m < own_lanes.last; m++) {
                 const acc_t own = careful_output(data, weights, table, row->z, row->y, o, m);
-                const long channel = lanes->channel + (PHASES ? 0 : m);
+                const long channel = lanes->channel + (PHASE_LANES ? 0 : m);
                 put_one(f, affine_one(f, own, channel),
                         at + v * row->place_step + m * row->lane_step, channel);
             }
@@ -375,7 +375,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #endif
 }
 
-/* Computes a chunk of all rows of a box for one residue (tz, ty, tx) and block; the outputs of the box's first image and
+/* Computes a chunk of all rows of a box for one phase (tz, ty, tx) and block; the outputs of the box's first image and
  * the block's first lane begin at `at`, their sums at `kept`. */
 static void compute_rows(__global const data_t *data, __global const packed_t *weights,
                          const bool careful, const struct epilogue *f,
@@ -419,8 +419,8 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
 }
 
 #if TURNED
-/* Stores what compute_rows left in local memory: KEPT, of all residues, with tz = ty = 0, rows that follow each other in memory
- * together; else of the residues (tz, ty) and all along x. */
+/* Stores what compute_rows left in local memory: KEPT, of all phases, with tz = ty = 0, rows that follow each other in memory
+ * together; else of the phases (tz, ty) and all along x. */
 static void store_rows(const struct epilogue *f, __local acc_t *kept, __global const long *table,
                        const struct box *box, const long at, const long channel, const int lanes,
                        const int tz, const int ty)
@@ -446,7 +446,7 @@ static void store_rows(const struct epilogue *f, __local acc_t *kept, __global c
 }
 #endif
 
-/* Outputs of all residues along an axis that belong to places. */
+/* Outputs of all phases along an axis that belong to places. */
 static int outputs_of(const int first, const int count, const long stride, const long output)
 {
     return (int)min(count * stride, output - first * stride);
@@ -517,7 +517,7 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
 
         for (int block = first_block; block < last_block; block++) {
             const int all_blocks = g * blocks + block;
-#if PHASES
+#if PHASE_LANES
             const int phase_blocks = (int)table[CHANNELS_PHASE_BLOCKS];
             const int phase = block % phase_blocks * MW;
             const int lanes = min(MW, (int)table[CHANNELS_STRIDE] - phase);
@@ -529,7 +529,7 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
             __global const packed_t *weights = weights_of(filter, table, all_blocks);
             const long to =
                 box.n * table[ROWS_OUTPUT_BATCH_STEP] + co * table[ROWS_OUTPUT_CHANNEL_STEP] +
-                (PHASES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
+                (PHASE_LANES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
             struct lanes own_lanes;
             find_lanes(&epilogue, co, lanes, &own_lanes);
 

@@ -7,7 +7,7 @@
 #endif
 
 enum {
-    CHANNELS_PLACES_Z = ROWS_NUMBERS, /* outputs of one residue along each axis */
+    CHANNELS_PLACES_Z = ROWS_NUMBERS, /* outputs of one phase along each axis */
     CHANNELS_PLACES_Y,
     CHANNELS_PLACES_X,
     CHANNELS_BOX_Z, /* places of a work-item along each axis */
@@ -23,12 +23,12 @@ enum {
     CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
     CHANNELS_CHUNK,       /* KEPT: input channels at a time, a multiple of SEGMENT */
     CHANNELS_KEPT_AT,     /* where in local memory sums are kept, in elements */
-    /* PHASES: the axis x is that of the outputs' quotients, its only residue 0. Of the real one: */
+    /* PHASE_LANES: the axis x is that of the outputs' quotients, its only phase 0. Of the real one: */
     CHANNELS_STRIDE,
     CHANNELS_CROP, /* output = place * stride + phase - crop */
     CHANNELS_OUTPUT,
     CHANNELS_PHASE_BLOCKS, /* of an output channel */
-    CHANNELS_CLASSES_AT,   /* for each residue (tz, ty, tx) of the outputs a class */
+    CHANNELS_CLASSES_AT,   /* for each phase (tz, ty, tx) of the outputs a class */
     CHANNELS_TAP_LIST_AT,  /* the classes' taps */
     CHANNELS_LONGS
 };

@@ -4,7 +4,7 @@
  * are only those of the innermost axis (x).
  *
  * A work-group owns MC output channels at COL2IM_PLACES neighbouring places u along x of one output
- * row (outputs o = u*s + t for every residue t), for one part of the residues:
+ * row (outputs o = u*s + t for every phase t), for one part of the phases:
  *
  *   1. column[k][c][i] = sum over kz, ky, ci of data[ci, iz, iy, i] * filter[ci, c, kz, ky, k]
  *      for the taps k of the part, the MC channels c, and the inputs i that the tile's outputs
@@ -13,7 +13,7 @@
  *   2. output[c, o] = bias + sum over the taps k that reach o of column[k][c][(o + pad - k*d) / s].
  *
  *     column[0]  . . . . . . . . . .     output row   o0 o1 o2 o3 ...
- *     column[1]  . . . . . . . . . .       each takes one number from each column of its residue,
+ *     column[1]  . . . . . . . . . .       each takes one number from each column of its phase,
  *     column[2]  . . . . . . . . . .       shifted by the tap: a sum, never a shared write
  *
  * Packed filter: [group][block of MC channels][kz][ky][strip][ci][MW]; a strip is MW columns of a
@@ -149,7 +149,7 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
     for (int c = 0; c < classes; c++) {
         __global const long *class = table + table[ROWS_CLASSES_AT] +
                                      (part[PART_CLASS] + c) * CLASS_LONGS;
-        const int taps = (int)class[CLASS_TAPS], residue = (int)class[CLASS_RESIDUE];
+        const int taps = (int)class[CLASS_TAPS], phase = (int)class[CLASS_PHASE];
         const int first_column = (int)(class[CLASS_START] - part[PART_CLASS_TAPS]) * MC;
         for (int job = item; job < channels * row_vectors; job += WG) {
             const int m = job / row_vectors, u = job % row_vectors * VW;
@@ -159,7 +159,7 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
             for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * elements - input_step));
             const result_vec_t value = affine(f, sum, co + m);
             const long to_row = own_output + m * table[ROWS_OUTPUT_CHANNEL_STEP];
-            const int o = (first_place + u) * stride + residue;
+            const int o = (first_place + u) * stride + phase;
             if (stride == 1 && u + VW <= places && o + VW <= output_x) {
                 put(f, value, to_row + o, co + m);
             } else {

@@ -7,7 +7,7 @@
 #endif
 
 enum {
-    COL2IM_PLACES = ROWS_LONGS, /* of a tile: neighbouring outputs of one residue */
+    COL2IM_PLACES = ROWS_LONGS, /* of a tile: neighbouring outputs of one phase */
     COL2IM_INPUTS,              /* that a tile reads: places and reach */
     COL2IM_COLUMNS,             /* columns in local memory, whole strips */
     COL2IM_ROW,                 /* elements of a column there: TILE + COL2IM_INPUTS + TILE */

@@ -2,17 +2,17 @@
 /* The depthwise algorithm: groups of one channel, channels last; lanes of a vector are groups. Output-stationary and exact in
  * work, for processors.
  *
- * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. Inputs come straight from the
- * data: neighbouring residues of a place read the same ones while they are in the first-level cache.
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Inputs come straight from the
+ * data: neighbouring phases of a place read the same ones while they are in the first-level cache.
  *
  *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_PLACES places along x
  *     tile        PX places where all taps along x are inside the data, else one place: one block of MW channels after the
  *                 other. The channels of a place lie side by side, so that processors fetch inputs, weights and
  *                 outputs ahead.
  *
- *   MERGED > 0    an input that a tile has loaded serves all residues along x. A place by itself, and the channels after the
- *                 last whole block, are computed residue by residue.
- *   MERGED = 0    all tiles are computed residue by residue.
+ *   MERGED > 0    an input that a tile has loaded serves all phases along x. A place by itself, and the channels after the
+ *                 last whole block, are computed phase by phase.
+ *   MERGED = 0    all tiles are computed phase by phase.
  *
  * Taps whose input is outside the data are left out, so no zero of the padding meets a weight. lanes.clh says how blocks
  * are stored, taps.clh has the packed filter, depthwise_table.h the table.
@@ -35,18 +35,18 @@ struct reach {
     int taps, tap, input;
 };
 
-/* Of place u of a residue, whose taps are all inside the data. */
-static struct reach whole_reach(__global const long *residue, const int u)
+/* Of place u of a phase, whose taps are all inside the data. */
+static struct reach whole_reach(__global const long *phase, const int u)
 {
-    return (struct reach){(int)residue[REACH_TAPS], (int)residue[REACH_TAP],
-                          (int)residue[REACH_INPUT] + u};
+    return (struct reach){(int)phase[REACH_TAPS], (int)phase[REACH_TAP],
+                          (int)phase[REACH_INPUT] + u};
 }
 
 /* The same, clipped to the data. */
-static struct reach reach_of(__global const long *residue, const int u, const int tap_step,
+static struct reach reach_of(__global const long *phase, const int u, const int tap_step,
                              const int input_step, const int inputs)
 {
-    struct reach reach = whole_reach(residue, u);
+    struct reach reach = whole_reach(phase, u);
     if (reach.input >= inputs) {
         const int skipped = (reach.input - inputs) / input_step + 1;
         reach.taps -= skipped;
@@ -74,8 +74,8 @@ struct steps {
     long data_z, data_y, data_x; /* between the inputs of neighbouring taps, in elements */
     long place;                  /* between the inputs of neighbouring places */
     int weight_z, weight_y, weight_x;
-    long output, residue; /* between the outputs of neighbouring places, and residues */
-    long weights;         /* between the weights of neighbouring blocks */
+    long output, phase; /* between the outputs of neighbouring places, and phases */
+    long weights;       /* between the weights of neighbouring blocks */
     int channels;
     acc_t zero;
 };
@@ -134,7 +134,7 @@ compute(const int places, const int count, const int stored, const struct epilog
 }
 
 #if MERGED
-/* The same for all residues of a whole tile and block. */
+/* The same for all phases of a whole tile and block. */
 static void compute_merged(const int stored, const struct epilogue *f, const struct steps *steps,
                            const struct tile *tile, __global const packed_t *weights,
                            const long channel)
@@ -165,8 +165,8 @@ static void compute_merged(const int stored, const struct epilogue *f, const str
                     const vec_t weight = READS_WEIGHT(w + k * MW + c * VW);
 #pragma unroll
                     for (int v = 0; v < PX; v++)
-                        sum[v][RESIDUE(k)][c] =
-                            MULTIPLY_ADD(in[v + DISTANCE(k)], weight, sum[v][RESIDUE(k)][c]);
+                        sum[v][PHASE_OF(k)][c] =
+                            MULTIPLY_ADD(in[v + DISTANCE(k)], weight, sum[v][PHASE_OF(k)][c]);
                 }
             }
         }
@@ -179,8 +179,7 @@ static void compute_merged(const int stored, const struct epilogue *f, const str
 #pragma unroll
                 for (int c = 0; c < CV; c++)
                     value[c] = affine_lanes(sum[v][t][c], lanes.factor[c], lanes.bias[c]);
-                store_lanes(f, &lanes, at + v * steps->output + t * steps->residue, value, 1, 0,
-                            MW);
+                store_lanes(f, &lanes, at + v * steps->output + t * steps->phase, value, 1, 0, MW);
             }
         }
 }
@@ -225,7 +224,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     const int input_step_z = (int)table[ROWS_INPUT_STEP_Z],
               input_step_y = (int)table[ROWS_INPUT_STEP_Y],
               input_step_x = (int)table[ROWS_INPUT_STEP_X];
-    __global const long *residues_x = table + table[DEPTHWISE_X_AT];
+    __global const long *phases_x = table + table[DEPTHWISE_X_AT];
 
     /* Which places, rows and image. */
     const int item_rows = (int)table[DEPTHWISE_ROWS], item_places = (int)table[DEPTHWISE_PLACES];
@@ -254,7 +253,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     steps.weight_y = tap_step_y * kernel_x * MW;
     steps.weight_z = tap_step_z * (int)table[ROWS_KERNEL_Y] * kernel_x * MW;
     steps.output = stride_x * table[ROWS_OUTPUT_X_STEP];
-    steps.residue = table[ROWS_OUTPUT_X_STEP];
+    steps.phase = table[ROWS_OUTPUT_X_STEP];
     steps.weights = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * kernel_x * MW;
     steps.channels = (int)table[ROWS_OUT_CHANNELS];
     steps.zero = DATA_ZERO(table);
@@ -268,8 +267,8 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     /* The places whose taps along x are all inside the data, and whose outputs all exist. */
     int low = 0, high = output_x / stride_x;
     for (int t = 0; t < stride_x; t++) {
-        __global const long *residue = residues_x + t * REACH_LONGS;
-        const int input = (int)residue[REACH_INPUT], taps = (int)residue[REACH_TAPS];
+        __global const long *phase = phases_x + t * REACH_LONGS;
+        const int input = (int)phase[REACH_INPUT], taps = (int)phase[REACH_TAPS];
         if (taps == 0) continue;
         low = max(low, (taps - 1) * input_step_x - input);
         high = min(high, input_x - input);
@@ -309,15 +308,15 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
             }
 #endif
             for (int t = 0; t < stride_x; t++) {
-                __global const long *residue = residues_x + t * REACH_LONGS;
+                __global const long *phase = phases_x + t * REACH_LONGS;
                 const int x = begin * stride_x + t;
                 if (x >= output_x) break;
                 const struct reach reach =
-                    whole ? whole_reach(residue, begin)
-                          : reach_of(residue, begin, tap_step_x, input_step_x, input_x);
+                    whole ? whole_reach(phase, begin)
+                          : reach_of(phase, begin, tap_step_x, input_step_x, input_x);
                 tile.data = row + reach.input * steps.place;
                 tile.taps_x = reach.taps;
-                tile.at = line + x * steps.residue;
+                tile.at = line + x * steps.phase;
                 __global const packed_t *w = weights + (tap + reach.tap) * MW;
 #define COMPUTE_BLOCKS(places, stored)                                                             \
     for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)             \

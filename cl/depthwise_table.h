@@ -10,7 +10,7 @@ enum {
     DEPTHWISE_ROWS = ROWS_NUMBERS, /* output rows of a work-item, of one z */
     DEPTHWISE_PLACES,              /* places along x of a work-item */
     DEPTHWISE_TAP_STEP_X,          /* as ROWS_TAP_STEP_Y */
-    /* For each residue along an axis a reach: its taps, the first of them, and the input that this one reads for
+    /* For each phase along an axis a reach: its taps, the first of them, and the input that this one reads for
      * place 0; not clipped to the data. */
     DEPTHWISE_Z_AT,
     DEPTHWISE_Y_AT,

@@ -3,18 +3,18 @@
  * neighbouring places along the innermost axis (x), with the sums in registers, and gathers every
  * tap that reaches them.
  *
- * Along x, outputs are split by their residue: output o = u*SX + t has residue t and place u. The
- * taps of one residue read their inputs at fixed distances from u, so lanes run along u, nothing is
+ * Along x, outputs are split by their phase: output o = u*SX + t has phase t and place u. The
+ * taps of one phase read their inputs at fixed distances from u, so lanes run along u, nothing is
  * divided inside the loops and no zero is ever inserted.
  *
  *     work-group   WGX x WGY work-items: neighbouring tiles of a row, neighbouring rows
- *     work-item    a tile of VW places u, all SX residues t, MW output channels; one row (z, y)
- *     vector       VW places of one residue of one channel
+ *     work-item    a tile of VW places u, all SX phases t, MW output channels; one row (z, y)
+ *     vector       VW places of one phase of one channel
  *
- *   MERGED = 1   the SX residues are summed at the same time and interleaved in registers: one
+ *   MERGED = 1   the SX phases are summed at the same time and interleaved in registers: one
  *                input vector serves them all. KX, SX, DX and RX are compile-time numbers. For
  *                small strides.
- *   MERGED = 0   one residue after the other, stored with stride; what belongs to a residue is
+ *   MERGED = 0   one phase after the other, stored with stride; what belongs to a phase is
  *                read from the table. For all other strides and for many taps.
  *
  * Along y and z the table lists for each output row which taps reach it from which input rows,
@@ -38,7 +38,7 @@
  *   MW         output channels of a work-item                              1 to 16
  *   WGX, WGY   work-items of a work-group                                  powers of two
  *   MERGED     see above                                                   0, 1
- *   SX         MERGED: stride along x, the number of residues              1 to 4
+ *   SX         MERGED: stride along x, the number of phases              1 to 4
  *   KX, DX     MERGED: taps and dilation along x                           at least 1
  *   RX         MERGED: pad_begin along x modulo SX                         0 to SX-1
  *   LOW        MERGED: the least of all taps' distances before shifting    any
@@ -52,14 +52,14 @@
 #if !defined(SX) || !defined(KX) || !defined(DX) || !defined(RX) || !defined(LOW)
 #error "SX, KX, DX, RX and LOW must be set with MERGED"
 #endif
-#define RESIDUES SX
-/* The residue of the outputs that tap k reaches, and the distance from the tile's first input to
+#define PHASES SX
+/* The phase of the outputs that tap k reaches, and the distance from the tile's first input to
  * the one that it reads for the tile's first place. From o + pad = i*SX + k*DX, o = u*SX + t, pad =
  * P*SX + RX: i = u + P + (t + RX - k*DX) / SX. */
-#define RESIDUE(k) (((k)*DX % SX - RX + SX) % SX)
-#define DISTANCE(k) ((RESIDUE(k) + RX - (k)*DX) / SX - (LOW))
+#define PHASE_OF(k) (((k)*DX % SX - RX + SX) % SX)
+#define DISTANCE(k) ((PHASE_OF(k) + RX - (k)*DX) / SX - (LOW))
 #else
-#define RESIDUES 1
+#define PHASES 1
 #endif
 
 /* One output element, tap by tap, from the data itself. `slice` and `reach_y` are its row's, `o`
@@ -102,18 +102,18 @@ static acc_t careful_output(__global const data_t *data, __global const packed_t
 }
 #endif
 
-/* Stores a tile of one channel: residue t of place i goes to element first + t + i*step of the row,
+/* Stores a tile of one channel: phase t of place i goes to element first + t + i*step of the row,
  * where that is inside. `row` is the number of the row's first output. */
 static void store_row(const struct epilogue *f, const long row, const long channel,
-                      vec_t sums[RESIDUES], const int first, const int step, const int output_x)
+                      vec_t sums[PHASES], const int first, const int step, const int output_x)
 {
     const long at = row + first;
-#if RESIDUES == 1
+#if PHASES == 1
     if (step == 1 && first + VW <= output_x) {
         put(f, affine(f, sums[0], channel), at, channel);
         return;
     }
-#elif RESIDUES == 2 && VW > 1
+#elif PHASES == 2 && VW > 1
     if (first + 2 * VW <= output_x) {
         vec_t pairs[2];
         interleave_pairs(sums[0], sums[1], pairs);
@@ -121,7 +121,7 @@ static void store_row(const struct epilogue *f, const long row, const long chann
         for (int i = 0; i < 2; i++) put(f, affine(f, pairs[i], channel), at + i * VW, channel);
         return;
     }
-#elif RESIDUES == 4 && VW > 1
+#elif PHASES == 4 && VW > 1
     if (first + 4 * VW <= output_x) {
         vec_t quads[4];
         interleave_quads(sums[0], sums[1], sums[2], sums[3], quads);
@@ -131,7 +131,7 @@ static void store_row(const struct epilogue *f, const long row, const long chann
     }
 #endif
 #pragma unroll
-    for (int t = 0; t < RESIDUES; t++) {
+    for (int t = 0; t < PHASES; t++) {
 #ifdef LANE
         const result_vec_t value = affine(f, sums[t], channel);
 #pragma unroll
@@ -242,20 +242,20 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
     for (int c = 0; c < table[ROWS_STRIDE_X]; c++) {
         __global const long *class = table + table[ROWS_CLASSES_AT] + c * CLASS_LONGS;
         const int step = (int)table[ROWS_STRIDE_X];
-        const int first = tile * VW * step + (int)class[CLASS_RESIDUE];
+        const int first = tile * VW * step + (int)class[CLASS_PHASE];
         const int taps = (int)class[CLASS_TAPS];
 #endif
-        vec_t sum[MW][RESIDUES];
+        vec_t sum[MW][PHASES];
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++) sum[m][t] = (vec_t)(0);
+            for (int t = 0; t < PHASES; t++) sum[m][t] = (vec_t)(0);
 #if DOT && QUANTIZED
-        uint weight_sum[MW][RESIDUES];
+        uint weight_sum[MW][PHASES];
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++) weight_sum[m][t] = 0;
+            for (int t = 0; t < PHASES; t++) weight_sum[m][t] = 0;
 #endif
 
         /* One loop over the rows of taps: some compilers copy all sums for each loop around. */
@@ -277,8 +277,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
                     const vec_t in = INPUTS(x + DISTANCE(k));
 #pragma unroll
                     for (int m = 0; m < MW; m++) {
-                        ADD_WEIGHT(w + k * MW + m, weight_sum[m][RESIDUE(k)]);
-                        sum[m][RESIDUE(k)] = ADD_PRODUCTS(in, w + k * MW + m, sum[m][RESIDUE(k)]);
+                        ADD_WEIGHT(w + k * MW + m, weight_sum[m][PHASE_OF(k)]);
+                        sum[m][PHASE_OF(k)] = ADD_PRODUCTS(in, w + k * MW + m, sum[m][PHASE_OF(k)]);
                     }
                 }
             }
@@ -302,7 +302,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
+            for (int t = 0; t < PHASES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
 #if HEAVY && defined(LANE)
                 /* The sums move up one by one: a loop that is not unrolled, since compilers do not unroll so much, and still
@@ -314,7 +314,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
 #pragma unroll
             for (int i = 0; i + 1 < MW; i++)
 #pragma unroll
-                for (int t = 0; t < RESIDUES; t++) sum[i][t] = sum[i + 1][t];
+                for (int t = 0; t < PHASES; t++) sum[i][t] = sum[i + 1][t];
         }
 #else
 #pragma unroll

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary and exact in work.
  *
- * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. For each residue (tz, ty, tx)
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. For each phase (tz, ty, tx)
  *
  *     sum[channel][place] = sum over taps and words of filter[tap][word][channel] * data[word][place + distance of tap]
  *
  * is a product of matrices over all places of all batch items, a word being WORD neighbouring input channels.
  *
- *     work-group   one residue, MT output channels x NT places; stages of KT words in local memory
+ *     work-group   one phase, MT output channels x NT places; stages of KT words in local memory
  *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
  *
  * When all stages are added up, the sums go through local memory, so that neighbouring work-items apply the epilogue to, and store,
@@ -268,7 +268,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #if QUANTIZED
     __local uint weight_sums[MT];
 #endif
-    /* Residues first: they write between each other's outputs. */
+    /* Phases first: they write between each other's outputs. */
     const int stride_x = (int)table[ROWS_STRIDE_X], stride_y = (int)table[ROWS_STRIDE_Y];
     const int classes = (int)table[ROWS_STRIDE_Z] * stride_y * stride_x,
               tiles = (int)table[ROWS_TILES];

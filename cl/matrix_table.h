@@ -7,10 +7,10 @@
 #endif
 
 enum {
-    MATRIX_PLACES_Z = ROWS_NUMBERS, /* outputs of one residue along each axis */
+    MATRIX_PLACES_Z = ROWS_NUMBERS, /* outputs of one phase along each axis */
     MATRIX_PLACES_Y,
     MATRIX_PLACES_X,
-    MATRIX_CLASSES_AT, /* for each residue (tz, ty, tx) of the outputs a kind, as rows_table.h has it */
+    MATRIX_CLASSES_AT, /* for each phase (tz, ty, tx) of the outputs a kind, as rows_table.h has it */
     MATRIX_TAP_LIST_AT, /* their taps */
     MATRIX_LONGS
 };

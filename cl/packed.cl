@@ -2,21 +2,21 @@
 /* The packed algorithm: an implicit matrix product whose input side is packed into local memory first.
  * Output-stationary and exact in work, for processors.
  *
- * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. For one residue
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. For one phase
  * (tz, ty, tx) each tap that reaches it reads its inputs at a fixed distance from the place. The
  * distances that occur are the slots. A work-item takes a tile of NX vectors of VW places and
  *
  *   1. packs for every slot and input channel the inputs at that distance into local memory, zeros
  *      where there is no input: contiguous, whatever the tensor's steps are;
- *   2. for each residue and each block of MW output channels multiplies and adds
+ *   2. for each phase and each block of MW output channels multiplies and adds
  *
  *        sum[m][place] += filter[tap][ci][m] * packed[slot of tap][ci][place]
  *
- *      in registers, over the residue's own taps and over ci;
+ *      in registers, over the phase's own taps and over ci;
  *   3. stores the sums.
  *
- *     work-item   PACKED_ITEM_TILES tiles x PACKED_ITEM_BLOCKS blocks of MW channels, every residue
- *     vector      VW places of one residue of one channel
+ *     work-item   PACKED_ITEM_TILES tiles x PACKED_ITEM_BLOCKS blocks of MW channels, every phase
+ *     vector      VW places of one phase of one channel
  *
  *   FLAT = 0   a vector's places are neighbours in one row; a slot is a row of inputs, wider than the
  *              vector, and taps along x read it at an offset. A row's last vector may be half empty.
@@ -27,7 +27,7 @@
  * With FLAT = 0 and 2 most tiles stay in one row of the images, and taps that reach it from outside along z
  * and y are left out.
  *
- * MERGED residues along x are stored interleaved, so that stores are contiguous.
+ * MERGED phases along x are stored interleaved, so that stores are contiguous.
  *
  * Where all input channels do not fit into local memory, they come in chunks, and the sums wait in local
  * memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite or NaN: see
@@ -41,12 +41,12 @@
  *   MW        output channels of a block                                1 to 16
  *   ROW       inputs of a channel in a vector's slot                    VW; with FLAT = 0 VW and more
  *   ROUND     see products.clh                                          1, 2, 4, 8
- *   MERGED    residues along x that are stored together; 0: one by one  0, 1, 2, 3, 4
+ *   MERGED    phases along x that are stored together; 0: one by one  0, 1, 2, 3, 4
  *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
  *   STREAM    see epilogue.clh                                            0, 1
  *
- * Registers: MW * NX vectors of sums; those of the residues merged with them wait on the stack. Local memory: a kernel argument; tiles *
+ * Registers: MW * NX vectors of sums; those of the phases merged with them wait on the stack. Local memory: a kernel argument; tiles *
  * slots * chunk * NX * ROW elements, with CHUNKED also all sums of the work-item. */
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(ROW) || !defined(MERGED) ||           \
     !defined(FLAT) || !defined(CHUNKED)
@@ -224,7 +224,7 @@ static void pack_tile(__global const data_t *data, __global const long *table,
     }
 }
 
-/* Adds the taps of one residue over `channels` input channels, at least one; without a way around the additions: see
+/* Adds the taps of one phase over `channels` input channels, at least one; without a way around the additions: see
  * products.clh. */
 static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
                      __global const packed_t *weights, __global const long *table,
@@ -252,7 +252,7 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
     }
 }
 
-/* Where the output of a residue begins for a place: its number in the output, without the channel. */
+/* Where the output of a phase begins for a place: its number in the output, without the channel. */
 static long output_at(__global const long *table, const struct places *place, const int tz,
                       const int ty, const int tx)
 {
@@ -270,10 +270,10 @@ static bool output_exists(__global const long *table, const struct places *place
            place->x * table[ROWS_STRIDE_X] + tx < table[ROWS_OUTPUT_X];
 }
 
-/* Stores the residues of a vector's places for `channels` channels from `co` on, whose outputs begin at `first`, where these places are neighbours in the
+/* Stores the phases of a vector's places for `channels` channels from `co` on, whose outputs begin at `first`, where these places are neighbours in the
  * output, or with MERGED = 0 a stride apart. */
 static void store_whole(const struct epilogue *f, __global const long *table, const long first,
-                        vec_t sum[MW][RESIDUES], const long co, const int channels)
+                        vec_t sum[MW][PHASES], const long co, const int channels)
 {
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
 #pragma unroll
@@ -288,7 +288,7 @@ static void store_whole(const struct epilogue *f, __global const long *table, co
                 PUT_LANE(f, lane[i], first + m * channel_step + i * step, co + m);
 #else
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++)
+            for (int t = 0; t < PHASES; t++)
                 put(f, affine(f, sum[m][t], co + m), first + m * channel_step + t * VW, co + m);
 #endif
         }
@@ -296,35 +296,35 @@ static void store_whole(const struct epilogue *f, __global const long *table, co
 
 /* The same for any places: by fours where they are in one row of the output, else one by one. */
 static NOINLINE void store_pieces(const struct epilogue epilogue, __global const long *table,
-                                  const long first, const struct places *p, vec_t sum[MW][RESIDUES],
+                                  const long first, const struct places *p, vec_t sum[MW][PHASES],
                                   const long co, const int channels, const bool rows, const int tz,
                                   const int ty, const int tx)
 {
     const struct epilogue *f = &epilogue;
     const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
     const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
-    lane_t lanes[MW][VW * RESIDUES];
+    lane_t lanes[MW][VW * PHASES];
 #pragma unroll
     for (int m = 0; m < MW; m++)
 #pragma unroll
-        for (int t = 0; t < RESIDUES; t++)
+        for (int t = 0; t < PHASES; t++)
             TO_LANES(f, affine(f, sum[m][t], co + min(m, channels - 1)),
                      SLOPES_OF(f, co + min(m, channels - 1)), lanes[m] + t * VW);
     struct places place = *p;
     for (int i = 0; i < p->count;) {
         const bool four = rows && i + 4 <= p->count && place.x + 4 <= table[PACKED_PLACES_X] &&
-                          (place.x + 4) * RESIDUES <= output_x;
-        const int left = four ? 4 * RESIDUES : min(RESIDUES, output_x - (place.x * stride_x + tx));
+                          (place.x + 4) * PHASES <= output_x;
+        const int left = four ? 4 * PHASES : min(PHASES, output_x - (place.x * stride_x + tx));
         const bool exists = output_exists(table, &place, tz, ty, tx);
         long at = first + output_at(table, &place, tz, ty, tx);
         for (int m = 0; exists && m < channels; m++, at += channel_step)
             if (four) {
 #pragma unroll
-                for (int j = 0; j < RESIDUES; j++)
-                    put_four(f, lanes[m] + i * RESIDUES + 4 * j, at + 4 * j, co + m);
+                for (int j = 0; j < PHASES; j++)
+                    put_four(f, lanes[m] + i * PHASES + 4 * j, at + 4 * j, co + m);
             } else
                 for (int t = 0; t < left; t++)
-                    PUT_LANE(f, lanes[m][i * RESIDUES + t], at + t * x_step, co + m);
+                    PUT_LANE(f, lanes[m][i * PHASES + t], at + t * x_step, co + m);
         i += four ? 4 : 1;
         advance(table, &place, four ? 4 : 1);
     }
@@ -332,26 +332,26 @@ static NOINLINE void store_pieces(const struct epilogue epilogue, __global const
 
 /* The same in whichever way is right; `first` is the first channel's first output. */
 static void store(const struct epilogue *f, __global const long *table, const long first,
-                  const struct places *p, vec_t sum[MW][RESIDUES], const long co,
-                  const int channels, const int tz, const int ty, const int tx)
+                  const struct places *p, vec_t sum[MW][PHASES], const long co, const int channels,
+                  const int tz, const int ty, const int tx)
 {
     const bool rows = MERGED > 0 && table[ROWS_OUTPUT_X_STEP] == 1;
     const bool regular = MERGED == 0 || rows;
-    const int end = (p->x + VW - 1) * (int)table[ROWS_STRIDE_X] + tx + RESIDUES;
+    const int end = (p->x + VW - 1) * (int)table[ROWS_STRIDE_X] + tx + PHASES;
     if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && regular) {
         if (output_exists(table, p, tz, ty, tx))
             store_whole(f, table, first + output_at(table, p, tz, ty, tx), sum, co, channels);
     } else {
-        vec_t copy[MW][RESIDUES]; /* or the sums would be in memory for the sake of this call */
+        vec_t copy[MW][PHASES]; /* or the sums would be in memory for the sake of this call */
 #pragma unroll
-        for (int j = 0; j < MW * RESIDUES; j++)
-            copy[j / RESIDUES][j % RESIDUES] = sum[j / RESIDUES][j % RESIDUES];
+        for (int j = 0; j < MW * PHASES; j++)
+            copy[j / PHASES][j % PHASES] = sum[j / PHASES][j % PHASES];
         store_pieces(*f, table, first, p, copy, co, channels, rows, tz, ty, tx);
     }
 }
 
-/* Everything that a work-item does with one block of channels, one tile and the residues (tz, ty) of
- * all or, with MERGED = 0, one residue tx. */
+/* Everything that a work-item does with one block of channels, one tile and the phases (tz, ty) of
+ * all or, with MERGED = 0, one phase tx. */
 static void compute(__global const data_t *data, __global const packed_t *weights, const uint flags,
                     const struct epilogue *f, __global const long *table,
                     __local const acc_t *packed, __local acc_t *partial, const struct tile *tile,
@@ -367,7 +367,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         for (int v = 0; v < NX && last; v++) {
             struct places place = tile->vector[v];
             for (int i = 0; i < tile->vector[v].count; i++, advance(table, &place, 1))
-                for (int t = 0; t < RESIDUES; t++)
+                for (int t = 0; t < PHASES; t++)
                     for (int m = 0; m < channels; m++)
                         if (output_exists(table, &place, tz, ty, tx + t)) {
                             const acc_t sum =
@@ -383,9 +383,9 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         }
         return;
     }
-    vec_t sum[RESIDUES][MW][NX];
+    vec_t sum[PHASES][MW][NX];
 #pragma unroll
-    for (int t = 0; t < RESIDUES; t++) {
+    for (int t = 0; t < PHASES; t++) {
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
@@ -402,7 +402,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #if CHUNKED
     if (!last) {
 #pragma unroll
-        for (int t = 0; t < RESIDUES; t++)
+        for (int t = 0; t < PHASES; t++)
 #pragma unroll
             for (int m = 0; m < MW; m++)
 #pragma unroll
@@ -413,12 +413,12 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #endif
 #pragma unroll
     for (int v = 0; v < NX; v++) {
-        vec_t result[MW][RESIDUES];
+        vec_t result[MW][PHASES];
 #pragma unroll
         for (int m = 0; m < MW; m++) {
-            vec_t one[RESIDUES];
+            vec_t one[PHASES];
 #pragma unroll
-            for (int t = 0; t < RESIDUES; t++) one[t] = sum[t][m][v];
+            for (int t = 0; t < PHASES; t++) one[t] = sum[t][m][v];
             interleave(one, result[m]);
         }
         store(f, table, first, &tile->vector[v], result, co, channels, tz, ty, tx);
@@ -473,7 +473,7 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
                     const long co = (long)g * out_channels + block * MW;
                     for (int t = 0; t < tiles; t++)
                         for (int tx = 0; tx < stride_x;
-                             tx += RESIDUES, sums += RESIDUES * MW * NX * VW) {
+                             tx += PHASES, sums += PHASES * MW * NX * VW) {
                             compute(own_data, weights_of(filter, table, all_blocks),
                                     flags[all_blocks], &epilogue, table,
                                     local_memory + t * tile_elements, sums, &tile[t], co,

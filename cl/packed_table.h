@@ -7,10 +7,10 @@
 #endif
 
 enum {
-    PACKED_PLACES_Z = ROWS_NUMBERS, /* outputs of one residue along each axis */
+    PACKED_PLACES_Z = ROWS_NUMBERS, /* outputs of one phase along each axis */
     PACKED_PLACES_Y,
     PACKED_PLACES_X,
-    PACKED_PLACES,      /* all of one residue: of all batch items and axes */
+    PACKED_PLACES,      /* all of one phase: of all batch items and axes */
     PACKED_VECTORS,     /* that they are */
     PACKED_ALL_TILES,   /* that these are; of one group */
     PACKED_ITEM_TILES,  /* of a work-item */
@@ -18,7 +18,7 @@ enum {
     PACKED_CHUNK,       /* input channels in local memory at a time */
     PACKED_SLOTS,       /* how many */
     PACKED_SLOTS_AT,    /* where the lists begin */
-    PACKED_CLASSES_AT,  /* for each residue (tz, ty, tx) of the outputs a class */
+    PACKED_CLASSES_AT,  /* for each phase (tz, ty, tx) of the outputs a class */
     PACKED_TAP_LIST_AT, /* the classes' taps */
     PACKED_LONGS
 };

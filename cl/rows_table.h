@@ -21,7 +21,7 @@ enum {
     ROWS_STRIDE_X,
     ROWS_DILATION_X,
     ROWS_PAD_X,
-    ROWS_INPUT_STEP_X, /* between the inputs of neighbouring taps of one residue */
+    ROWS_INPUT_STEP_X, /* between the inputs of neighbouring taps of one phase */
     ROWS_INPUT_X,
     ROWS_OUTPUT_X,
     ROWS_FIRST_INPUT, /* the leftmost input that the place u = 0 reads; negative: outside */
@@ -66,7 +66,7 @@ enum {
     /* Where in the table the lists begin. */
     ROWS_SLICES_AT = ROWS_NUMBERS, /* for each output along z a slice */
     ROWS_REACH_Y_AT,               /* for each output along y a reach */
-    ROWS_CLASSES_AT,               /* for each residue along x a class */
+    ROWS_CLASSES_AT,               /* for each phase along x a class */
     ROWS_LONGS                     /* here an algorithm's own numbers begin */
 };
 
@@ -78,19 +78,19 @@ enum { SLICE_TAP, SLICE_INPUT, SLICE_TAP_LONGS };
 /* One output row along y: which taps reach it, from which inputs, clipped to the data. */
 enum { REACH_TAPS, REACH_TAP, REACH_INPUT, REACH_LONGS };
 
-/* One residue of the outputs along x. */
+/* One phase of the outputs along x. */
 enum {
     CLASS_TAPS,
     CLASS_START,    /* taps of all classes before this one: where the packed filter has it */
-    CLASS_RESIDUE,  /* which outputs: residue + place * stride */
+    CLASS_PHASE,    /* which outputs: phase + place * stride */
     CLASS_DISTANCE, /* from the leftmost input that a place reads to the one that the class's first
                        tap reads */
     CLASS_LONGS
 };
 
-/* For algorithms that list the taps of each residue (tz, ty, tx) of the outputs. */
+/* For algorithms that list the taps of each phase (tz, ty, tx) of the outputs. */
 enum {
-    KIND_TAPS, /* how many taps reach the outputs of this residue */
+    KIND_TAPS, /* how many taps reach the outputs of this phase */
     KIND_LIST, /* where they begin in the list */
     KIND_LONGS
 };

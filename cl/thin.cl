@@ -3,12 +3,12 @@
  * in work along y and z, for processors. Depthwise layers are its extreme.
  *
  * A work-item copies the input rows that its output rows need into local memory, surrounded by zeros; then
- * nothing along x is an exception any more. Residues along x (o = u*S + t: residue t, place u) are summed at
+ * nothing along x is an exception any more. Phases along x (o = u*S + t: phase t, place u) are summed at
  * the same time, so that one input vector serves them all, and are interleaved in registers.
  *
  *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_BANDS bands of one z,
  *                 THIN_TILES tiles along x
- *     tile        NX*VW places, all residues, RY rows (a band), MW channels
+ *     tile        NX*VW places, all phases, RY rows (a band), MW channels
  *
  * Up to THIN_TOGETHER images (groups of a batch item) that are small are copied at a time, and a tile is computed for all of them
  * before the next one: what must be found out for a tile takes as long as its additions where it has one channel. The last tile
@@ -29,7 +29,7 @@
  *   NX       vectors of a tile                                    1 to 4
  *   MW       output channels of a block                           1 to 16
  *   RY       rows of a band                                       1, or a divisor of the stride along y without dilation
- *   MERGED   stride along x, the number of residues               1, 2, 3, 4, 8
+ *   MERGED   stride along x, the number of phases               1, 2, 3, 4, 8
  *   KX, DX, RX, LOW  see taps.clh
  *   SINGLE   groups of one input channel                          0, 1
  *   STREAM   see epilogue.clh                                       0, 1
@@ -40,9 +40,8 @@
 #error "VW, NX, MW, RY, MERGED, KX, DX, RX, LOW and SINGLE must be set"
 #endif
 #define TILE (NX * VW)
-#define SUMS (RY * MW * NX * RESIDUES)
-#define SUM(j)                                                                                     \
-    [(j) / (MW * NX * RESIDUES)][(j) / (NX * RESIDUES) % MW][(j) / RESIDUES % NX][(j) % RESIDUES]
+#define SUMS (RY * MW * NX * PHASES)
+#define SUM(j) [(j) / (MW * NX * PHASES)][(j) / (NX * PHASES) % MW][(j) / PHASES % NX][(j) % PHASES]
 
 /* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where a vector would. */
 static int lead_of(__global const long *table)
@@ -99,8 +98,8 @@ static int in_channels_of(__global const long *table)
 }
 
 /* Adds the taps along x of `count` rows of the filter, RY at most, each to its row of a band. */
-static __attribute__((always_inline)) void add_rows(vec_t sum[RY][MW][NX][RESIDUES],
-                                                    const int count, __local const acc_t *x,
+static __attribute__((always_inline)) void add_rows(vec_t sum[RY][MW][NX][PHASES], const int count,
+                                                    __local const acc_t *x,
                                                     __global const packed_t *weights,
                                                     const int in_channels, const int row)
 {
@@ -121,37 +120,37 @@ static __attribute__((always_inline)) void add_rows(vec_t sum[RY][MW][NX][RESIDU
                             (vec_t)(READ_WEIGHT(w + r * filter_row + k * in_channels * MW + m));
 #pragma unroll
                         for (int v = 0; v < NX; v++)
-                            sum[r][m][v][RESIDUE(k)] =
-                                MULTIPLY_ADD(in[v], weight, sum[r][m][v][RESIDUE(k)]);
+                            sum[r][m][v][PHASE_OF(k)] =
+                                MULTIPLY_ADD(in[v], weight, sum[r][m][v][PHASE_OF(k)]);
                     }
                 }
         }
     }
 }
 
-/* Stores a tile of one channel, all residues. */
-static void store_whole(const struct epilogue *f, const long at, const vec_t sum[NX][RESIDUES],
+/* Stores a tile of one channel, all phases. */
+static void store_whole(const struct epilogue *f, const long at, const vec_t sum[NX][PHASES],
                         const long channel)
 {
-    vec_t result[NX][RESIDUES];
+    vec_t result[NX][PHASES];
 #pragma unroll
     for (int v = 0; v < NX; v++) interleave(sum[v], result[v]);
 #pragma unroll
-    for (int i = 0; i < NX * RESIDUES; i++)
-        put(f, affine(f, result[i / RESIDUES][i % RESIDUES], channel), at + i * VW, channel);
+    for (int i = 0; i < NX * PHASES; i++)
+        put(f, affine(f, result[i / PHASES][i % PHASES], channel), at + i * VW, channel);
 }
 
 /* Stores the first `left` outputs of a tile. */
 static NOINLINE void store_left(const struct epilogue *f, const long at,
-                                const vec_t sum[NX][RESIDUES], const long channel, const int left)
+                                const vec_t sum[NX][PHASES], const long channel, const int left)
 {
-    vec_t result[NX][RESIDUES];
+    vec_t result[NX][PHASES];
 #pragma unroll
     for (int v = 0; v < NX; v++) interleave(sum[v], result[v]);
     lane_t lanes[VW];
 #pragma unroll
-    for (int i = 0; i < NX * RESIDUES; i++) {
-        const result_vec_t value = affine(f, result[i / RESIDUES][i % RESIDUES], channel);
+    for (int i = 0; i < NX * PHASES; i++) {
+        const result_vec_t value = affine(f, result[i / PHASES][i % PHASES], channel);
         if ((i + 1) * VW <= left)
             put(f, value, at + i * VW, channel);
         else if (i * VW < left)
@@ -173,7 +172,7 @@ static __attribute__((always_inline)) void ask_for_outputs(const struct epilogue
 #pragma unroll
         for (int m = 0; m < MW; m++)
 #pragma unroll
-            for (int i = 0; i < NX * RESIDUES * VW; i += LINE / (int)sizeof(output_t))
+            for (int i = 0; i < NX * PHASES * VW; i += LINE / (int)sizeof(output_t))
                 PREFETCH_TO_WRITE(f->output + at + r * table[ROWS_OUTPUT_Y_STEP] +
                                   m * table[ROWS_OUTPUT_CHANNEL_STEP] + i);
 #endif
@@ -181,7 +180,7 @@ static __attribute__((always_inline)) void ask_for_outputs(const struct epilogue
 
 /* Stores a tile of all rows of a band and all channels of a block. */
 static __attribute__((always_inline)) void store_band(const struct epilogue *f, const long at,
-                                                      const vec_t sum[RY][MW][NX][RESIDUES],
+                                                      const vec_t sum[RY][MW][NX][PHASES],
                                                       const long channel,
                                                       __global const long *table)
 {
@@ -196,11 +195,11 @@ static __attribute__((always_inline)) void store_band(const struct epilogue *f, 
 /* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of each. Copies the sums, which
  * else would be in memory for the sake of this. */
 static __attribute__((always_inline)) void
-store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW][NX][RESIDUES],
+store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW][NX][PHASES],
                 const long channel, __global const long *table, const int channels, const int begin,
                 const int end, const int left)
 {
-    vec_t copy[RY][MW][NX][RESIDUES];
+    vec_t copy[RY][MW][NX][PHASES];
 #pragma unroll
     for (int j = 0; j < SUMS; j++) copy SUM(j) = sum SUM(j);
     for (int r = max(begin, 0); r < min(RY, end); r++)
@@ -396,7 +395,7 @@ static NOINLINE void thin_item(const int item, const int items,
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
     /* Where a row's last tile begins so that it ends with the row; it does not overlap another if outputs are read before they are
-     * stored, or if the row ends between the residues of a place. */
+     * stored, or if the row ends between the phases of a place. */
     const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
 #if RY > 1
     /* The first band's first row, plus the pad, and the newest input row that it meets. */
@@ -475,7 +474,7 @@ static NOINLINE void thin_item(const int item, const int items,
                         if (flag[i * blocks] != 0) continue;
                         const long at = line + i * image_step + x, channel = co + i * out_channels;
                         if (whole) ask_for_outputs(&epilogue, at, table);
-                        vec_t sum[RY][MW][NX][RESIDUES];
+                        vec_t sum[RY][MW][NX][PHASES];
 #pragma unroll
                         for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
                         for (int jz = 0; jz < taps_z; jz++) {

@@ -2,8 +2,8 @@
 /* The Winograd algorithm: fast arithmetic for layers of few taps. Fewer multiply-adds than the direct sum,
  * more rounding: only on request.
  *
- * Outputs are split by their residues: o = u*s + t along each axis, residue t, place u. The outputs of one
- * residue are a correlation of T = ceil(K/s) taps with the unmodified input, and m neighbours of them need
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. The outputs of one
+ * phase are a correlation of T = ceil(K/s) taps with the unmodified input, and m neighbours of them need
  * P = m + T - 1 multiplications instead of m*T (Toom and Cook):
  *
  *   y[i] = sum over k of d[i + k] g[k]  =  sum over p of A[i][p] (sum over k of G[p][k] g[k])
@@ -20,19 +20,19 @@
  *     5   0 -1 1/2 2 inf          m = 4, T = 2; m = 3, T = 3
  *     6   0 1 -1 1/2 -2 inf       m = 5, T = 2; m = 4, T = 3
  *
- * Along several axes each is transformed in turn. A tile is MZ x MY x MX places of one residue. Vectors
+ * Along several axes each is transformed in turn. A tile is MZ x MY x MX places of one phase. Vectors
  * run along tiles in the order (batch item, z, y, x), so that small images share vectors.
  *
  *     work-item   WINOGRAD_ITEM_TEAMS teams of NX * VW tiles, WINOGRAD_ITEM_BLOCKS blocks of MW output channels, one
- *                 residue along z and y, all residues along x
+ *                 phase along z and y, all phases along x
  *
  *   1. gathers the inputs of its tiles for a chunk of the input channels and transforms them into local
  *      memory;
- *   2. for each point, residue and block multiplies and adds over the channels, in registers, as the packed
+ *   2. for each point, phase and block multiplies and adds over the channels, in registers, as the packed
  *      algorithm does; the sums wait in local memory;
- *   3. after the last chunk, transforms the sums into outputs, and puts residues and places side by side.
+ *   3. after the last chunk, transforms the sums into outputs, and puts phases and places side by side.
  *
- * Where pad is no multiple of the stride, some residues along x begin one input later than the others (AX = 2).
+ * Where pad is no multiple of the stride, some phases along x begin one input later than the others (AX = 2).
  *
  * Packed filter: [group][class z][class y][point][class x][block][ci][MW]; class c has taps c, c + s, ...; taps past
  * the kernel and channels past the last one are zero. In this order the weights stream past, while the inputs at one point
@@ -43,9 +43,9 @@
  *   NX           vectors of a team                              1 to 4
  *   MW           output channels of a block                     1 to 16
  *   MZ MY MX     places of a tile along each axis               1 to 5
- *   TZ TY TX     taps of a residue along each axis              1 to 3; M + T <= 7, M = 1 where T = 1
+ *   TZ TY TX     taps of a phase along each axis              1 to 3; M + T <= 7, M = 1 where T = 1
  *   RX           the stride along x                             1 to 16
- *   AX           where residues along x begin: at 1 or 2 inputs 1, 2
+ *   AX           where phases along x begin: at 1 or 2 inputs 1, 2
  *   ROUND        see products.clh                               1, 2, 4, 8
  *   CHUNKED      input channels come in chunks                  0, 1
  *
@@ -65,7 +65,7 @@
 #endif
 #define POINTS (PZ * PY * PX)
 
-/* Inputs of a tile's row, for all residues; and as many as are collected at once. */
+/* Inputs of a tile's row, for all phases; and as many as are collected at once. */
 #define WINDOW (PX + AX - 1)
 #if WINDOW == 1
 #define COLLECTED 1
@@ -439,7 +439,7 @@ static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int 
     }
 }
 
-/* Gathers and transforms `channels` input channels of one team for residue (tz, ty); `data` is the group's first of them. */
+/* Gathers and transforms `channels` input channels of one team for phase (tz, ty); `data` is the group's first of them. */
 static void prepare_team(__global const data_t *data, __global const long *table,
                          __local acc_t *inputs, const int team, const int z_begin,
                          const int y_begin, const int channels)
@@ -473,7 +473,7 @@ static void prepare_team(__global const data_t *data, __global const long *table
 
 /* ---- Products ---- */
 
-/* Adds `channels` input channels of one block, point and residue to the sums in local memory. */
+/* Adds `channels` input channels of one block, point and phase to the sums in local memory. */
 static void multiply(__local const acc_t *in, __global const packed_t *w, __local acc_t *sums,
                      const int channels, const long skip, const bool first)
 {
@@ -524,7 +524,7 @@ static void spread(vec_t out[RUN_POWER])
     }
 }
 
-/* The outputs of one channel, residue along x and vector, from its sums at all points. `to`: outputs along x are
+/* The outputs of one channel, phase along x and vector, from its sums at all points. `to`: outputs along x are
  * RX vectors apart, rows RUN_POWER. */
 static void transform_sums(const struct epilogue *f, __local const acc_t *sums, const long channel,
                            vec_t *to)
@@ -706,7 +706,7 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int team_parts = (all_teams + item_teams - 1) / item_teams;
     const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
 
-    /* Which group, residue, blocks and teams. Neighbouring work-items share their weights. */
+    /* Which group, phase, blocks and teams. Neighbouring work-items share their weights. */
     int rest = item;
     const int first_team = rest % team_parts * item_teams;
     rest /= team_parts;
@@ -719,13 +719,13 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int last_block = min(first_block + item_blocks, blocks);
     if (tz >= table[ROWS_OUTPUT_Z] || ty >= table[ROWS_OUTPUT_Y]) return;
 
-    /* The residue's class, and the first input that place 0 reads. */
-    const int phase_z = tz + (int)table[WINOGRAD_PHASE_Z];
-    const int phase_y = ty + (int)table[WINOGRAD_PHASE_Y];
+    /* The phase's class, and the first input that place 0 reads. */
+    const int phase_z = tz + (int)table[WINOGRAD_PAD_PHASE_Z];
+    const int phase_y = ty + (int)table[WINOGRAD_PAD_PHASE_Y];
     const int class = phase_z % stride_z * stride_y + phase_y % stride_y;
     const int z_begin = (int)table[WINOGRAD_SHIFT_Z] + phase_z / stride_z - (TZ - 1);
     const int y_begin = (int)table[WINOGRAD_SHIFT_Y] + phase_y / stride_y - (TY - 1);
-    const int phase_x = (int)table[WINOGRAD_PHASE_X];
+    const int phase_x = (int)table[WINOGRAD_PAD_PHASE_X];
 
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];

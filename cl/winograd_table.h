@@ -19,8 +19,8 @@ enum {
     WINOGRAD_SHIFT_Z,     /* floor(pad / stride) */
     WINOGRAD_SHIFT_Y,
     WINOGRAD_SHIFT_X,
-    WINOGRAD_PHASE_Z, /* pad modulo stride */
-    WINOGRAD_PHASE_Y,
-    WINOGRAD_PHASE_X,
+    WINOGRAD_PAD_PHASE_Z, /* pad modulo stride */
+    WINOGRAD_PAD_PHASE_Y,
+    WINOGRAD_PAD_PHASE_X,
     WINOGRAD_LONGS
 };

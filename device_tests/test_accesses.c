@@ -35,14 +35,14 @@ static const struct row {
     enum finish finish;
     bool tiles;
 } rows[] = {
-    {"residues together", FIRST, 1, 1, 3, 5, 3, 9, 4, 2, 1, 1, TCONV_F32, PLAIN, false},
+    {"phases together", FIRST, 1, 1, 3, 5, 3, 9, 4, 2, 1, 1, TCONV_F32, PLAIN, false},
     {"channels last", LAST, 1, 1, 3, 5, 3, 5, 4, 2, 1, 1, TCONV_F16, EPILOGUE, true},
     {"small images, dilation", FIRST, 3, 1, 2, 3, 4, 3, 3, 2, 3, 2, TCONV_F32, EPILOGUE, true},
     {"groups", FIRST, 1, 3, 2, 3, 3, 5, 3, 2, 1, 1, TCONV_BF16, PLAIN, false},
     {"groups, channels last", LAST, 2, 2, 3, 17, 2, 5, 3, 3, 1, 0, TCONV_F32, PLAIN, true},
     {"depthwise", FIRST, 2, 5, 1, 1, 3, 9, 3, 2, 1, 1, TCONV_F32, EPILOGUE, false},
     {"depthwise, channels last", LAST, 1, 19, 1, 1, 3, 7, 3, 2, 1, 1, TCONV_F16, PLAIN, false},
-    {"residues as lanes", FIRST, 1, 1, 3, 2, 3, 5, 8, 4, 1, 3, TCONV_F32, PLAIN, false},
+    {"phases as lanes", FIRST, 1, 1, 3, 2, 3, 5, 8, 4, 1, 3, TCONV_F32, PLAIN, false},
     {"without taps", FIRST, 1, 1, 4, 5, 3, 6, 3, 5, 1, 0, TCONV_F32, EPILOGUE, false},
     {"kernel equal to stride", FIRST, 1, 1, 6, 3, 3, 6, 2, 2, 1, 0, TCONV_F16, PLAIN, false},
     {"kernel equal to stride, channels last", LAST, 2, 1, 5, 19, 3, 13, 2, 2, 1, 0, TCONV_F32,

@@ -148,7 +148,7 @@ static const struct plane planes[] = {
      {0, 3},
      {1, 0},
      {0, 0}},
-    {"chunks and several residues",
+    {"chunks and several phases",
      1,
      700,
      20,
@@ -184,7 +184,7 @@ static const struct plane planes[] = {
      {3, 2},
      {1, 2},
      {0, 0}},
-    {"three residues side by side",
+    {"three phases side by side",
      1,
      3,
      4,
@@ -196,7 +196,7 @@ static const struct plane planes[] = {
      {0, 2},
      {0, 1},
      {0, 0}},
-    {"four residues side by side",
+    {"four phases side by side",
      1,
      3,
      4,
@@ -233,7 +233,7 @@ static const struct plane planes[] = {
      {2, 5},
      {1, 3}},
     {"dilation, stride 1", 1, 4, 6, 1, {5, 40}, {3, 7}, {1, 1}, {2, 9}, {0, 27}, {0, 27}, {0, 0}},
-    {"large stride: one residue after the other",
+    {"large stride: one phase after the other",
      1,
      3,
      4,
@@ -337,7 +337,7 @@ static const struct plane planes[] = {
      {1, 1},
      {1, 1}},
     {"bands that pads cut", 1, 2, 1, 1, {5, 19}, {5, 3}, {3, 1}, {1, 1}, {7, 1}, {4, 1}, {0, 0}},
-    {"eight residues", 1, 5, 7, 1, {3, 21}, {4, 16}, {2, 8}, {1, 1}, {1, 4}, {1, 4}, {0, 0}},
+    {"eight phases", 1, 5, 7, 1, {3, 21}, {4, 16}, {2, 8}, {1, 1}, {1, 4}, {1, 4}, {0, 0}},
     {"eight, and a tap more", 2, 1, 1, 3, {2, 37}, {1, 11}, {1, 8}, {1, 1}, {0, 2}, {0, 1}, {0, 3}},
     {"one point", 3, 7, 19, 1, {1, 1}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
     {"more channels than a block",
@@ -469,7 +469,7 @@ static void a_large_bias_is_added_last(void **state)
     }
 }
 
-/* The tiles of fast arithmetic: every number of points along an axis and of taps, rows that end within a tile, residues that begin
+/* The tiles of fast arithmetic: every number of points along an axis and of taps, rows that end within a tile, phases that begin
  * at different inputs, rows of more than a vector, small images that share vectors, chunks of channels, three axes. */
 static void tiles_of_every_size(void **state)
 {
@@ -515,11 +515,11 @@ static void depthwise_tiles(void **state)
     (void)state;
     only = "depthwise_vector";
     static const struct plane tiles[] = {
-        {"a tap a residue", 2, 1, 1, 70, {3, 11}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+        {"a tap a phase", 2, 1, 1, 70, {3, 11}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
         {"fewer for some", 1, 1, 1, 33, {4, 13}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
         {"two taps", 1, 1, 1, 64, {5, 19}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-        {"three residues", 3, 1, 1, 37, {1, 32}, {1, 6}, {1, 3}, {1, 1}, {0, 2}, {0, 2}, {0, 1}},
-        {"four residues", 1, 1, 1, 50, {4, 16}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
+        {"three phases", 3, 1, 1, 37, {1, 32}, {1, 6}, {1, 3}, {1, 1}, {0, 2}, {0, 2}, {0, 1}},
+        {"four phases", 1, 1, 1, 50, {4, 16}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
         {"without taps", 1, 1, 1, 19, {3, 12}, {2, 1}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, {1, 2}},
         {"some without", 1, 1, 1, 97, {3, 14}, {3, 2}, {2, 3}, {1, 1}, {1, 0}, {0, 0}, {0, 2}},
         {"a common factor", 1, 1, 1, 23, {5, 17}, {3, 5}, {2, 4}, {2, 2}, {1, 3}, {0, 2}, {0, 0}},
@@ -527,7 +527,7 @@ static void depthwise_tiles(void **state)
         {"stride 1", 1, 1, 1, 45, {7, 18}, {5, 7}, {1, 1}, {1, 1}, {2, 3}, {2, 3}, {0, 0}},
         {"16 taps", 1, 1, 1, 34, {1, 21}, {1, 16}, {1, 4}, {1, 1}, {0, 6}, {0, 6}, {0, 0}},
         {"17 taps", 1, 1, 1, 34, {1, 21}, {1, 17}, {1, 2}, {1, 1}, {0, 6}, {0, 6}, {0, 0}},
-        {"five residues", 1, 1, 1, 34, {2, 21}, {2, 7}, {3, 5}, {1, 1}, {0, 1}, {0, 2}, {0, 0}},
+        {"five phases", 1, 1, 1, 34, {2, 21}, {2, 7}, {3, 5}, {1, 1}, {0, 1}, {0, 2}, {0, 0}},
         {"crops", 1, 1, 1, 66, {6, 15}, {3, 3}, {2, 2}, {1, 1}, {3, 5}, {2, 4}, {0, 0}},
         {"a tile", 2, 1, 1, 35, {3, 6}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
         {"less", 2, 1, 1, 35, {3, 3}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},

@@ -91,8 +91,8 @@ static void special_values_reach_what_uses_them(void **state)
     const tconv_problem problems[] = {
         plane(2, 3, 5, 6, 3, 2, 1, 1),  /* merged phases, borders everywhere */
         plane(2, 3, 3, 40, 4, 2, 1, 1), /* tiles with and without a border */
-        plane(2, 2, 3, 19, 7, 5, 1, 3), /* one residue after the other */
-        plane(2, 2, 2, 9, 8, 4, 1, 3),  /* all residues of a place together */
+        plane(2, 2, 3, 19, 7, 5, 1, 3), /* one phase after the other */
+        plane(2, 2, 2, 9, 8, 4, 1, 3),  /* all phases of a place together */
         channels_last(depthwise(19, 3, 21, 3, 2, 1)),
         depthwise(23, 2, 19, 3, 2, 1),  /* several images at a time, one of them with care */
         plane(2, 2, 5, 9, 3, 2, 3, 2),  /* dilation */
@@ -113,7 +113,7 @@ static void special_values_reach_what_uses_them(void **state)
 }
 
 /* With fast arithmetic they may also reach neighbours, but nothing farther away: an output of which 4 inputs on each side are
- * finite, as are the weights of its residue, stays within its bound. */
+ * finite, as are the weights of its phase, stays within its bound. */
 static void fast_arithmetic_keeps_special_values_near(void **state)
 {
     (void)state;

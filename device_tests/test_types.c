@@ -43,9 +43,9 @@ static tconv_problem plane(bool last, int64_t batch, int64_t in, int64_t out, in
 static tconv_problem problem_of(int which)
 {
     switch (which % 6) {
-    case 0: return plane(false, 2, 5, 7, 1, 5, 37, 4, 2, 1, 1);   /* merged residues */
+    case 0: return plane(false, 2, 5, 7, 1, 5, 37, 4, 2, 1, 1);   /* merged phases */
     case 1: return plane(true, 1, 19, 19, 19, 4, 21, 3, 2, 1, 1); /* depthwise, channels last */
-    case 2: return plane(false, 1, 3, 2, 1, 3, 9, 8, 4, 1, 3);    /* residues as lanes */
+    case 2: return plane(false, 1, 3, 2, 1, 3, 9, 8, 4, 1, 3);    /* phases as lanes */
     case 3: return plane(true, 2, 6, 34, 2, 3, 6, 3, 3, 1, 0);    /* channels as lanes, groups */
     case 4: return plane(false, 3, 2, 3, 1, 4, 5, 3, 2, 3, 2);    /* dilation, images in a vector */
     default: return plane(false, 1, 4, 5, 1, 4, 18, 3, 5, 1, 0);  /* outputs that no tap reaches */

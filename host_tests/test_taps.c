@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Residue classes and the folding of axes, against the definition o + pad = i*s + k*d. */
+/* Phase classes and the folding of axes, against the definition o + pad = i*s + k*d. */
 #include "geometry/layer.h"
 #include "geometry/taps.h"
 

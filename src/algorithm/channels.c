@@ -15,7 +15,7 @@ enum {
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
     CACHE_LINE = 16,          /* elements */
-    MOST_READS = 256,         /* taps of a residue, as in cl/channels.cl */
+    MOST_READS = 256,         /* taps of a phase, as in cl/channels.cl */
     LOCAL_BUDGET = 640 << 10, /* bytes: what a second-level cache holds besides the weights */
     SECOND_CACHE = 1 << 20,   /* bytes */
     FETCHED_PLACES = 12,      /* whose outputs processors fetch ahead at a time */
@@ -81,7 +81,7 @@ static bool turned(const struct channels *g)
             (plane(g) && g->rows.x.output * g->rows.y.output >= g->vw));
 }
 
-/* Whether the sums of all residues are kept: for the next chunk of input channels, or to be stored together. */
+/* Whether the sums of all phases are kept: for the next chunk of input channels, or to be stored together. */
 static bool kept(const struct channels *g)
 {
     return g->chunk < g->rows.layer.in_channels || (turned(g) && g->rows.x.output < g->vw);
@@ -118,7 +118,7 @@ static double input_elements(const struct channels *g, int64_t channels)
            (double)(g->box[0] + g->span[0]);
 }
 
-/* Bytes of local memory: the inputs, and the sums of a box, of all residues if they are kept for the next chunk and else of one
+/* Bytes of local memory: the inputs, and the sums of a box, of all phases if they are kept for the next chunk and else of one
  * along z and y. */
 static double bytes_of(const struct channels *g)
 {
@@ -208,7 +208,7 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
     const double begun = copied / (double)(g->box[2] + g->span[2]) * 240;
     const double copies = passes * (copied * (8 * chunks + in * copied_cycles(g)) + begun);
-    /* Weights stream past each box, and past each row of it where a residue's weights do not stay in a cache. */
+    /* Weights stream past each box, and past each row of it where a phase's weights do not stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
         live *= g->pairs[a] < (double)g->axis[a]->kernel ? g->pairs[a] : (double)g->axis[a]->kernel;
@@ -351,7 +351,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
         g->classes *= axis->stride;
         if (g->classes > MOST_CLASSES)
-            return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
         g->places[a] = tconv_ceil_div(axis->output, axis->stride);
         g->low[a] = tconv_rows_distance(axis, axis->kernel - 1);
         g->span[a] = tconv_rows_distance(axis, 0) - g->low[a];
@@ -426,8 +426,8 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     }
     t[CHANNELS_CLASSES_AT] = (int64_t)classes_at;
     t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
-    return tconv_rows_write_residues(&g->rows, write_read, g, READ_LONGS, t + classes_at,
-                                     t + list_at);
+    return tconv_rows_write_phases(&g->rows, write_read, g, READ_LONGS, t + classes_at,
+                                   t + list_at);
 }
 
 static tconv_status write_recipe(const struct tconv_request *request, enum lanes lanes,
@@ -445,7 +445,7 @@ static tconv_status write_recipe(const struct tconv_request *request, enum lanes
     tconv_launch_option(run, "SEGMENT", g.segment);
     tconv_launch_option(run, "ROUND", round_of(&g));
     tconv_launch_option(run, "BATCHED", g.batched);
-    tconv_launch_option(run, "PHASES", lanes == LANES_PHASES);
+    tconv_launch_option(run, "PHASE_LANES", lanes == LANES_PHASES);
     tconv_launch_option(run, "TURNED", turned(&g));
     tconv_launch_option(run, "KEPT", kept(&g));
     tconv_launch_option(run, "STREAM", streams(&g));
@@ -502,7 +502,7 @@ const struct tconv_algorithm tconv_channels = {
 
 const struct tconv_algorithm tconv_phases = {
     .name = "phases_vector",
-    .summary = "lanes are the residues of one place: large strides along the last axis; wide "
+    .summary = "lanes are the phases of one place: large strides along the last axis; wide "
                "vectors: for CPUs",
     .sources = SOURCES,
     .packing = TCONV_PACK_RAW,

@@ -166,7 +166,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
                             (uint64_t)g->group > device->work_item_limit[0]))
         g->group /= 2;
     if (!choose_packing(g, vector, device))
-        return tconv_refuse(reason, "the columns of one residue do not fit into local memory");
+        return tconv_refuse(reason, "the columns of one phase do not fit into local memory");
     /* Each part with taps may have a strip that is not full. */
     const double columns = (double)g->rows.x.kernel * (g->mc + g->mw - 1);
     const double blocks = (double)g->rows.layer.groups * (double)g->blocks;

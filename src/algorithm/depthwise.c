@@ -20,7 +20,7 @@ enum {
 struct depthwise {
     struct tconv_rows rows;
     int vw, mw, px;
-    bool merged; /* all residues along x at a time */
+    bool merged; /* all phases along x at a time */
     int64_t blocks, item_rows, item_places, items;
 };
 
@@ -32,7 +32,7 @@ static void fold_groups(struct tconv_layer *layer)
     layer->filter_out_step = layer->filter_group_step;
 }
 
-/* Of a block two vectors are best, so that places and residues share inputs and weights, but for few channels after the last whole
+/* Of a block two vectors are best, so that places and phases share inputs and weights, but for few channels after the last whole
  * block, which are computed by themselves. Depends on channels only: filters are shared. */
 static void choose_lanes(struct depthwise *g, const tconv_device_info *device)
 {
@@ -183,7 +183,7 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
     return prepare(request, &g, cost, reason);
 }
 
-/* Writes a reach for each residue of the outputs along an axis. False only where host memory is missing. */
+/* Writes a reach for each phase of the outputs along an axis. False only where host memory is missing. */
 static bool write_axis(const struct tconv_axis *axis, int64_t *list)
 {
     struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);

@@ -100,12 +100,12 @@ static double cost_of(const struct gather *g)
 static double choose(struct gather *g, enum variant variant, const tconv_device_info *device)
 {
     enum { WIDEST = 4 };
-    const int residues = g->merged ? (int)g->rows.x.stride : 1;
+    const int phases = g->merged ? (int)g->rows.x.stride : 1;
     const int64_t channels = g->rows.layer.out_channels;
     double least = 0;
     int best_mw = 1;
     for (int mw = 1; mw <= 16 && mw <= channels &&
-                     (mw == 1 || mw * residues <= sums_limit(g, variant, WIDEST, device));
+                     (mw == 1 || mw * phases <= sums_limit(g, variant, WIDEST, device));
          mw++) {
         const double cost = (double)(tconv_ceil_div(channels, mw) * mw) * inefficiency(mw);
         if (mw == 1 || cost < least) {
@@ -203,7 +203,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     if (!filter_fits(g, request, variant, reason)) return false;
 
-    /* Adding for all residues, or storing one by one with care. */
+    /* Adding for all phases, or storing one by one with care. */
     const double iterations =
         (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)layer->in_channels *
             (g->merged ? 1 : (double)g->rows.x.kernel) +
@@ -235,7 +235,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
     return true;
 }
 
-/* The place of each tap along x in the packed filter. With merged residues all taps form one class,
+/* The place of each tap along x in the packed filter. With merged phases all taps form one class,
  * in their own order. */
 static bool write_taps(const struct gather *g, int64_t *list)
 {

@@ -128,7 +128,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
         g->classes *= axes[a]->stride;
         if (g->classes > MOST_CLASSES)
-            return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
         g->places[a] = tconv_ceil_div(axes[a]->output, axes[a]->stride);
         places *= (double)g->places[a];
     }
@@ -151,7 +151,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
     if (tconv_rows_group_too_long(own * (1 + tconv_rows_careful(&g->rows)), request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
 
-    /* Each tap is of one residue. What is issued for tiles in vain counts, words past the last channel too. */
+    /* Each tap is of one phase. What is issued for tiles in vain counts, words past the last channel too. */
     const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
     pairs = (double)g->taps * stages * (double)word * groups * g->mt * g->nt;
     const double outputs = places * (double)g->classes * (double)layer->groups *
@@ -192,8 +192,8 @@ static bool write_table(const struct matrix *g, struct tconv_recipe *recipe)
     for (int a = 0; a < 3; a++) t[MATRIX_PLACES_Z + a] = g->places[a];
     t[MATRIX_CLASSES_AT] = (int64_t)classes_at;
     t[MATRIX_TAP_LIST_AT] = (int64_t)list_at;
-    return tconv_rows_write_residues(&g->rows, write_pair, g, PAIR_LONGS, t + classes_at,
-                                     t + list_at);
+    return tconv_rows_write_phases(&g->rows, write_pair, g, PAIR_LONGS, t + classes_at,
+                                   t + list_at);
 }
 
 static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,

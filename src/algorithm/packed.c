@@ -16,7 +16,7 @@ enum {
     MOST_ROWS = 64,     /* slots that are rows */
     MOST_SLOTS = 512,   /* slots at all */
     MOST_CLASSES = 1 << 16,
-    MOST_SPREAD = 32, /* residues along an axis with one input */
+    MOST_SPREAD = 32, /* phases along an axis with one input */
     MOST_TAPS = 1 << 16,
     LOCAL_BUDGET = 768 << 10, /* bytes: what a second-level cache holds besides the weights */
     LONG_ROW = 1 << 10,       /* bytes of an output row that is better stored past the caches */
@@ -271,7 +271,7 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
 }
 
 /* Along an axis with a single input each output takes one tap at most, and any stride describes that. With one that spans
- * the outputs each tap is a residue of its own, and none is added in vain. */
+ * the outputs each tap is a phase of its own, and none is added in vain. */
 static void spread(struct tconv_axis *axis)
 {
     const int64_t span = tconv_max(axis->output, (axis->kernel - 1) * axis->dilation + 1);
@@ -291,7 +291,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
         g->classes *= axes[a]->stride;
         if (g->classes > MOST_CLASSES)
-            return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
     }
     g->mw = choose_channels(g, device); /* before: it must not depend on extents */
     if (!tconv_rows_filter_fits(&g->rows, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
@@ -301,8 +301,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     spread(&g->rows.y);
     spread(&g->rows.x);
     g->classes = g->rows.z.stride * g->rows.y.stride * g->rows.x.stride;
-    if (g->classes > MOST_CLASSES)
-        return tconv_refuse(reason, "more than %d residues", MOST_CLASSES);
+    if (g->classes > MOST_CLASSES) return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
     g->row_pairs = tconv_rows_pairs(&g->rows.z) * tconv_rows_pairs(&g->rows.y);
     g->z = distances_of(&g->rows.z);
     g->y = distances_of(&g->rows.y);
@@ -376,8 +375,8 @@ static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
     t[PACKED_CLASSES_AT] = (int64_t)classes_at;
     t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
     write_slots(g, t + slots_at);
-    return tconv_rows_write_residues(&g->rows, write_entry, g, ENTRY_LONGS, t + classes_at,
-                                     t + list_at);
+    return tconv_rows_write_phases(&g->rows, write_entry, g, ENTRY_LONGS, t + classes_at,
+                                   t + list_at);
 }
 
 /* All kernels of a recipe are built with the same options, so that they share a program. */

@@ -117,9 +117,9 @@ static bool fold(const struct tconv_layer *layer, struct tconv_rows *rows, int m
     rows->output_rows = rows->z.output * rows->y.output;
     rows->input_rows = rows->z.input * rows->y.input;
     rows->places = tconv_ceil_div(rows->x.output, rows->x.stride);
-    int64_t residue;
-    tconv_rows_tap(rows, 0, &residue, &rows->high); /* the later the tap, the earlier its input */
-    tconv_rows_tap(rows, rows->x.kernel - 1, &residue, &rows->low);
+    int64_t phase;
+    tconv_rows_tap(rows, 0, &phase, &rows->high); /* the later the tap, the earlier its input */
+    tconv_rows_tap(rows, rows->x.kernel - 1, &phase, &rows->low);
     return true;
 }
 
@@ -147,11 +147,11 @@ int64_t tconv_rows_distance(const struct tconv_axis *axis, int64_t k)
     return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
 }
 
-void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, int64_t *input)
+void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *phase, int64_t *input)
 {
     const struct tconv_axis *x = &rows->x;
     const int64_t place = k * x->dilation - x->pad; /* of the output that input 0 reaches */
-    *residue = tconv_mod(place, x->stride);
+    *phase = tconv_mod(place, x->stride);
     *input = tconv_rows_distance(x, k);
 }
 
@@ -214,8 +214,8 @@ double tconv_rows_careful(const struct tconv_rows *rows)
 {
     if (!tconv_type_is_floating(rows->layer.data_type)) return 0;
     const double taps = (double)(rows->z.kernel * rows->y.kernel * rows->x.kernel);
-    const double residues = (double)(rows->z.stride * rows->y.stride * rows->x.stride);
-    return taps * (1 + (double)rows->layer.in_channels / residues);
+    const double phases = (double)(rows->z.stride * rows->y.stride * rows->x.stride);
+    return taps * (1 + (double)rows->layer.in_channels / phases);
 }
 
 int tconv_rows_widest(const tconv_device_info *device)
@@ -374,11 +374,11 @@ static void write_classes(const struct tconv_rows *rows, const struct tconv_clas
 {
     int64_t start = 0;
     for (int64_t r = 0; r < rows->x.stride; r++, list += CLASS_LONGS) {
-        int64_t residue, input = rows->low;
-        if (classes[r].taps > 0) tconv_rows_tap(rows, classes[r].first, &residue, &input);
+        int64_t phase, input = rows->low;
+        if (classes[r].taps > 0) tconv_rows_tap(rows, classes[r].first, &phase, &input);
         list[CLASS_TAPS] = classes[r].taps;
         list[CLASS_START] = start;
-        list[CLASS_RESIDUE] = tconv_mod(r - rows->x.pad, rows->x.stride);
+        list[CLASS_PHASE] = tconv_mod(r - rows->x.pad, rows->x.stride);
         list[CLASS_DISTANCE] = input - rows->low;
         start += classes[r].taps;
     }
@@ -599,8 +599,8 @@ int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3])
     return (k[0] * rows->y.kernel + k[1]) * rows->x.kernel + k[2];
 }
 
-bool tconv_rows_write_residues(const struct tconv_rows *rows, tconv_write_entry *entry,
-                               const void *self, int entry_longs, int64_t *kinds, int64_t *list)
+bool tconv_rows_write_phases(const struct tconv_rows *rows, tconv_write_entry *entry,
+                             const void *self, int entry_longs, int64_t *kinds, int64_t *list)
 {
     const struct tconv_axis *const axes[] = {&rows->z, &rows->y, &rows->x};
     struct tconv_class *classes[3] = {NULL, NULL, NULL};
@@ -618,7 +618,7 @@ bool tconv_rows_write_residues(const struct tconv_rows *rows, tconv_write_entry 
                 int64_t t[3], taps = 1;
                 for (int a = 0; a < 3; a++) {
                     t[a] = tconv_mod(c[a] - axes[a]->pad,
-                                     axes[a]->stride); /* the residue that this class reaches */
+                                     axes[a]->stride); /* the phase that this class reaches */
                     taps *= classes[a][c[a]].taps;
                 }
                 int64_t *kind = kinds + ((t[0] * axes[1]->stride + t[1]) * axes[2]->stride + t[2]) *

@@ -13,7 +13,7 @@ struct tconv_rows {
     struct tconv_layer layer; /* folded; its own axes are not to be used */
     struct tconv_axis z, y, x;
     int64_t output_rows, input_rows; /* z and y together */
-    int64_t places;                  /* along x: outputs of one residue, ceil(output / stride) */
+    int64_t places;                  /* along x: outputs of one phase, ceil(output / stride) */
     size_t acc_bytes;                /* of what is added up */
     int64_t low, high;               /* place u reads inputs u + low to u + high at most */
 };
@@ -30,9 +30,9 @@ bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
 /* The distance from a place to the input that tap k reads for it. The later the tap, the less. */
 int64_t tconv_rows_distance(const struct tconv_axis *axis, int64_t k);
 
-/* For tap k along x: the residue of the outputs that it reaches, and the input that it reads for
+/* For tap k along x: the phase of the outputs that it reaches, and the input that it reads for
  * their place 0. */
-void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *residue, int64_t *input);
+void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *phase, int64_t *input);
 
 /* The pairs (output, tap) of an axis that have an input inside the data: the work along an axis
  * whose taps are clipped. */
@@ -59,7 +59,7 @@ bool tconv_rows_too_long(double iterations, const tconv_device_info *device);
 /* The same for kernels with many short work-items: only processors end their loops. */
 bool tconv_rows_group_too_long(double iterations, const tconv_device_info *device);
 
-/* Loop iterations of careful_output (taps.clh; gather's has no more) for one output, the mean of all residues. A work-item
+/* Loop iterations of careful_output (taps.clh; gather's has no more) for one output, the mean of all phases. A work-item
  * whose weights are not finite may go there for each of its outputs; those of integers are finite. */
 double tconv_rows_careful(const struct tconv_rows *rows);
 
@@ -137,12 +137,12 @@ void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_byte
 /* A tap's place in a filter packed in the order of its taps; k along z, y, x. */
 int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3]);
 
-/* Writes for each residue (tz, ty, tx) of the outputs which taps reach it: `kinds` receives KIND_LONGS numbers
- * for each residue, `list` receives all taps, `entry_longs` numbers each, written by `entry`. False only where
+/* Writes for each phase (tz, ty, tx) of the outputs which taps reach it: `kinds` receives KIND_LONGS numbers
+ * for each phase, `list` receives all taps, `entry_longs` numbers each, written by `entry`. False only where
  * host memory is missing. */
 typedef void tconv_write_entry(const void *self, const int64_t k[3], int64_t *entry);
-bool tconv_rows_write_residues(const struct tconv_rows *rows, tconv_write_entry *entry,
-                               const void *self, int entry_longs, int64_t *kinds, int64_t *list);
+bool tconv_rows_write_phases(const struct tconv_rows *rows, tconv_write_entry *entry,
+                             const void *self, int entry_longs, int64_t *kinds, int64_t *list);
 
 /* False with a reason where a table with the part below and `own` longs of an algorithm's own is too large. */
 bool tconv_rows_table_fits(const struct tconv_rows *rows, double own, struct tconv_reason *reason);

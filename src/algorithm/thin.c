@@ -147,7 +147,7 @@ static double copy_cycles(const struct thin *g)
     return asks_ahead(g) ? 12 + 1.5 * vectors : 10 + 2.5 * vectors;
 }
 
-/* Cycles of interleaving residues and storing a vector. */
+/* Cycles of interleaving phases and storing a vector. */
 static double store_cycles(const struct thin *g)
 {
     return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 || g->rows.x.stride == 8 ? 5 : 3;
@@ -367,7 +367,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
 
 const struct tconv_algorithm tconv_thin = {
     .name = "thin_vector",
-    .summary = "few channels, depthwise: input rows in local memory, all residues at once; wide "
+    .summary = "few channels, depthwise: input rows in local memory, all phases at once; wide "
                "vectors: for CPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "thin_table.h", "taps.clh", "thin.cl"},

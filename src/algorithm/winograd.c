@@ -9,11 +9,11 @@
 #include <stdio.h>
 
 enum {
-    MOST_TAPS = 3,            /* of a residue along one axis */
+    MOST_TAPS = 3,            /* of a phase along one axis */
     MOST_POINTS = 6,          /* along one axis */
     MOST_PRODUCTS = 128,      /* points of a tile */
     MOST_STRIDE = 16,         /* along x */
-    MOST_RESIDUES = 1 << 12,  /* of all axes */
+    MOST_PHASES = 1 << 12,    /* of all axes */
     MOST_RUN = 64,            /* outputs of a tile along x */
     MOST_CHANNELS = 16,       /* MW */
     MOST_VECTORS = 4,         /* NX */
@@ -26,7 +26,7 @@ enum {
 struct cut {
     const struct tconv_axis *axis;
     int64_t places, tiles;
-    int64_t shift, phase; /* of the pad: floor(pad / stride), pad mod stride */
+    int64_t shift, pad_phase; /* of the pad: floor(pad / stride), pad mod stride */
     int taps, m, points;
 };
 
@@ -87,11 +87,11 @@ static bool make_cut(struct cut *cut, const struct tconv_axis *axis, struct tcon
         return tconv_refuse(reason, "an axis has dilation %d", (int)axis->dilation);
     const int64_t taps = tconv_ceil_div(axis->kernel, axis->stride);
     if (taps > MOST_TAPS)
-        return tconv_refuse(reason, "more than %d taps of a residue along an axis", MOST_TAPS);
+        return tconv_refuse(reason, "more than %d taps of a phase along an axis", MOST_TAPS);
     cut->taps = (int)taps;
     cut->places = tconv_ceil_div(axis->output, axis->stride);
     cut->shift = tconv_floor_div(axis->pad, axis->stride);
-    cut->phase = tconv_mod(axis->pad, axis->stride);
+    cut->pad_phase = tconv_mod(axis->pad, axis->stride);
     set_places(cut, 1);
     return true;
 }
@@ -101,8 +101,8 @@ static int most_places(const struct cut *cut)
     return cut->taps == 1 ? 1 : MOST_POINTS + 1 - cut->taps;
 }
 
-/* Residues along z and y: each is a work-item's. */
-static int64_t outer_residues(const struct winograd *g)
+/* Phases along z and y: each is a work-item's. */
+static int64_t outer_phases(const struct winograd *g)
 {
     return g->rows.z.stride * g->rows.y.stride;
 }
@@ -138,13 +138,13 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
 {
     const struct tconv_layer *layer = &g->rows.layer;
     const double groups = (double)layer->groups;
-    const double in = (double)layer->in_channels, residues_x = (double)g->rows.x.stride;
-    const double residues = residues_x * (double)outer_residues(g);
+    const double in = (double)layer->in_channels, phases_x = (double)g->rows.x.stride;
+    const double phases = phases_x * (double)outer_phases(g);
     const double channels = (double)(g->blocks * g->mw);
     const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
                                                            : 1;
     const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
-    const double adds = places * g->points * residues * channels * in *
+    const double adds = places * g->points * phases * channels * in *
                         tconv_rows_inefficiency(&g->rows, device, g->nx, g->mw);
     /* Gathering and transforming: rows are collected, then every axis is transformed. */
     const double rows = g->z.points * g->y.points;
@@ -153,21 +153,21 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     const double prepare = rows * (36 + 6 * runs + 6 * window) +
                            12.0 * g->points * g->begins *
                                ((g->z.m > 1) + (g->y.m > 1) + (g->x.m > 1) + 1);
-    const double prepares = places * in * (double)outer_residues(g) * prepare *
+    const double prepares = places * in * (double)outer_phases(g) * prepare *
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Transforming sums and storing outputs. */
-    const double outputs = (double)(g->z.m * g->y.m * g->x.m) * residues_x;
+    const double outputs = (double)(g->z.m * g->y.m * g->x.m) * phases_x;
     const int64_t run = g->x.m *
                         g->rows.x.stride; /* rows of a power of two are stored from registers */
-    const double finish = 8.0 * g->points * residues_x +
+    const double finish = 8.0 * g->points * phases_x +
                           outputs * ((run & (run - 1)) == 0 ? 40 + 5 * runs : 150);
-    const double finishes = places * (double)outer_residues(g) * channels * finish *
+    const double finishes = places * (double)outer_phases(g) * channels * finish *
                             (g->rows.x.output_step == 1 ? 1 : 4);
     /* Each product's loop begins and ends, and with chunks sums come back from local memory. Where the next
      * product's weights lie in main memory, the first team waits for them. Fitted to 70 divisions of four layers. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
-    const double loops = (double)g->blocks * g->points * residues * chunks;
-    const double weights = 4 * groups * channels * in * g->points * residues;
+    const double loops = (double)g->blocks * g->points * phases * chunks;
+    const double weights = 4 * groups * channels * in * g->points * phases;
     const double restart = 2500 + (chunks > 1 ? 14 : 5) * g->mw * team_lanes(g);
     const double wait = weights < FAR_WEIGHTS ? 0 : 5500;
     const double first_teams = groups * (double)tconv_ceil_div(g->teams, g->item_teams);
@@ -176,7 +176,7 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     return tconv_rows_shared(
         cost,
         (double)(g->item_teams * g->item_blocks) /
-            (groups * (double)outer_residues(g) * (double)(g->teams * g->blocks)),
+            (groups * (double)outer_phases(g) * (double)(g->teams * g->blocks)),
         device);
 }
 
@@ -208,7 +208,7 @@ static bool divide(struct winograd *g, const tconv_device_info *device, double *
             g->chunk = largest_chunk(g, budget);
             g->chunked = g->chunk < g->rows.layer.in_channels;
             const double bytes = local_bytes(g, g->chunk);
-            const double items = (double)g->rows.layer.groups * (double)outer_residues(g) *
+            const double items = (double)g->rows.layer.groups * (double)outer_phases(g) *
                                  (double)tconv_ceil_div(g->teams, g->item_teams) *
                                  (double)tconv_ceil_div(g->blocks, g->item_blocks);
             if (bytes > budget || items > INT32_MAX || tconv_rows_too_long(iterations(g), device))
@@ -278,18 +278,18 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
         return tconv_refuse(reason, "no output takes two taps along an axis");
     if (g->rows.x.stride > MOST_STRIDE)
         return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
-    if (outer_residues(g) * g->rows.x.stride > MOST_RESIDUES)
-        return tconv_refuse(reason, "more than %d residues", MOST_RESIDUES);
+    if (outer_phases(g) * g->rows.x.stride > MOST_PHASES)
+        return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     const double places = (double)g->rows.layer.batch * (double)g->z.places * (double)g->y.places *
                           (double)g->x.places;
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
-    g->begins = g->x.phase > 0 ? 2 : 1;
+    g->begins = g->x.pad_phase > 0 ? 2 : 1;
     g->mw = choose_channels(&g->rows, device);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    const double products = (double)layer->groups * (double)outer_residues(g) * g->points *
+    const double products = (double)layer->groups * (double)outer_phases(g) * g->points *
                             (double)g->rows.x.stride;
     if (!tconv_filter_addressable(products * (double)g->blocks * g->mw * (double)layer->in_channels,
                                   sizeof(float), reason))
@@ -315,9 +315,9 @@ static bool write_table(const struct winograd *g, struct tconv_recipe *recipe)
     t[WINOGRAD_SHIFT_Z] = g->z.shift;
     t[WINOGRAD_SHIFT_Y] = g->y.shift;
     t[WINOGRAD_SHIFT_X] = g->x.shift;
-    t[WINOGRAD_PHASE_Z] = g->z.phase;
-    t[WINOGRAD_PHASE_Y] = g->y.phase;
-    t[WINOGRAD_PHASE_X] = g->x.phase;
+    t[WINOGRAD_PAD_PHASE_Z] = g->z.pad_phase;
+    t[WINOGRAD_PAD_PHASE_Y] = g->y.pad_phase;
+    t[WINOGRAD_PAD_PHASE_X] = g->x.pad_phase;
     return true;
 }
 
@@ -350,7 +350,7 @@ static void write_pack(const struct winograd *g, struct tconv_recipe *recipe,
                        const tconv_device_info *device)
 {
     const struct tconv_layer *layer = &g->rows.layer;
-    const int64_t products = layer->groups * outer_residues(g) * g->points * g->rows.x.stride;
+    const int64_t products = layer->groups * outer_phases(g) * g->points * g->rows.x.stride;
     char name[100];
     snprintf(name, sizeof name, "winograd%d m%dx%dx%d s%dx%dx%d", g->mw, g->z.m, g->y.m, g->x.m,
              (int)g->rows.z.stride, (int)g->rows.y.stride, (int)g->rows.x.stride);

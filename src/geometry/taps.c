@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The residue classes of one axis. */
+/* The phases of one axis. */
 #include "geometry/taps.h"
 
 #include "base/checked.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which taps and inputs reach an output position: the residue classes of stride and dilation along
+/* Which taps and inputs reach an output position: the phases of stride and dilation along
  * one axis.
  *
  * Output o takes tap k from input i where o + pad = i*s + k*d. With g = gcd(s, d), the outputs with
