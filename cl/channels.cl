@@ -15,44 +15,45 @@
  *
  *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in local memory; taps
  *                 that reach all PX places from outside are left out.
- *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, and none is added in vain.
+ *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, so no work is wasted.
  *
- *   TURNED = 1    for tensors whose rows are contiguous: the sums of a box are kept in local memory, one output's
- *                 channels side by side, and leave it row by row, VW outputs of VW channels being turned in registers.
- *   KEPT = 1      the sums of all phases are kept in local memory: for many input channels, CHANNELS_CHUNK of which a
- *                 box has at a time, so that a chunk's weights of a phase stay in a cache for all of the box's rows;
- *                 and, with TURNED, to store short rows together.
- *   PHASE_LANES = 1    for large strides along x: lanes are neighbouring outputs of one channel, all phases of one place
- *                 being treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
- *                 taps.
+ *   TRANSPOSED = 1   for tensors whose rows are contiguous: the accumulators of a box are kept in local memory, the
+ *                    channels of an output side by side, and are stored row by row; VW outputs of VW channels are
+ *                    transposed in registers.
+ *   KEPT = 1         the accumulators of all phases are kept in local memory: for many input channels, which a box
+ *                    processes CHANNELS_CHUNK at a time, so that a chunk's weights of a phase stay in a cache for all
+ *                    rows of the box; and, with TRANSPOSED, to store short rows together.
+ *   PHASE_LANES = 1  for large strides along x: lanes are adjacent outputs of one channel; all phases of one place
+ *                    are treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
+ *                    taps.
  *
- * A zero of the padding must not meet a weight that is infinite or NaN: see careful_output. taps.clh has the packed
+ * A zero of the padding must not meet a weight that is infinite or NaN: see exact_output. taps.clh has the packed
  * filter, channels_table.h the table.
  *
- *   macro     meaning                                 legal values
- *   VW        lanes of a vector                       1, 2, 4, 8, 16
- *   MW        output channels of a block              multiples of VW
- *   PX        places at a time                        at least 1
- *   SEGMENT   channels of a place side by side; a     1 to 64
- *             constant, so that places lie at
- *             constant distances
- *   ROUND     channels that a round of the innermost  1, 2, 4, 8; divides
- *             loop adds                               SEGMENT and all counts
- *   BATCHED   see above                               0, 1
- *   PHASE_LANES    see above                               0, 1
- *   TURNED    see above; not with PHASE_LANES              0, 1
- *   KEPT      see above                               0, 1
- *   STREAM    see epilogue.clh                          0, 1
+ *   macro        meaning                                 legal values
+ *   VW           lanes of a vector                       1, 2, 4, 8, 16
+ *   MW           output channels of a block              multiples of VW
+ *   PX           places at a time                        at least 1
+ *   SEGMENT      channels of a place side by side; a     1 to 64
+ *                constant, so that places lie at
+ *                constant distances
+ *   ROUND        channels that an iteration of the       1, 2, 4, 8; divides
+ *                innermost loop adds                     SEGMENT and all counts
+ *   BATCHED      see above                               0, 1
+ *   PHASE_LANES  see above                               0, 1
+ *   TRANSPOSED   see above; not with PHASE_LANES         0, 1
+ *   KEPT         see above                               0, 1
+ *   STREAM       see epilogue.clh                        0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
-    !defined(PHASE_LANES) || !defined(TURNED) || !defined(KEPT)
-#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TURNED and KEPT must be set"
+    !defined(PHASE_LANES) || !defined(TRANSPOSED) || !defined(KEPT)
+#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TRANSPOSED and KEPT must be set"
 #endif
 
 enum {
     MOST_READS = 256, /* taps of a phase */
-    AHEAD = 2048      /* elements: weights, which stream past, are asked for that early */
+    AHEAD = 2048      /* elements: weights are prefetched that early */
 };
 
 /* A work-item's part of the outputs. */
@@ -91,12 +92,12 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
     }
 }
 
-#if TURNED
-/* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each, turned in registers. Less
+#if TRANSPOSED
+/* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each, transposed in registers. Less
  * than a vector is read together with `before` elements in front of it and with what follows. */
-static void copy_turned(__global const data_t *from, const acc_t zero, const long channel_step,
-                        __local acc_t *to, const struct steps *steps, const int in_channels,
-                        const int count, const int row_length, const int before)
+static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
+                            __local acc_t *to, const struct steps *steps, const int in_channels,
+                            const int count, const int row_length, const int before)
 {
     for (int first = 0; first < in_channels; first += VW) {
         __local acc_t *own = to + first / SEGMENT * steps->segment + first % SEGMENT;
@@ -143,11 +144,11 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
     const int first_y = clamp(-low_y, 0, rows_y), end_y = clamp(input_y - low_y, first_y, rows_y);
     const int begin = clamp(-low_x, 0, rows_x), end = clamp(input_x - low_x, begin, rows_x);
     data += chunk->first * channel_step;
-#if TURNED
+#if TRANSPOSED
     const long points = table[ROWS_INPUT_ROWS] * input_x; /* of a channel */
-    const bool turned = SEGMENT >= VW && points >= VW;
+    const bool transposed = SEGMENT >= VW && points >= VW;
     /* Rows that follow each other in memory are copied together. */
-    const bool together = turned && end - begin == input_x && y_step == input_x;
+    const bool together = transposed && end - begin == input_x && y_step == input_x;
 #endif
     for (int iz = 0; iz < rows_z; iz++) {
         const long z = box->z + table[CHANNELS_LOW_Z] + iz;
@@ -160,14 +161,14 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
                 __global const data_t *from =
                     data + (image ? box->n + v : 0) * table[ROWS_DATA_BATCH_STEP] +
                     z * table[ROWS_DATA_Z_STEP] + y * y_step + low_x * table[ROWS_DATA_X_STEP];
-#if TURNED
-                if (turned && image) {
+#if TRANSPOSED
+                if (transposed && image) {
                     const long at = (z * input_y + y) * input_x + low_x + begin;
                     const int rows = together ? end_y - iy : 1;
                     if (!together || iy == first_y)
-                        copy_turned(from + begin, zero, channel_step, row + begin * steps->x, steps,
-                                    chunk->count, rows * (end - begin), end - begin,
-                                    (int)max(at + VW - points, 0L));
+                        copy_transposed(from + begin, zero, channel_step, row + begin * steps->x,
+                                        steps, chunk->count, rows * (end - begin), end - begin,
+                                        (int)max(at + VW - points, 0L));
                 } else
 #endif
                     for (int x = begin; x < end; x++)
@@ -275,9 +276,9 @@ static void find_reads(__global const long *table, const struct box *box, const 
 }
 
 /* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums at `kept`; `data` as
- * for careful_output, of the block's first lane. */
+ * for exact_output, of the block's first lane. */
 static void compute(__global const data_t *data, __global const packed_t *weights,
-                    const bool careful, const struct epilogue *f, const struct lanes *lanes,
+                    const bool nonfinite, const struct epilogue *f, const struct lanes *lanes,
                     const long at, __global const long *table, __local const acc_t *local_memory,
                     __local acc_t *kept, const struct reads *reads, const struct row *row,
                     const struct steps *steps, const struct chunk *chunk, const int x)
@@ -295,7 +296,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             sum[c][v] = KEPT && chunk->first > 0 && v < places
                             ? LOAD(kept + v * row->kept_step + c * VW)
                             : (vec_t)(0);
-#if !TURNED && !STREAM
+#if !TRANSPOSED && !STREAM
     if (chunk->last && row->lane_step == 1) /* as long as there is something to add */
 #pragma unroll
         for (int v = 0; v < PX; v++)
@@ -317,17 +318,18 @@ static void compute(__global const data_t *data, __global const packed_t *weight
              ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
             add_segment(sum, from, w, min((int)SEGMENT, chunk->count - ci));
     }
-    if (careful && padded && chunk->last) { /* never with BATCHED */
+    if (nonfinite && padded && chunk->last) { /* never with BATCHED */
         for (int v = 0; v < places; v++) {
             const int o = ox + v * (int)table[ROWS_STRIDE_X];
-#if TURNED
-            for (int m = 0; m < MW; m++) /* lanes that are no outputs are turned with the others */
+#if TRANSPOSED
+            for (int m = 0; m < MW;
+                 m++) /* lanes that are no outputs are transposed with the others */
                 kept[v * row->kept_step + m] =
-                    m < row->lanes ? careful_output(data, weights, table, row->z, row->y, o, m) : 0;
+                    m < row->lanes ? exact_output(data, weights, table, row->z, row->y, o, m) : 0;
 #else
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
             for (int m = own_lanes.first; m < own_lanes.last; m++) {
-                const acc_t own = careful_output(data, weights, table, row->z, row->y, o, m);
+                const acc_t own = exact_output(data, weights, table, row->z, row->y, o, m);
                 const long channel = lanes->channel + (PHASE_LANES ? 0 : m);
                 put_one(f, affine_one(f, own, channel),
                         at + v * row->place_step + m * row->lane_step, channel);
@@ -336,8 +338,8 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         }
         return;
     }
-#if TURNED || KEPT
-    if (TURNED || !chunk->last) {
+#if TRANSPOSED || KEPT
+    if (TRANSPOSED || !chunk->last) {
 #pragma unroll
         for (int v = 0; v < PX; v++)
             if (v < places) {
@@ -347,7 +349,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         return;
     }
 #endif
-#if !TURNED
+#if !TRANSPOSED
     const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
     const struct span last_lanes = lanes_of(
         table, BATCHED ? ox : ox + (PX - 1) * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
@@ -378,7 +380,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 /* Computes a chunk of all rows of a box for one phase (tz, ty, tx) and block; the outputs of the box's first image and
  * the block's first lane begin at `at`, their sums at `kept`. */
 static void compute_rows(__global const data_t *data, __global const packed_t *weights,
-                         const bool careful, const struct epilogue *f,
+                         const bool nonfinite, const struct epilogue *f,
                          const struct lanes *own_lanes, const long at, __global const long *table,
                          __local const acc_t *local_memory, __local acc_t *kept,
                          const struct box *box, const struct steps *steps,
@@ -409,7 +411,7 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
             struct reads reads;
             find_reads(table, box, steps, z, y, kind, &reads);
             for (int x = 0; x < places_x; x += BATCHED ? 1 : PX)
-                compute(data, weights, careful, f, own_lanes,
+                compute(data, weights, nonfinite, f, own_lanes,
                         at + row.z * table[ROWS_OUTPUT_Z_STEP] + row.y * table[ROWS_OUTPUT_Y_STEP] +
                             (row.x + x * stride_x) * table[ROWS_OUTPUT_X_STEP],
                         table, local_memory,
@@ -418,7 +420,7 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
         }
 }
 
-#if TURNED
+#if TRANSPOSED
 /* Stores what compute_rows left in local memory: KEPT, of all phases, with tz = ty = 0, rows that follow each other in memory
  * together; else of the phases (tz, ty) and all along x. */
 static void store_rows(const struct epilogue *f, __local acc_t *kept, __global const long *table,
@@ -437,12 +439,12 @@ static void store_rows(const struct epilogue *f, __local acc_t *kept, __global c
         for (int z = tz; z < tz + rows_z * step_z; z += step_z)
             for (int y = ty; y < ty + rows_y * step_y; y += rows * step_y, kept += count * MW)
                 if (z < box->outputs_z && y < box->outputs_y)
-                    store_turned(f, kept, count,
-                                 at + n * table[ROWS_OUTPUT_BATCH_STEP] +
-                                     (first_z + z) * table[ROWS_OUTPUT_Z_STEP] +
-                                     (first_y + y) * table[ROWS_OUTPUT_Y_STEP] +
-                                     box->x * table[ROWS_STRIDE_X],
-                                 table[CHANNELS_LANE_STEP], channel, lanes);
+                    store_transposed(f, kept, count,
+                                     at + n * table[ROWS_OUTPUT_BATCH_STEP] +
+                                         (first_z + z) * table[ROWS_OUTPUT_Z_STEP] +
+                                         (first_y + y) * table[ROWS_OUTPUT_Y_STEP] +
+                                         box->x * table[ROWS_STRIDE_X],
+                                     table[CHANNELS_LANE_STEP], channel, lanes);
 }
 #endif
 
@@ -540,11 +542,11 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
                                      flags[all_blocks] != 0, &epilogue, &own_lanes, to, table,
                                      local_memory, kept, &box, &steps, &chunk, phase, lanes, tz, ty,
                                      tx);
-#if TURNED && !KEPT
+#if TRANSPOSED && !KEPT
                     store_rows(&epilogue, kept, table, &box, to, co, lanes, tz, ty);
 #endif
                 }
-#if TURNED && KEPT
+#if TRANSPOSED && KEPT
             if (chunk.last) store_rows(&epilogue, kept, table, &box, to, co, lanes, 0, 0);
 #endif
 #if KEPT

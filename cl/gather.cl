@@ -22,7 +22,7 @@
  * read the data but a copy of its inputs in the workspace, the stage, where zeros surround them;
  * all others read the data. A zero times an infinite or NaN weight would be wrong: packing notes in
  * a flag whether a block of channels has such weights, and then its staged tiles are computed by
- * careful_output, tap by tap.
+ * exact_output, tap by tap.
  *
  * Packed filter: a word of flags for each [group][block of MW channels], padded; then
  * [group][block][kz][ky] and within it the taps along x sorted by class: [class][ci][tap of the
@@ -65,9 +65,9 @@
 /* One output element, tap by tap, from the data itself. `slice` and `reach_y` are its row's, `o`
  * its place in the row, `weights` and `m` its block and channel. */
 #if FLOATING
-static acc_t careful_output(__global const data_t *data, __global const packed_t *weights,
-                            __global const long *table, __global const long *slice,
-                            __global const long *reach_y, const long o, const int m)
+static acc_t exact_output(__global const data_t *data, __global const packed_t *weights,
+                          __global const long *table, __global const long *slice,
+                          __global const long *reach_y, const long o, const int m)
 {
     const long in_channels = table[ROWS_IN_CHANNELS];
     const acc_t zero = DATA_ZERO(table);
@@ -228,7 +228,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             for (int o = tile * VW * step; o < last; o++)
                 put_one(epilogue,
                         affine_one(epilogue,
-                                   careful_output(own_data, weights, table, slice, reach_y, o, m),
+                                   exact_output(own_data, weights, table, slice, reach_y, o, m),
                                    co + m),
                         to + m * table[ROWS_OUTPUT_CHANNEL_STEP] + o, co + m);
         return;

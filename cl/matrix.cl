@@ -14,7 +14,7 @@
  * neighbours: places of one channel, or with LAST channels of one place.
  *
  * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose products with all weights
- * are taken away from the sums. A zero must not meet a weight that is infinite or NaN: see careful_output of taps.clh, which
+ * are taken away from the sums. A zero must not meet a weight that is infinite or NaN: see exact_output of taps.clh, which
  * also has the packed filter. matrix_table.h has the table.
  *
  *   macro    meaning                                                        legal values
@@ -369,11 +369,11 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
             acc_t sum = BITS_SUM(words[FINISHED_AT(row, n)]);
 #if FLOATING
             if (flags[flags_offset + (ulong)all_blocks] != 0)
-                sum = careful_output(own_data + ((long)tile * NT + n) / places_of(table) *
-                                                    table[ROWS_DATA_BATCH_STEP],
-                                     weights, table, places.z[n] * table[ROWS_STRIDE_Z] + tz,
-                                     places.y[n] * table[ROWS_STRIDE_Y] + ty,
-                                     places.x[n] * table[ROWS_STRIDE_X] + tx, m);
+                sum = exact_output(own_data + ((long)tile * NT + n) / places_of(table) *
+                                                  table[ROWS_DATA_BATCH_STEP],
+                                   weights, table, places.z[n] * table[ROWS_STRIDE_Z] + tz,
+                                   places.y[n] * table[ROWS_STRIDE_Y] + ty,
+                                   places.x[n] * table[ROWS_STRIDE_X] + tx, m);
 #elif QUANTIZED
             sum -= DATA_ZERO(table) * weight_sums[m];
 #endif

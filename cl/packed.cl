@@ -31,7 +31,7 @@
  *
  * Where all input channels do not fit into local memory, they come in chunks, and the sums wait in local
  * memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite or NaN: see
- * careful_output.
+ * exact_output.
  *
  * taps.clh has the packed filter, packed_table.h the table, products.clh the innermost loop.
  *
@@ -371,10 +371,10 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                     for (int m = 0; m < channels; m++)
                         if (output_exists(table, &place, tz, ty, tx + t)) {
                             const acc_t sum =
-                                careful_output(data + place.n * table[ROWS_DATA_BATCH_STEP],
-                                               weights, table, place.z * table[ROWS_STRIDE_Z] + tz,
-                                               place.y * table[ROWS_STRIDE_Y] + ty,
-                                               place.x * table[ROWS_STRIDE_X] + tx + t, m);
+                                exact_output(data + place.n * table[ROWS_DATA_BATCH_STEP], weights,
+                                             table, place.z * table[ROWS_STRIDE_Z] + tz,
+                                             place.y * table[ROWS_STRIDE_Y] + ty,
+                                             place.x * table[ROWS_STRIDE_X] + tx + t, m);
                             put_one(f, affine_one(f, sum, co + m),
                                     first + m * table[ROWS_OUTPUT_CHANNEL_STEP] +
                                         output_at(table, &place, tz, ty, tx + t),

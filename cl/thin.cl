@@ -15,13 +15,13 @@
  * of a row overlaps the one before, where it may, so that it ends with the row.
  *
  * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows that are copied next, of the
- * next image or work-item, are asked for between rows of taps; for the second cache, since the first is full of those in use.
+ * next image or work-item, are prefetched into L2 between tap rows, since L1 is full of those in use.
  *
  * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input row that serves the first serves
  * all, with neighbouring rows of the filter.
  *
  * Along y and z the table lists which taps reach an output row from inside the data. A zero of the padding
- * must not meet a weight that is infinite or NaN: blocks with such weights go through careful_place.
+ * must not meet a weight that is infinite or NaN: blocks with such weights go through exact_place.
  * taps.clh has the packed filter, thin_table.h the table.
  *
  *   macro    meaning                                              legal values
@@ -163,8 +163,8 @@ static NOINLINE void store_left(const struct epilogue *f, const long at,
 }
 
 /* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much to add that they come meanwhile. */
-static __attribute__((always_inline)) void ask_for_outputs(const struct epilogue *f, const long at,
-                                                           __global const long *table)
+static __attribute__((always_inline)) void prefetch_outputs(const struct epilogue *f, const long at,
+                                                            __global const long *table)
 {
 #if !STREAM && !SINGLE
 #pragma unroll
@@ -208,16 +208,16 @@ store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW]
                        copy[r][m], channel + m, left);
 }
 
-/* One output element, tap by tap: as careful_output, but z may stand for several axes. */
-static acc_t careful_place(__global const data_t *data, __global const packed_t *weights,
-                           __global const long *table, __global const long *slice, const int y,
-                           const int x, const int m)
+/* One output element, tap by tap: as exact_output, but z may stand for several axes. */
+static acc_t exact_place(__global const data_t *data, __global const packed_t *weights,
+                         __global const long *table, __global const long *slice, const int y,
+                         const int x, const int m)
 {
     __global const long *tap = table + slice[SLICE_LIST];
     acc_t sum = 0;
     for (long j = 0; j < slice[SLICE_TAPS]; j++, tap += SLICE_TAP_LONGS)
-        sum = careful_slice(sum, data + tap[SLICE_INPUT] * table[ROWS_DATA_Z_STEP],
-                            slice_of(weights, table, tap[SLICE_TAP], m), table, y, x);
+        sum = exact_slice(sum, data + tap[SLICE_INPUT] * table[ROWS_DATA_Z_STEP],
+                          slice_of(weights, table, tap[SLICE_TAP], m), table, y, x);
     return sum;
 }
 
@@ -296,8 +296,8 @@ static NOINLINE void copy_rows(__global const data_t *from, __global const long 
                          zero, reading, packed + ((long)(jz * rows + y) * in_channels + ci) * row);
 }
 
-/* The input rows to ask for, channel after channel. */
-struct ahead {
+/* The input rows to prefetch, channel after channel. */
+struct upcoming {
     __global const data_t *row;
     int y, rows, channels, elements, share;
     long y_step, channel_step;
@@ -305,27 +305,27 @@ struct ahead {
 
 /* Those that are copied after the ones of `images` images from `plane` on, the first plane of its image in a work-item's part: of
  * the next images, or of the next work-item. */
-static COLD struct ahead ahead_of(__global const data_t *data, __global const long *table,
-                                  const struct part *own, const int item, const int items,
-                                  const int plane, const int images)
+static COLD struct upcoming prefetch_of(__global const data_t *data, __global const long *table,
+                                        const struct part *own, const int item, const int items,
+                                        const int plane, const int images)
 {
-    struct ahead ahead = {.y_step = table[ROWS_DATA_Y_STEP],
-                          .channel_step = table[ROWS_DATA_CHANNEL_STEP]};
-    if (!table[THIN_AHEAD]) return ahead;
+    struct upcoming upcoming = {.y_step = table[ROWS_DATA_Y_STEP],
+                                .channel_step = table[ROWS_DATA_CHANNEL_STEP]};
+    if (!table[THIN_PREFETCHES]) return upcoming;
     const int blocks = (int)table[ROWS_BLOCKS], number = item + 1;
     const int end_plane = (plane / blocks + images) * blocks; /* of the images */
     const bool same = end_plane < own->last_plane;
-    if (!same && number == items) return ahead;
+    if (!same && number == items) return upcoming;
     const struct part next = same ? *own : part_of(number, table);
     __global const long *slice = table + table[ROWS_SLICES_AT] + next.z * SLICE_LONGS;
-    if (next.high < next.low || slice[SLICE_TAPS] == 0) return ahead;
+    if (next.high < next.low || slice[SLICE_TAPS] == 0) return upcoming;
     const struct reading reading = reading_of(next.first_tile, next.last_tile, table);
-    ahead.rows = next.high - next.low + 1;
-    ahead.channels = in_channels_of(table) * images; /* images mostly follow each other */
-    ahead.elements = reading.end - reading.begin;
-    ahead.row = inputs_of(data, table, (same ? end_plane : next.first_plane) / blocks) +
-                table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
-                next.low * ahead.y_step + reading.first + reading.begin;
+    upcoming.rows = next.high - next.low + 1;
+    upcoming.channels = in_channels_of(table) * images; /* images mostly follow each other */
+    upcoming.elements = reading.end - reading.begin;
+    upcoming.row = inputs_of(data, table, (same ? end_plane : next.first_plane) / blocks) +
+                   table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
+                   next.low * upcoming.y_step + reading.first + reading.begin;
     /* Rows of taps that these images have still to do; more than 32 bits where filters are large. */
     const long taps_y =
         clamp((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y], 1l,
@@ -333,32 +333,32 @@ static COLD struct ahead ahead_of(__global const data_t *data, __global const lo
     const long times = taps_y * (own->last_tile - own->first_tile) *
                        (own->last_band - own->first_band) *
                        (min(end_plane, own->last_plane) - plane);
-    ahead.share = (int)(((long)ahead.rows * ahead.channels + times - 1) / times);
-    return ahead;
+    upcoming.share = (int)(((long)upcoming.rows * upcoming.channels + times - 1) / times);
+    return upcoming;
 }
 
 /* Asks for the share of them that belongs to a row of taps of a tile. */
-static NOINLINE void ask_ahead(struct ahead *ahead)
+static NOINLINE void prefetch_rows(struct upcoming *upcoming)
 {
-    for (int i = 0; i < ahead->share && ahead->channels > 0; i++) {
-        for (int x = 0; x < ahead->elements; x += LINE / (int)sizeof(data_t))
-            PREFETCH(2, ahead->row + x);
-        if (ahead->elements > 0) /* rows begin anywhere in a line */
-            PREFETCH(2, ahead->row + ahead->elements - 1);
-        ahead->row += ahead->y_step;
-        if (++ahead->y == ahead->rows) {
-            ahead->row += ahead->channel_step - ahead->rows * ahead->y_step;
-            ahead->y = 0;
-            ahead->channels--;
+    for (int i = 0; i < upcoming->share && upcoming->channels > 0; i++) {
+        for (int x = 0; x < upcoming->elements; x += LINE / (int)sizeof(data_t))
+            PREFETCH(2, upcoming->row + x);
+        if (upcoming->elements > 0) /* rows begin anywhere in a line */
+            PREFETCH(2, upcoming->row + upcoming->elements - 1);
+        upcoming->row += upcoming->y_step;
+        if (++upcoming->y == upcoming->rows) {
+            upcoming->row += upcoming->channel_step - upcoming->rows * upcoming->y_step;
+            upcoming->y = 0;
+            upcoming->channels--;
         }
     }
 }
 
 /* Computes a work-item's outputs of a block whose weights are not all finite. */
-static COLD void careful_part(const struct epilogue *f, __global const data_t *from,
-                              __global const packed_t *weights, __global const long *table,
-                              const struct part *part, const int channels, const long channel,
-                              const long at)
+static COLD void exact_part(const struct epilogue *f, __global const data_t *from,
+                            __global const packed_t *weights, __global const long *table,
+                            const struct part *part, const int channels, const long channel,
+                            const long at)
 {
     __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
     const int last = min(part->last_tile * TILE * MERGED, (int)table[ROWS_OUTPUT_X]);
@@ -367,7 +367,7 @@ static COLD void careful_part(const struct epilogue *f, __global const data_t *f
             for (int x = part->first_tile * TILE * MERGED; x < last; x++)
                 put_one(
                     f,
-                    affine_one(f, careful_place(from, weights, table, slice, y, x, m), channel + m),
+                    affine_one(f, exact_place(from, weights, table, slice, y, x, m), channel + m),
                     at + m * table[ROWS_OUTPUT_CHANNEL_STEP] + y * table[ROWS_OUTPUT_Y_STEP] + x,
                     channel + m);
 }
@@ -425,8 +425,8 @@ static NOINLINE void thin_item(const int item, const int items,
             copy_rows(from + i * from_step, table, &part, &reading, packed + i * image_elements,
                       i >= zeroed);
         zeroed = max(zeroed, images);
-        struct ahead ahead = ahead_of(data, table, &part, item, items, p, images);
-        const bool asks = ahead.channels > 0;
+        struct upcoming upcoming = prefetch_of(data, table, &part, item, items, p, images);
+        const bool prefetches = upcoming.channels > 0;
 
         for (int block = first_block; block < last_block; block++) {
             const int channels = min(MW, out_channels - block * MW);
@@ -437,8 +437,8 @@ static NOINLINE void thin_item(const int item, const int items,
                             part.z * table[ROWS_OUTPUT_Z_STEP];
             for (int i = 0; i < images; i++)
                 if (flag[i * blocks] != 0)
-                    careful_part(f, from + i * from_step, weights + i * image_weights, table, &part,
-                                 channels, co + i * out_channels, to + i * image_step);
+                    exact_part(f, from + i * from_step, weights + i * image_weights, table, &part,
+                               channels, co + i * out_channels, to + i * image_step);
 
 #if RY > 1
             int newest = first_newest, first_tap = first_place - first_newest * stride;
@@ -473,7 +473,7 @@ static NOINLINE void thin_item(const int item, const int items,
                     for (int i = 0; i < images; i++) {
                         if (flag[i * blocks] != 0) continue;
                         const long at = line + i * image_step + x, channel = co + i * out_channels;
-                        if (whole) ask_for_outputs(&epilogue, at, table);
+                        if (whole) prefetch_outputs(&epilogue, at, table);
                         vec_t sum[RY][MW][NX][PHASES];
 #pragma unroll
                         for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
@@ -492,7 +492,7 @@ static NOINLINE void thin_item(const int item, const int items,
                                 else
 #endif
                                     add_rows(sum, RY, in, w, in_channels, row);
-                                if (asks) ask_ahead(&ahead);
+                                if (prefetches) prefetch_rows(&upcoming);
                             }
                         }
                         if (whole)

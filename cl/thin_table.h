@@ -13,6 +13,6 @@ enum {
     THIN_LACKING,             /* rows that the first band begins before the output */
     THIN_TILES,               /* tiles along x of a work-item */
     THIN_ROW,                 /* elements of an input row in local memory */
-    THIN_AHEAD,               /* whether the input rows that are copied next are asked for */
+    THIN_PREFETCHES,          /* whether the input rows that are copied next are prefetched */
     THIN_LONGS
 };

@@ -96,7 +96,7 @@
 #endif
 
 enum {
-    CHANNELS_AHEAD = 8 /* inputs are asked for so many channels before they are needed */
+    CHANNELS_AHEAD = 8 /* inputs are prefetched so many channels early */
 };
 
 /* ---- The transforms. With constant arguments, everything but the sums disappears. ---- */

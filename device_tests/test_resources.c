@@ -3,7 +3,7 @@
  * a device whose memory is full is told with the bytes that were needed. */
 #include "setup.h"
 
-#include "plan/plan.h" /* for the program of a plan, which the API does not show */
+#include "plan/plan_internal.h" /* for the program of a plan, which the API does not show */
 
 #include <dlfcn.h>
 #include <malloc.h>

@@ -23,7 +23,7 @@
 #include "geometry/layer.h"
 #include "geometry/taps.h"
 #include "geometry/window.h"
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 #include <string.h>
 

@@ -18,7 +18,7 @@ enum {
     MOST_READS = 256,         /* taps of a phase, as in cl/channels.cl */
     LOCAL_BUDGET = 640 << 10, /* bytes: what a second-level cache holds besides the weights */
     SECOND_CACHE = 1 << 20,   /* bytes */
-    FETCHED_PLACES = 12,      /* whose outputs processors fetch ahead at a time */
+    FETCHED_PLACES = 12,      /* whose outputs hardware prefetchers follow at a time */
 };
 
 /* What the lanes of a vector are. */
@@ -73,7 +73,7 @@ static bool plane(const struct channels *g)
 
 /* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are contiguous, and one or all of
  * a plane long enough for a vector. */
-static bool turned(const struct channels *g)
+static bool transposed(const struct channels *g)
 {
     return g->lanes == LANES_CHANNELS && g->rows.layer.output_channel_step != 1 &&
            g->rows.x.output_step == 1 && g->rows.x.data_step == 1 &&
@@ -84,7 +84,7 @@ static bool turned(const struct channels *g)
 /* Whether the sums of all phases are kept: for the next chunk of input channels, or to be stored together. */
 static bool kept(const struct channels *g)
 {
-    return g->chunk < g->rows.layer.in_channels || (turned(g) && g->rows.x.output < g->vw);
+    return g->chunk < g->rows.layer.in_channels || (transposed(g) && g->rows.x.output < g->vw);
 }
 
 static int round_of(const struct channels *g)
@@ -105,7 +105,7 @@ static double channel_cycles(const struct channels *g, const tconv_device_info *
     const double shared = tconv_rows_issue(
         &g->rows, device, vectors * g->px + vectors + g->px + 0.5 + 5.0 / round_of(g));
     if (most < shared) most = shared;
-    return (most > issue ? most : issue) * (turned(g) ? 1.1 : 1.05);
+    return (most > issue ? most : issue) * (transposed(g) ? 1.1 : 1.05);
 }
 
 /* Elements of local memory for so many input channels of a box. */
@@ -125,8 +125,8 @@ static double bytes_of(const struct channels *g)
     const double sums = (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
                         (double)g->axis[2]->stride * (g->batched ? g->px : 1) * g->mw;
     const double times = kept(g) ? (double)(g->item_blocks * g->classes / g->axis[2]->stride) : 1;
-    return (double)g->rows.acc_bytes *
-           (input_elements(g, g->chunk) + (kept(g) || turned(g) ? sums * times + CACHE_LINE : 0));
+    return (double)g->rows.acc_bytes * (input_elements(g, g->chunk) +
+                                        (kept(g) || transposed(g) ? sums * times + CACHE_LINE : 0));
 }
 
 /* Elements between the outputs of neighbouring lanes. */
@@ -145,7 +145,7 @@ static double scattered_cycles(const struct channels *g)
 
 /* Cycles of keeping a sum and storing it row by row: more where the last vector of a row is stored in parts or overlaps the one
  * before. */
-static double turned_cycles(const struct channels *g)
+static double transposed_cycles(const struct channels *g)
 {
     int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
     if (kept(g) && plane(g) && row == g->axis[2]->output)
@@ -153,26 +153,26 @@ static double turned_cycles(const struct channels *g)
     return row < g->vw ? 2.4 : row < 2 * g->vw && row % g->vw != 0 ? 2 : 1.2;
 }
 
-/* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where it is turned, else one by
+/* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where it is transposed, else one by
  * one. */
 static double copied_cycles(const struct channels *g)
 {
     if (g->rows.layer.data_channel_step == 1) return 2.5 / g->vw;
-    if (!turned(g) || g->segment < g->vw) return 2.5;
+    if (!transposed(g) || g->segment < g->vw) return 2.5;
     int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
     const bool together = plane(g) && row == g->axis[2]->input && row < g->vw;
     if (together) row *= tconv_min(g->box[1] + g->span[1], g->axis[1]->input);
     return row < g->vw ? 18.0 / (double)row : together ? 1.8 : 1.1;
 }
 
-/* Whether outputs are stored past the caches. Phases have little to add for each: as long as outputs stay in the last cache, they
+/* Whether outputs use non-temporal stores. Phases have little to add for each: as long as outputs stay in the last cache, they
  * are stored there faster than memory would take them. */
 static bool streams(const struct channels *g)
 {
     enum { LONG_ROW = 1 << 10, LAST_CACHE = 32 << 20 }; /* bytes */
-    if (turned(g)) return tconv_rows_past_caches(&g->rows, g->rows.x.output, LONG_ROW);
+    if (transposed(g)) return tconv_rows_non_temporal(&g->rows, g->rows.x.output, LONG_ROW);
     if (g->lanes == LANES_PHASES && tconv_rows_output_bytes(&g->rows) <= LAST_CACHE) return false;
-    return lane_step_of(g) == 1 && tconv_rows_past_caches(&g->rows, g->rows.x.output_step, 0);
+    return lane_step_of(g) == 1 && tconv_rows_non_temporal(&g->rows, g->rows.x.output_step, 0);
 }
 
 /* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
@@ -196,10 +196,11 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const int64_t lane_step = lane_step_of(g);
     const double vectors = outputs * (double)g->blocks * g->mw / g->vw;
     const double stores = lane_step == 1 ? 4 * vectors + outputs * (double)g->blocks * 6
-                          : turned(g)    ? outputs * (double)(g->blocks * g->mw) * turned_cycles(g)
-                                         : outputs * (double)layer->out_channels *
-                                            (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
-                                            scattered_cycles(g);
+                          : transposed(g)
+                              ? outputs * (double)(g->blocks * g->mw) * transposed_cycles(g)
+                              : outputs * (double)layer->out_channels *
+                                    (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
+                                    scattered_cycles(g);
     /* Sums that are kept between chunks. */
     const double again = (chunks - 1) * outputs * (double)g->blocks * 3.0 * g->mw / g->vw;
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
@@ -244,10 +245,10 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
         places *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
     }
     const double in = (double)g->rows.layer.in_channels;
-    const double careful = g->batched ? 0 : tconv_rows_careful(&g->rows);
+    const double exact_loops = g->batched ? 0 : tconv_rows_exact_loops(&g->rows);
     const double sums =
         (double)g->item_blocks * places *
-        ((double)g->taps * (in + 4) + (2 + careful) * g->mw * g->px * (double)g->classes);
+        ((double)g->taps * (in + 4) + (2 + exact_loops) * g->mw * g->px * (double)g->classes);
     return tconv_rows_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
@@ -383,7 +384,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
             divide(&one, device, &found, cost, g);
         }
     if (!found) return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_misfit(*cost, true, device);
+    *cost = tconv_rows_wrong_device(*cost, true, device);
     return true;
 }
 
@@ -446,7 +447,7 @@ static tconv_status write_recipe(const struct tconv_request *request, enum lanes
     tconv_launch_option(run, "ROUND", round_of(&g));
     tconv_launch_option(run, "BATCHED", g.batched);
     tconv_launch_option(run, "PHASE_LANES", lanes == LANES_PHASES);
-    tconv_launch_option(run, "TURNED", turned(&g));
+    tconv_launch_option(run, "TRANSPOSED", transposed(&g));
     tconv_launch_option(run, "KEPT", kept(&g));
     tconv_launch_option(run, "STREAM", streams(&g));
     char kind[60] = "taps";

@@ -185,7 +185,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
                : tconv_rows_group_too_long(iterations(g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     *cost = cost_of(g, vector, device);
-    *cost = tconv_rows_misfit(*cost, vector, device);
+    *cost = tconv_rows_wrong_device(*cost, vector, device);
     return true;
 }
 

@@ -173,7 +173,7 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g, do
         return false;
     if (!divide(g, request->device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_misfit(*cost, true, request->device);
+    *cost = tconv_rows_wrong_device(*cost, true, request->device);
     return true;
 }
 
@@ -234,7 +234,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     tconv_launch_option(run, "PX", g.px);
     tconv_launch_option(run, "MERGED", g.merged ? g.rows.x.stride : 0);
     if (g.merged) tconv_rows_taps_options(&g.rows, run);
-    tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, g.rows.x.output_step, 0));
+    tconv_launch_option(run, "STREAM", tconv_rows_non_temporal(&g.rows, g.rows.x.output_step, 0));
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,

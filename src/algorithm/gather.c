@@ -207,7 +207,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
     const double iterations =
         (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)layer->in_channels *
             (g->merged ? 1 : (double)g->rows.x.kernel) +
-        (double)(g->mw * g->vw) * (double)g->rows.x.stride * (1 + tconv_rows_careful(&g->rows));
+        (double)(g->mw * g->vw) * (double)g->rows.x.stride * (1 + tconv_rows_exact_loops(&g->rows));
     if (tconv_rows_group_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
@@ -227,7 +227,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
-    *cost = tconv_rows_misfit(*cost, false, request->device);
+    *cost = tconv_rows_wrong_device(*cost, false, request->device);
     /* Elsewhere these products take longer than those of words: Intel's processors (2026.2) 60 times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;

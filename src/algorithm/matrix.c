@@ -148,7 +148,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
     if (groups * (double)g->classes * items > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)g->mt * g->nt / items; /* outputs of a work-item */
-    if (tconv_rows_group_too_long(own * (1 + tconv_rows_careful(&g->rows)), request->device))
+    if (tconv_rows_group_too_long(own * (1 + tconv_rows_exact_loops(&g->rows)), request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
 
     /* Each tap is of one phase. What is issued for tiles in vain counts, words past the last channel too. */
@@ -160,7 +160,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
      * times, TF32 4 times; half of that is counted on. In plain OpenCL C it is for tests only. */
     const bool unit = g->fragment.macro != 1;
     const double speed = unit ? 2.0 * (double)word : 0.01;
-    *cost = tconv_rows_misfit(pairs / speed + 4 * outputs, false, request->device);
+    *cost = tconv_rows_wrong_device(pairs / speed + 4 * outputs, false, request->device);
     return true;
 }
 

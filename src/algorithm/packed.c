@@ -19,7 +19,7 @@ enum {
     MOST_SPREAD = 32, /* phases along an axis with one input */
     MOST_TAPS = 1 << 16,
     LOCAL_BUDGET = 768 << 10, /* bytes: what a second-level cache holds besides the weights */
-    LONG_ROW = 1 << 10,       /* bytes of an output row that is better stored past the caches */
+    LONG_ROW = 1 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
 /* The distances from a place to its inputs along one axis, falling: a tap's distance is the first's minus its index. */
@@ -185,11 +185,11 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
 static double iterations(const struct packed *g)
 {
     const double in = (double)g->rows.layer.in_channels, lanes = (double)(g->nx * g->vw);
-    const double careful = g->mw * (1 + tconv_rows_careful(&g->rows));
+    const double exact_loops = g->mw * (1 + tconv_rows_exact_loops(&g->rows));
     return (double)g->item_tiles *
            ((double)g->slots * in * (double)(g->nx * g->row) +
             (double)g->item_blocks *
-                ((double)g->taps * (in + 4) + (double)g->classes * lanes * (careful + 2)));
+                ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
 }
 
 /* Divides tiles and blocks among work-items as it costs least; false where local memory is too small for anything. */
@@ -319,7 +319,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_misfit(*cost, true, device);
+    *cost = tconv_rows_wrong_device(*cost, true, device);
     return true;
 }
 
@@ -392,7 +392,7 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
     tconv_launch_option(launch, "FLAT", g->flat);
     tconv_launch_option(launch, "CHUNKED", g->chunked);
     tconv_launch_option(launch, "STREAM",
-                        tconv_rows_past_caches(&g->rows, g->rows.x.output, LONG_ROW));
+                        tconv_rows_non_temporal(&g->rows, g->rows.x.output, LONG_ROW));
 }
 
 static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)

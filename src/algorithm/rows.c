@@ -193,7 +193,7 @@ double tconv_rows_shared(double cost, double largest, const tconv_device_info *d
     return (first < other ? first : other) * item * (double)units;
 }
 
-double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *device)
+double tconv_rows_wrong_device(double cost, bool vector, const tconv_device_info *device)
 {
     const bool wide = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
     return vector == wide ? cost : 20 * cost + 1e7;
@@ -210,7 +210,7 @@ bool tconv_rows_group_too_long(double iterations, const tconv_device_info *devic
     return device->kind == TCONV_DEVICE_CPU && tconv_rows_too_long(iterations, device);
 }
 
-double tconv_rows_careful(const struct tconv_rows *rows)
+double tconv_rows_exact_loops(const struct tconv_rows *rows)
 {
     if (!tconv_type_is_floating(rows->layer.data_type)) return 0;
     const double taps = (double)(rows->z.kernel * rows->y.kernel * rows->x.kernel);
@@ -312,7 +312,7 @@ bool tconv_rows_streams(const struct tconv_rows *rows)
     return tconv_rows_output_bytes(rows) > CACHED_OUTPUT;
 }
 
-bool tconv_rows_past_caches(const struct tconv_rows *rows, int64_t run, int64_t long_run)
+bool tconv_rows_non_temporal(const struct tconv_rows *rows, int64_t run, int64_t long_run)
 {
     enum { LINE = 64 }; /* bytes */
     const int64_t bytes = run * (int64_t)tconv_type_size(rows->layer.output_type);

@@ -50,7 +50,7 @@ double tconv_rows_shared(double cost, double largest, const tconv_device_info *d
 
 /* What a cost becomes because of an algorithm's shape, `vector` being the one for processors with wide vectors: it remains where the
  * device is such, else it is so much, for tiny layers too, that the algorithm is taken only by name. */
-double tconv_rows_misfit(double cost, bool vector, const tconv_device_info *device);
+double tconv_rows_wrong_device(double cost, bool vector, const tconv_device_info *device);
 
 /* Whether a work-item has more loop iterations than devices stand whose work-items are lanes: drivers end what runs long, and
  * llvmpipe ends all loops of a work-item after 65535 iterations in all. */
@@ -59,9 +59,9 @@ bool tconv_rows_too_long(double iterations, const tconv_device_info *device);
 /* The same for kernels with many short work-items: only processors end their loops. */
 bool tconv_rows_group_too_long(double iterations, const tconv_device_info *device);
 
-/* Loop iterations of careful_output (taps.clh; gather's has no more) for one output, the mean of all phases. A work-item
+/* Loop iterations of exact_output (taps.clh; gather's has no more) for one output, the mean of all phases. A work-item
  * whose weights are not finite may go there for each of its outputs; those of integers are finite. */
-double tconv_rows_careful(const struct tconv_rows *rows);
+double tconv_rows_exact_loops(const struct tconv_rows *rows);
 
 /* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of sums
  * stay in registers. */
@@ -102,9 +102,9 @@ double tconv_rows_output_bytes(const struct tconv_rows *rows);
 /* Whether the output is so large that it would not stay in a processor's caches. */
 bool tconv_rows_streams(const struct tconv_rows *rows);
 
-/* Whether to store such an output past the caches, `run` outputs being neighbours: only where they are as long as whole cache
+/* Whether to use non-temporal stores for such an output, `run` outputs being neighbours: only where they are as long as whole cache
  * lines, since parts of a line that do not meet are written one by one, or at least `long_run` bytes, 0 being never. */
-bool tconv_rows_past_caches(const struct tconv_rows *rows, int64_t run, int64_t long_run);
+bool tconv_rows_non_temporal(const struct tconv_rows *rows, int64_t run, int64_t long_run);
 
 /* Names the packed layout: the algorithm's own text, groups, channels and the kernel along z, y and x. */
 void tconv_rows_layout(struct tconv_recipe *recipe, const char *algorithm,

@@ -14,11 +14,11 @@ enum {
     LOCAL_BUDGET = 256 << 10, /* bytes */
     FIRST_CACHE = 48 << 10,   /* bytes */
     TOGETHER = 8 << 10,       /* bytes that are copied at a time */
-    MOST_AHEAD = 1500,        /* bytes between rows that processors fetch ahead over */
-    CACHED_DATA = 1 << 20,    /* bytes that need not be asked for: the second cache has them */
+    MOST_AHEAD = 1500,        /* bytes between rows that hardware prefetchers follow */
+    CACHED_DATA = 1 << 20,    /* bytes that need no prefetch: L2 holds them */
     MOST_PLANES = 64,         /* of a work-item that takes several images */
     MOST_COUNTS = 64,         /* of planes that are tried */
-    LONG_ROW = 24 << 10,      /* bytes of an output row that is better stored past the caches */
+    LONG_ROW = 24 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -54,7 +54,7 @@ static double adding_cycles(const struct thin *g, const tconv_device_info *devic
     return issued > channels * chain ? issued : channels * chain;
 }
 
-/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the filter ahead. */
+/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the filter prefetch. */
 static int most_sums(const struct thin *g, const tconv_device_info *device)
 {
     const int sums = tconv_rows_sums(&g->rows, device);
@@ -134,17 +134,17 @@ static double waiting_cycles(const struct thin *g)
     return far_apart ? 0.1 : g->local_bytes > 2 * FIRST_CACHE ? 0.01 : 0;
 }
 
-/* Whether the next input rows are asked for while these are used: data do not stay in a cache. */
-static bool asks_ahead(const struct thin *g)
+/* Whether the next input rows are prefetched while these are used: data do not stay in a cache. */
+static bool prefetches(const struct thin *g)
 {
     return tconv_rows_data_bytes(&g->rows) > CACHED_DATA;
 }
 
-/* Cycles of copying an input row to local memory: from a cache, or from memory, whence it was asked for. */
+/* Cycles of copying an input row to local memory: from a cache, or from memory after a prefetch. */
 static double copy_cycles(const struct thin *g)
 {
     const double vectors = (double)g->row / g->vw;
-    return asks_ahead(g) ? 12 + 1.5 * vectors : 10 + 2.5 * vectors;
+    return prefetches(g) ? 12 + 1.5 * vectors : 10 + 2.5 * vectors;
 }
 
 /* Cycles of interleaving phases and storing a vector. */
@@ -195,7 +195,7 @@ static double iterations(const struct thin *g)
     return (double)g->item_planes *
            (taps_z * (double)g->input_rows * in * (double)g->row +
             (double)(g->item_bands * g->ry * g->item_tiles) *
-                (taps_z * taps_y * (in + 4) + tile * (1 + tconv_rows_careful(r))));
+                (taps_z * taps_y * (in + 4) + tile * (1 + tconv_rows_exact_loops(r))));
 }
 
 /* Elements of an input row in local memory: what its tiles read, from a vector's place on, as lead_of of cl/thin.cl has it. */
@@ -320,7 +320,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     g->bands = tconv_ceil_div(g->rows.y.output + g->lacking, g->ry);
     if (!choose(g, device, cost))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_misfit(*cost, true, device);
+    *cost = tconv_rows_wrong_device(*cost, true, device);
     return true;
 }
 
@@ -348,7 +348,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     t[THIN_LACKING] = g.lacking;
     t[THIN_TILES] = g.item_tiles;
     t[THIN_ROW] = g.row;
-    t[THIN_AHEAD] = asks_ahead(&g);
+    t[THIN_PREFETCHES] = prefetches(&g);
 
     const struct tconv_axis *x = &g.rows.x;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_thin");
@@ -359,7 +359,7 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
     tconv_launch_option(run, "MERGED", x->stride);
     tconv_rows_taps_options(&g.rows, run);
     tconv_launch_option(run, "SINGLE", request->layer->in_channels == 1);
-    tconv_launch_option(run, "STREAM", tconv_rows_past_caches(&g.rows, x->output, LONG_ROW));
+    tconv_launch_option(run, "STREAM", tconv_rows_non_temporal(&g.rows, x->output, LONG_ROW));
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
     tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_SUMMED);
     return TCONV_OK;

@@ -294,7 +294,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     if (!tconv_filter_addressable(products * (double)g->blocks * g->mw * (double)layer->in_channels,
                                   sizeof(float), reason))
         return false;
-    *cost = tconv_rows_misfit(*cost, true, device);
+    *cost = tconv_rows_wrong_device(*cost, true, device);
     return true;
 }
 

@@ -3,7 +3,7 @@
 #ifndef TCONV_DEVICE_OBJECT_H
 #define TCONV_DEVICE_OBJECT_H
 
-#include "device/device.h"
+#include "device/device_internal.h"
 #include "tconv_cl/problem.h"
 
 #include <pthread.h>

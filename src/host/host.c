@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device with a context and a queue for host arrays, and what calls on host arrays are given. */
-#include "host/host.h"
+#include "host/host_internal.h"
 
 #include "base/error.h"
 #include "base/process.h"

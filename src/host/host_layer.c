@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "host/host.h"
+#include "host/host_internal.h"
 #include "host/lane.h"
 
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #include "host/lane.h"
 
 #include "base/error.h"
-#include "host/host.h"
+#include "host/host_internal.h"
 
 #include <sched.h>
 #include <stdlib.h>

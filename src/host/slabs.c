@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "host/host.h"
+#include "host/host_internal.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -3,9 +3,9 @@
 #include "algorithm/algorithms.h"
 #include "base/error.h"
 #include "base/struct_size.h"
-#include "device/device.h"
+#include "device/device_internal.h"
 #include "plan/measure.h"
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 #include "plan/probe.h"
 
 #include <stdio.h>

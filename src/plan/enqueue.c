@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enqueueing: checks of what the caller passes, then the launches of a recipe one behind the other.
  * Nothing is allocated. */
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device.h"
+#include "device/device_internal.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed filters: an object of their own, made from a plan and packed on the device. */
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 #include "base/error.h"
 #include "base/process.h"
-#include "device/device.h"
+#include "device/device_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "plan/measure.h"
 
 #include "base/error.h"
-#include "device/device.h"
+#include "device/device_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TCONV_PLAN_MEASURE_H
 #define TCONV_PLAN_MEASURE_H
 
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 struct tconv_measured {
     const struct tconv_algorithm *algorithm; /* the fastest; NULL: nothing could be timed */

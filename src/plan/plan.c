@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan: a problem that was checked and resolved, and, once an algorithm was chosen (choose.c), its compiled kernels with their
  * table. */
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 #include "base/addressable.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device.h"
+#include "device/device_internal.h"
 #include "geometry/window.h"
 
 #include <stdio.h>

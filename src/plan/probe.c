@@ -2,7 +2,7 @@
 #include "plan/probe.h"
 
 #include "base/error.h"
-#include "device/device.h"
+#include "device/device_internal.h"
 
 #include <string.h>
 

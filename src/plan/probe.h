@@ -4,7 +4,7 @@
 #ifndef TCONV_PLAN_PROBE_H
 #define TCONV_PLAN_PROBE_H
 
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 /* `*right`: whether a plan of these types may use the matrix unit of `device`. The first question for
  * each pair of types compiles and runs kernels, later ones are answered from memory. It is false after

@@ -79,7 +79,7 @@ bool read_numbers(const char *option, const char *text, int64_t *numbers, int mo
 /* "0.5,2" into numbers, up to `most`; how many, or -1 after a message. */
 int read_reals(const char *option, const char *text, double *numbers, int most);
 
-/* ---- epilogue.c ---- */
+/* ---- epilogue_options.c ---- */
 
 /* The epilogue among the options, but for the tensors that it may have; false after a message. */
 bool read_epilogue(tconv_epilogue *epilogue);

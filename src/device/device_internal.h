@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device in a context, and the programs that were built for it. */
-#ifndef TCONV_DEVICE_DEVICE_H
-#define TCONV_DEVICE_DEVICE_H
+#ifndef TCONV_DEVICE_DEVICE_INTERNAL_H
+#define TCONV_DEVICE_DEVICE_INTERNAL_H
 
 #include "tconv_cl/device.h"
 #include "tconv_cl/problem.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a plan and of a filter, and the carrying out of recipes. Only files of this room
  * include it. */
-#ifndef TCONV_PLAN_PLAN_H
-#define TCONV_PLAN_PLAN_H
+#ifndef TCONV_PLAN_PLAN_INTERNAL_H
+#define TCONV_PLAN_PLAN_INTERNAL_H
 
 #include "algorithm/algorithm.h"
 #include "tconv_cl/plan.h"

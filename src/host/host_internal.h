@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What runs on host arrays share. */
-#ifndef TCONV_HOST_HOST_H
-#define TCONV_HOST_HOST_H
+#ifndef TCONV_HOST_HOST_INTERNAL_H
+#define TCONV_HOST_HOST_INTERNAL_H
 
 #include "tconv_cl/host.h"
 

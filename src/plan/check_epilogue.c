@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which epilogues go with which element types. */
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 #include "base/error.h"
 #include "tconv_cl/version.h"
