@@ -4,22 +4,43 @@
 # larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers; all programs for GPUs
 # through offline compilers; the fuzz targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed.
 # Debian 12, as root or with sudo. The logs are in build/nightly.
-# usage: nightly.sh [SECONDS-OF-EACH-FUZZ-TARGET]      300 without it
+# usage: nightly.sh [--resume] [SECONDS-OF-EACH-FUZZ-TARGET]      300 without it
+#   --resume   go on with an interrupted run of the same commit, with its seed: steps that passed are not run again
 set -u
 cd "$(dirname "$0")/.."
+resume=
+if [ "${1:-}" = --resume ]; then
+    resume=yes
+    shift
+fi
 seconds=${1:-300}
 work=$PWD/build/nightly
-TCONV_CL_TEST_SEED=${TCONV_CL_TEST_SEED:-$(date +%Y%m%d)}
-TCONV_CL_TEST_SEED=$((TCONV_CL_TEST_SEED % 1000000))
+commit=$(git rev-parse HEAD 2>/dev/null || echo none)
+if [ -n "$resume" ]; then
+    if [ "$commit" = none ] || [ "$(cat "$work/commit" 2>/dev/null)" != "$commit" ]; then
+        echo "--resume: build/nightly has no run of commit $commit; start without --resume" >&2
+        exit 2
+    fi
+    TCONV_CL_TEST_SEED=$(cat "$work/seed")
+else
+    TCONV_CL_TEST_SEED=${TCONV_CL_TEST_SEED:-$(date +%Y%m%d)}
+    TCONV_CL_TEST_SEED=$((TCONV_CL_TEST_SEED % 1000000))
+    rm -rf "$work"
+    mkdir -p "$work"
+    echo "$commit" >"$work/commit"
+    echo "$TCONV_CL_TEST_SEED" >"$work/seed"
+fi
 export TCONV_CL_TEST_SEED
-rm -rf "$work"
-mkdir -p "$work"
+touch "$work/summary"
+grep ' passed ' "$work/summary" >"$work/passed" # what an earlier run left
+cp "$work/passed" "$work/summary"
 echo "TCONV_CL_TEST_SEED=$TCONV_CL_TEST_SEED"
 
 # step NAME COMMAND...
 step() {
     step=$1
     shift
+    if grep -q "^$step  *passed " "$work/passed"; then return; fi
     begin=$(date +%s)
     if "$@" >"$work/$step.log" 2>&1; then result=passed; else result=FAILED; fi
     printf '%-28s %-7s %6d s\n' "$step" "$result" "$(($(date +%s) - begin))" | tee -a "$work/summary"
