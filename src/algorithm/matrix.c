@@ -151,7 +151,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
     if (tconv_rows_group_too_long(own * (1 + tconv_rows_exact_loops(&g->rows)), request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
 
-    /* Each tap is of one phase. What is issued for tiles in vain counts, words past the last channel too. */
+    /* Each tap is of one phase. Work that is issued for wasted parts of tiles counts, words past the last channel too. */
     const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
     pairs = (double)g->taps * stages * (double)word * groups * g->mt * g->nt;
     const double outputs = places * (double)g->classes * (double)layer->groups *

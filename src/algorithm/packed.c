@@ -271,7 +271,7 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
 }
 
 /* Along an axis with a single input each output takes one tap at most, and any stride describes that. With one that spans
- * the outputs each tap is a phase of its own, and none is added in vain. */
+ * the outputs each tap is a phase of its own, and no work is wasted. */
 static void spread(struct tconv_axis *axis)
 {
     const int64_t span = tconv_max(axis->output, (axis->kernel - 1) * axis->dilation + 1);

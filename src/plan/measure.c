@@ -200,7 +200,8 @@ static void time_rounds(struct bench *bench, double most_ms)
         for (int i = 0; i < bench->count; i++) {
             struct candidate *c = &bench->candidates[i];
             const struct candidate *best = fastest(bench);
-            if (c->plan == NULL || (round >= HOPELESS_AFTER && c->ms > 2 * best->ms)) continue;
+            const bool hopeless = round >= HOPELESS_AFTER && best != NULL && c->ms > 2 * best->ms;
+            if (c->plan == NULL || hopeless) continue;
             const double ms = run(bench, c);
             if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
             if (now_ms() - start > most_ms) return;

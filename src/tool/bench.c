@@ -423,11 +423,6 @@ static enum exit_code read_runs(int *runs)
     return EXIT_DONE;
 }
 
-static enum exit_code built_in_suite(struct suite *suite)
-{
-    return suite_read(NULL, suite);
-}
-
 enum exit_code command_bench(int argc, const char **argv)
 {
     bool leave;

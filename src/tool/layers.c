@@ -107,6 +107,11 @@ static enum exit_code one_layer(struct suite *suite)
     return EXIT_DONE;
 }
 
+enum exit_code built_in_suite(struct suite *suite)
+{
+    return suite_read(NULL, suite);
+}
+
 enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(struct suite *suite))
 {
     *suite = (struct suite){NULL, 0};

@@ -9,4 +9,7 @@
  * request. */
 enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(struct suite *suite));
 
+/* The suite inside the tool, for `otherwise`. */
+enum exit_code built_in_suite(struct suite *suite);
+
 #endif

@@ -73,7 +73,9 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     const struct entry *entry = place->entry;
     *t = (struct tuned){.choice = TCONV_CHOICE_INIT};
     if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
-    if (entry->error != NULL) return give_up(t, TCONV_ERROR_ARGUMENT, entry->error);
+    if (entry->error != NULL)
+        return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT,
+                       entry->error);
     tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
     trial_epilogue(&plan_options.epilogue);
     plan_options.math = chosen_math();
@@ -207,11 +209,6 @@ static enum exit_code read_budget(uint32_t *budget)
                              MOST_BUDGET);
     *budget = (uint32_t)wanted;
     return EXIT_DONE;
-}
-
-static enum exit_code built_in_suite(struct suite *suite)
-{
-    return suite_read(NULL, suite);
 }
 
 enum exit_code command_tune(int argc, const char **argv)
