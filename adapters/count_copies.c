@@ -14,7 +14,8 @@ int copies_counted(void)
     return atomic_load(&copies);
 }
 
-/* The loader's own function: the loader may have been opened for a Python package alone, where RTLD_NEXT does not look. */
+/* The loader's own function: the loader may have been opened for a Python package alone, where
+ * RTLD_NEXT does not look. */
 static void *function_of_loader(const char *name)
 {
     static void *loader;

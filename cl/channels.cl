@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm: lanes of a vector are output channels. Output-stationary and exact in work, for
- * processors: channels-last tensors, whose channels are contiguous, and small images of many channels.
+/* The channels algorithm: lanes of a vector are output channels. Output-stationary and exact in
+ * work, for processors: channels-last tensors, whose channels are contiguous, and small images of
+ * many channels.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. A work-item takes a box of
- * places and some blocks of output channels. It copies the inputs that the box needs into local memory, SEGMENT
- * channels of a place side by side, and then for each phase, and for PX places at a time,
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. A work-item
+ * takes a box of places and some blocks of output channels. It copies the inputs that the box needs
+ * into local memory, SEGMENT channels of a place side by side, and then for each phase, and for PX
+ * places at a time,
  *
  *     sum[c][place] += filter[tap][ci][c] * local[place + distance of tap][ci]
  *
  * in registers, one vector of weights for PX broadcast inputs.
  *
- *     work-item   CHANNELS_BOX_Z x _Y x _X places, CHANNELS_ITEM_BLOCKS blocks of MW channels, every phase
+ *     work-item   CHANNELS_BOX_Z x _Y x _X places, CHANNELS_ITEM_BLOCKS blocks of MW channels,
+ *                 every phase
  *     vector      VW output channels of one output
  *
- *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in local memory; taps
- *                 that reach all PX places from outside are left out.
- *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, so no work is wasted.
+ *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in
+ *                 local memory; taps that reach all PX places from outside are left out.
+ *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, so no work
+ *                 is wasted.
  *
- *   TRANSPOSED = 1   for tensors whose rows are contiguous: the accumulators of a box are kept in local memory, the
- *                    channels of an output side by side, and are stored row by row; VW outputs of VW channels are
- *                    transposed in registers.
- *   KEPT = 1         the accumulators of all phases are kept in local memory: for many input channels, which a box
- *                    processes CHANNELS_CHUNK at a time, so that a chunk's weights of a phase stay in a cache for all
- *                    rows of the box; and, with TRANSPOSED, to store short rows together.
- *   PHASE_LANES = 1  for large strides along x: lanes are adjacent outputs of one channel; all phases of one place
- *                    are treated like channels. Along x the table then describes quotients: stride 1, kernel / stride
- *                    taps.
+ *   TRANSPOSED = 1   for tensors whose rows are contiguous: the accumulators of a box are kept in
+ *                    local memory, the channels of an output side by side, and are stored row by
+ *                    row; VW outputs of VW channels are transposed in registers.
+ *   KEPT = 1         the accumulators of all phases are kept in local memory: for many input
+ *                    channels, which a box processes CHANNELS_CHUNK at a time, so that a chunk's
+ *                    weights of a phase stay in a cache for all rows of the box; and, with
+ *                    TRANSPOSED, to store short rows together.
+ *   PHASE_LANES = 1  for large strides along x: lanes are adjacent outputs of one channel; all
+ *                    phases of one place are treated like channels. Along x the table then
+ *                    describes quotients: stride 1, kernel / stride taps.
  *
- * A zero of the padding must not meet a weight that is infinite or NaN: see exact_output. taps.clh has the packed
- * filter, channels_table.h the table.
+ * A zero of the padding must not meet a weight that is infinite or NaN: see exact_output. taps.clh
+ * has the packed filter, channels_table.h the table.
  *
  *   macro        meaning                                 legal values
  *   VW           lanes of a vector                       1, 2, 4, 8, 16
@@ -93,8 +98,9 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
 }
 
 #if TRANSPOSED
-/* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each, transposed in registers. Less
- * than a vector is read together with `before` elements in front of it and with what follows. */
+/* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each,
+ * transposed in registers. Less than a vector is read together with `before` elements in front of
+ * it and with what follows. */
 static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
                             __local acc_t *to, const struct steps *steps, const int in_channels,
                             const int count, const int row_length, const int before)
@@ -195,8 +201,8 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
 #endif
 }
 
-/* Adds `count` input channels, ROUND to SEGMENT, of one tap to PX places. A loop with a way around the additions would make some
- * compilers (Intel's 2026.2) store all sums in each round. */
+/* Adds `count` input channels, ROUND to SEGMENT, of one tap to PX places. A loop with a way around
+ * the additions would make some compilers (Intel's 2026.2) store all sums in each round. */
 static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
                         const int count)
 {
@@ -275,8 +281,8 @@ static void find_reads(__global const long *table, const struct box *box, const 
     }
 }
 
-/* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums at `kept`; `data` as
- * for exact_output, of the block's first lane. */
+/* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums
+ * at `kept`; `data` as for exact_output, of the block's first lane. */
 static void compute(__global const data_t *data, __global const packed_t *weights,
                     const bool nonfinite, const struct epilogue *f, const struct lanes *lanes,
                     const long at, __global const long *table, __local const acc_t *local_memory,
@@ -377,8 +383,8 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #endif
 }
 
-/* Computes a chunk of all rows of a box for one phase (tz, ty, tx) and block; the outputs of the box's first image and
- * the block's first lane begin at `at`, their sums at `kept`. */
+/* Computes a chunk of all rows of a box for one phase (tz, ty, tx) and block; the outputs of the
+ * box's first image and the block's first lane begin at `at`, their sums at `kept`. */
 static void compute_rows(__global const data_t *data, __global const packed_t *weights,
                          const bool nonfinite, const struct epilogue *f,
                          const struct lanes *own_lanes, const long at, __global const long *table,
@@ -421,8 +427,8 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
 }
 
 #if TRANSPOSED
-/* Stores what compute_rows left in local memory: KEPT, of all phases, with tz = ty = 0, rows that follow each other in memory
- * together; else of the phases (tz, ty) and all along x. */
+/* Stores what compute_rows left in local memory: KEPT, of all phases, with tz = ty = 0, rows that
+ * follow each other in memory together; else of the phases (tz, ty) and all along x. */
 static void store_rows(const struct epilogue *f, __local acc_t *kept, __global const long *table,
                        const struct box *box, const long at, const long channel, const int lanes,
                        const int tz, const int ty)

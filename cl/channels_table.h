@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm's own part of its table; rows_table.h has the part before. Read by the host (C) and by
- * the kernels (OpenCL C). */
+/* The channels algorithm's own part of its table; rows_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
 
 #ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
 #include "rows_table.h"
@@ -23,7 +23,8 @@ enum {
     CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
     CHANNELS_CHUNK,       /* KEPT: input channels at a time, a multiple of SEGMENT */
     CHANNELS_KEPT_AT,     /* where in local memory sums are kept, in elements */
-    /* PHASE_LANES: the axis x is that of the outputs' quotients, its only phase 0. Of the real one: */
+    /* PHASE_LANES: the axis x is that of the outputs' quotients, its only phase 0. Of the real
+     * one: */
     CHANNELS_STRIDE,
     CHANNELS_CROP, /* output = place * stride + phase - crop */
     CHANNELS_OUTPUT,
@@ -33,5 +34,6 @@ enum {
     CHANNELS_LONGS
 };
 
-/* A tap of a class: its place in the packed filter, and where it reads: its distance less CHANNELS_LOW. */
+/* A tap of a class: its place in the packed filter, and where it reads: its distance less
+ * CHANNELS_LOW. */
 enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };

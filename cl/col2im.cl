@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled col2im algorithm: a tile of columns in local memory, then a gather overlap-add. No column
- * buffer outside local memory, no atomics, no scatter. Along y and z it gathers, so that columns
- * are only those of the innermost axis (x).
+/* The tiled col2im algorithm: a tile of columns in local memory, then a gather overlap-add. No
+ * column buffer outside local memory, no atomics, no scatter. Along y and z it gathers, so that
+ * columns are only those of the innermost axis (x).
  *
  * A work-group owns MC output channels at COL2IM_PLACES neighbouring places u along x of one output
  * row (outputs o = u*s + t for every phase t), for one part of the phases:
@@ -40,8 +40,9 @@
 #define TILE_FUNCTION NOINLINE
 #endif
 
-/* One tile of one part of one output row of one block of channels of one batch item. A column's element of input i lies at
- * TILE + i - low: vectors that are moved left to stay inside the data find room. */
+/* One tile of one part of one output row of one block of channels of one batch item. A column's
+ * element of input i lies at TILE + i - low: vectors that are moved left to stay inside the data
+ * find room. */
 static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
                                       __global const packed_t *restrict filter,
                                       const struct epilogue *f, __global const long *restrict table,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The col2im algorithm's own part of its table; rows_table.h has the part before. Read by the host (C)
- * and by the kernels (OpenCL C). */
+/* The col2im algorithm's own part of its table; rows_table.h has the part before. Read by the host
+ * (C) and by the kernels (OpenCL C). */
 
 #ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
 #include "rows_table.h"

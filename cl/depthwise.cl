@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise algorithm: groups of one channel, channels last; lanes of a vector are groups. Output-stationary and exact in
- * work, for processors.
+/* The depthwise algorithm: groups of one channel, channels last; lanes of a vector are groups.
+ * Output-stationary and exact in work, for processors.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Inputs come straight from the
- * data: neighbouring phases of a place read the same ones while they are in the first-level cache.
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Inputs come
+ * straight from the data: neighbouring phases of a place read the same ones while they are in the
+ * first-level cache.
  *
  *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_PLACES places along x
- *     tile        PX places where all taps along x are inside the data, else one place: one block of MW channels after the
- *                 other. The channels of a place lie side by side, so that processors fetch inputs, weights and
- *                 outputs ahead.
+ *     tile        PX places where all taps along x are inside the data, else one place: one block
+ *                 of MW channels after the other. The channels of a place lie side by side, so that
+ *                 processors fetch inputs, weights and outputs ahead.
  *
- *   MERGED > 0    an input that a tile has loaded serves all phases along x. A place by itself, and the channels after the
- *                 last whole block, are computed phase by phase.
+ *   MERGED > 0    an input that a tile has loaded serves all phases along x. A place by itself, and
+ *                 the channels after the last whole block, are computed phase by phase.
  *   MERGED = 0    all tiles are computed phase by phase.
  *
- * Taps whose input is outside the data are left out, so no zero of the padding meets a weight. lanes.clh says how blocks
- * are stored, taps.clh has the packed filter, depthwise_table.h the table.
+ * Taps whose input is outside the data are left out, so no zero of the padding meets a weight.
+ * lanes.clh says how blocks are stored, taps.clh has the packed filter, depthwise_table.h the
+ * table.
  *
  *   macro     meaning                                 legal values
  *   VW, MW    see lanes.clh
@@ -29,8 +31,8 @@
 #error "PX and MERGED must be set"
 #endif
 
-/* The taps along an axis that reach a place, or all places of a tile: tap number `tap` + j * step reads input number
- * `input` - j * step of the inputs. */
+/* The taps along an axis that reach a place, or all places of a tile: tap number `tap` + j * step
+ * reads input number `input` - j * step of the inputs. */
 struct reach {
     int taps, tap, input;
 };
@@ -57,8 +59,8 @@ static struct reach reach_of(__global const long *phase, const int u, const int 
     return reach;
 }
 
-/* The next lanes of one input, of which `left` are there. What is in the others does not matter: it is the next input's, but for
- * the last one before `end`. */
+/* The next lanes of one input, of which `left` are there. What is in the others does not matter: it
+ * is the next input's, but for the last one before `end`. */
 static vec_t load_lanes(__global const data_t *from, __global const data_t *end, const acc_t zero,
                         const int left)
 {
@@ -87,8 +89,9 @@ struct tile {
     long at; /* the outputs */
 };
 
-/* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there, and stores them but for the first
- * `stored`. Inline, since its loops disappear only where places and lanes are known. */
+/* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there, and
+ * stores them but for the first `stored`. Inline, since its loops disappear only where places and
+ * lanes are known. */
 static __attribute__((always_inline)) void
 compute(const int places, const int count, const int stored, const struct epilogue *f,
         const struct lanes *lanes, const struct steps *steps, const struct tile *tile,

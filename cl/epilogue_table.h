@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How every table begins: the parameters of the epilogue, in longs; read by the host (C) and by the kernels
- * (OpenCL C). The first four are the bits of a double where results are doubles, else those of a float. */
+/* How every table begins: the parameters of the epilogue, in longs; read by the host (C) and by the
+ * kernels (OpenCL C). The first four are the bits of a double where results are doubles, else those
+ * of a float. */
 
 #ifndef TCONV_EPILOGUE_TABLE_H
 #define TCONV_EPILOGUE_TABLE_H

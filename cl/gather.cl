@@ -18,19 +18,20 @@
  *                read from the table. For all other strides and for many taps.
  *
  * Along y and z the table lists for each output row which taps reach it from which input rows,
- * already clipped to the data; z stands for all axes but the last two. Only along x can a tile stick out of the data. Such a tile does not
- * read the data but a copy of its inputs in the workspace, the stage, where zeros surround them;
- * all others read the data. A zero times an infinite or NaN weight would be wrong: packing notes in
- * a flag whether a block of channels has such weights, and then its staged tiles are computed by
- * exact_output, tap by tap.
+ * already clipped to the data; z stands for all axes but the last two. Only along x can a tile
+ * stick out of the data. Such a tile does not read the data but a copy of its inputs in the
+ * workspace, the stage, where zeros surround them; all others read the data. A zero times an
+ * infinite or NaN weight would be wrong: packing notes in a flag whether a block of channels has
+ * such weights, and then its staged tiles are computed by exact_output, tap by tap.
  *
  * Packed filter: a word of flags for each [group][block of MW channels], padded; then
  * [group][block][kz][ky] and within it the taps along x sorted by class: [class][ci][tap of the
  * class][MW]. Channels past the last one are zero. With MERGED there is a single class.
  * gather_table.h has the table.
  *
- * With DOT, for bytes, ci counts quads of input channels: a weight is a word of four bytes. The data's zero point is not
- * taken away where they are read, but its product with all weights from the sums.
+ * With DOT, for bytes, ci counts quads of input channels: a weight is a word of four bytes. The
+ * data's zero point is not taken away where they are read, but its product with all weights from
+ * the sums.
  *
  *   macro      meaning                                                     legal values
  *   DOT        see dot.clh                                                 0, 1, 2
@@ -150,7 +151,8 @@ static void store_row(const struct epilogue *f, const long row, const long chann
     }
 }
 
-/* What a tap adds up: the inputs from p on, their products with the weight at w, and that weight. */
+/* What a tap adds up: the inputs from p on, their products with the weight at w, and that
+ * weight. */
 #if DOT
 #define INPUTS(p) quads_at(p, channel_step, min(4, in_channels - 4 * ci))
 #define ADD_PRODUCTS(in, w, sum) ((sum) + dot_quads(in, *(w)))
@@ -305,8 +307,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             for (int t = 0; t < PHASES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
 #if HEAVY && defined(LANE)
-                /* The sums move up one by one: a loop that is not unrolled, since compilers do not unroll so much, and still
-         * no register with an index. */
+                /* The sums move up one by one: a loop that is not unrolled, since compilers do not
+                 * unroll so much, and still no register with an index. */
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
             store_row(epilogue, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
@@ -333,9 +335,9 @@ tconv_gather(__global const data_t *restrict data, const ulong data_offset,
              __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
              __global const long *restrict table)
 {
-    /* Groups count along tiles first, then rows, then images. A group has one image and, with
-     * WGY = 1, one row, so that compilers keep weights once for all its work-items. Grid loops would
-     * keep what does not depend on them in registers all the time. */
+    /* Groups count along tiles first, then rows, then images. A group has one image and, with WGY =
+     * 1, one row, so that compilers keep weights once for all its work-items. Grid loops would keep
+     * what does not depend on them in registers all the time. */
     const int groups_x = ((int)table[ROWS_TILES] + WGX - 1) / WGX,
               groups_y = ((int)table[ROWS_OUTPUT_ROWS] + WGY - 1) / WGY;
     const int group = (int)get_group_id(0);

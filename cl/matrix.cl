@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary and exact in work.
+/* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary and
+ * exact in work.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. For each phase (tz, ty, tx)
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. For each phase
+ * (tz, ty, tx)
  *
- *     sum[channel][place] = sum over taps and words of filter[tap][word][channel] * data[word][place + distance of tap]
+ *     sum[channel][place] = sum over taps and words of filter[tap][word][channel] *
+ *     data[word][place + distance of tap]
  *
- * is a product of matrices over all places of all batch items, a word being WORD neighbouring input channels.
+ * is a product of matrices over all places of all batch items, a word being WORD neighbouring input
+ * channels.
  *
  *     work-group   one phase, MT output channels x NT places; stages of KT words in local memory
  *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
  *
- * When all stages are added up, the sums go through local memory, so that neighbouring work-items apply the epilogue to, and store,
- * neighbours: places of one channel, or with LAST channels of one place.
+ * When all stages are added up, the sums go through local memory, so that neighbouring work-items
+ * apply the epilogue to, and store, neighbours: places of one channel, or with LAST channels of one
+ * place.
  *
- * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose products with all weights
- * are taken away from the sums. A zero must not meet a weight that is infinite or NaN: see exact_output of taps.clh, which
- * also has the packed filter. matrix_table.h has the table.
+ * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose
+ * products with all weights are taken away from the sums. A zero must not meet a weight that is
+ * infinite or NaN: see exact_output of taps.clh, which also has the packed filter. matrix_table.h
+ * has the table.
  *
  *   macro    meaning                                                        legal values
  *   MT, NT   see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
@@ -74,7 +80,8 @@ static void find_places(__local struct places *places, __global const long *tabl
     }
 }
 
-/* In front of loops that fill the tiles: Intel's compiler puts sums into memory where much is unrolled beside them. */
+/* In front of loops that fill the tiles: Intel's compiler puts sums into memory where much is
+ * unrolled beside them. */
 #if MATRIX == 5
 #define FILL _Pragma("unroll 1")
 #else
@@ -169,7 +176,8 @@ static struct stage stage_of(const struct work *work, const int tap, const int f
     return stage;
 }
 
-/* Quads of a row of a tile, and which of them a work-item moves: neighbours in global memory by neighbouring work-items. */
+/* Quads of a row of a tile, and which of them a work-item moves: neighbours in global memory by
+ * neighbouring work-items. */
 #define QUADS (KT / 4)
 #define INPUT_PARTS ((NT * QUADS + ITEMS - 1) / ITEMS)
 #if LAST
@@ -195,7 +203,8 @@ static void fill_filters(const struct stage *stage, const struct work *work, __l
     }
 }
 
-/* Input quad number `own` of a stage; NULL where its place lies outside the data, or its channels past the last one. */
+/* Input quad number `own` of a stage; NULL where its place lies outside the data, or its channels
+ * past the last one. */
 static __global const bits_t *source_at(const struct stage *stage, const struct work *work,
                                         const uint own)
 {
@@ -353,7 +362,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 
     EPILOGUE(epilogue, table)
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that no register has an index. */
+    /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that
+     * no register has an index. */
 #pragma unroll 1
     for (int i = 0; i < FM; i++) {
         barrier(CLK_LOCAL_MEM_FENCE);

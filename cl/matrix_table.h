@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix algorithm's own part of its table; rows_table.h has the part before. Read by the host (C) and by the
- * kernels (OpenCL C). */
+/* The matrix algorithm's own part of its table; rows_table.h has the part before. Read by the host
+ * (C) and by the kernels (OpenCL C). */
 
 #ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
 #include "rows_table.h"
@@ -10,10 +10,11 @@ enum {
     MATRIX_PLACES_Z = ROWS_NUMBERS, /* outputs of one phase along each axis */
     MATRIX_PLACES_Y,
     MATRIX_PLACES_X,
-    MATRIX_CLASSES_AT, /* for each phase (tz, ty, tx) of the outputs a kind, as rows_table.h has it */
+    MATRIX_CLASSES_AT,  /* a kind for each phase (tz, ty, tx) of outputs, as in rows_table.h */
     MATRIX_TAP_LIST_AT, /* their taps */
     MATRIX_LONGS
 };
 
-/* A tap of a class: its place in the packed filter, and the distance from a place to the input that it reads. */
+/* A tap of a class: its place in the packed filter, and the distance from a place to the input that
+ * it reads. */
 enum { PAIR_TAP, PAIR_Z, PAIR_Y, PAIR_X, PAIR_LONGS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed algorithm: an implicit matrix product whose input side is packed into local memory first.
- * Output-stationary and exact in work, for processors.
+/* The packed algorithm: an implicit matrix product whose input side is packed into local memory
+ * first. Output-stationary and exact in work, for processors.
  *
  * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. For one phase
  * (tz, ty, tx) each tap that reaches it reads its inputs at a fixed distance from the place. The
@@ -18,20 +18,22 @@
  *     work-item   PACKED_ITEM_TILES tiles x PACKED_ITEM_BLOCKS blocks of MW channels, every phase
  *     vector      VW places of one phase of one channel
  *
- *   FLAT = 0   a vector's places are neighbours in one row; a slot is a row of inputs, wider than the
- *              vector, and taps along x read it at an offset. A row's last vector may be half empty.
- *   FLAT = 1   they are neighbours in the order (batch item, z, y, x): small images share vectors. Each
- *              distance has a slot of its own.
- *   FLAT = 2   the same in the order (z, y, batch item, x): images of a batch that are smaller than a tile.
+ *   FLAT = 0   a vector's places are neighbours in one row; a slot is a row of inputs, wider than
+ *              the vector, and taps along x read it at an offset. A row's last vector may be half
+ *              empty.
+ *   FLAT = 1   they are neighbours in the order (batch item, z, y, x): small images share vectors.
+ *              Each distance has a slot of its own.
+ *   FLAT = 2   the same in the order (z, y, batch item, x): images of a batch that are smaller than
+ *              a tile.
  *
- * With FLAT = 0 and 2 most tiles stay in one row of the images, and taps that reach it from outside along z
- * and y are left out.
+ * With FLAT = 0 and 2 most tiles stay in one row of the images, and taps that reach it from outside
+ * along z and y are left out.
  *
  * MERGED phases along x are stored interleaved, so that stores are contiguous.
  *
- * Where all input channels do not fit into local memory, they come in chunks, and the sums wait in local
- * memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite or NaN: see
- * exact_output.
+ * Where all input channels do not fit into local memory, they come in chunks, and the sums wait in
+ * local memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite
+ * or NaN: see exact_output.
  *
  * taps.clh has the packed filter, packed_table.h the table, products.clh the innermost loop.
  *
@@ -39,15 +41,17 @@
  *   VW        lanes of a vector                                         1, 2, 4, 8, 16
  *   NX        vectors of a tile                                         1 to 4
  *   MW        output channels of a block                                1 to 16
- *   ROW       inputs of a channel in a vector's slot                    VW; with FLAT = 0 VW and more
+ *   ROW       inputs of a channel in a vector's slot                    VW; with FLAT = 0 VW and
+ *                                                                       more
  *   ROUND     see products.clh                                          1, 2, 4, 8
  *   MERGED    phases along x that are stored together; 0: one by one  0, 1, 2, 3, 4
  *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
  *   STREAM    see epilogue.clh                                            0, 1
  *
- * Registers: MW * NX vectors of sums; those of the phases merged with them wait on the stack. Local memory: a kernel argument; tiles *
- * slots * chunk * NX * ROW elements, with CHUNKED also all sums of the work-item. */
+ * Registers: MW * NX vectors of sums; those of the phases merged with them wait on the stack. Local
+ * memory: a kernel argument; tiles * slots * chunk * NX * ROW elements, with CHUNKED also all sums
+ * of the work-item. */
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(ROW) || !defined(MERGED) ||           \
     !defined(FLAT) || !defined(CHUNKED)
 #error "VW, NX, MW, ROW, MERGED, FLAT and CHUNKED must be set"
@@ -125,8 +129,8 @@ static void advance(__global const long *table, struct places *p, const int lane
 }
 
 #if FLAT
-/* Packs the inputs of a vector whose places are in several rows, at one slot; `data` is the first of
- * its `channels` channels. Returns how many lanes have one. */
+/* Packs the inputs of a vector whose places are in several rows, at one slot; `data` is the first
+ * of its `channels` channels. Returns how many lanes have one. */
 static int pack_lanes(__global const data_t *data, __global const long *table,
                       __global const long *slot, __local acc_t *to, const struct places *p,
                       const int channels)
@@ -224,8 +228,8 @@ static void pack_tile(__global const data_t *data, __global const long *table,
     }
 }
 
-/* Adds the taps of one phase over `channels` input channels, at least one; without a way around the additions: see
- * products.clh. */
+/* Adds the taps of one phase over `channels` input channels, at least one; without a way around the
+ * additions: see products.clh. */
 static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
                      __global const packed_t *weights, __global const long *table,
                      __global const long *kind, const ulong live, const int first_channel,
@@ -270,8 +274,9 @@ static bool output_exists(__global const long *table, const struct places *place
            place->x * table[ROWS_STRIDE_X] + tx < table[ROWS_OUTPUT_X];
 }
 
-/* Stores the phases of a vector's places for `channels` channels from `co` on, whose outputs begin at `first`, where these places are neighbours in the
- * output, or with MERGED = 0 a stride apart. */
+/* Stores the phases of a vector's places for `channels` channels from `co` on, whose outputs begin
+ * at `first`, where these places are neighbours in the output, or with MERGED = 0 a stride
+ * apart. */
 static void store_whole(const struct epilogue *f, __global const long *table, const long first,
                         vec_t sum[MW][PHASES], const long co, const int channels)
 {

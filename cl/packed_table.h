@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed algorithm's own part of its table; rows_table.h has the part before. Read by the host (C)
- * and by the kernels (OpenCL C). */
+/* The packed algorithm's own part of its table; rows_table.h has the part before. Read by the host
+ * (C) and by the kernels (OpenCL C). */
 
 #ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
 #include "rows_table.h"
@@ -23,8 +23,8 @@ enum {
     PACKED_LONGS
 };
 
-/* A slot: inputs that lie at one distance from the places of a tile. In rows a slot is a row, and x is
- * the distance of its first input. */
+/* A slot: inputs that lie at one distance from the places of a tile. In rows a slot is a row, and x
+ * is the distance of its first input. */
 enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };
 
 enum {

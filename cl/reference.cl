@@ -2,20 +2,20 @@
 /* The reference algorithm: one work-item computes one output element, for any rank, format and
  * attribute. Slow and plain.
  *
- *   sum[n, g, co, o] = sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]   where o + pad = i*s + k*d
+ *   sum[n, g, co, o] = sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]   where o + pad =
+ *                                                                                   i*s + k*d
  *
  * The packed filter is the filter tensor, dense, in the order [group][in][out][taps].
  * reference_table.h has the table.
  *
  *   macro   meaning                     legal values
- *   AXES    spatial axes of the layer   1 to 6
- */
+ *   AXES    spatial axes of the layer   1 to 6 */
 #ifndef AXES
 #error "AXES must be set"
 #endif
 
-/* Adds the product of an input channel. Several in an iteration, since some processors end loops that are long; more than
- * these would take registers that GPUs don't have. */
+/* Adds the product of an input channel. Several in an iteration, since some processors end loops
+ * that are long; more than these would take registers that GPUs don't have. */
 #define CHANNEL(ci)                                                                                \
     if ((ci) < in_channels)                                                                        \
         sum = MULTIPLY_ADD(READ_DATA(x + (ci)*table[REF_DATA_CHANNEL_STEP], zero),                 \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the reference algorithm, in longs; read by the host (C) and by the kernels (OpenCL C).
- */
+/* The table of the reference algorithm, in longs; read by the host (C) and by the kernels (OpenCL
+ * C). */
 
 #ifndef __OPENCL_VERSION__ /* for kernels the host puts epilogue_table.h in front */
 #include "epilogue_table.h"
 #endif
 
-/* Input channels that an iteration of a loop adds: llvmpipe ends all loops of a work-item after 65535 of them. */
+/* Input channels that an iteration of a loop adds: llvmpipe ends all loops of a work-item after
+ * 65535 of them. */
 enum { REF_CHANNELS = 4 };
 
 /* The layer. */

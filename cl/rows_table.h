@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the tables of all algorithms that work along rows begin, in longs; read by the host (C) and by
- * the kernels (OpenCL C). Vectors run along x, the innermost axis; y and z are the two outer ones.
- * Steps are in elements. */
+/* How the tables of all algorithms that work along rows begin, in longs; read by the host (C) and
+ * by the kernels (OpenCL C). Vectors run along x, the innermost axis; y and z are the two outer
+ * ones. Steps are in elements. */
 
 #ifndef TCONV_ROWS_TABLE_H
 #define TCONV_ROWS_TABLE_H
@@ -70,8 +70,8 @@ enum {
     ROWS_LONGS                     /* here an algorithm's own numbers begin */
 };
 
-/* One output along z, which may stand for several axes: how many taps reach it, and where in the table they
- * begin; clipped to the data. A tap, and the input that it reads. */
+/* One output along z, which may stand for several axes: how many taps reach it, and where in the
+ * table they begin; clipped to the data. A tap, and the input that it reads. */
 enum { SLICE_TAPS, SLICE_LIST, SLICE_LONGS };
 enum { SLICE_TAP, SLICE_INPUT, SLICE_TAP_LONGS };
 
@@ -95,8 +95,8 @@ enum {
     KIND_LONGS
 };
 
-/* Elements of `size` bytes in front of the weights of a filter in the order of taps: a word of flags for each
- * group and block, padded to whole cache lines. */
+/* Elements of `size` bytes in front of the weights of a filter in the order of taps: a word of
+ * flags for each group and block, padded to whole cache lines. */
 #define TAPS_HEADER(all_blocks, size) (((all_blocks) + 15) / 16 * (64 / (long)(size)))
 
 #endif

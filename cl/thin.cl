@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thin algorithm: few channels, so that moving data costs as much as adding. Output-stationary and exact
- * in work along y and z, for processors. Depthwise layers are its extreme.
+/* The thin algorithm: few channels, so that moving data costs as much as adding. Output-stationary
+ * and exact in work along y and z, for processors. Depthwise layers are its extreme.
  *
- * A work-item copies the input rows that its output rows need into local memory, surrounded by zeros; then
- * nothing along x is an exception any more. Phases along x (o = u*S + t: phase t, place u) are summed at
- * the same time, so that one input vector serves them all, and are interleaved in registers.
+ * A work-item copies the input rows that its output rows need into local memory, surrounded by
+ * zeros; then nothing along x is an exception any more. Phases along x (o = u*S + t: phase t, place
+ * u) are summed at the same time, so that one input vector serves them all, and are interleaved in
+ * registers.
  *
- *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_BANDS bands of one z,
- *                 THIN_TILES tiles along x
+ *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_BANDS
+ *                 bands of one z, THIN_TILES tiles along x
  *     tile        NX*VW places, all phases, RY rows (a band), MW channels
  *
- * Up to THIN_TOGETHER images (groups of a batch item) that are small are copied at a time, and a tile is computed for all of them
- * before the next one: what must be found out for a tile takes as long as its additions where it has one channel. The last tile
- * of a row overlaps the one before, where it may, so that it ends with the row.
+ * Up to THIN_TOGETHER images (groups of a batch item) that are small are copied at a time, and a
+ * tile is computed for all of them before the next one: what must be found out for a tile takes as
+ * long as its additions where it has one channel. The last tile of a row overlaps the one before,
+ * where it may, so that it ends with the row.
  *
- * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows that are copied next, of the
- * next image or work-item, are prefetched into L2 between tap rows, since L1 is full of those in use.
+ * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows
+ * that are copied next, of the next image or work-item, are prefetched into L2 between tap rows,
+ * since L1 is full of those in use.
  *
- * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input row that serves the first serves
- * all, with neighbouring rows of the filter.
+ * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input
+ * row that serves the first serves all, with neighbouring rows of the filter.
  *
- * Along y and z the table lists which taps reach an output row from inside the data. A zero of the padding
- * must not meet a weight that is infinite or NaN: blocks with such weights go through exact_place.
- * taps.clh has the packed filter, thin_table.h the table.
+ * Along y and z the table lists which taps reach an output row from inside the data. A zero of the
+ * padding must not meet a weight that is infinite or NaN: blocks with such weights go through
+ * exact_place. taps.clh has the packed filter, thin_table.h the table.
  *
  *   macro    meaning                                              legal values
  *   VW       lanes of a vector                                    1, 2, 4, 8, 16
  *   NX       vectors of a tile                                    1 to 4
  *   MW       output channels of a block                           1 to 16
- *   RY       rows of a band                                       1, or a divisor of the stride along y without dilation
+ *   RY       rows of a band                                       1, or a divisor of the stride
+ *                                                                 along y without dilation
  *   MERGED   stride along x, the number of phases               1, 2, 3, 4, 8
  *   KX, DX, RX, LOW  see taps.clh
  *   SINGLE   groups of one input channel                          0, 1
@@ -43,14 +47,15 @@
 #define SUMS (RY * MW * NX * PHASES)
 #define SUM(j) [(j) / (MW * NX * PHASES)][(j) / (NX * PHASES) % MW][(j) / PHASES % NX][(j) % PHASES]
 
-/* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where a vector would. */
+/* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where
+ * a vector would. */
 static int lead_of(__global const long *table)
 {
     return (int)table[ROWS_FIRST_INPUT] & (VW - 1);
 }
 
-/* What some tiles of a row read: `places` inputs from `first` on, of which those from `begin` to `end`, counted from `first`, are
- * there. */
+/* What some tiles of a row read: `places` inputs from `first` on, of which those from `begin` to
+ * `end`, counted from `first`, are there. */
 struct reading {
     int first, places, begin, end;
 };
@@ -66,7 +71,8 @@ static struct reading reading_of(const int first_tile, const int last_tile,
     return r;
 }
 
-/* Copies an input row to local memory. Not inlined, since compilers would make several copies of it. */
+/* Copies an input row to local memory. Not inlined, since compilers would make several copies of
+ * it. */
 static NOINLINE void copy_row(__global const data_t *from, const acc_t zero,
                               const struct reading *r, __local acc_t *to)
 {
@@ -162,7 +168,8 @@ static NOINLINE void store_left(const struct epilogue *f, const long at,
     for (; i < left - whole; i++) PUT_LANE(f, lanes[i], at + whole + i, channel);
 }
 
-/* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much to add that they come meanwhile. */
+/* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much
+ * to add that they come meanwhile. */
 static __attribute__((always_inline)) void prefetch_outputs(const struct epilogue *f, const long at,
                                                             __global const long *table)
 {
@@ -192,8 +199,8 @@ static __attribute__((always_inline)) void store_band(const struct epilogue *f, 
                         sum[r][m], channel + m);
 }
 
-/* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of each. Copies the sums, which
- * else would be in memory for the sake of this. */
+/* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of
+ * each. Copies the sums, which else would be in memory for the sake of this. */
 static __attribute__((always_inline)) void
 store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW][NX][PHASES],
                 const long channel, __global const long *table, const int channels, const int begin,
@@ -274,8 +281,8 @@ static __global const data_t *inputs_of(__global const data_t *data, __global co
            (long)(image % groups) * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
 }
 
-/* Copies the input rows of a part to local memory, with zeros around them unless these are there; rows of a channel, which follow each
- * other, one after the other. */
+/* Copies the input rows of a part to local memory, with zeros around them unless these are there;
+ * rows of a channel, which follow each other, one after the other. */
 static NOINLINE void copy_rows(__global const data_t *from, __global const long *table,
                                const struct part *part, const struct reading *reading,
                                __local acc_t *packed, const bool zeros_too)
@@ -303,8 +310,8 @@ struct upcoming {
     long y_step, channel_step;
 };
 
-/* Those that are copied after the ones of `images` images from `plane` on, the first plane of its image in a work-item's part: of
- * the next images, or of the next work-item. */
+/* Those that are copied after the ones of `images` images from `plane` on, the first plane of its
+ * image in a work-item's part: of the next images, or of the next work-item. */
 static COLD struct upcoming prefetch_of(__global const data_t *data, __global const long *table,
                                         const struct part *own, const int item, const int items,
                                         const int plane, const int images)
@@ -326,7 +333,8 @@ static COLD struct upcoming prefetch_of(__global const data_t *data, __global co
     upcoming.row = inputs_of(data, table, (same ? end_plane : next.first_plane) / blocks) +
                    table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
                    next.low * upcoming.y_step + reading.first + reading.begin;
-    /* Rows of taps that these images have still to do; more than 32 bits where filters are large. */
+    /* Rows of taps that these images have still to do; more than 32 bits where filters are
+     * large. */
     const long taps_y =
         clamp((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y], 1l,
               max(own->high - own->low + 1l, 1l));
@@ -394,8 +402,8 @@ static NOINLINE void thin_item(const int item, const int items,
     __global const long *list_z = table + slice[SLICE_LIST];
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
-    /* Where a row's last tile begins so that it ends with the row; it does not overlap another if outputs are read before they are
-     * stored, or if the row ends between the phases of a place. */
+    /* Where a row's last tile begins so that it ends with the row; it does not overlap another if
+     * outputs are read before they are stored, or if the row ends between the phases of a place. */
     const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
 #if RY > 1
     /* The first band's first row, plus the pad, and the newest input row that it meets. */
@@ -447,8 +455,8 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int first_y = band * RY - (int)table[THIN_LACKING];
                 const long line = to + first_y * table[ROWS_OUTPUT_Y_STEP];
 #if RY > 1
-                /* From first_tap on, which meets the newest input row, so many rows of the filter meet a row each; the last of
-                 * them may serve `cut` rows of the band only. */
+                /* From first_tap on, which meets the newest input row, so many rows of the filter
+                 * meet a row each; the last of them may serve `cut` rows of the band only. */
                 const int all_taps = kernel_y / stride + (first_tap < kernel_y % stride),
                           cut = kernel_y - first_tap - (all_taps - 1) * stride;
                 const int skipped = max(newest - part.high, 0);
@@ -459,7 +467,8 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
                 const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
 #endif
-                /* What the first tap reads at the first place of a z, and the weights of its row. */
+                /* What the first tap reads at the first place of a z, and the weights of its
+                 * row. */
                 __local const acc_t *inputs_y =
                     packed + (long)(newest - skipped - part.low) * in_channels * row + lead;
                 __global const packed_t *weights_y = weights + first_tap * filter_row +

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Winograd algorithm: fast arithmetic for layers of few taps. Fewer multiply-adds than the direct sum,
- * more rounding: only on request.
+/* The Winograd algorithm: fast arithmetic for layers of few taps. Fewer multiply-adds than the
+ * direct sum, more rounding: only on request.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. The outputs of one
- * phase are a correlation of T = ceil(K/s) taps with the unmodified input, and m neighbours of them need
- * P = m + T - 1 multiplications instead of m*T (Toom and Cook):
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. The outputs of
+ * one phase are a correlation of T = ceil(K/s) taps with the unmodified input, and m neighbours of
+ * them need P = m + T - 1 multiplications instead of m*T (Toom and Cook):
  *
  *   y[i] = sum over k of d[i + k] g[k]  =  sum over p of A[i][p] (sum over k of G[p][k] g[k])
  *                                                                (sum over j of B[p][j] d[j])
  *
- * A, B and G belong to P points: A[i][p] = q^i, G[p][k] = scale q^k for a finite point q, and for the last
- * point, infinity, 1 in A's last row and scale in G's last column.
+ * A, B and G belong to P points: A[i][p] = q^i, G[p][k] = scale q^k for a finite point q, and for
+ * the last point, infinity, 1 in A's last row and scale in G's last column.
  *
  *     P   points                  where it is used
  *     1   inf                     one tap: nothing is transformed
@@ -20,23 +20,25 @@
  *     5   0 -1 1/2 2 inf          m = 4, T = 2; m = 3, T = 3
  *     6   0 1 -1 1/2 -2 inf       m = 5, T = 2; m = 4, T = 3
  *
- * Along several axes each is transformed in turn. A tile is MZ x MY x MX places of one phase. Vectors
- * run along tiles in the order (batch item, z, y, x), so that small images share vectors.
+ * Along several axes each is transformed in turn. A tile is MZ x MY x MX places of one phase.
+ * Vectors run along tiles in the order (batch item, z, y, x), so that small images share vectors.
  *
- *     work-item   WINOGRAD_ITEM_TEAMS teams of NX * VW tiles, WINOGRAD_ITEM_BLOCKS blocks of MW output channels, one
- *                 phase along z and y, all phases along x
+ *     work-item   WINOGRAD_ITEM_TEAMS teams of NX * VW tiles, WINOGRAD_ITEM_BLOCKS blocks of MW
+ *                 output channels, one phase along z and y, all phases along x
  *
- *   1. gathers the inputs of its tiles for a chunk of the input channels and transforms them into local
- *      memory;
- *   2. for each point, phase and block multiplies and adds over the channels, in registers, as the packed
- *      algorithm does; the sums wait in local memory;
- *   3. after the last chunk, transforms the sums into outputs, and puts phases and places side by side.
+ *   1. gathers the inputs of its tiles for a chunk of the input channels and transforms them into
+ *      local memory;
+ *   2. for each point, phase and block multiplies and adds over the channels, in registers, as the
+ *      packed algorithm does; the sums wait in local memory;
+ *   3. after the last chunk, transforms the sums into outputs, and puts phases and places side by
+ *      side.
  *
- * Where pad is no multiple of the stride, some phases along x begin one input later than the others (AX = 2).
+ * Where pad is no multiple of the stride, some phases along x begin one input later than the others
+ * (AX = 2).
  *
- * Packed filter: [group][class z][class y][point][class x][block][ci][MW]; class c has taps c, c + s, ...; taps past
- * the kernel and channels past the last one are zero. In this order the weights stream past, while the inputs at one point
- * stay in the first-level cache for all blocks.
+ * Packed filter: [group][class z][class y][point][class x][block][ci][MW]; class c has taps c, c +
+ * s, ...; taps past the kernel and channels past the last one are zero. In this order the weights
+ * stream past, while the inputs at one point stay in the first-level cache for all blocks.
  *
  *   macro        meaning                                        legal values
  *   VW           lanes of a vector                              2, 4, 8, 16
@@ -49,8 +51,8 @@
  *   ROUND        see products.clh                               1, 2, 4, 8
  *   CHUNKED      input channels come in chunks                  0, 1
  *
- * Registers: MW * NX vectors of sums. Local memory: a kernel argument; transformed inputs and sums of all
- * teams. */
+ * Registers: MW * NX vectors of sums. Local memory: a kernel argument; transformed inputs and sums
+ * of all teams. */
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MZ) || !defined(MY) ||                \
     !defined(MX) || !defined(TZ) || !defined(TY) || !defined(TX) || !defined(RX) ||                \
     !defined(AX) || !defined(CHUNKED)
@@ -108,7 +110,8 @@ static acc_t point(const int points, const int j)
     return j == 0 ? 0.0f : j == 1 ? 1.0f : j == 2 ? -1.0f : j == 3 ? 0.5f : -2.0f;
 }
 
-/* Exponents are less than 8. Without a loop, since compilers warn of one that they are asked to unroll and can't. */
+/* Exponents are less than 8. Without a loop, since compilers warn of one that they are asked to
+ * unroll and can't. */
 static acc_t power(const acc_t base, const int exponent)
 {
     const acc_t square = base * base, one = 1;
@@ -305,8 +308,8 @@ static bool next_run(__global const long *table, const int vector, struct run *r
 
 /* ---- Inputs ---- */
 
-/* Copies a piece of a row. The same one of a later channel lies `ahead` elements further on: far away, so that nobody else
- * asks for it in time. */
+/* Copies a piece of a row. The same one of a later channel lies `ahead` elements further on: far
+ * away, so that nobody else asks for it in time. */
 static void copy_in(__global const data_t *from, const long step, acc_t *to, const int count,
                     const long ahead)
 {
@@ -324,7 +327,8 @@ static void copy_in(__global const data_t *from, const long step, acc_t *to, con
     for (; i < count; i++) to[i] = READ_DATA(from + i * step, (acc_t)0);
 }
 
-/* Inputs 0, 1, ... of VW tiles' windows, which begin at row + at[lane]: result[j] has input j of each tile. */
+/* Inputs 0, 1, ... of VW tiles' windows, which begin at row + at[lane]: result[j] has input j of
+ * each tile. */
 static void collect(const acc_t *row, const int *at, vec_t result[COLLECTED])
 {
 #if COLLECTED == 1
@@ -368,8 +372,8 @@ static void collect(const acc_t *row, const int *at, vec_t result[COLLECTED])
 #endif
 }
 
-/* Rows of inputs of a vector's tiles: runs one after the other, each with the zeros around it. A little more, because whole
- * vectors are collected. */
+/* Rows of inputs of a vector's tiles: runs one after the other, each with the zeros around it. A
+ * little more, because whole vectors are collected. */
 enum { ROW = VW * WINDOW + 16 };
 
 /* What there is to copy for one run. */
@@ -405,7 +409,8 @@ static int lay_out(__global const long *table, const int vector, const int z_beg
     return pieces;
 }
 
-/* Transforms the window of one channel of a vector's tiles; `to` is the first point's place in local memory. */
+/* Transforms the window of one channel of a vector's tiles; `to` is the first point's place in
+ * local memory. */
 static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int slab,
                              __local acc_t *to)
 {
@@ -439,7 +444,8 @@ static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int 
     }
 }
 
-/* Gathers and transforms `channels` input channels of one team for phase (tz, ty); `data` is the group's first of them. */
+/* Gathers and transforms `channels` input channels of one team for phase (tz, ty); `data` is the
+ * group's first of them. */
 static void prepare_team(__global const data_t *data, __global const long *table,
                          __local acc_t *inputs, const int team, const int z_begin,
                          const int y_begin, const int channels)
@@ -509,7 +515,8 @@ static void copy_out(const struct epilogue *f, const lane_t *from, const long to
     for (; i < count; i++) PUT_LANE(f, from[i], to + i * step, channel);
 }
 
-/* Vector j has output j of VW tiles' rows; afterwards the vectors are these rows, RUN_POWER elements each. */
+/* Vector j has output j of VW tiles' rows; afterwards the vectors are these rows, RUN_POWER
+ * elements each. */
 static void spread(vec_t out[RUN_POWER])
 {
     vec_t next[RUN_POWER];
@@ -524,8 +531,8 @@ static void spread(vec_t out[RUN_POWER])
     }
 }
 
-/* The outputs of one channel, phase along x and vector, from its sums at all points. `to`: outputs along x are
- * RX vectors apart, rows RUN_POWER. */
+/* The outputs of one channel, phase along x and vector, from its sums at all points. `to`: outputs
+ * along x are RX vectors apart, rows RUN_POWER. */
 static void transform_sums(const struct epilogue *f, __local const acc_t *sums, const long channel,
                            vec_t *to)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares two .npy files of f32: equal shapes, and equal elements or, with a third file, elements that differ by no more than the
- * third file's. usage: compare_npy GOT.npy WANTED.npy [BOUND.npy] */
+/* Compares two .npy files of f32: equal shapes, and equal elements or, with a third file, elements
+ * that differ by no more than the third file's. usage: compare_npy GOT.npy WANTED.npy
+ * [BOUND.npy] */
 #include "npy.h"
 
 #include <math.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls are defined here, in the test program, so that the dynamic linker takes these for the library's; each passes on to
- * the OpenCL loader's. Implementations compile when a program is built, when a kernel is made, or before a kernel first runs: the first wait after a
- * kernel was made counts, too, although it includes that run, which takes milliseconds. */
+/* The calls are defined here, in the test program, so that the dynamic linker takes these for the
+ * library's; each passes on to the OpenCL loader's. Implementations compile when a program is
+ * built, when a kernel is made, or before a kernel first runs: the first wait after a kernel was
+ * made counts, too, although it includes that run, which takes milliseconds. */
 #define _GNU_SOURCE /* RTLD_NEXT, program_invocation_short_name */
 #include "compile_watch.h"
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenCL calls of the library, with the codes that the OpenCL 1.2 specification gives them to fail with; included by
- * faults.c with macros for its rows. device_tests/CMakeLists.txt reads the names from here.
+/* The OpenCL calls of the library, with the codes that the OpenCL 1.2 specification gives them to
+ * fail with; included by faults.c with macros for its rows. device_tests/CMakeLists.txt reads the
+ * names from here.
  *
  *   CALL(name, parameters, arguments, codes...)                a call that returns its code
- *   EVENT_CALL(...)                                            whose last parameter returns an event
+ *   EVENT_CALL(...)                                            whose last parameter returns an
+ *                                                              event
  *   RETAIN(name, kind, ...), RELEASE(name, kind, ...)          that change a count of owners
- *   CREATE(name, kind, type, parameters, arguments, codes...)  whose last parameter returns its code
- *   MAP(...)                                                   whose last parameter returns its code
+ *   CREATE(name, kind, type, parameters, arguments, codes...)  whose last parameter returns its
+ *                                                              code
+ *   MAP(...)                                                   whose last parameter returns its
+ *                                                              code
  *   ANSWER(...)                                            whose answer fault_limit may lower */
 CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *count), (n, ids, count),
      CL_INVALID_VALUE, CL_OUT_OF_HOST_MEMORY)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layer between the library and OpenCL, and between the library and malloc, put there by the linker: it makes the n-th
- * call fail, and counts what is alive. */
+/* A layer between the library and OpenCL, and between the library and malloc, put there by the
+ * linker: it makes the n-th call fail, and counts what is alive. */
 #ifndef TCONV_DEVICE_TESTS_FAULTS_H
 #define TCONV_DEVICE_TESTS_FAULTS_H
 
@@ -22,8 +22,9 @@ extern const struct fault_call fault_calls[];
 /* From now on the n-th call of that number fails with `code`; n from 1 on, 0: none fails. */
 void fault_arm(int call, int n, cl_int code);
 
-/* From now on the device says of kernels with that name that they run in work-groups of `work_group` work-items at most
- * and take `local_memory` bytes of local memory; NULL, the state at first: of none. */
+/* From now on the device says of kernels with that name that they run in work-groups of
+ * `work_group` work-items at most and take `local_memory` bytes of local memory; NULL, the state at
+ * first: of none. */
 void fault_limit(const char *kernel, size_t work_group, cl_ulong local_memory);
 
 /* No call fails any more. True where one did. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of the first release: compiled with host_tests/headers-0.1.0 alone, run with the library of today. It uses every
- * structure and expects exact results. */
+/* A program of the first release: compiled with host_tests/headers-0.1.0 alone, run with the
+ * library of today. It uses every structure and expects exact results. */
 #include <tconv_cl/tconv_cl.h>
 
 #include <stdio.h>

@@ -12,7 +12,8 @@
 int sample_percent(void);
 bool sample_is_whole(void);
 
-/* A draw that does not depend on what was drawn before: whether the case with that number belongs to the sample. */
+/* A draw that does not depend on what was drawn before: whether the case with that number belongs
+ * to the sample. */
 bool drawn(unsigned number);
 
 /* That part of `usual`, one at least. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan with its filter and its buffers on one device, ready to be enqueued: what tests of the API start from. */
+/* A plan with its filter and its buffers on one device, ready to be enqueued: what tests of the API
+ * start from. */
 #ifndef TCONV_DEVICE_TESTS_SETUP_H
 #define TCONV_DEVICE_TESTS_SETUP_H
 
@@ -43,7 +44,8 @@ cl_mem buffer_of(const struct device *device, const void *contents, size_t bytes
 
 cl_device_id id_of(const struct device *device);
 
-/* The test fails where the status is not TCONV_OK, or not the wanted one with these words in its sentence. */
+/* The test fails where the status is not TCONV_OK, or not the wanted one with these words in its
+ * sentence. */
 void expect_ok(tconv_status status, const tconv_error *error);
 void expect_error(tconv_status got, tconv_status wanted, const tconv_error *error,
                   const char *words);

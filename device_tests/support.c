@@ -130,7 +130,8 @@ static void *make_array(tconv_type type, size_t count, enum contents contents, u
     return array;
 }
 
-/* The same for numbers of the epilogue; factors of requantised sums bring these into the range of a byte. */
+/* The same for numbers of the epilogue; factors of requantised sums bring these into the range of a
+ * byte. */
 static void *make_numbers(const struct tensors *t, tconv_type type, bool factors, unsigned *seed)
 {
     void *array = make_array(type, t->channels, REAL_NUMBERS, seed);
@@ -372,7 +373,8 @@ bool run_algorithm(const struct device *device, const tconv_problem *problem, co
     sample_begin(algorithm, problem, number);
     const tconv_status status = run_guarded(device, problem, algorithm, bias, tensors, &error);
     if (!sample_end(algorithm, problem, status)) return false;
-    /* The reference refuses only what a device that ends long loops (llvmpipe) would not compute. */
+    /* The reference refuses only what a device that ends long loops (llvmpipe) would not
+     * compute. */
     if (status == TCONV_ERROR_ALGORITHM &&
         (strcmp(algorithm, "reference") != 0 || strstr(error.message, "may end them") != NULL))
         return false;

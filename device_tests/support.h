@@ -21,8 +21,8 @@ struct device {
 extern struct device *devices;
 extern int device_count;
 
-/* A test program's set-up and tear-down. Opening fails where there is no device: a device test without a device proves
- * nothing. */
+/* A test program's set-up and tear-down. Opening fails where there is no device: a device test
+ * without a device proves nothing. */
 int open_all_devices(void **state);
 int close_all_devices(void **state);
 
@@ -60,9 +60,9 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
                          const char *algorithm, bool bias, struct tensors *tensors,
                          tconv_error *error);
 
-/* The same for one case of many, as the sample has it (sample.h; `number` tells cases apart): true where it ran, false where the
- * sample leaves it out, the algorithm does not take the problem, or the device lacks its element type. Anything else fails the
- * test. */
+/* The same for one case of many, as the sample has it (sample.h; `number` tells cases apart): true
+ * where it ran, false where the sample leaves it out, the algorithm does not take the problem, or
+ * the device lacks its element type. Anything else fails the test. */
 bool run_algorithm(const struct device *device, const tconv_problem *problem, const char *algorithm,
                    bool bias, struct tensors *tensors, unsigned number);
 
@@ -74,7 +74,8 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
 /* Fails the test with printf's text. */
 void failed(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* True, and said, where one of the devices is Oclgrind's: it simulates one context at a time, threads crash it. */
+/* True, and said, where one of the devices is Oclgrind's: it simulates one context at a time,
+ * threads crash it. */
 bool threads_left_out(void);
 
 /* A repeatable stream of numbers. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CSV files of device_tests/vectors: no field has a comma or a quote, lists are separated by one blank. */
+/* The CSV files of device_tests/vectors: no field has a comma or a quote, lists are separated by
+ * one blank. */
 #ifndef TCONV_DEVICE_TESTS_TABLE_H
 #define TCONV_DEVICE_TESTS_TABLE_H
 
@@ -15,7 +16,8 @@ struct table {
 void read_table(const char *file, struct table *table);
 void free_table(struct table *table);
 
-/* The field of a row (1 is the first after the names); fails the test where there is no such column. */
+/* The field of a row (1 is the first after the names); fails the test where there is no such
+ * column. */
 const char *field(const struct table *table, int row, const char *column);
 
 /* A list of numbers; an empty field is an empty list. */

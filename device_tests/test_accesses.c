@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every algorithm on problems that are small enough for Oclgrind, which simulates each work-item and reports races, accesses out of
- * bounds and uses of uninitialized memory. A problem is in the list because its kernels address memory in a way of their own.
- * usage: test_accesses [RANDOM-PROBLEMS]      so many more, of every rank, drawn by TCONV_CL_TEST_SEED */
+/* Every algorithm on problems that are small enough for Oclgrind, which simulates each work-item
+ * and reports races, accesses out of bounds and uses of uninitialized memory. A problem is in the
+ * list because its kernels address memory in a way of their own.
+ * usage: test_accesses [RANDOM-PROBLEMS]      so many more, of every rank, drawn by
+ *                                             TCONV_CL_TEST_SEED */
 #include "support.h"
 
 #include <setjmp.h>
@@ -26,7 +28,8 @@ enum finish {
     ZERO_POINTS, /* and requantization */
 };
 
-/* Problems with two axes. Where `tiles` is false, matrix_group is left out, which takes a hundred times as long as the others. */
+/* Problems with two axes. Where `tiles` is false, matrix_group is left out, which takes a hundred
+ * times as long as the others. */
 static const struct row {
     const char *why;
     enum form form;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every algorithm against the f64 oracle over generated problems: primes, odd channels, groups,
- * all ranks, all formats, kernels smaller than the stride, strides and dilations with common
- * factors, crops larger than the kernel, outputs beyond the natural extent. Small integers must
- * come out exactly; real numbers within the rounding bound. Algorithms with fast arithmetic: within their own. */
+/* Every algorithm against the f64 oracle over generated problems: primes, odd channels, groups, all
+ * ranks, all formats, kernels smaller than the stride, strides and dilations with common factors,
+ * crops larger than the kernel, outputs beyond the natural extent. Small integers must come out
+ * exactly; real numbers within the rounding bound. Algorithms with fast arithmetic: within their
+ * own. */
 #include "support.h"
 
 #include <setjmp.h>
@@ -13,14 +14,16 @@
 
 #include <cmocka.h>
 
-/* How often each algorithm took a problem: an algorithm that takes none would pass by doing nothing. */
+/* How often each algorithm took a problem: an algorithm that takes none would pass by doing
+ * nothing. */
 static int taken[32];
 
 /* Where only one algorithm is meant. */
 static const char *only;
 
-/* Cases that are not worth their time in a short run, even if their program is compiled: matrix_group multiplies whole tiles,
- * without a matrix unit one number after the other, and only some algorithms treat large outputs in another way. */
+/* Cases that are not worth their time in a short run, even if their program is compiled:
+ * matrix_group multiplies whole tiles, without a matrix unit one number after the other, and only
+ * some algorithms treat large outputs in another way. */
 static bool takes_long(const char *algorithm, const struct tensors *t, unsigned number)
 {
     enum { LARGE = 1000000 }; /* outputs */
@@ -469,8 +472,9 @@ static void a_large_bias_is_added_last(void **state)
     }
 }
 
-/* The tiles of fast arithmetic: every number of points along an axis and of taps, rows that end within a tile, phases that begin
- * at different inputs, rows of more than a vector, small images that share vectors, chunks of channels, three axes. */
+/* The tiles of fast arithmetic: every number of points along an axis and of taps, rows that end
+ * within a tile, phases that begin at different inputs, rows of more than a vector, small images
+ * that share vectors, chunks of channels, three axes. */
 static void tiles_of_every_size(void **state)
 {
     (void)state;
@@ -508,8 +512,8 @@ static void tiles_of_every_size(void **state)
     only = NULL;
 }
 
-/* The tiles of the depthwise algorithm, channels last: every stride and kind of kernel, channels after the last whole block, rows that
- * end within a tile or have none. */
+/* The tiles of the depthwise algorithm, channels last: every stride and kind of kernel, channels
+ * after the last whole block, rows that end within a tile or have none. */
 static void depthwise_tiles(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promises of plan.h and host.h: events, offsets, sub-buffers, shared and repacked filters, out-of-order queues, empty
- * problems, and an error with a sentence for each misuse. */
+/* The promises of plan.h and host.h: events, offsets, sub-buffers, shared and repacked filters,
+ * out-of-order queues, empty problems, and an error with a sentence for each misuse. */
 #include "setup.h"
 
 #include "oracle/oracle.h"
@@ -104,8 +104,9 @@ static void one_filter_serves_several_plans(void **state)
     }
 }
 
-/* A network with a dynamic width packs once: all extents, batches and pads share the layout of one algorithm. Not so with fast
- * arithmetic, whose tiles follow the extents; then the filter is refused. */
+/* A network with a dynamic width packs once: all extents, batches and pads share the layout of one
+ * algorithm. Not so with fast arithmetic, whose tiles follow the extents; then the filter is
+ * refused. */
 static void layouts_do_not_depend_on_extents(void **state)
 {
     (void)state;
@@ -513,7 +514,8 @@ static void a_broken_kernel_folder_is_an_error(void **state)
 
 /* ---- host arrays ---- */
 
-/* Each array without its member of the epilogue, and the member without the array: both are named. */
+/* Each array without its member of the epilogue, and the member without the array: both are
+ * named. */
 static void arrays_and_epilogue_agree(void **state)
 {
     (void)state;
@@ -627,7 +629,8 @@ struct sized {
 
 enum { PROBLEM, OPTIONS, ARGS, ARRAYS, SLABS, STRUCTURES };
 
-/* The whole structure in `size` bytes: junk behind a shorter one, zeros at the end of a longer one. */
+/* The whole structure in `size` bytes: junk behind a shorter one, zeros at the end of a longer
+ * one. */
 static void resize(struct sized *s, size_t size)
 {
     memset(&s->copy, 0xa5, sizeof s->copy);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same plan, device and inputs give the same bits: a thousand runs of every algorithm, while another thread runs the same
- * plan with other inputs, and another algorithm's, through another queue. */
+/* The same plan, device and inputs give the same bits: a thousand runs of every algorithm, while
+ * another thread runs the same plan with other inputs, and another algorithm's, through another
+ * queue. */
 #include "setup.h"
 
 #include <pthread.h>
@@ -48,7 +49,8 @@ static void *work_on(void *argument)
     return NULL;
 }
 
-/* Other work of the same plan: the data begin with their second half, and only the filter is shared. */
+/* Other work of the same plan: the data begin with their second half, and only the filter is
+ * shared. */
 static void other_buffers(const struct setup *s, tconv_args *args)
 {
     const size_t element = tconv_type_size(s->problem.data_type);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every OpenCL call and every allocation of the library fails, with each of its codes, at every place where it is
- * made: plan, pack, enqueue, host runs, host layers, slabs, kept programs, the list of devices. After each failure the status, the raw
- * code and the sentence are right, nothing leaks, the caller's tensors are what they were, and the next call works.
- * Which failures change the library's choice of an algorithm, and which end the call. */
+/* Every OpenCL call and every allocation of the library fails, with each of its codes, at every
+ * place where it is made: plan, pack, enqueue, host runs, host layers, slabs, kept programs, the
+ * list of devices. After each failure the status, the raw code and the sentence are right, nothing
+ * leaks, the caller's tensors are what they were, and the next call works. Which failures change
+ * the library's choice of an algorithm, and which end the call. */
 #include "compile_watch.h"
 #include "faults.h"
 #include "percent.h"
@@ -261,8 +262,8 @@ static struct outcome broken_sources(void)
 
 /* ---- Failing every call ---- */
 
-/* What the library may do without: it assumes the least of a device that does not answer, compiles what it cannot keep,
- * and goes on where giving back failed. */
+/* What the library may do without: it assumes the least of a device that does not answer, compiles
+ * what it cannot keep, and goes on where giving back failed. */
 static bool may_succeed(const char *call)
 {
     static const char *const names[] = {
@@ -371,7 +372,8 @@ static bool left_out(int call, int n)
     return !sample_is_whole() && n > 2 && (n + call) % 8 != 0;
 }
 
-/* `every`: with each code of a call at each place, unless the run is a short one; else with one, another one at the next place. */
+/* `every`: with each code of a call at each place, unless the run is a short one; else with one,
+ * another one at the next place. */
 static void fail_everywhere(const char *name, struct outcome (*scenario)(void), tconv_status usual,
                             bool every)
 {
@@ -445,7 +447,8 @@ static void broken_sources_that_fail(void **state)
 
 /* ---- What changes the choice of an algorithm ---- */
 
-/* Codes that say that a kernel does not build or run on the device, or that a table is too large for it. */
+/* Codes that say that a kernel does not build or run on the device, or that a table is too large
+ * for it. */
 static bool says_unfit(cl_int code)
 {
     static const cl_int codes[] = {
@@ -476,7 +479,8 @@ static tconv_device *new_device(void)
     return device;
 }
 
-/* The algorithm of a plan, which is released; the same text until the next call. `passed_over` has 2000 bytes. */
+/* The algorithm of a plan, which is released; the same text until the next call. `passed_over` has
+ * 2000 bytes. */
 static const char *choice_of(tconv_plan *plan, char *passed_over)
 {
     static char name[100];
@@ -533,7 +537,8 @@ static void only_unfit_kernels_are_passed_over(void **state)
     }
 }
 
-/* The kernel of an algorithm whose name begins like the kernel's: packed_vector has tconv_packed. */
+/* The kernel of an algorithm whose name begins like the kernel's: packed_vector has
+ * tconv_packed. */
 static const char *kernel_of(const char *name)
 {
     static char kernel[100];
@@ -541,7 +546,8 @@ static const char *kernel_of(const char *name)
     return kernel;
 }
 
-/* An algorithm may refuse the work-groups or the local memory that its kernels turn out to be limited to. */
+/* An algorithm may refuse the work-groups or the local memory that its kernels turn out to be
+ * limited to. */
 static void refusals_are_no_lack_of_memory(void **state)
 {
     (void)state;
@@ -562,7 +568,8 @@ static void refusals_are_no_lack_of_memory(void **state)
     assert_non_null(strstr(error.message, "work-groups of 16 work-items"));
     assert_non_null(strstr(error.message, "it needs work-groups of 32"));
 
-    /* A processor with wide vectors, whatever the device is; its first choice copies inputs to local memory. */
+    /* A processor with wide vectors, whatever the device is; its first choice copies inputs to
+     * local memory. */
     device->info.kind = TCONV_DEVICE_CPU;
     device->info.vector_width = 8;
     device->info.local_memory = 256 << 10;
@@ -628,7 +635,8 @@ static void a_unit_is_tried_again(void **state)
     assert_false(right);
     assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_U8, TCONV_U8)), -1);
 
-    /* A plan that would use the unit fails with the same error, and says how to do without the unit. */
+    /* A plan that would use the unit fails with the same error, and says how to do without the
+     * unit. */
     tconv_problem p = TCONV_PROBLEM_INIT;
     p.data_type = p.filter_type = TCONV_F16;
     p.data = (tconv_shape){3, {1, 64, 64}};
@@ -645,7 +653,8 @@ static void a_unit_is_tried_again(void **state)
     tconv_device_release(device);
 }
 
-/* Runs bench for one layer. Its JSON goes to `json`, what it says on stderr to `said`, 4000 bytes each. */
+/* Runs bench for one layer. Its JSON goes to `json`, what it says on stderr to `said`, 4000 bytes
+ * each. */
 static void run_bench(char *json, char *said)
 {
     char number[20], json_path[300], said_path[300];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that is forked after OpenCL was used gets a named error from every call, at once, and its parent goes on. */
+/* A process that is forked after OpenCL was used gets a named error from every call, at once, and
+ * its parent goes on. */
 #include "tconv_cl/tconv_cl.h"
 
 #include <pthread.h>
@@ -103,7 +104,8 @@ static int refused_calls(void)
     return 0;
 }
 
-/* Forks; a child that takes longer than SECONDS is ended by the system. The calls take less than one; a busy machine more. */
+/* Forks; a child that takes longer than SECONDS is ended by the system. The calls take less than
+ * one; a busy machine more. */
 static void expect_refusals(void)
 {
     const pid_t child = fork();

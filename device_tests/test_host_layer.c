@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers on host arrays: plans and packed filters that stay, arrays at any alignment and on top of each other, and threads. */
+/* Layers on host arrays: plans and packed filters that stay, arrays at any alignment and on top of
+ * each other, and threads. */
 #include "setup.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix units are used only where they compute what they should: the small problems that find out, on every device, and a
- * unit that the device does not have. */
+/* Matrix units are used only where they compute what they should: the small problems that find out,
+ * on every device, and a unit that the device does not have. */
 #include "compile_watch.h"
 #include "device/object.h"
 #include "plan/probe.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device object keeps a bounded number of programs, those that were used last; plans keep their own. */
+/* A device object keeps a bounded number of programs, those that were used last; plans keep their
+ * own. */
 #include "device/object.h"
 #include "setup.h"
 

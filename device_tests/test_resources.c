@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources: many plans leave nothing behind, objects may be released while their commands wait or run, cancelled ones too, and
- * a device whose memory is full is told with the bytes that were needed. */
+/* Resources: many plans leave nothing behind, objects may be released while their commands wait or
+ * run, cancelled ones too, and a device whose memory is full is told with the bytes that were
+ * needed. */
 #include "setup.h"
 
 #include "plan/plan_internal.h" /* for the program of a plan, which the API does not show */
@@ -37,9 +38,9 @@ static void nap(void)
     nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-/* ---- A device whose memory is full ----
- * The loader's functions that take memory of a device, with those of OpenCL behind them: after so many calls, each fails as it
- * does where memory is full. Devices fail at the one or the other. */
+/* ---- A device whose memory is full ---- The loader's functions that take memory of a device, with
+ * those of OpenCL behind them: after so many calls, each fails as it does where memory is full.
+ * Devices fail at the one or the other. */
 
 static long calls_left = -1; /* negative: all succeed */
 
@@ -117,7 +118,8 @@ static void expect_full(tconv_status status, const tconv_error *error)
     if (bytes_in(error) == 0) failed("no bytes are named: %s", error->message);
 }
 
-/* A run on host arrays, and one in slabs, with memory that is full after 0, 1, 2, ... calls, until all succeed. */
+/* A run on host arrays, and one in slabs, with memory that is full after 0, 1, 2, ... calls, until
+ * all succeed. */
 static void full_memory_is_told_in_bytes(void **state)
 {
     (void)state;
@@ -348,7 +350,8 @@ static void many_plans_leave_nothing_behind(void **state)
         assert_true(after.context <= before.context);
         assert_true(after.program <= before.program);
         assert_true(after.buffer <= before.buffer);
-        if (!SANITIZED) { /* a plan holds 10 KiB, its buffers as much; runtimes waver by 100 KiB, however many plans */
+        if (!SANITIZED) { /* a plan holds 10 KiB, its buffers as much; runtimes waver by 100 KiB,
+                             however many plans */
             assert_true(after.heap < before.heap + (256 << 10) + 32 * (size_t)plans);
             assert_true(after.resident < before.resident + (4 << 20) + 32 * (size_t)plans);
         }
@@ -358,8 +361,9 @@ static void many_plans_leave_nothing_behind(void **state)
 
 /* ---- Releasing early ---- */
 
-/* Everything but the device's context and queue is released, the device object too, while the commands wait for `gate`; then
- * it opens, with `outcome`. Returns how the last command ended, with its output in `result`. */
+/* Everything but the device's context and queue is released, the device object too, while the
+ * commands wait for `gate`; then it opens, with `outcome`. Returns how the last command ended, with
+ * its output in `result`. */
 static cl_int release_early(const struct device *device, const char *algorithm,
                             const tconv_problem *problem, cl_int outcome, struct tensors *tensors,
                             void *result)
@@ -416,7 +420,8 @@ static void objects_may_go_before_their_commands(void **state)
         }
 }
 
-/* Where the event fails that commands wait for, they end without having run; Intel's runtime for processors runs them. */
+/* Where the event fails that commands wait for, they end without having run; Intel's runtime for
+ * processors runs them. */
 static void cancelled_work_is_no_work_or_the_whole(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing an algorithm by time: what is measured, stored, found again, and refused; it never changes a result. */
+/* Choosing an algorithm by time: what is measured, stored, found again, and refused; it never
+ * changes a result. */
 #include "support.h"
 
 #include <dirent.h>
@@ -36,7 +37,8 @@ static tconv_device *new_device(const struct device *device, const char *cache)
     return own;
 }
 
-/* Does something to every file of the folder that has a search record, and tells how many these are. */
+/* Does something to every file of the folder that has a search record, and tells how many these
+ * are. */
 static int for_each_record(void (*what)(const char *path))
 {
     static char bytes[8192];
@@ -235,7 +237,8 @@ static void a_search_can_be_stopped(void **state)
     }
 }
 
-/* The output is right by whatever a search chose; a limit of the workspace holds for all that is timed. */
+/* The output is right by whatever a search chose; a limit of the workspace holds for all that is
+ * timed. */
 static void results_are_right(void **state)
 {
     (void)state;

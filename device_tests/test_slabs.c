@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows and slabs: parts of a problem give the bits of the whole, on one device and on several, however small the
- * parts are. */
+/* Windows and slabs: parts of a problem give the bits of the whole, on one device and on several,
+ * however small the parts are. */
 #include "support.h"
 
 #include "oracle/oracle.h"

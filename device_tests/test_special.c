@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NaN and infinities reach exactly the outputs that use them, in every algorithm: from the data, from the weights, at borders. A tap
- * that is structurally absent must not be multiplied by a padded zero. */
+/* NaN and infinities reach exactly the outputs that use them, in every algorithm: from the data,
+ * from the weights, at borders. A tap that is structurally absent must not be multiplied by a
+ * padded zero. */
 #include "support.h"
 
 #include "oracle/oracle.h"
@@ -112,8 +113,8 @@ static void special_values_reach_what_uses_them(void **state)
     }
 }
 
-/* With fast arithmetic they may also reach neighbours, but nothing farther away: an output of which 4 inputs on each side are
- * finite, as are the weights of its phase, stays within its bound. */
+/* With fast arithmetic they may also reach neighbours, but nothing farther away: an output of which
+ * 4 inputs on each side are finite, as are the weights of its phase, stays within its bound. */
 static void fast_arithmetic_keeps_special_values_near(void **state)
 {
     (void)state;

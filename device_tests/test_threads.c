@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plan.h and host.h promise to threads: eight of them run shared plans of every algorithm, each with its own queue and
- * buffers, while others make and release plans, filters and device objects in the same context. */
+/* What plan.h and host.h promise to threads: eight of them run shared plans of every algorithm,
+ * each with its own queue and buffers, while others make and release plans, filters and device
+ * objects in the same context. */
 #include "setup.h"
 
 #include <pthread.h>
@@ -32,8 +33,8 @@ struct common {
     atomic_bool stop;
 };
 
-/* A thread, with its own queue and its own buffers for each layer. cmocka's assertions belong to the main thread: others keep a
- * sentence for it. */
+/* A thread, with its own queue and its own buffers for each layer. cmocka's assertions belong to
+ * the main thread: others keep a sentence for it. */
 struct thread {
     pthread_t id;
     struct common *common;
@@ -164,8 +165,9 @@ static void *make_plans(void *argument)
     return NULL;
 }
 
-/* The programs of the object that all share, for a new one. Not on PoCL 3.1, which fails an assertion of its own where a program is
- * exported, or taken from a binary, while its kernels run. */
+/* The programs of the object that all share, for a new one. Not on PoCL 3.1, which fails an
+ * assertion of its own where a program is exported, or taken from a binary, while its kernels
+ * run. */
 static bool take_programs(struct thread *t, tconv_device *device)
 {
     if (strcmp(t->common->device->info->platform, "Portable Computing Language") == 0) return true;

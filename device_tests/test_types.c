@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types and epilogues: every algorithm against the oracle for all types, exhaustive rounding of f16 and bf16, every
- * activation, quantised layers. */
+/* Element types and epilogues: every algorithm against the oracle for all types, exhaustive
+ * rounding of f16 and bf16, every activation, quantised layers. */
 #include "support.h"
 
 #include "oracle/oracle.h"
@@ -14,7 +14,8 @@
 
 #include <cmocka.h>
 
-/* How often each algorithm took a problem: an algorithm that takes none would pass by doing nothing. */
+/* How often each algorithm took a problem: an algorithm that takes none would pass by doing
+ * nothing. */
 static int taken[32];
 
 static tconv_problem plane(bool last, int64_t batch, int64_t in, int64_t out, int64_t groups,
@@ -186,8 +187,8 @@ static void every_activation_in_every_algorithm(void **state)
     }
 }
 
-/* Several tiles in a row of which the last is not whole, in bands or blocks that lack rows or channels: what a tile stores beyond
- * itself would be read by the next. */
+/* Several tiles in a row of which the last is not whole, in bands or blocks that lack rows or
+ * channels: what a tile stores beyond itself would be read by the next. */
 static void outputs_before_count_once(void **state)
 {
     (void)state;
@@ -219,7 +220,8 @@ static void epilogues_of_f64(void **state)
     }
 }
 
-/* One channel, one tap: every algorithm must give the same bits, since nothing is added in another order. */
+/* One channel, one tap: every algorithm must give the same bits, since nothing is added in another
+ * order. */
 static void same_bits_from_every_algorithm(void **state)
 {
     (void)state;
@@ -283,7 +285,8 @@ static void all_65536(tconv_type type, const tconv_problem *p, const uint16_t *w
         }
 }
 
-/* Every element through a 1x1 identity, and every element plus half of its last place: exactly between two neighbours. */
+/* Every element through a 1x1 identity, and every element plus half of its last place: exactly
+ * between two neighbours. */
 static void rounding_is_exhaustive(void **state)
 {
     (void)state;
@@ -322,7 +325,8 @@ static void rounding_is_exhaustive(void **state)
     free(wanted);
 }
 
-/* NaN and infinity, in the data or in the filter, reach what uses them, in every floating-point type. */
+/* NaN and infinity, in the data or in the filter, reach what uses them, in every floating-point
+ * type. */
 static void special_values_of_every_type(void **state)
 {
     (void)state;

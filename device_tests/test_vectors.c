@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of OpenVINO, ONNX Runtime and PyTorch against every algorithm, under every rule set that is listed for them. */
+/* Results of OpenVINO, ONNX Runtime and PyTorch against every algorithm, under every rule set that
+ * is listed for them. */
 #include "support.h"
 #include "table.h"
 
@@ -35,7 +36,8 @@ static void expect_list(const struct table *t, int row, const char *column, cons
         failed("%s: %s does not resolve to %s", field(t, row, "id"), column, field(t, row, column));
 }
 
-/* One case by one algorithm; `bound` may be NULL: equality. False where the algorithm does not run it. */
+/* One case by one algorithm; `bound` may be NULL: equality. False where the algorithm does not run
+ * it. */
 static bool run_one(const struct device *device, const char *algorithm, const char *id,
                     const tconv_problem *p, struct tensors *tensors, bool bias, const float *wanted,
                     const float *bound, unsigned number)
@@ -51,7 +53,8 @@ static bool run_one(const struct device *device, const char *algorithm, const ch
     return true;
 }
 
-/* On every device with every algorithm that takes it; in a short run with those whose programs are compiled, one at least. */
+/* On every device with every algorithm that takes it; in a short run with those whose programs are
+ * compiled, one at least. */
 static void run_everywhere(const char *id, const tconv_problem *p, struct tensors *tensors,
                            bool bias, const float *wanted, const float *bound, int row)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolving in 128 bits. Every number that comes in has 64 bits, so that sums and one product never overflow; products of more
- * saturate. */
+/* Resolving in 128 bits. Every number that comes in has 64 bits, so that sums and one product never
+ * overflow; products of more saturate. */
 #include "exact.h"
 
 static exact smaller(exact a, exact b)
@@ -112,8 +112,8 @@ static bool read_list(const tconv_list *list, int axes, int64_t absent, int64_t 
     return true;
 }
 
-/* docs/semantics.md, "Resolving pads and output shape"; `out` is 0 where none was asked for. False where the total, which
- * is one of the numbers that must fit, does not. */
+/* docs/semantics.md, "Resolving pads and output shape"; `out` is 0 where none was asked for. False
+ * where the total, which is one of the numbers that must fit, does not. */
 static bool resolve_axis(const tconv_problem *p, exact natural, exact pb, exact pe, exact op,
                          exact out, int a, struct exact_geometry *g)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a problem resolves to, once more: from docs/semantics.md and problem.h, in 128 bits, step by step and slowly. Shares no code with
- * the library. */
+/* What a problem resolves to, once more: from docs/semantics.md and problem.h, in 128 bits, step by
+ * step and slowly. Shares no code with the library. */
 #ifndef TCONV_FUZZ_EXACT_H
 #define TCONV_FUZZ_EXACT_H
 
@@ -16,15 +16,16 @@ struct exact_geometry {
     exact stride[TCONV_MAX_AXES], dilation[TCONV_MAX_AXES];
     exact pad_begin[TCONV_MAX_AXES], pad_end[TCONV_MAX_AXES], output[TCONV_MAX_AXES];
     exact data_bytes, filter_bytes, output_bytes;
-    exact macs; /* EXACT_MANY: that many or more */
-    bool
-        macs_known; /* false: both input and kernel of an axis are too large for counting one by one */
+    exact macs;      /* EXACT_MANY: that many or more */
+    bool macs_known; /* false: both input and kernel of an axis are too large for counting one by
+                        one */
     tconv_type output_type;
 };
 
 #define EXACT_MANY ((exact)1 << 126)
 
-/* Whether the problem is a valid one, and then all of its geometry. The number of multiply-adds is not judged. */
+/* Whether the problem is a valid one, and then all of its geometry. The number of multiply-adds is
+ * not judged. */
 bool exact_resolve(const tconv_problem *problem, struct exact_geometry *geometry);
 
 #endif

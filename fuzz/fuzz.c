@@ -42,7 +42,8 @@ void fuzz_prepare(int argc, char **argv)
     }
     if (chdir(folder) != 0) fuzz_fail("no folder can be made");
     atexit(remove_folder);
-    /* glibc lets a program exchange its streams. Descriptor 2 itself stays open for libFuzzer and the sanitizers. */
+    /* glibc lets a program exchange its streams. Descriptor 2 itself stays open for libFuzzer and
+     * the sanitizers. */
     stderr = fmemopen(messages, sizeof messages, "w");
     stdout = fopen("/dev/null", "w");
     if (stderr == NULL || stdout == NULL) fuzz_fail("the streams cannot be exchanged");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as kept programs: as records behind one another, as tconv_device_import_programs reads them, and as a file of the
- * folder. A first byte of 1 puts right checksums behind what follows, where its lengths say: no search would find one. */
+/* Any bytes as kept programs: as records behind one another, as tconv_device_import_programs reads
+ * them, and as a file of the folder. A first byte of 1 puts right checksums behind what follows,
+ * where its lengths say: no search would find one. */
 #include "fuzz.h"
 
 #include "cache/folder.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an OpenVINO model: what stands before the first line "=====" is the .xml, what stands behind it the .bin, which is
- * missing where there is no such line. Each layer that can be read is completed and resolved, and its weights are touched. */
+/* Any bytes as an OpenVINO model: what stands before the first line "=====" is the .xml, what
+ * stands behind it the .bin, which is missing where there is no such line. Each layer that can be
+ * read is completed and resolved, and its weights are touched. */
 #include "fuzz.h"
 
 #include "model.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a .npy file, read from a file and from a pipe, which has no size to be trusted: both must say the same. The input is
- * the file. */
+/* Any bytes as a .npy file, read from a file and from a pipe, which has no size to be trusted: both
+ * must say the same. The input is the file. */
 #include "fuzz.h"
 
 #include "npy.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any command line through the whole tool, on a system without OpenCL devices. The input is the command line without the program's
- * name; a blank or the end of a line ends an argument, so that two of them make an empty one. There are x.npy, w.npy, b.npy, s.csv,
- * m.xml and m.bin to be named. */
+/* Any command line through the whole tool, on a system without OpenCL devices. The input is the
+ * command line without the program's name; a blank or the end of a line ends an argument, so that
+ * two of them make an empty one. There are x.npy, w.npy, b.npy, s.csv, m.xml and m.bin to be
+ * named. */
 #include "fuzz.h"
 
 /* main.c is a program; its main becomes a function. */

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any problem through tconv_resolve, and what it resolves to through the rest of the geometry, against exact.c; then through
- * selection and recipes for a described device.
+/* Any problem through tconv_resolve, and what it resolves to through the rest of the geometry,
+ * against exact.c; then through selection and recipes for a described device.
  *
- * The input is text: each letter is a number, blanks do not count, and where it ends, zeros follow (for = the fitting number).
+ * The input is text: each letter is a number, blanks do not count, and where it ends, zeros follow
+ * (for = the fitting number).
  *
  *   0-9 a-z   0 to 35                 -x     the negative of the number that follows
  *   A-Z       2^6, 2^8, ... 2^56      <x >x  the number before it, behind it
  *   ! ~       INT64_MAX, INT64_MIN    *xy    the product of two numbers
- *   #bytes    the next eight bytes    =      what fits: the data's type, channels, ranks, one value for each axis
+ *   #bytes    the next eight bytes    =      what fits: the data's type, channels, ranks, one value
+ *                                            for each axis
  *
- * in this order: operation, rules, auto_pad, data, filter and output type, data and filter format, groups; rank and extents of
- * the data; rank and extents of the filter; strides, dilations, pads_begin, pads_end, output_padding, output_shape, each as a count
- * and values; the number of an algorithm from 1 on (0: one that the input draws, or all of them), the number of a described device, math, workspace_limit; of
- * the epilogue what it has (1 bias, 2 scale, 4 residual, 8 requantize, 16 alpha, 32 beta), activation and the zero points of
- * data, filter and output. So "100 1=0 000 41k88 ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
+ * in this order: operation, rules, auto_pad, data, filter and output type, data and filter format,
+ * groups; rank and extents of the data; rank and extents of the filter; strides, dilations,
+ * pads_begin, pads_end, output_padding, output_shape, each as a count and values; the number of an
+ * algorithm from 1 on (0: one that the input draws, or all of them), the number of a described
+ * device, math, workspace_limit; of the epilogue what it has (1 bias, 2 scale, 4 residual, 8
+ * requantize, 16 alpha, 32 beta), activation and the zero points of data, filter and output. So
+ * "100 1=0 000 41k88 ==a33 =22" is a layer of 20 channels in f32 with stride 2. */
 #include "described.h"
 #include "exact.h"
 #include "fuzz.h"
@@ -182,7 +186,8 @@ static void compare_geometry(const tconv_problem *p, const struct exact_geometry
     if (e->macs_known) compare("macs", -1, e->macs, (exact)g->macs);
 }
 
-/* A window in the middle: its inputs must be those that the exact bounds name, and its work is part of the whole. */
+/* A window in the middle: its inputs must be those that the exact bounds name, and its work is part
+ * of the whole. */
 static void check_window(const tconv_geometry *g)
 {
     const int64_t begin = g->output[0] / 3, end = begin + (g->output[0] - begin + 1) / 2;
@@ -194,7 +199,8 @@ static void check_window(const tconv_geometry *g)
     if (first < 0 || last <= first || last > g->input[0])
         fuzz_fail("the window's inputs are %lld to %lld", (long long)first, (long long)last);
     const exact span = (exact)g->dilation[0] * (g->kernel[0] - 1), stride = g->stride[0];
-    /* The neighbours on both sides must not reach the window: their outputs are i*s - pb to i*s + span - pb. */
+    /* The neighbours on both sides must not reach the window: their outputs are i*s - pb to i*s +
+     * span - pb. */
     const bool before = first > 0 && (first - 1) * stride + span - g->pad_begin[0] >= begin;
     const bool behind = last < g->input[0] && last * stride - g->pad_begin[0] < end;
     if (before || behind)

@@ -5,9 +5,9 @@
 
 #include "algorithm/algorithm.h"
 
-/* Asks algorithm number `algorithm` modulo their count + 1 for the layer, counted from 1 on, and writes the recipe where it accepts;
- * stops where a cost, a size or a launch is impossible. 0: does so with all of them, and stops where selection does not take the
- * cheapest one. */
+/* Asks algorithm number `algorithm` modulo their count + 1 for the layer, counted from 1 on, and
+ * writes the recipe where it accepts; stops where a cost, a size or a launch is impossible. 0: does
+ * so with all of them, and stops where selection does not take the cheapest one. */
 void fuzz_check_recipes(const struct tconv_request *request, uint64_t algorithm);
 
 #endif

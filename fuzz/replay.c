@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives every file of the given folders to a fuzz target, without libFuzzer: the corpus as a test. */
+/* Gives every file of the given folders to a fuzz target, without libFuzzer: the corpus as a
+ * test. */
 #include "fuzz.h"
 
 #include <dirent.h>

@@ -9,7 +9,8 @@
     {                                                                                              \
 #type "." #member, ABI_MEMBER, offsetof(type, member), SIZE(type, member)                  \
     }
-/* A structure with struct_size, and its last member: none ends with padding, which a later member would share. */
+/* A structure with struct_size, and its last member: none ends with padding, which a later member
+ * would share. */
 #define GROWING(type, last)                                                                        \
     {                                                                                              \
 #type, ABI_GROWING, offsetof(type, last) + SIZE(type, last), sizeof(type)                  \
@@ -26,7 +27,8 @@
 /* clang-format off */
 const struct abi_entry TABLE[] = {
     GROWING(tconv_problem, filter_format),
-    MEMBER(tconv_problem, operation), MEMBER(tconv_problem, rules), MEMBER(tconv_problem, data_type),
+    MEMBER(tconv_problem, operation), MEMBER(tconv_problem, rules),
+    MEMBER(tconv_problem, data_type),
     MEMBER(tconv_problem, filter_type), MEMBER(tconv_problem, output_type),
     MEMBER(tconv_problem, auto_pad), MEMBER(tconv_problem, data), MEMBER(tconv_problem, filter),
     MEMBER(tconv_problem, strides), MEMBER(tconv_problem, dilations),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the public headers say of layouts and values, as a table; abi_layout.c is compiled once with the headers of the
- * first release and once with today's. */
+/* What the public headers say of layouts and values, as a table; abi_layout.c is compiled once with
+ * the headers of the first release and once with today's. */
 #ifndef TCONV_HOST_TESTS_ABI_LAYOUT_H
 #define TCONV_HOST_TESTS_ABI_LAYOUT_H
 

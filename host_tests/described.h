@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices for tests of selection and recipes, which need none: what drivers say of current cards and CPUs, and what small
- * devices could say. */
+/* Devices for tests of selection and recipes, which need none: what drivers say of current cards
+ * and CPUs, and what small devices could say. */
 #ifndef TCONV_HOST_TESTS_DESCRIBED_H
 #define TCONV_HOST_TESTS_DESCRIBED_H
 
 #include "tconv_cl/device_info.h"
 
 struct described_device {
-    const char *
-        name; /* of a GPU with tests of its own in scripts/offline_gate.py the vendor's comes first */
+    const char *name; /* of a GPU with tests of its own in scripts/offline_gate.py the vendor's
+                         comes first */
     tconv_device_info info;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the programs that a suite of layers would have built on GPUs, without any GPU: algorithms write
- * their recipes for described devices. scripts/offline_gate.py compiles what is listed.
+/* Lists the programs that a suite of layers would have built on GPUs, without any GPU: algorithms
+ * write their recipes for described devices. scripts/offline_gate.py compiles what is listed.
  *
  *   usage: gpu_programs [SUITE.csv]     without a file: the built-in suite
  *
- * Prints a line for each device and program, with tabs between: device, algorithm, options, source files
- * (commas between), ids of the layers for which selection takes it (commas between; none: it is built
- * only where the algorithm is asked for by name). */
+ * Prints a line for each device and program, with tabs between: device, algorithm, options, source
+ * files (commas between), ids of the layers for which selection takes it (commas between; none: it
+ * is built only where the algorithm is asked for by name). */
 #include "described.h"
 
 #include "algorithm/algorithms.h"
@@ -142,8 +142,8 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < suite.count && done; i++)
             done = add_layer(&list, device, &suite.entries[i], TCONV_F32, TCONV_ACTIVATION_NONE,
                              TCONV_MATH_EXACT);
-        /* Other types, and an epilogue, for a few layers: the loops are the same. f16 only where conversions are
-         * the compiler's own: those of libclc are not what drivers have. */
+        /* Other types, and an epilogue, for a few layers: the loops are the same. f16 only where
+         * conversions are the compiler's own: those of libclc are not what drivers have. */
         for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
             for (size_t t = 0; t < sizeof others / sizeof *others && done; t++)
                 if ((others[t].type != TCONV_F64 || device->double_arithmetic) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts and values of the first release's headers are those of today's: what may change is that structures with struct_size
- * have more members at their end. */
+/* Layouts and values of the first release's headers are those of today's: what may change is that
+ * structures with struct_size have more members at their end. */
 #include "abi_layout.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each algorithm is chosen for some layer of the built-in suite, in either data format, on some described device: one that never is would be of no use. */
+/* Each algorithm is chosen for some layer of the built-in suite, in either data format, on some
+ * described device: one that never is would be of no use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tool's readers and writers: .npy, suites in CSV, OpenVINO models; sound files and damaged ones. */
+/* The tool's readers and writers: .npy, suites in CSV, OpenVINO models; sound files and damaged
+ * ones. */
 #include "model.h"
 #include "npy.h"
 #include "suite.h"
@@ -100,7 +101,8 @@ static void damaged_arrays_are_refused(void **state)
         const char *header;
     } rows[] = {
         {EXIT_WORK_FAILED,
-         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"}, /* 24 bytes promised, 8 there */
+         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"}, /* 24 bytes promised, 8
+                                                                            there */
         {EXIT_REQUEST_WRONG, "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }"},
         {EXIT_REQUEST_WRONG, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }"},
         {EXIT_REQUEST_WRONG, "{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }"},
@@ -135,7 +137,8 @@ static void damaged_arrays_are_refused(void **state)
     assert_int_equal(npy_read("--data", in_folder("none.npy"), &npy), EXIT_WORK_FAILED);
 }
 
-/* An array from a pipe, which has no size: what its header claims is believed as far as bytes come. */
+/* An array from a pipe, which has no size: what its header claims is believed as far as bytes
+ * come. */
 static void pipes_are_read_as_far_as_they_go(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of compiled programs, and the folder that keeps them: what is damaged, foreign or not the user's own is not
- * there, and nothing is ever an error. */
+/* Records of compiled programs, and the folder that keeps them: what is damaged, foreign or not the
+ * user's own is not there, and nothing is ever an error. */
 #include "cache/folder.h"
 
 #include <dirent.h>

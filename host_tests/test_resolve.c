@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolving: the worked examples of the operators' pages and of three runtimes, the rejections, the count of useful work. */
+/* Resolving: the worked examples of the operators' pages and of three runtimes, the rejections, the
+ * count of useful work. */
 #include "base/addressable.h"
 #include "tconv_cl/problem.h"
 
@@ -56,9 +57,8 @@ static void the_pages_examples(void **state)
     assert_int_equal(g.output[0], 8);
     assert_int_equal(g.output[1], 8);
 
-    p = plane(
-        20, 10, 224,
-        3); /* example 3: an output_shape beyond the natural extent: negative pads, by the formula */
+    p = plane(20, 10, 224, 3); /* example 3: an output_shape beyond the natural extent: negative
+                                  pads, by the formula */
     p.pads_begin = p.pads_end = (tconv_list){2, {1, 1}};
     p.auto_pad = TCONV_VALID;
     p.output_shape = (tconv_list){2, {450, 450}};
@@ -189,7 +189,8 @@ static void legal_oddities(void **state)
     assert_int_equal(resolved(&p).macs, 0);
 }
 
-/* What must be refused: how the problem is broken, the status, and words that the message must have. */
+/* What must be refused: how the problem is broken, the status, and words that the message must
+ * have. */
 struct refusal {
     void (*break_it)(tconv_problem *p);
     tconv_status status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ceilings that bench holds layers to: what is measured of the device, raised by what layers reach. */
+/* The ceilings that bench holds layers to: what is measured of the device, raised by what layers
+ * reach. */
 #include "roofline.h"
 
 #include <setjmp.h>

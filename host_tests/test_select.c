@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing algorithms for described devices: what an algorithm writes must fit the device that it was written for. */
+/* Choosing algorithms for described devices: what an algorithm writes must fit the device that it
+ * was written for. */
 #include "described.h"
 
 #include "algorithm/algorithms.h"
@@ -190,7 +191,8 @@ static void the_reference_takes_what_is_left(void **state)
                             "reference");
 }
 
-/* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such end. */
+/* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such
+ * end. */
 static void long_loops_are_refused_where_they_end(void **state)
 {
     (void)state;
@@ -219,7 +221,8 @@ static void long_loops_are_refused_where_they_end(void **state)
     }
 }
 
-/* An axis that is only copied along takes the batch's place, or joins it where the next item is behind its end. */
+/* An axis that is only copied along takes the batch's place, or joins it where the next item is
+ * behind its end. */
 static void copied_axes_join_the_batch(void **state)
 {
     (void)state;
@@ -303,7 +306,8 @@ static bool same_but_for_tiles(const char *a, const char *b)
     return *a == *b;
 }
 
-/* Programs of one layer with other pads and the same extents: docs/kernels.md says which algorithms share them. */
+/* Programs of one layer with other pads and the same extents: docs/kernels.md says which algorithms
+ * share them. */
 static void pads_share_programs(void **state)
 {
     (void)state;
@@ -341,7 +345,8 @@ static void pads_share_programs(void **state)
     assert_true(compared > 100);
 }
 
-/* Compares the layouts that an algorithm gives one filter, `p`'s, for several batches, extents and pads. Returns how many. */
+/* Compares the layouts that an algorithm gives one filter, `p`'s, for several batches, extents and
+ * pads. Returns how many. */
 static int compare_layouts(const struct tconv_algorithm *algorithm, const tconv_device_info *device,
                            tconv_problem p)
 {
@@ -450,7 +455,8 @@ static void narrow_subgroups_are_asked_for(void **state)
     }
 }
 
-/* Extents must not decide what is compiled: a program for each width would stall an application at each new one. */
+/* Extents must not decide what is compiled: a program for each width would stall an application at
+ * each new one. */
 static void programs_do_not_depend_on_extents(void **state)
 {
     (void)state;
@@ -520,7 +526,8 @@ static void hostile_extents_are_refused_quickly(void **state)
     }
 }
 
-/* Sizes that no tensor has, though each of them is valid. With sanitizers a conversion that overflows is told. */
+/* Sizes that no tensor has, though each of them is valid. With sanitizers a conversion that
+ * overflows is told. */
 static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
@@ -537,7 +544,8 @@ static void impossible_sizes_are_refused(void **state)
     many_outputs.dilations = (tconv_list){3, {9, 9, 114}};
     many_outputs.pads_begin = (tconv_list){3, {0, 15, 0}};
     many_outputs.output_shape = (tconv_list){3, {1048575, 127, 20}};
-    /* 2^62 weights of a byte; an algorithm that packs them in words of four bytes has 2^64 bytes. */
+    /* 2^62 weights of a byte; an algorithm that packs them in words of four bytes has 2^64
+     * bytes. */
     large_filter.data = (tconv_shape){3, {1, 1 << 29, 4}};
     large_filter.filter = (tconv_shape){3, {1 << 29, 1 << 29, 16}};
     large_filter.output_shape = (tconv_list){1, {8}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structures of programs that were compiled with other headers: shorter ones get defaults, longer ones are taken where
- * what this version does not know is 0, and nothing is written behind struct_size. */
+/* Structures of programs that were compiled with other headers: shorter ones get defaults, longer
+ * ones are taken where what this version does not know is 0, and nothing is written behind
+ * struct_size. */
 #include "base/struct_size.h"
 #include "tconv_cl/problem.h"
 

@@ -9,8 +9,8 @@
 __attribute__((format(printf, 3, 4))) tconv_status fail(tconv_error *error, tconv_status status,
                                                         const char *format, ...);
 
-/* The device with that name (see tconv_device_find; "": the default one). Opened once, never closed: when a process ends,
- * OpenCL runtimes may be gone before this library is. */
+/* The device with that name (see tconv_device_find; "": the default one). Opened once, never
+ * closed: when a process ends, OpenCL runtimes may be gone before this library is. */
 tconv_status device_open(const char *name, tconv_host **out, tconv_error *error);
 
 #endif

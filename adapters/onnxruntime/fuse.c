@@ -15,7 +15,8 @@ static int rank_of(const struct node_layer *layer)
     return layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
 }
 
-/* Whether a tensor of that shape is one number for each channel of the layer's output, which it does not broadcast. */
+/* Whether a tensor of that shape is one number for each channel of the layer's output, which it
+ * does not broadcast. */
 static bool is_per_channel(const struct node_layer *layer, const tconv_shape *shape)
 {
     const int rank = rank_of(layer), axis = shape->rank - rank + 1;
@@ -74,7 +75,8 @@ static bool normalization_of(const struct node_layer *layer, const OrtNode *node
     return known;
 }
 
-/* What the node makes of its input x, where that is x * factor[c] + addend[c]; these are 1 and 0 before. */
+/* What the node makes of its input x, where that is x * factor[c] + addend[c]; these are 1 and 0
+ * before. */
 static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64_t input,
                       double *factor, double *addend)
 {
@@ -95,7 +97,8 @@ static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64
     return true;
 }
 
-/* The layer's scale and bias, which are 1 and the node's bias before; false where the latter is no constant. */
+/* The layer's scale and bias, which are 1 and the node's bias before; false where the latter is no
+ * constant. */
 static bool begin_affine(struct node_layer *layer)
 {
     const int64_t channels = channels_of(layer);
@@ -172,7 +175,8 @@ static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t inp
     return true;
 }
 
-/* Whether two tensors have the same shape at every run: extents that are not known need the same name. */
+/* Whether two tensors have the same shape at every run: extents that are not known need the same
+ * name. */
 static bool is_same_shape(const OrtValueInfo *one, const OrtValueInfo *other)
 {
     const OrtValueInfo *const value[2] = {one, other};

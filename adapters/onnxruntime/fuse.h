@@ -5,8 +5,8 @@
 
 #include "node.h"
 
-/* Takes in what follows and is free, until the layer has `most` nodes: what is together one factor and one addend for each
- * output channel, then one tensor that is added, then one activation. */
+/* Takes in what follows and is free, until the layer has `most` nodes: what is together one factor
+ * and one addend for each output channel, then one tensor that is added, then one activation. */
 void fuse_followers(struct node_layer *layer, size_t most, const struct taken *taken);
 
 #endif

@@ -17,8 +17,8 @@ struct node_layer {
     size_t count;
     const OrtValueInfo *tensor[TENSORS]; /* NULL: the layer has none */
     tconv_shape data, filter; /* extents that are not known are -1; of rank 0: no rank is known */
-    /* Where `channels` is not 0, the sums are multiplied by scale[c], and bias[c] is added; then there is no TENSOR_BIAS. They
-     * are of the type that the library scales with. */
+    /* Where `channels` is not 0, the sums are multiplied by scale[c], and bias[c] is added; then
+     * there is no TENSOR_BIAS. They are of the type that the library scales with. */
     int64_t channels;
     double *scale, *bias;
 };
@@ -44,8 +44,8 @@ tconv_type type_of(ONNXTensorElementDataType type);
 
 bool is_operator(const OrtNode *node, const char *name);
 
-/* The nodes that read the output of `node`, and as which input. 0 where the graph returns it, too, or there are more than
- * MOST_READERS. */
+/* The nodes that read the output of `node`, and as which input. 0 where the graph returns it, too,
+ * or there are more than MOST_READERS. */
 enum { MOST_READERS = 2 };
 size_t readers_of(const OrtNode *node, const OrtNode **readers, int64_t *inputs);
 

@@ -56,8 +56,9 @@ __attribute__((format(printf, 2, 3))) static void tell(const OrtLogger *logger, 
         fprintf(stderr, "%s\n", line);
 }
 
-/* After ORT_EP_FAIL, ONNX Runtime's Python makes the session anew, with other providers for good: not for a wrong request, which
- * these would refuse, too, and not in a forked child, where giving the old session back would wait for threads that are not there. */
+/* After ORT_EP_FAIL, ONNX Runtime's Python makes the session anew, with other providers for good:
+ * not for a wrong request, which these would refuse, too, and not in a forked child, where giving
+ * the old session back would wait for threads that are not there. */
 static OrtStatus *status_of(const char *name, const tconv_error *error, bool strict)
 {
     char line[1200];
@@ -288,9 +289,8 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
         if (known && (provider->strict || try_plan(provider->host, &layer, &error) == TCONV_OK)) {
             status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
             for (size_t k = 0; k < layer.count; k++) taken.node[taken.count++] = layer.node[k];
-        } else if (
-            provider
-                ->strict) { /* compile finds the error, which makes the session fail; here it would only be logged */
+        } else if (provider->strict) { /* compile finds the error, which makes the session fail;
+                                          here it would only be logged */
             status = ort.EpGraphSupportInfo_AddNodesToFuse(info, &nodes[i], 1, NULL);
         } else {
             tell(provider->logger,
@@ -536,7 +536,8 @@ static tconv_status read_option(const char *provider, const OrtSessionOptions *o
     return TCONV_OK;
 }
 
-/* Reads the options and opens the device. Without a device, where none was asked for, the provider takes no nodes. */
+/* Reads the options and opens the device. Without a device, where none was asked for, the provider
+ * takes no nodes. */
 static tconv_status start(struct provider *provider, const OrtSessionOptions *options,
                           tconv_error *error)
 {

@@ -61,7 +61,8 @@ static bool scales_of(const OrtNode *node, int64_t axis, int64_t count, double *
     return true;
 }
 
-/* With one scale for each of `count` elements of `axis`. False where it is none, or has no constants; nothing is left then. */
+/* With one scale for each of `count` elements of `axis`. False where it is none, or has no
+ * constants; nothing is left then. */
 static bool linear_of(const OrtNode *node, const char *name, int64_t axis, int64_t count,
                       struct linear *out)
 {
@@ -104,7 +105,8 @@ static bool sums_fit(const struct node_layer *layer, const struct linear *data,
     return terms >= 0 && terms * reach(data) * reach(filter) <= INT32_MAX;
 }
 
-/* The bias that the layer has as a tensor; the node that it comes from, where there is one, to `*node`. */
+/* The bias that the layer has as a tensor; the node that it comes from, where there is one, to
+ * `*node`. */
 static bool bias_of(const struct node_layer *layer, double *out, const OrtNode **node)
 {
     const int64_t channels = channels_of(layer);
@@ -130,7 +132,8 @@ static bool bias_of(const struct node_layer *layer, double *out, const OrtNode *
     return fits;
 }
 
-/* Whether the activation of x is that of x / scale, times scale; its numbers are then in units of the output's integers. */
+/* Whether the activation of x is that of x / scale, times scale; its numbers are then in units of
+ * the output's integers. */
 static bool scale_activation(tconv_epilogue *epilogue, double scale)
 {
     switch ((int)epilogue->activation) {

@@ -5,10 +5,10 @@
 
 #include "node.h"
 
-/* The same layer of floats, with what is fused, as one of bytes: where data and filter come from a DequantizeLinear each, the
- * output goes to a QuantizeLinear, all numbers of these are constants, and no sum exceeds 32 bits. It has these nodes, too, and
- * that of the bias, which must be free, and at most `most`. False where there is none. What `out` has is given back with
- * node_release. */
+/* The same layer of floats, with what is fused, as one of bytes: where data and filter come from a
+ * DequantizeLinear each, the output goes to a QuantizeLinear, all numbers of these are constants,
+ * and no sum exceeds 32 bits. It has these nodes, too, and that of the bias, which must be free,
+ * and at most `most`. False where there is none. What `out` has is given back with node_release. */
 bool quantize(const struct node_layer *layer, size_t most, const struct taken *taken,
               struct node_layer *out);
 

@@ -160,7 +160,8 @@ void Fallback::run(const Request &r)
             static auto *core = new ov::Core; // never given back, as plugins may be gone at the end
             shapes_.clear();
             ov::AnyMap properties{ov::hint::inference_precision(ov::element::f32)};
-            // The threads of a parent are not there in a forked child, where waiting for them would never end.
+            // The threads of a parent are not there in a forked child, where waiting for them would
+            // never end.
             if (tconv_process_forked()) properties.insert(ov::inference_num_threads(1));
             compiled_ = core->compile_model(model_of(r), "CPU", properties);
             shapes_ = shapes;

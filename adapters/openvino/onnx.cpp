@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pads are resolved by ONNX's rules, so that OpenVINO's operator with explicit pads computes the same.
+// Pads are resolved by ONNX's rules, so that OpenVINO's operator with explicit pads computes the
+// same.
 #include "onnx.hpp"
 
 #include "op.hpp"

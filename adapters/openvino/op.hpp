@@ -50,8 +50,8 @@ class TransposedConvolution : public ov::op::Op
 };
 
 // The operator in the place of OpenVINO's own one, or that one itself, and a line that says why,
-// where the library refuses it or there is no device. With the bias, of one axis, where there is one. A device that is named and not
-// there throws Failure.
+// where the library refuses it or there is no device. With the bias, of one axis, where there is
+// one. A device that is named and not there throws Failure.
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
             const std::string &device, const std::optional<ov::Output<ov::Node>> &bias = {});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host application with its own OpenCL context, queue and buffers: it plans a layer once, packs the weights once, and enqueues
- * the layer for every frame without waiting in between. */
+/* A host application with its own OpenCL context, queue and buffers: it plans a layer once, packs
+ * the weights once, and enqueues the layer for every frame without waiting in between. */
 #include <tconv_cl/tconv_cl.h>
 
 #include <stdio.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled programs outlive the process: in a folder on disk, or exported as a blob. So do the results of searches for
- * the fastest algorithm (plan.h).
+/* Compiled programs outlive the process: in a folder on disk, or exported as a blob. So do the
+ * results of searches for the fastest algorithm (plan.h).
  *
  * A program is known by a text with everything that it depends on: the library's version and kernel
  * sources, the options, the platform with its version, the device and its driver. A kept program is
- * taken only where all of that text is equal and its checksum is right; whatever is damaged, cut off,
- * of another version or refused by the driver is compiled anew, and that is never an error.
+ * taken only where all of that text is equal and its checksum is right; whatever is damaged, cut
+ * off, of another version or refused by the driver is compiled anew, and that is never an error.
  *
- * The folder is $XDG_CACHE_HOME/tconv-cl, or ~/.cache/tconv-cl. It is made with permissions 0700, and is
- * left alone where it belongs to another user or where others may write to it: a program that was kept
- * is as powerful as one that was compiled. Processes share it safely: files are renamed into place. Past
- * its limit, those that were not used for longest are removed. Where it cannot be written, nothing is
- * kept. The environment is read when a device object is created:
+ * The folder is $XDG_CACHE_HOME/tconv-cl, or ~/.cache/tconv-cl. It is made with permissions 0700,
+ * and is left alone where it belongs to another user or where others may write to it: a program
+ * that was kept is as powerful as one that was compiled. Processes share it safely: files are
+ * renamed into place. Past its limit, those that were not used for longest are removed. Where it
+ * cannot be written, nothing is kept. The environment is read when a device object is created:
  *
  *   TCONV_CL_CACHE=off        keep nothing on disk; "on", empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder
@@ -19,8 +19,8 @@
  *
  * Other values are an error of tconv_device_create, which reads them.
  *
- * With TCONV_CL_KERNEL_DIR nothing is kept. For PoCL, which keeps what it compiles by itself, programs are kept only where a
- * folder was named; results of searches always. */
+ * With TCONV_CL_KERNEL_DIR nothing is kept. For PoCL, which keeps what it compiles by itself,
+ * programs are kept only where a folder was named; results of searches always. */
 #ifndef TCONV_CL_CACHE_H
 #define TCONV_CL_CACHE_H
 
@@ -30,32 +30,35 @@
 extern "C" {
 #endif
 
-/* The folder in which a device object keeps programs from now on, instead of the one above; NULL: none. It is
- * created when something is to be kept. `limit`: bytes of all files in it; 0: 256 MiB. Returns TCONV_ERROR_ARGUMENT,
- * _HOST_MEMORY. Ownership: the text is copied. Threads: not while another one uses the object. */
+/* The folder in which a device object keeps programs from now on, instead of the one above; NULL:
+ * none. It is created when something is to be kept. `limit`: bytes of all files in it; 0: 256 MiB.
+ * Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the text is copied. Threads: not while
+ * another one uses the object. */
 TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *folder,
                                               uint64_t limit, tconv_error *error);
 
-/* The folder in which the device object keeps programs; NULL where it keeps none. Valid until the folder is set or
- * the object is released. */
+/* The folder in which the device object keeps programs; NULL where it keeps none. Valid until the
+ * folder is set or the object is released. */
 TCONV_API const char *tconv_device_cache(const tconv_device *device);
 
-/* The folder in which the device object stores what searches for the fastest algorithm find (plan.h): the one of programs, with
- * PoCL, too; NULL where nothing is stored. Valid as tconv_device_cache's. */
+/* The folder in which the device object stores what searches for the fastest algorithm find
+ * (plan.h): the one of programs, with PoCL, too; NULL where nothing is stored. Valid as
+ * tconv_device_cache's. */
 TCONV_API const char *tconv_device_search_folder(const tconv_device *device);
 
-/* Writes all programs that the object keeps, the 256 that were used last, to `bytes`, of which there
- * are `*size`; `*size` becomes what they take. With `bytes` NULL, only that. What the driver does not give is left out. Results
- * of searches for the fastest algorithm that the object used or found follow them. Returns
- * TCONV_ERROR_ARGUMENT, _BUFFER (more bytes are needed: `*size` says how many, nothing was written), _HOST_MEMORY. Any
- * thread; programs that others build meanwhile may be missing. PoCL 3.1 may abort where kernels of these programs run meanwhile. */
+/* Writes all programs that the object keeps, the 256 that were used last, to `bytes`, of which
+ * there are `*size`; `*size` becomes what they take. With `bytes` NULL, only that. What the driver
+ * does not give is left out. Results of searches for the fastest algorithm that the object used or
+ * found follow them. Returns TCONV_ERROR_ARGUMENT, _BUFFER (more bytes are needed: `*size` says how
+ * many, nothing was written), _HOST_MEMORY. Any thread; programs that others build meanwhile may be
+ * missing. PoCL 3.1 may abort where kernels of these programs run meanwhile. */
 TCONV_API tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,
                                                     tconv_error *error);
 
-/* Takes programs from what tconv_device_export_programs wrote, in this process or an earlier one. Those of other
- * devices, drivers or versions and what is damaged are left out; `*taken`, where it is not NULL, says how many
- * were taken. Of more than 256, the object keeps the last ones. The bytes are not used after the call.
- * Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
+/* Takes programs from what tconv_device_export_programs wrote, in this process or an earlier one.
+ * Those of other devices, drivers or versions and what is damaged are left out; `*taken`, where it
+ * is not NULL, says how many were taken. Of more than 256, the object keeps the last ones. The
+ * bytes are not used after the call. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
 TCONV_API tconv_status tconv_device_import_programs(tconv_device *device, const void *bytes,
                                                     size_t size, int *taken, tconv_error *error);
 

@@ -32,9 +32,10 @@ TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_
  * accelerator, else the first device. Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
 TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
 
-/* The number of the device that somebody names, in any case of letters: digits, a number; "gpu", "cpu" or "accelerator", the first
- * one of that kind; anything else, the first one whose name, or whose platform's name, contains it; NULL or "", the default one.
- * Returns TCONV_ERROR_NO_DEVICE with a list of the devices where there is none, _ARGUMENT, _HOST_MEMORY. Any thread. */
+/* The number of the device that somebody names, in any case of letters: digits, a number; "gpu",
+ * "cpu" or "accelerator", the first one of that kind; anything else, the first one whose name, or
+ * whose platform's name, contains it; NULL or "", the default one. Returns TCONV_ERROR_NO_DEVICE
+ * with a list of the devices where there is none, _ARGUMENT, _HOST_MEMORY. Any thread. */
 TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_error *error);
 
 /* Reads what the library uses of a device. `info` starts with its struct_size set, as
@@ -44,21 +45,21 @@ TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_er
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 
-/* One device of one of the application's contexts, with compiled programs: it keeps the 256 that were
- * used last. Plans keep their own programs as long as they live. Opaque. */
+/* One device of one of the application's contexts, with compiled programs: it keeps the 256 that
+ * were used last. Plans keep their own programs as long as they live. Opaque. */
 typedef struct tconv_device tconv_device;
 
 /* Creates the object. It retains `context` and touches no queue and no buffer of the application's.
  * Kernel sources come from the library itself or, where the environment variable
- * TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns
- * TCONV_ERROR_ARGUMENT (also for an environment variable with a value that is not possible: cache.h,
- * TCONV_CL_MATRIX), _MISMATCH (the device is not in the context), _HOST_MEMORY, _OPENCL.
- * Ownership: the caller's, until tconv_device_release. Threads: the object may be used by any
- * number of threads at once. */
+ * TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns TCONV_ERROR_ARGUMENT
+ * (also for an environment variable with a value that is not possible: cache.h, TCONV_CL_MATRIX),
+ * _MISMATCH (the device is not in the context), _HOST_MEMORY, _OPENCL. Ownership: the caller's,
+ * until tconv_device_release. Threads: the object may be used by any number of threads at once. */
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);
 
-/* Releases the device. NULL is a no-op. Pending commands are unaffected; plans and filters keep the object alive. */
+/* Releases the device. NULL is a no-op. Pending commands are unaffected; plans and filters keep the
+ * object alive. */
 TCONV_API void tconv_device_release(tconv_device *device);
 
 /* What tconv_device_describe said when the object was made. Valid as long as the object. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fused epilogue: what is applied to the accumulators before they are stored. No OpenCL header is needed to read this. */
+/* The fused epilogue: what is applied to the accumulators before they are stored. No OpenCL header
+ * is needed to read this. */
 #ifndef TCONV_CL_EPILOGUE_H
 #define TCONV_CL_EPILOGUE_H
 
@@ -9,7 +10,8 @@
 extern "C" {
 #endif
 
-/* With x the value before it, and slope[c] one number for each output channel; NaN stays NaN. Values are fixed. */
+/* With x the value before it, and slope[c] one number for each output channel; NaN stays NaN.
+ * Values are fixed. */
 typedef enum tconv_activation {
     TCONV_ACTIVATION_NONE = 0,
     TCONV_ACTIVATION_RELU = 1,       /* max(x, 0) */
@@ -32,22 +34,24 @@ typedef enum tconv_activation {
  *
  *   output = activation(alpha * sum * scale[c] + bias[c] + beta * (what the output was) + residual)
  *
- * computed in f32 for f32, f16 and bf16, in f64 for f64, and rounded once, to the output's type. Outputs that no tap
- * reaches have the sum 0.
+ * computed in f32 for f32, f16 and bf16, in f64 for f64, and rounded once, to the output's type.
+ * Outputs that no tap reaches have the sum 0.
  *
- * Integers take bias and residual, which wrap as the sums do. With `requantize` (data i8 or u8, output i8 or u8) the
- * formula is computed in f32 from the exact i32 sum, and
+ * Integers take bias and residual, which wrap as the sums do. With `requantize` (data i8 or u8,
+ * output i8 or u8) the formula is computed in f32 from the exact i32 sum, and
  *
  *   output = saturate(round to nearest even(value) + output_zero_point)
  *
- * where the sum is that of (data - data_zero_point) * (filter - filter_zero_point); padding counts as the zero point.
- * The zero points of data and filter may also be given where the output is i32, which then has the exact sum.
+ * where the sum is that of (data - data_zero_point) * (filter - filter_zero_point); padding counts
+ * as the zero point. The zero points of data and filter may also be given where the output is i32,
+ * which then has the exact sum.
  *
- * Types of the tensors that go with it: residual as the output; bias as the output, with `requantize` f32; scale and
- * slope f32, for f64 f64. Start from TCONV_EPILOGUE_INIT, which changes nothing.
+ * Types of the tensors that go with it: residual as the output; bias as the output, with
+ * `requantize` f32; scale and slope f32, for f64 f64. Start from TCONV_EPILOGUE_INIT, which changes
+ * nothing.
  *
- * The structure is a member of others, so it never grows: members of later versions take the place of
- * `reserved`, with 0 as their default. */
+ * The structure is a member of others, so it never grows: members of later versions take the place
+ * of `reserved`, with 0 as their default. */
 typedef struct tconv_epilogue {
     bool bias;     /* one number for each output channel, of all groups */
     bool scale;    /* the same */
@@ -69,17 +73,19 @@ typedef struct tconv_epilogue {
         }                                                                                          \
     }
 
-/* The element types of the tensors that go with an epilogue: of bias, for an output type; of scale and slope, for a data
- * type. */
+/* The element types of the tensors that go with an epilogue: of bias, for an output type; of scale
+ * and slope, for a data type. */
 TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
 TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
-/* Names as the tool spells them: none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu,
- * elu, snake, hardswish, mish; "?" where there is none. And back, in any letter case: false where the name is unknown. */
+/* Names as the tool spells them: none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu,
+ * gelu_tanh, silu, elu, snake, hardswish, mish; "?" where there is none. And back, in any letter
+ * case: false where the name is unknown. */
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 
-/* How many of the parameters a and b the activation uses, and whether it has a slope for each channel. */
+/* How many of the parameters a and b the activation uses, and whether it has a slope for each
+ * channel. */
 TCONV_API int tconv_activation_parameter_count(tconv_activation activation);
 TCONV_API bool tconv_activation_has_slope(tconv_activation activation);
 

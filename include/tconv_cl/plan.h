@@ -14,8 +14,9 @@
  * (the order of the commands themselves is the application's, through queues and events). Two
  * executions of one plan that may overlap in time need two workspaces.
  *
- * MEMORY. Where a device's memory is full, the error is TCONV_ERROR_DEVICE_MEMORY, and its sentence says how many bytes were
- * needed. Many devices find out only when a command is enqueued or runs, not when a buffer is made. */
+ * MEMORY. Where a device's memory is full, the error is TCONV_ERROR_DEVICE_MEMORY, and its sentence
+ * says how many bytes were needed. Many devices find out only when a command is enqueued or runs,
+ * not when a buffer is made. */
 #ifndef TCONV_CL_PLAN_H
 #define TCONV_CL_PLAN_H
 
@@ -30,9 +31,10 @@ extern "C" {
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
 typedef struct tconv_filter tconv_filter; /* packed weights, as one algorithm wants them */
 
-/* Called while algorithms are timed: before number `index` of `count` is compiled, and when all are timed (`index` equals
- * `count`, `algorithm` is the fastest). `best_ms` is the least time so far, 0 before there is one. With false, the search ends: the
- * best so far is taken, and nothing is stored. In the thread that makes the plan. */
+/* Called while algorithms are timed: before number `index` of `count` is compiled, and when all are
+ * timed (`index` equals `count`, `algorithm` is the fastest). `best_ms` is the least time so far, 0
+ * before there is one. With false, the search ends: the best so far is taken, and nothing is
+ * stored. In the thread that makes the plan. */
 typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int index, int count,
                                       double best_ms);
 
@@ -43,14 +45,16 @@ typedef struct tconv_plan_options {
     tconv_epilogue epilogue;  /* start from TCONV_EPILOGUE_INIT */
     uint64_t workspace_limit; /* bytes; an algorithm that needs more is rejected. 0: no limit */
     tconv_math math;          /* TCONV_MATH_FAST: also algorithms that round more */
-    /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the input rows that
-     * tconv_window_input tells. Data and output then are dense tensors of these rows. Both 0: all rows. */
+    /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the
+     * input rows that tconv_window_input tells. Data and output then are dense tensors of these
+     * rows. Both 0: all rows. */
     int64_t output_begin, output_end;
-    /* Only where `algorithm` is NULL or "auto". Results are stored beside the compiled programs (cache.h), for the device, its
-     * driver, this version of the library and all of the problem that speed depends on. */
+    /* Only where `algorithm` is NULL or "auto". Results are stored beside the compiled programs
+     * (cache.h), for the device, its driver, this version of the library and all of the problem
+     * that speed depends on. */
     tconv_search search;
-    uint32_t
-        search_ms; /* the most that timing takes, besides compiling, packing and the first run of each algorithm; 0: 500 */
+    uint32_t search_ms; /* the most that timing takes, besides compiling, packing and the first run
+                           of each algorithm; 0: 500 */
     tconv_search_progress search_progress; /* or NULL */
     void *search_context;                  /* for search_progress */
 } tconv_plan_options;
@@ -68,8 +72,8 @@ typedef struct tconv_buffer {
     size_t offset;
 } tconv_buffer;
 
-/* What one execution reads and writes. The tensors are dense, in the problem's formats; `output` and
- * `workspace` overlap nothing else, and buffers were made such that kernels may use them so
+/* What one execution reads and writes. The tensors are dense, in the problem's formats; `output`
+ * and `workspace` overlap nothing else, and buffers were made such that kernels may use them so
  * (TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
 typedef struct tconv_args {
     size_t struct_size;
@@ -100,23 +104,24 @@ TCONV_API const char *tconv_algorithm_name(int index);
 /* What the algorithm with that name is, in one sentence; NULL where there is none. Any thread. */
 TCONV_API const char *tconv_algorithm_summary(const char *name);
 
-/* Resolves the problem, chooses an algorithm and its parameters, and compiles what is not
- * compiled yet. Where the library chooses, an algorithm whose kernels do not build or cannot run on
- * the device is passed over (tconv_plan_passed_over); every other failure is the call's error and
- * never changes the choice. Where algorithms are timed (`search`), the scratch buffers are as large as the problem's tensors and
- * respect `workspace_limit`; where they cannot be had, the cost model chooses. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
+/* Resolves the problem, chooses an algorithm and its parameters, and compiles what is not compiled
+ * yet. Where the library chooses, an algorithm whose kernels do not build or cannot run on the
+ * device is passed over (tconv_plan_passed_over); every other failure is the call's error and never
+ * changes the choice. Where algorithms are timed (`search`), the scratch buffers are as large as
+ * the problem's tensors and respect `workspace_limit`; where they cannot be had, the cost model
+ * chooses. `options` may be NULL. Returns what tconv_resolve returns, TCONV_ERROR_ALGORITHM,
  * _UNSUPPORTED, _DEVICE, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL, _BUILD. Ownership: the caller's,
  * until tconv_plan_release; the plan keeps `device` alive. `*out` is written only on success. */
 TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *problem,
                                          const tconv_plan_options *options, tconv_plan **out,
                                          tconv_error *error);
 
-/* Releases the plan. NULL is a no-op. Pending commands run to completion, or fail with the error of an event that they wait for.
- * Filters made from the plan keep it alive. */
+/* Releases the plan. NULL is a no-op. Pending commands run to completion, or fail with the error of
+ * an event that they wait for. Filters made from the plan keep it alive. */
 TCONV_API void tconv_plan_release(tconv_plan *plan);
 
-/* What the plan decided; with a window, the geometry is the window's. The pointers are valid as long
- * as the plan. NULL or 0 where `plan` is NULL. */
+/* What the plan decided; with a window, the geometry is the window's. The pointers are valid as
+ * long as the plan. NULL or 0 where `plan` is NULL. */
 TCONV_API const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan);
 TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
@@ -126,10 +131,10 @@ TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 typedef struct tconv_choice {
     size_t struct_size;
     tconv_search source; /* MODEL (also where it was named), RECORDS, or MEASURE: timed just now */
-    int32_t
-        candidates; /* algorithms that were timed, now or when the result was stored; 0 with MODEL */
-    double model_ms; /* least time of what the cost model takes; 0 with MODEL */
-    double best_ms;  /* least time of the algorithm; 0 with MODEL */
+    int32_t candidates;  /* algorithms that were timed, now or when the result was stored; 0 with
+                            MODEL */
+    double model_ms;     /* least time of what the cost model takes; 0 with MODEL */
+    double best_ms;      /* least time of the algorithm; 0 with MODEL */
 } tconv_choice;
 
 #define TCONV_CHOICE_INIT                                                                          \
@@ -141,28 +146,29 @@ typedef struct tconv_choice {
 TCONV_API tconv_status tconv_plan_choice(const tconv_plan *plan, tconv_choice *choice,
                                          tconv_error *error);
 
-/* By which factor the bound of rounding errors exceeds that of the defined products added up in some
- * order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */
+/* By which factor the bound of rounding errors exceeds that of the defined products added up in
+ * some order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
-/* One line for each algorithm: its estimated cost, or the reason why it was rejected. Writes at most `size` bytes with the terminating zero; returns the length that the
- * whole text has. */
+/* One line for each algorithm: its estimated cost, or the reason why it was rejected. Writes at
+ * most `size` bytes with the terminating zero; returns the length that the whole text has. */
 TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size);
 
 /* The algorithms that were expected to be faster than the plan's, but whose kernels do not build or
- * cannot run on this device: one line for each, its name and the error. A matrix unit that failed its
- * test is told in the line of the algorithm that uses it. An empty text where there is none, as usual.
- * Writes and returns as tconv_plan_explain does. */
+ * cannot run on this device: one line for each, its name and the error. A matrix unit that failed
+ * its test is told in the line of the algorithm that uses it. An empty text where there is none, as
+ * usual. Writes and returns as tconv_plan_explain does. */
 TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size);
 
 /* An empty filter object for `plan` and every other plan with the same packed layout: the same
  * algorithm, device, element types, zero points, channels, groups, kernel, strides and dilations;
- * batch, extents and pads may differ. (Where "auto" takes another algorithm for other extents, force the first plan's by name.
- * With TCONV_MATH_FAST the layout may follow the extents.)
+ * batch, extents and pads may differ. (Where "auto" takes another algorithm for other extents,
+ * force the first plan's by name. With TCONV_MATH_FAST the layout may follow the extents.)
  * `storage` is where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a
- * multiple of 64), in a buffer that kernels may read and write; NULL: the library allocates them in the plan's context.
- * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY, _DEVICE_MEMORY, _OPENCL.
- * Ownership: the caller's, until tconv_filter_release; a given `storage` is retained until then. */
+ * multiple of 64), in a buffer that kernels may read and write; NULL: the library allocates them in
+ * the plan's context. Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY,
+ * _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_filter_release; a given `storage`
+ * is retained until then. */
 TCONV_API tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
                                            tconv_filter **out, tconv_error *error);
 
@@ -176,19 +182,20 @@ TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_comman
                                                  const cl_event *wait, cl_event *done,
                                                  tconv_error *error);
 
-/* Whether executions of `plan` may read the filter: it is packed as they need it, and on the same device. Any thread. */
+/* Whether executions of `plan` may read the filter: it is packed as they need it, and on the same
+ * device. Any thread. */
 TCONV_API bool tconv_filter_fits(const tconv_filter *filter, const tconv_plan *plan);
 
-/* Releases the filter. NULL is a no-op. Pending commands that pack or read it run to completion; OpenCL keeps the packed weights
- * until then. */
+/* Releases the filter. NULL is a no-op. Pending commands that pack or read it run to completion;
+ * OpenCL keeps the packed weights until then. */
 TCONV_API void tconv_filter_release(tconv_filter *filter);
 
-/* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas
- * are at tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not NULL, receives an
- * event that the caller releases. On an error no event is returned, and the output is written by no
- * command or by the whole one. Works on in-order and out-of-order queues of the
- * plan's device, or of a part of it. Returns
- * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+/* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas are at
+ * tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not
+ * NULL, receives an event that the caller releases. On an error no event is returned, and the
+ * output is written by no command or by the whole one. Works on in-order and out-of-order queues of
+ * the plan's device, or of a part of it. Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL,
+ * _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                           const tconv_args *args, cl_uint wait_count,
                                           const cl_event *wait, cl_event *done, tconv_error *error);

@@ -67,8 +67,9 @@ TCONV_API const char *tconv_status_name(tconv_status status);
  * not help. Any thread. */
 TCONV_API bool tconv_status_is_request(tconv_status status);
 
-/* True in a process that was forked from one in which the library had used OpenCL. Calls that would use it return
- * TCONV_ERROR_FORKED here (tconv_cl.h); a program with its own OpenCL calls asks before them. Any thread. */
+/* True in a process that was forked from one in which the library had used OpenCL. Calls that would
+ * use it return TCONV_ERROR_FORKED here (tconv_cl.h); a program with its own OpenCL calls asks
+ * before them. Any thread. */
 TCONV_API bool tconv_process_forked(void);
 
 #ifdef __cplusplus

@@ -87,14 +87,15 @@ struct tconv_algorithm {
     const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
     enum tconv_packing packing;
 
-    /* True where the algorithm can do it; else `reason` says why not. `cost` becomes the expected time
-     * in units of one useful multiply-add at the device's best speed, so that 1.0 * macs is
+    /* True where the algorithm can do it; else `reason` says why not. `cost` becomes the expected
+     * time in units of one useful multiply-add at the device's best speed, so that 1.0 * macs is
      * perfect. */
     bool (*accepts)(const struct tconv_request *request, double *cost, struct tconv_reason *reason);
 
-    /* Writes the recipe of a request. Returns TCONV_ERROR_ALGORITHM, with the reason as message, where
-     * `accepts` refuses the request: it may differ from the accepted one in smaller work-groups and less
-     * local memory. Returns TCONV_ERROR_HOST_MEMORY where the table cannot be allocated. */
+    /* Writes the recipe of a request. Returns TCONV_ERROR_ALGORITHM, with the reason as message,
+     * where `accepts` refuses the request: it may differ from the accepted one in smaller
+     * work-groups and less local memory. Returns TCONV_ERROR_HOST_MEMORY where the table cannot be
+     * allocated. */
     tconv_status (*write)(const struct tconv_request *request, struct tconv_recipe *recipe,
                           tconv_error *error);
 };
@@ -113,13 +114,15 @@ const struct tconv_algorithm *tconv_algorithm_choose(const struct tconv_request 
 
 void tconv_recipe_clear(struct tconv_recipe *recipe);
 
-/* False where something did not fit into the recipe: a defect of the algorithm, and the recipe is of no use. */
+/* False where something did not fit into the recipe: a defect of the algorithm, and the recipe is
+ * of no use. */
 bool tconv_recipe_fits(const struct tconv_recipe *recipe);
 
 /* Writing recipes. */
 
-/* For `accepts`: false with a reason where a table has too many numbers, or where a packed filter of `elements`, `bytes` each,
- * is larger than what a process can address. Both counts may be upper bounds. */
+/* For `accepts`: false with a reason where a table has too many numbers, or where a packed filter
+ * of `elements`, `bytes` each, is larger than what a process can address. Both counts may be upper
+ * bounds. */
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
 bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
 
@@ -130,7 +133,8 @@ bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);
 void tconv_recipe_layout(struct tconv_recipe *recipe, const char *algorithm,
                          const struct tconv_layer *layer, const int64_t *kernel, int axes);
 
-/* Adds to the layout's name what a packed weight is: what it holds, its bytes, and the zero point that was taken away. */
+/* Adds to the layout's name what a packed weight is: what it holds, its bytes, and the zero point
+ * that was taken away. */
 void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request,
                         enum tconv_packing packing);
 
@@ -148,27 +152,30 @@ enum { TCONV_MAX_OPTIONS = 600 }; /* bytes that suffice for it */
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 
-/* `count` work-items along a dimension, in groups of `group` or fewer where the device allows fewer.
- * There may be more than `count`, which the kernel leaves out; along dimensions 1 and 2 there may be
- * fewer, because some devices take no more than 65535 groups there: the kernel goes on with the
- * grid's size as its step. */
+/* `count` work-items along a dimension, in groups of `group` or fewer where the device allows
+ * fewer. There may be more than `count`, which the kernel leaves out; along dimensions 1 and 2
+ * there may be fewer, because some devices take no more than 65535 groups there: the kernel goes on
+ * with the grid's size as its step. */
 void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
                         const tconv_device_info *device);
 
 /* Element types (types.c). */
 
-/* Bytes of what the layer's products are added up in: f32, f64, or unsigned integers of 32 or 64 bits. */
+/* Bytes of what the layer's products are added up in: f32, f64, or unsigned integers of 32 or 64
+ * bits. */
 size_t tconv_acc_bytes(const struct tconv_layer *layer);
 bool tconv_adds_integers(const struct tconv_layer *layer);
 
-/* The device as algorithms see it for a layer: its vectors have as many lanes as the accumulator allows. */
+/* The device as algorithms see it for a layer: its vectors have as many lanes as the accumulator
+ * allows. */
 tconv_device_info tconv_device_for(const tconv_device_info *device,
                                    const struct tconv_layer *layer);
 
 /* What the numbers of the epilogue are: f32, f64, or the accumulator. */
 tconv_type tconv_result_type(const struct tconv_request *request);
 
-/* Bytes of an element of a packed filter, or of any argument; the offsets of arguments count in them. */
+/* Bytes of an element of a packed filter, or of any argument; the offsets of arguments count in
+ * them. */
 size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing);
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm and its variant for large strides: parameters, cost and recipe of cl/channels.cl. */
+/* The channels algorithm and its variant for large strides: parameters, cost and recipe of
+ * cl/channels.cl. */
 #include "algorithm/algorithms.h"
 
 #include "algorithm/rows.h"
@@ -24,7 +25,8 @@ enum {
 /* What the lanes of a vector are. */
 enum lanes { LANES_CHANNELS, LANES_PHASES };
 
-/* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order z, y, x. */
+/* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order
+ * z, y, x. */
 struct channels {
     struct tconv_rows rows;
     const struct tconv_axis *axis[3];
@@ -41,7 +43,8 @@ struct channels {
     uint64_t local_bytes;
 };
 
-/* Sees the phases of each place along x as channels: what remains of the axis are the quotients of the outputs. */
+/* Sees the phases of each place along x as channels: what remains of the axis are the quotients of
+ * the outputs. */
 static void fold_phases(struct channels *g)
 {
     struct tconv_axis *x = &g->rows.x;
@@ -53,8 +56,9 @@ static void fold_phases(struct channels *g)
     x->output_step *= g->x.stride;
 }
 
-/* Of a block that has no more lanes in vain than others, two vectors are best; for phases four, if registers hold enough places of
- * them: places lie so far apart that few are stored side by side without losing each other's cache lines. */
+/* Of a block that has no more lanes in vain than others, two vectors are best; for phases four, if
+ * registers hold enough places of them: places lie so far apart that few are stored side by side
+ * without losing each other's cache lines. */
 static void choose_lanes(struct channels *g, const tconv_device_info *device)
 {
     enum { VECTORS = 4, PLACES = 4 };
@@ -71,8 +75,8 @@ static bool plane(const struct channels *g)
     return g->axis[1]->output_step == g->rows.x.output && g->axis[1]->data_step == g->rows.x.input;
 }
 
-/* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are contiguous, and one or all of
- * a plane long enough for a vector. */
+/* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are
+ * contiguous, and one or all of a plane long enough for a vector. */
 static bool transposed(const struct channels *g)
 {
     return g->lanes == LANES_CHANNELS && g->rows.layer.output_channel_step != 1 &&
@@ -81,7 +85,8 @@ static bool transposed(const struct channels *g)
             (plane(g) && g->rows.x.output * g->rows.y.output >= g->vw));
 }
 
-/* Whether the sums of all phases are kept: for the next chunk of input channels, or to be stored together. */
+/* Whether the sums of all phases are kept: for the next chunk of input channels, or to be stored
+ * together. */
 static bool kept(const struct channels *g)
 {
     return g->chunk < g->rows.layer.in_channels || (transposed(g) && g->rows.x.output < g->vw);
@@ -92,8 +97,8 @@ static int round_of(const struct channels *g)
     return tconv_rows_round(g->mw / g->vw * g->px, g->rows.layer.in_channels, g->segment);
 }
 
-/* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains of additions that
- * take 4 cycles each, 6 operations a cycle (16 registers: tconv_rows_issue). */
+/* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains
+ * of additions that take 4 cycles each, 6 operations a cycle (16 registers: tconv_rows_issue). */
 static double channel_cycles(const struct channels *g, const tconv_device_info *device)
 {
     const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / 2,
@@ -118,8 +123,8 @@ static double input_elements(const struct channels *g, int64_t channels)
            (double)(g->box[0] + g->span[0]);
 }
 
-/* Bytes of local memory: the inputs, and the sums of a box, of all phases if they are kept for the next chunk and else of one
- * along z and y. */
+/* Bytes of local memory: the inputs, and the sums of a box, of all phases if they are kept for the
+ * next chunk and else of one along z and y. */
 static double bytes_of(const struct channels *g)
 {
     const double sums = (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
@@ -135,16 +140,17 @@ static int64_t lane_step_of(const struct channels *g)
     return g->lanes == LANES_PHASES ? g->x.output_step : g->rows.layer.output_channel_step;
 }
 
-/* Cycles of storing one lane where they are not neighbours: the further apart, the fewer of their cache lines are
- * still there when the next place is stored. Next to each other in a row it is less. */
+/* Cycles of storing one lane where they are not neighbours: the further apart, the fewer of their
+ * cache lines are still there when the next place is stored. Next to each other in a row it is
+ * less. */
 static double scattered_cycles(const struct channels *g)
 {
     const double cycles = 2 + (double)lane_step_of(g) / 20, most = g->batched ? 100 : 30;
     return cycles < most ? cycles : most;
 }
 
-/* Cycles of keeping a sum and storing it row by row: more where the last vector of a row is stored in parts or overlaps the one
- * before. */
+/* Cycles of keeping a sum and storing it row by row: more where the last vector of a row is stored
+ * in parts or overlaps the one before. */
 static double transposed_cycles(const struct channels *g)
 {
     int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
@@ -153,8 +159,8 @@ static double transposed_cycles(const struct channels *g)
     return row < g->vw ? 2.4 : row < 2 * g->vw && row % g->vw != 0 ? 2 : 1.2;
 }
 
-/* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where it is transposed, else one by
- * one. */
+/* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where
+ * it is transposed, else one by one. */
 static double copied_cycles(const struct channels *g)
 {
     if (g->rows.layer.data_channel_step == 1) return 2.5 / g->vw;
@@ -165,8 +171,8 @@ static double copied_cycles(const struct channels *g)
     return row < g->vw ? 18.0 / (double)row : together ? 1.8 : 1.1;
 }
 
-/* Whether outputs use non-temporal stores. Phases have little to add for each: as long as outputs stay in the last cache, they
- * are stored there faster than memory would take them. */
+/* Whether outputs use non-temporal stores. Phases have little to add for each: as long as outputs
+ * stay in the last cache, they are stored there faster than memory would take them. */
 static bool streams(const struct channels *g)
 {
     enum { LONG_ROW = 1 << 10, LAST_CACHE = 32 << 20 }; /* bytes */
@@ -209,7 +215,8 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
     const double begun = copied / (double)(g->box[2] + g->span[2]) * 240;
     const double copies = passes * (copied * (8 * chunks + in * copied_cycles(g)) + begun);
-    /* Weights stream past each box, and past each row of it where a phase's weights do not stay in a cache. */
+    /* Weights stream past each box, and past each row of it where a phase's weights do not stay in
+     * a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
         live *= g->pairs[a] < (double)g->axis[a]->kernel ? g->pairs[a] : (double)g->axis[a]->kernel;
@@ -221,8 +228,9 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                             : 1;
     const double streamed = weights * boxes * rows / (weights < 4e6 ? 16 : 8);
     const double waits = streamed / 8 + (streamed > 0.3 * adds ? streamed - 0.3 * adds : 0);
-    /* A line is fetched before a part of it is written. The outputs of a block lie far apart, and processors fetch few places'
-     * ahead; the other ones are waited for, unless there is enough to add meanwhile. */
+    /* A line is fetched before a part of it is written. The outputs of a block lie far apart, and
+     * processors fetch few places' ahead; the other ones are waited for, unless there is enough to
+     * add meanwhile. */
     const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
     const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
                                    places > FETCHED_PLACES &&
@@ -264,7 +272,8 @@ static bool too_large(const struct channels *g, const tconv_device_info *device)
     return (double)g->rows.acc_bytes * input_elements(g, channels) > budget_of(device);
 }
 
-/* Tries all input channels at once and fewer and fewer for one division of the places and blocks. */
+/* Tries all input channels at once and fewer and fewer for one division of the places and
+ * blocks. */
 static void try_chunks(struct channels *g, const tconv_device_info *device, bool *found,
                        double *least, struct channels *best)
 {
@@ -331,7 +340,8 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
             "stride %lld and dilation %lld along the last axis; it takes strides from %d on, "
             "without dilation",
             (long long)g->rows.x.stride, (long long)g->rows.x.dilation, LEAST_PHASES);
-    /* Else some phases had fewer taps, and the zeros in their place would meet infinite or NaN data. */
+    /* Else some phases had fewer taps, and the zeros in their place would meet infinite or NaN
+     * data. */
     if (lanes == LANES_PHASES && g->rows.x.kernel % g->rows.x.stride != 0)
         return tconv_refuse(reason,
                             "kernel %lld along the last axis is no multiple of the stride %lld",

@@ -33,9 +33,10 @@ static int64_t capacity(const struct col2im *g, bool vector, const tconv_device_
                      g->rows.acc_bytes);
 }
 
-/* What local memory holds: `width` inputs of each column, with room for a vector of the widest kind on both sides. MW, MC and the
- * number of inputs decide how many classes make a part; all of it may depend on channels, kernel, stride and dilation, but not on
- * extents and pads, so that filters and programs are shared. False where not even one class fits. */
+/* What local memory holds: `width` inputs of each column, with room for a vector of the widest kind
+ * on both sides. MW, MC and the number of inputs decide how many classes make a part; all of it may
+ * depend on channels, kernel, stride and dilation, but not on extents and pads, so that filters and
+ * programs are shared. False where not even one class fits. */
 static bool divide(struct col2im *g, int64_t width, int64_t room)
 {
     const struct tconv_axis *x = &g->rows.x;
@@ -80,7 +81,8 @@ static double cost_of(const struct col2im *g, bool vector, const tconv_device_in
                                  : (double)g->class_taps * 2 + (r->x.stride == 1 ? 4 : 24);
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts * g->columns) * (vector ? 25 : 2) * tile;
-    /* A work-item finds out what it does, and its loops begin and end: as long as 22000 additions. */
+    /* A work-item finds out what it does, and its loops begin and end: as long as 22000
+     * additions. */
     const double items = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts);
     const double cost = adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros;
@@ -105,7 +107,8 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
                 if ((g->mc > 1 && g->mc > g->rows.layer.out_channels) || widths[w] <= reach ||
                     !divide(g, widths[w], room))
                     continue;
-                /* For each output of a channel: columns computed, halo included, and their zeros and sums. */
+                /* For each output of a channel: columns computed, halo included, and their zeros
+                 * and sums. */
                 const double halo = (double)widths[w] / (double)(widths[w] - reach);
                 const double filled = (double)(g->parts * g->columns) / (double)(x->kernel * g->mc);
                 const double padded = (double)(g->blocks * g->mc) /

@@ -32,8 +32,9 @@ static void fold_groups(struct tconv_layer *layer)
     layer->filter_out_step = layer->filter_group_step;
 }
 
-/* Of a block two vectors are best, so that places and phases share inputs and weights, but for few channels after the last whole
- * block, which are computed by themselves. Depends on channels only: filters are shared. */
+/* Of a block two vectors are best, so that places and phases share inputs and weights, but for few
+ * channels after the last whole block, which are computed by themselves. Depends on channels only:
+ * filters are shared. */
 static void choose_lanes(struct depthwise *g, const tconv_device_info *device)
 {
     static const int order[] = {2, 3, 1};
@@ -63,7 +64,8 @@ static void choose_tile(struct depthwise *g, const tconv_device_info *device)
     g->px = 1;
     if (x->stride <= MOST_MERGED && x->kernel <= MOST_MERGED_TAPS &&
         g->rows.high - g->rows.low < MOST_MERGED_TAPS) {
-        /* Sums, the inputs of a vector of channels, a weight: nothing else is in registers meanwhile. */
+        /* Sums, the inputs of a vector of channels, a weight: nothing else is in registers
+         * meanwhile. */
         const int span = (int)(g->rows.high - g->rows.low);
         const int places = (sums * 6 / 5 - span - 1) / (vectors * (int)x->stride + 1);
         g->merged = places >= 1 && most >= 1;
@@ -72,8 +74,8 @@ static void choose_tile(struct depthwise *g, const tconv_device_info *device)
     while (!g->merged && 2 * g->px <= most && 2 * g->px * vectors <= sums) g->px *= 2;
 }
 
-/* Cycles of adding one tap to a tile: two loads a cycle, or two additions, for which merged tiles have what they need, the
- * smallest with what is added here. */
+/* Cycles of adding one tap to a tile: two loads a cycle, or two additions, for which merged tiles
+ * have what they need, the smallest with what is added here. */
 static double tap_cycles(const struct depthwise *g)
 {
     const double vectors = g->mw / (double)g->vw;
@@ -113,7 +115,8 @@ static bool too_long(const struct depthwise *g, const tconv_device_info *device)
                                device);
 }
 
-/* Divides rows and places among work-items as it costs least; false where no part is small enough. */
+/* Divides rows and places among work-items as it costs least; false where no part is small
+ * enough. */
 static bool divide(struct depthwise *g, const tconv_device_info *device, double *least)
 {
     const struct tconv_rows *r = &g->rows;
@@ -183,7 +186,8 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
     return prepare(request, &g, cost, reason);
 }
 
-/* Writes a reach for each phase of the outputs along an axis. False only where host memory is missing. */
+/* Writes a reach for each phase of the outputs along an axis. False only where host memory is
+ * missing. */
 static bool write_axis(const struct tconv_axis *axis, int64_t *list)
 {
     struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);

@@ -26,9 +26,10 @@ struct gather {
     double stage_elements;
 };
 
-/* Registers that may hold sums, in vectors of `vw` lanes. A GPU's work-item has 128 or 255; on Intel's
- * (the only ones that can be asked for a sub-group's size) there are 128, and the compiler copies all
- * sums for each loop that work-items leave one by one, of which there is one more without merging. */
+/* Registers that may hold sums, in vectors of `vw` lanes. A GPU's work-item has 128 or 255; on
+ * Intel's (the only ones that can be asked for a sub-group's size) there are 128, and the compiler
+ * copies all sums for each loop that work-items leave one by one, of which there is one more
+ * without merging. */
 static int sums_limit(const struct gather *g, enum variant variant, int vw,
                       const tconv_device_info *device)
 {
@@ -39,7 +40,8 @@ static int sums_limit(const struct gather *g, enum variant variant, int vw,
     return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
 }
 
-/* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete with it. */
+/* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
+ * with it. */
 static double inefficiency(int mw)
 {
     const double adds = mw, loads = mw + 1;
@@ -78,7 +80,8 @@ static void derive(struct gather *g)
                         (double)r->layer.in_channels;
 }
 
-/* Storing an output, in multiply-adds at full speed: as part of a vector, alone, or even in a page of its own. */
+/* Storing an output, in multiply-adds at full speed: as part of a vector, alone, or even in a page
+ * of its own. */
 static double store_cost(const struct gather *g)
 {
     const int64_t stride = g->rows.x.stride;
@@ -96,7 +99,8 @@ static double cost_of(const struct gather *g)
     return issued(g) * inefficiency(g->mw) + outputs * store_cost(g) + 4 * g->stage_elements;
 }
 
-/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. Then the cheapest VW. */
+/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents.
+ * Then the cheapest VW. */
 static double choose(struct gather *g, enum variant variant, const tconv_device_info *device)
 {
     enum { WIDEST = 4 };
@@ -151,7 +155,8 @@ static double work_groups(const struct gather *g)
            (double)tconv_ceil_div(g->tiles, g->group_x);
 }
 
-/* What a table has besides that of all algorithms along rows: its own numbers and the list of taps along x. */
+/* What a table has besides that of all algorithms along rows: its own numbers and the list of taps
+ * along x. */
 static double own_longs(const struct gather *g)
 {
     return GATHER_LONGS - ROWS_LONGS + (double)g->rows.x.kernel * TAP_LONGS;
@@ -228,7 +233,8 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
     *cost = tconv_rows_wrong_device(*cost, false, request->device);
-    /* Elsewhere these products take longer than those of words: Intel's processors (2026.2) 60 times as long. */
+    /* Elsewhere these products take longer than those of words: Intel's processors (2026.2) 60
+     * times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;
     if (variant == DOT && !fast) *cost *= 100;

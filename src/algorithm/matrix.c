@@ -151,13 +151,15 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
     if (tconv_rows_group_too_long(own * (1 + tconv_rows_exact_loops(&g->rows)), request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
 
-    /* Each tap is of one phase. Work that is issued for wasted parts of tiles counts, words past the last channel too. */
+    /* Each tap is of one phase. Work that is issued for wasted parts of tiles counts, words past
+     * the last channel too. */
     const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
     pairs = (double)g->taps * stages * (double)word * groups * g->mt * g->nt;
     const double outputs = places * (double)g->classes * (double)layer->groups *
                            (double)layer->out_channels;
-    /* From data sheets, not yet measured: the units multiply 8 times as fast as f32 is multiplied and added, bytes 16
-     * times, TF32 4 times; half of that is counted on. In plain OpenCL C it is for tests only. */
+    /* From data sheets, not yet measured: the units multiply 8 times as fast as f32 is multiplied
+     * and added, bytes 16 times, TF32 4 times; half of that is counted on. In plain OpenCL C it is
+     * for tests only. */
     const bool unit = g->fragment.macro != 1;
     const double speed = unit ? 2.0 * (double)word : 0.01;
     *cost = tconv_rows_wrong_device(pairs / speed + 4 * outputs, false, request->device);
@@ -226,8 +228,8 @@ static tconv_status write(const struct tconv_request *request, struct tconv_reci
                                          TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
                       9);
     tconv_rows_pack(recipe, &g.rows, "words", g.mt, g.blocks, run, request, TCONV_PACK_WORDS);
-    /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the bound with this factor is the
-     * oracle's, which counts in roundings of f32. */
+    /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the
+     * bound with this factor is the oracle's, which counts in roundings of f32. */
     if (request->layer->data_type == TCONV_F32)
         recipe->error_factor =
             (double)g.taps + 1 +

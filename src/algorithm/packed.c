@@ -22,7 +22,8 @@ enum {
     LONG_ROW = 1 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
-/* The distances from a place to its inputs along one axis, falling: a tap's distance is the first's minus its index. */
+/* The distances from a place to its inputs along one axis, falling: a tap's distance is the first's
+ * minus its index. */
 struct distances {
     int64_t low, high;
 };
@@ -54,9 +55,9 @@ static int64_t count_of(const struct distances *d)
     return d->high - d->low + 1;
 }
 
-/* MW may depend on channels, kernel and stride, not on extents: filters are shared. Data come from a
- * cache. Where taps do not overlap, an output takes so little work that many channels stored at once hold
- * up the rest. */
+/* MW may depend on channels, kernel and stride, not on extents: filters are shared. Data come from
+ * a cache. Where taps do not overlap, an output takes so little work that many channels stored at
+ * once hold up the rest. */
 static int choose_channels(const struct packed *g, const tconv_device_info *device)
 {
     const int64_t channels = g->rows.layer.out_channels;
@@ -92,7 +93,8 @@ static void derive(struct packed *g)
     g->row = g->vw + (g->flat ? 0 : g->x.high - g->x.low);
 }
 
-/* Bytes of local memory for `chunk` channels: packed inputs, and the sums where these have to wait. */
+/* Bytes of local memory for `chunk` channels: packed inputs, and the sums where these have to
+ * wait. */
 static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, int64_t blocks)
 {
     const double sums = chunk < g->rows.layer.in_channels
@@ -120,7 +122,8 @@ static double apart(const struct packed *g)
     return g->places_x > g->vw ? (double)(g->vw - 1) / (double)g->places_x : 1;
 }
 
-/* The cost of storing an output, in multiply-adds at full speed: as part of a vector, of four, alone. */
+/* The cost of storing an output, in multiply-adds at full speed: as part of a vector, of four,
+ * alone. */
 static double store_cost(const struct packed *g)
 {
     if (g->rows.x.output_step != 1) return g->merged == 0 ? 60 : 100;
@@ -165,7 +168,8 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
                            (double)(r->z.output * r->y.output * r->x.output);
     const double packs = places * in * (double)g->slots * (double)g->row / g->vw * pack_cost(g) *
                          (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    /* Weights stream past each group of tiles, from the cache that holds them; what the additions do not hide counts. */
+    /* Weights stream past each group of tiles, from the cache that holds them; what the additions
+     * do not hide counts. */
     const double weights = 4 * groups * channels * in * (double)g->taps;
     const double streamed = weights * (double)tconv_ceil_div(g->tiles, g->item_tiles);
     const double rate = weights < 1e6 ? 0.5 : weights < 3e7 ? 2 : 4;
@@ -192,7 +196,8 @@ static double iterations(const struct packed *g)
                 ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
 }
 
-/* Divides tiles and blocks among work-items as it costs least; false where local memory is too small for anything. */
+/* Divides tiles and blocks among work-items as it costs least; false where local memory is too
+ * small for anything. */
 static bool divide(struct packed *g, const tconv_device_info *device, double *least)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
@@ -205,7 +210,8 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
             g->item_tiles = t;
             g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
             if (p > 0 && parts[p] > g->blocks) continue;
-            /* All input channels at once where they fit; else a half, a quarter and so on: chunks that just fit are slower. */
+            /* All input channels at once where they fit; else a half, a quarter and so on: chunks
+             * that just fit are slower. */
             g->chunk = g->rows.layer.in_channels;
             g->chunked = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget;
             while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
@@ -270,8 +276,8 @@ static bool choose(struct packed *g, const tconv_device_info *device, double *le
     return found;
 }
 
-/* Along an axis with a single input each output takes one tap at most, and any stride describes that. With one that spans
- * the outputs each tap is a phase of its own, and no work is wasted. */
+/* Along an axis with a single input each output takes one tap at most, and any stride describes
+ * that. With one that spans the outputs each tap is a phase of its own, and no work is wasted. */
 static void spread(struct tconv_axis *axis)
 {
     const int64_t span = tconv_max(axis->output, (axis->kernel - 1) * axis->dilation + 1);

@@ -118,8 +118,8 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
                               const struct tconv_algorithm *algorithm, char *text, size_t size)
 {
-    /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless told,
-     * even if sums then go to memory; with 8 it finds the right number itself. */
+    /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless
+     * told, even if sums then go to memory; with 8 it finds the right number itself. */
     const uint32_t lanes = request->device->subgroup_least;
     text[0] = '\0';
     char types[TCONV_MAX_OPTIONS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference algorithm: accepts whatever the API accepts, wherever loops may be as long as they are. Its kernels are in
- * cl/reference.cl. */
+/* The reference algorithm: accepts whatever the API accepts, wherever loops may be as long as they
+ * are. Its kernels are in cl/reference.cl. */
 #include "algorithm/algorithms.h"
 
 #include "algorithm/rows.h"
@@ -32,7 +32,8 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
         return false;
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
-    /* Measured on PoCL: 1 to 3 GFLOP/s where the best algorithms reach 500, and 9 ns for an output. */
+    /* Measured on PoCL: 1 to 3 GFLOP/s where the best algorithms reach 500, and 9 ns for an
+     * output. */
     *cost = 200.0 * (double)layer->macs + 2000.0 * outputs;
     return true;
 }

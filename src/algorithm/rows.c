@@ -16,7 +16,8 @@ enum {
     KERNEL_LIMIT = 1 << 20,
 };
 
-/* Elements of a tensor. Whatever algorithms count (tiles, blocks, weights with what fills up the last block) then stays below 2^63. */
+/* Elements of a tensor. Whatever algorithms count (tiles, blocks, weights with what fills up the
+ * last block) then stays below 2^63. */
 #define ELEMENT_LIMIT (INT64_C(1) << 44)
 
 static bool fits(const struct tconv_axis *axis)
@@ -57,7 +58,8 @@ static int outer_axes(const struct tconv_rows *rows)
     return rows->layer.axes > 2 ? rows->layer.axes - 2 : 0;
 }
 
-/* One axis in place of all but the last two: false where their points do not lie at even distances, or are too many. */
+/* One axis in place of all but the last two: false where their points do not lie at even distances,
+ * or are too many. */
 static bool stack(struct tconv_rows *rows)
 {
     const struct tconv_axis *axis = rows->layer.axis;
@@ -179,7 +181,8 @@ int64_t tconv_rows_taps_z(const struct tconv_rows *rows)
 
 double tconv_rows_shared(double cost, double largest, const tconv_device_info *device)
 {
-    /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part in the work. */
+    /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part
+     * in the work. */
     const double most_late = 100e3 * 2 * (device->vector_width > 1 ? device->vector_width : 1);
     const double item = cost * largest;
     if (item <= 0 || 1 / largest > INT32_MAX) return cost; /* many, however they are shared */
@@ -496,7 +499,8 @@ void tconv_rows_layout(struct tconv_recipe *recipe, const char *algorithm,
     tconv_recipe_layout(recipe, algorithm, &rows->layer, kernel, 3);
 }
 
-/* What a filter packed in the order of its taps has of each output channel: input channels, or words of them. */
+/* What a filter packed in the order of its taps has of each output channel: input channels, or
+ * words of them. */
 static int64_t packed_channels(const struct tconv_rows *rows, const struct tconv_request *request,
                                enum tconv_packing packing)
 {
@@ -524,7 +528,8 @@ bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t block
                                     reason);
 }
 
-/* Packs with the kernel of `run`, which does so where it gets no packed filter: a work-item for each block. */
+/* Packs with the kernel of `run`, which does so where it gets no packed filter: a work-item for
+ * each block. */
 static void pack_with(struct tconv_launch *pack, const struct tconv_launch *run, int64_t items,
                       const tconv_device_info *device)
 {

@@ -7,8 +7,9 @@
 #include "algorithm/algorithm.h"
 #include "geometry/taps.h"
 
-/* A layer of three axes; axes that it does not have are single points. Vectors run along x. Where it has more, z counts
- * the points and taps of all but the last two, and has no stride, dilation and pad: kernels find their way by slices. */
+/* A layer of three axes; axes that it does not have are single points. Vectors run along x. Where
+ * it has more, z counts the points and taps of all but the last two, and has no stride, dilation
+ * and pad: kernels find their way by slices. */
 struct tconv_rows {
     struct tconv_layer layer; /* folded; its own axes are not to be used */
     struct tconv_axis z, y, x;
@@ -18,12 +19,14 @@ struct tconv_rows {
     int64_t low, high;               /* place u reads inputs u + low to u + high at most */
 };
 
-/* False with a reason where the layer has more axes, exceeds 32-bit indices or has very large tensors. */
+/* False with a reason where the layer has more axes, exceeds 32-bit indices or has very large
+ * tensors. */
 bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
                      struct tconv_reason *reason);
 
-/* The same for kernels that read and write whole rows, and find along z what the table's slices say: of any number of axes, but
- * false where the outer ones cannot be counted as one, the layer is not contiguous along x or has very many rows. */
+/* The same for kernels that read and write whole rows, and find along z what the table's slices
+ * say: of any number of axes, but false where the outer ones cannot be counted as one, the layer is
+ * not contiguous along x or has very many rows. */
 bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 
@@ -44,54 +47,61 @@ double tconv_rows_slices(const struct tconv_rows *rows);
 /* How many taps along z reach one output at most. */
 int64_t tconv_rows_taps_z(const struct tconv_rows *rows);
 
-/* What work costs that is handed out in items, the largest of which is the share `largest` of it, to compute units as they
- * become free; all but one of them begin late. In multiply-adds at full speed of all units. */
+/* What work costs that is handed out in items, the largest of which is the share `largest` of it,
+ * to compute units as they become free; all but one of them begin late. In multiply-adds at full
+ * speed of all units. */
 double tconv_rows_shared(double cost, double largest, const tconv_device_info *device);
 
-/* What a cost becomes because of an algorithm's shape, `vector` being the one for processors with wide vectors: it remains where the
- * device is such, else it is so much, for tiny layers too, that the algorithm is taken only by name. */
+/* What a cost becomes because of an algorithm's shape, `vector` being the one for processors with
+ * wide vectors: it remains where the device is such, else it is so much, for tiny layers too, that
+ * the algorithm is taken only by name. */
 double tconv_rows_wrong_device(double cost, bool vector, const tconv_device_info *device);
 
-/* Whether a work-item has more loop iterations than devices stand whose work-items are lanes: drivers end what runs long, and
- * llvmpipe ends all loops of a work-item after 65535 iterations in all. */
+/* Whether a work-item has more loop iterations than devices stand whose work-items are lanes:
+ * drivers end what runs long, and llvmpipe ends all loops of a work-item after 65535 iterations in
+ * all. */
 bool tconv_rows_too_long(double iterations, const tconv_device_info *device);
 
 /* The same for kernels with many short work-items: only processors end their loops. */
 bool tconv_rows_group_too_long(double iterations, const tconv_device_info *device);
 
-/* Loop iterations of exact_output (taps.clh; gather's has no more) for one output, the mean of all phases. A work-item
- * whose weights are not finite may go there for each of its outputs; those of integers are finite. */
+/* Loop iterations of exact_output (taps.clh; gather's has no more) for one output, the mean of all
+ * phases. A work-item whose weights are not finite may go there for each of its outputs; those of
+ * integers are finite. */
 double tconv_rows_exact_loops(const struct tconv_rows *rows);
 
-/* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of sums
- * stay in registers. */
+/* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of
+ * sums stay in registers. */
 int tconv_rows_widest(const tconv_device_info *device);
 int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *device);
 
-/* For vectors whose lanes are channels: chooses how wide they are, 4 lanes at least and no wider than all channels
- * need, and a block of as many of them as leaves the fewest lanes in vain; of several such numbers the first in
- * `order`. Does not depend on extents: filters are shared. */
+/* For vectors whose lanes are channels: chooses how wide they are, 4 lanes at least and no wider
+ * than all channels need, and a block of as many of them as leaves the fewest lanes in vain; of
+ * several such numbers the first in `order`. Does not depend on extents: filters are shared. */
 void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const int *order,
                       int count, int *vw, int *mw);
 
-/* How many input channels a round of an innermost loop adds that has `sums` vectors of them, channels coming `step` at a time.
- * Counting and addresses take a third of the instructions where a round has 12 additions; with 48 few, however many registers there
- * are. No channels are left over. */
+/* How many input channels a round of an innermost loop adds that has `sums` vectors of them,
+ * channels coming `step` at a time. Counting and addresses take a third of the instructions where a
+ * round has 12 additions; with 48 few, however many registers there are. No channels are left
+ * over. */
 int tconv_rows_round(int sums, int64_t channels, int64_t step);
 
-/* Input channels that come at a time, of more than 8 in so many chunks or fewer: a multiple of 8, so that a round may have
- * several. */
+/* Input channels that come at a time, of more than 8 in so many chunks or fewer: a multiple of 8,
+ * so that a round may have several. */
 int64_t tconv_rows_chunk(int64_t channels, int64_t chunks);
 
-/* Cycles in which a processor with 16 registers issues the operations of an innermost loop: it has so many for each addition that
- * they count on a core that is shared. Fitted to tiles forced by hand; a vector of inputs that may cross cache lines counts as one and
- * a half, a round of the loop as 5. With 32 registers 0: other things take longer. */
+/* Cycles in which a processor with 16 registers issues the operations of an innermost loop: it has
+ * so many for each addition that they count on a core that is shared. Fitted to tiles forced by
+ * hand; a vector of inputs that may cross cache lines counts as one and a half, a round of the loop
+ * as 5. With 32 registers 0: other things take longer. */
 double tconv_rows_issue(const struct tconv_rows *rows, const tconv_device_info *device,
                         double operations);
 
-/* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its additions
- * need at best. It also loads, chains additions that take 4 cycles each, and issues 6 operations a cycle (16 registers:
- * tconv_rows_issue); two additions and two loads a cycle, as processors with wide vectors do. */
+/* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its
+ * additions need at best. It also loads, chains additions that take 4 cycles each, and issues 6
+ * operations a cycle (16 registers: tconv_rows_issue); two additions and two loads a cycle, as
+ * processors with wide vectors do. */
 double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,
                                int nx, int mw);
 
@@ -102,22 +112,25 @@ double tconv_rows_output_bytes(const struct tconv_rows *rows);
 /* Whether the output is so large that it would not stay in a processor's caches. */
 bool tconv_rows_streams(const struct tconv_rows *rows);
 
-/* Whether to use non-temporal stores for such an output, `run` outputs being neighbours: only where they are as long as whole cache
- * lines, since parts of a line that do not meet are written one by one, or at least `long_run` bytes, 0 being never. */
+/* Whether to use non-temporal stores for such an output, `run` outputs being neighbours: only where
+ * they are as long as whole cache lines, since parts of a line that do not meet are written one by
+ * one, or at least `long_run` bytes, 0 being never. */
 bool tconv_rows_non_temporal(const struct tconv_rows *rows, int64_t run, int64_t long_run);
 
-/* Names the packed layout: the algorithm's own text, groups, channels and the kernel along z, y and x. */
+/* Names the packed layout: the algorithm's own text, groups, channels and the kernel along z, y and
+ * x. */
 void tconv_rows_layout(struct tconv_recipe *recipe, const char *algorithm,
                        const struct tconv_rows *rows);
 
-/* Writes the first ROWS_NUMBERS longs of a table: what cl/rows_table.h has before its lists. `blocks` of
- * output channels in a group, `tiles` of a row. */
+/* Writes the first ROWS_NUMBERS longs of a table: what cl/rows_table.h has before its lists.
+ * `blocks` of output channels in a group, `tiles` of a row. */
 void tconv_rows_write_numbers(const struct tconv_rows *rows, int64_t blocks, int64_t tiles,
                               int64_t *table);
 
-/* Names the layout of a filter packed in the order of its taps, for blocks of `mw` output channels, and writes the launch that packs
- * it: cl/taps.clh. `run` is complete and computes with the filter; its kernel packs, too, except words, which have a kernel of
- * their own. `kind` is "taps" where the lanes of a block are output channels. */
+/* Names the layout of a filter packed in the order of its taps, for blocks of `mw` output channels,
+ * and writes the launch that packs it: cl/taps.clh. `run` is complete and computes with the filter;
+ * its kernel packs, too, except words, which have a kernel of their own. `kind` is "taps" where the
+ * lanes of a block are output channels. */
 void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
                      int mw, int64_t blocks, const struct tconv_launch *run,
                      const struct tconv_request *request, enum tconv_packing packing);
@@ -127,24 +140,27 @@ bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t block
                             const struct tconv_request *request, enum tconv_packing packing,
                             struct tconv_reason *reason);
 
-/* The options of a kernel that writes out all taps along x: KX, DX, RX and LOW, as cl/taps.clh says. */
+/* The options of a kernel that writes out all taps along x: KX, DX, RX and LOW, as cl/taps.clh
+ * says. */
 void tconv_rows_taps_options(const struct tconv_rows *rows, struct tconv_launch *run);
 
-/* Arguments and work-items of a kernel that computes with such a filter, one work-item in a group, with `local_bytes` of local memory. */
+/* Arguments and work-items of a kernel that computes with such a filter, one work-item in a group,
+ * with `local_bytes` of local memory. */
 void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
                     const tconv_device_info *device);
 
 /* A tap's place in a filter packed in the order of its taps; k along z, y, x. */
 int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3]);
 
-/* Writes for each phase (tz, ty, tx) of the outputs which taps reach it: `kinds` receives KIND_LONGS numbers
- * for each phase, `list` receives all taps, `entry_longs` numbers each, written by `entry`. False only where
- * host memory is missing. */
+/* Writes for each phase (tz, ty, tx) of the outputs which taps reach it: `kinds` receives
+ * KIND_LONGS numbers for each phase, `list` receives all taps, `entry_longs` numbers each, written
+ * by `entry`. False only where host memory is missing. */
 typedef void tconv_write_entry(const void *self, const int64_t k[3], int64_t *entry);
 bool tconv_rows_write_phases(const struct tconv_rows *rows, tconv_write_entry *entry,
                              const void *self, int entry_longs, int64_t *kinds, int64_t *list);
 
-/* False with a reason where a table with the part below and `own` longs of an algorithm's own is too large. */
+/* False with a reason where a table with the part below and `own` longs of an algorithm's own is
+ * too large. */
 bool tconv_rows_table_fits(const struct tconv_rows *rows, double own, struct tconv_reason *reason);
 
 /* How many longs the part of the table takes that cl/rows_table.h describes: its own lists end the

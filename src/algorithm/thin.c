@@ -34,9 +34,9 @@ struct thin {
     uint64_t local_bytes;
 };
 
-/* Cycles of adding `channels` input channels' taps along x to a row of a tile: two additions and two loads a cycle, and what the
- * loops themselves take, `begun` for the first channel; or chains of additions that take 4 cycles each, or what
- * tconv_rows_issue says of 16 registers. */
+/* Cycles of adding `channels` input channels' taps along x to a row of a tile: two additions and
+ * two loads a cycle, and what the loops themselves take, `begun` for the first channel; or chains
+ * of additions that take 4 cycles each, or what tconv_rows_issue says of 16 registers. */
 static double adding_cycles(const struct thin *g, const tconv_device_info *device, double channels,
                             double begun)
 {
@@ -54,15 +54,16 @@ static double adding_cycles(const struct thin *g, const tconv_device_info *devic
     return issued > channels * chain ? issued : channels * chain;
 }
 
-/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the filter prefetch. */
+/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the
+ * filter prefetch. */
 static int most_sums(const struct thin *g, const tconv_device_info *device)
 {
     const int sums = tconv_rows_sums(&g->rows, device);
     return g->ry > 1 ? sums * 3 / 4 : sums;
 }
 
-/* How many rows are a band: several where a block is one channel, so that loads are many beside additions, and where their sums
- * stay in registers. */
+/* How many rows are a band: several where a block is one channel, so that loads are many beside
+ * additions, and where their sums stay in registers. */
 static int choose_rows(const struct thin *g, const tconv_device_info *device)
 {
     const struct tconv_axis *y = &g->rows.y;
@@ -74,8 +75,8 @@ static int choose_rows(const struct thin *g, const tconv_device_info *device)
     return several.ry;
 }
 
-/* Cycles of an input channel's waiting: for inputs, which each block of one channel has again from the second cache, and for
- * weights that do not stay in the first until the next tile. */
+/* Cycles of an input channel's waiting: for inputs, which each block of one channel has again from
+ * the second cache, and for weights that do not stay in the first until the next tile. */
 static double fetch_cycles(const struct thin *g)
 {
     enum { CACHED_WEIGHTS = 16 << 10, LINE = 64 }; /* bytes */
@@ -86,7 +87,8 @@ static double fetch_cycles(const struct thin *g)
     return inputs + weights;
 }
 
-/* MW may depend on channels, kernel, stride and dilation, not on extents and pads: filters are shared. */
+/* MW may depend on channels, kernel, stride and dilation, not on extents and pads: filters are
+ * shared. */
 static int choose_channels(const struct thin *g, const tconv_device_info *device)
 {
     const int64_t channels = g->rows.layer.out_channels;
@@ -125,8 +127,8 @@ static int64_t input_rows(const struct thin *g, int64_t bands)
     return tconv_min(most, y->input);
 }
 
-/* Cycles that each block waits for a byte of its inputs: they come from the second cache unless they are few, and lie too far
- * apart to be fetched ahead where rows are long. */
+/* Cycles that each block waits for a byte of its inputs: they come from the second cache unless
+ * they are few, and lie too far apart to be fetched ahead where rows are long. */
 static double waiting_cycles(const struct thin *g)
 {
     const bool far_apart = (uint64_t)g->row * g->rows.acc_bytes > MOST_AHEAD;
@@ -153,8 +155,8 @@ static double store_cycles(const struct thin *g)
     return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 || g->rows.x.stride == 8 ? 5 : 3;
 }
 
-/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with AVX-512, as those of all algorithms
- * for processors. */
+/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with
+ * AVX-512, as those of all algorithms for processors. */
 static double cost_of(const struct thin *g, const tconv_device_info *device)
 {
     const struct tconv_rows *r = &g->rows;
@@ -167,8 +169,8 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     const double stores =
         planes * tiles * (double)r->output_rows *
         (10 + 20.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
-    /* What is left of a row for a part of a vector is stored in fours, and one by one, unless the last tile overlaps another, as
-     * it mostly does where it may. */
+    /* What is left of a row for a part of a vector is stored in fours, and one by one, unless the
+     * last tile overlaps another, as it mostly does where it may. */
     const int64_t left = g->item_tiles > 1 && r->x.output % r->x.stride == 0 ? 0
                                                                              : r->x.output % g->vw;
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
@@ -185,7 +187,8 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
     return tconv_rows_shared(cycles * speed, 1 / items, device);
 }
 
-/* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows, all with care. */
+/* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows, all with
+ * care. */
 static double iterations(const struct thin *g)
 {
     const struct tconv_rows *r = &g->rows;
@@ -198,15 +201,17 @@ static double iterations(const struct thin *g)
                 (taps_z * taps_y * (in + 4) + tile * (1 + tconv_rows_exact_loops(r))));
 }
 
-/* Elements of an input row in local memory: what its tiles read, from a vector's place on, as lead_of of cl/thin.cl has it. */
+/* Elements of an input row in local memory: what its tiles read, from a vector's place on, as
+ * lead_of of cl/thin.cl has it. */
 static int64_t row_length(const struct thin *g)
 {
     const int64_t low = g->rows.low, inputs = g->item_tiles * g->vw * g->nx + g->rows.high - low;
     return tconv_ceil_div(tconv_mod(low, g->vw) + inputs, g->vw) * g->vw;
 }
 
-/* How many planes a work-item may take, so that input rows are copied once for each image of it: equal parts of an image, or whole
- * images, powers of two of them. Returns how many such numbers there are. */
+/* How many planes a work-item may take, so that input rows are copied once for each image of it:
+ * equal parts of an image, or whole images, powers of two of them. Returns how many such numbers
+ * there are. */
 static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUNTS])
 {
     int found = 0;
@@ -220,7 +225,8 @@ static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUN
     return found;
 }
 
-/* How many images of a work-item are copied at a time, each of so many bytes, to local memory of `budget` bytes. */
+/* How many images of a work-item are copied at a time, each of so many bytes, to local memory of
+ * `budget` bytes. */
 static int64_t images_together(const struct thin *g, double bytes, double budget)
 {
     const int64_t images =
@@ -229,7 +235,8 @@ static int64_t images_together(const struct thin *g, double bytes, double budget
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
 
-/* Divides planes, rows and tiles among work-items as it costs least; false where local memory is too small. */
+/* Divides planes, rows and tiles among work-items as it costs least; false where local memory is
+ * too small. */
 static bool divide(struct thin *g, const tconv_device_info *device, double *least)
 {
     const struct tconv_rows *r = &g->rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a layer's element types and epilogue mean for kernels: the options of cl/types.clh and cl/epilogue.clh, and
- * the begin of every table. */
+/* What a layer's element types and epilogue mean for kernels: the options of cl/types.clh and
+ * cl/epilogue.clh, and the begin of every table. */
 #include "algorithm/algorithm.h"
 
 #include "epilogue_table.h"
@@ -44,7 +44,8 @@ static bool has_zeros(const tconv_epilogue *epilogue)
     return epilogue->data_zero_point != 0 || epilogue->filter_zero_point != 0;
 }
 
-/* A filter with a zero point is packed as differences, which need a bit more than the filter's type has. */
+/* A filter with a zero point is packed as differences, which need a bit more than the filter's type
+ * has. */
 static bool is_raw(const struct tconv_request *request, enum tconv_packing packing)
 {
     return packing == TCONV_PACK_RAW && !has_zeros(request->epilogue);
@@ -110,7 +111,8 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
     /* Not on processors: Intel's compiler for them (2026.2) crashes on vectors of half. */
     const bool halves = layer->data_type == TCONV_F16 && request->device->half_arithmetic &&
                         request->device->kind == TCONV_DEVICE_GPU;
-    /* Matrix units multiply words; their sums for a zero point are plain, as all is where tests run without a unit. */
+    /* Matrix units multiply words; their sums for a zero point are plain, as all is where tests run
+     * without a unit. */
     const bool words = packing == TCONV_PACK_WORDS && tconv_type_size(layer->data_type) == 1;
     const int dot = packing != TCONV_PACK_QUADS            ? words
                     : request->device->integer_dot_product ? 2

@@ -121,7 +121,8 @@ static double local_bytes(const struct winograd *g, int64_t chunk)
     return (double)g->rows.acc_bytes * (double)g->item_teams * team_lanes(g) * (inputs + sums);
 }
 
-/* As many input channels at a time as fit, all chunks alike: sums come back for each of them. Too many where none fits. */
+/* As many input channels at a time as fit, all chunks alike: sums come back for each of them. Too
+ * many where none fits. */
 static int64_t largest_chunk(const struct winograd *g, double budget)
 {
     const int64_t channels = g->rows.layer.in_channels, fewest = tconv_min(channels, 8);
@@ -132,8 +133,8 @@ static int64_t largest_chunk(const struct winograd *g, double budget)
     return tconv_rows_chunk(channels, tconv_ceil_div(channels, most));
 }
 
-/* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction costs half of its
- * lanes or, where nothing else keeps the processor busy, all. */
+/* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction
+ * costs half of its lanes or, where nothing else keeps the processor busy, all. */
 static double cost_of(const struct winograd *g, const tconv_device_info *device)
 {
     const struct tconv_layer *layer = &g->rows.layer;
@@ -163,8 +164,9 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
                           outputs * ((run & (run - 1)) == 0 ? 40 + 5 * runs : 150);
     const double finishes = places * (double)outer_phases(g) * channels * finish *
                             (g->rows.x.output_step == 1 ? 1 : 4);
-    /* Each product's loop begins and ends, and with chunks sums come back from local memory. Where the next
-     * product's weights lie in main memory, the first team waits for them. Fitted to 70 divisions of four layers. */
+    /* Each product's loop begins and ends, and with chunks sums come back from local memory. Where
+     * the next product's weights lie in main memory, the first team waits for them. Fitted to 70
+     * divisions of four layers. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double loops = (double)g->blocks * g->points * phases * chunks;
     const double weights = 4 * groups * channels * in * g->points * phases;
@@ -192,7 +194,8 @@ static double iterations(const struct winograd *g)
                 (g->points * (double)g->rows.x.stride * (in + 4) + lanes * g->mw * outputs));
 }
 
-/* Divides teams and blocks among work-items as it costs least; false where local memory is too small for anything. */
+/* Divides teams and blocks among work-items as it costs least; false where local memory is too
+ * small for anything. */
 static bool divide(struct winograd *g, const tconv_device_info *device, double *least)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};

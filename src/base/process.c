@@ -19,8 +19,9 @@
 
 static atomic_long user; /* the process that uses OpenCL; 0: none is known yet */
 
-/* A process may hold several copies of this library: of an application, of a Python package, of a runtime's plugin. On Linux they tell
- * each other through a page of memory whose name has the process's id: children inherit it, new programs do not. */
+/* A process may hold several copies of this library: of an application, of a Python package, of a
+ * runtime's plugin. On Linux they tell each other through a page of memory whose name has the
+ * process's id: children inherit it, new programs do not. */
 #if defined(__linux__)
 static const char page_name[] = "tconv_cl_uses_opencl_in_";
 

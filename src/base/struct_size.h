@@ -34,9 +34,9 @@ struct tconv_sized {
 #define TCONV_SIZED_SLABS_OPTIONS                                                                  \
     TCONV_SIZED(tconv_slabs_options, memory_limit, "slabs", "TCONV_SLABS_OPTIONS_INIT")
 
-/* Copies the caller's structure to `own`, which has the defaults. Bytes of `given` that this version
- * does not know must be 0. With `given` NULL nothing is copied. Returns TCONV_ERROR_ARGUMENT,
- * _UNSUPPORTED. */
+/* Copies the caller's structure to `own`, which has the defaults. Bytes of `given` that this
+ * version does not know must be 0. With `given` NULL nothing is copied. Returns
+ * TCONV_ERROR_ARGUMENT, _UNSUPPORTED. */
 tconv_status tconv_struct_read(struct tconv_sized sized, const void *given, void *own,
                                tconv_error *error);
 

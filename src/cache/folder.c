@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder on disk. Files are opened relative to the folder after it was found to be the user's own, without
- * following links, so that nobody else can put a program there. */
+/* The folder on disk. Files are opened relative to the folder after it was found to be the user's
+ * own, without following links, so that nobody else can put a program there. */
 #include "cache/folder.h"
 
 #include <dirent.h>

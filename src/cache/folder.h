@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of records, one a file. Nothing here is ever an error: what cannot be read is not there, and what
- * cannot be written is not kept. Any number of threads and processes may use a folder at once. */
+/* A folder of records, one a file. Nothing here is ever an error: what cannot be read is not there,
+ * and what cannot be written is not kept. Any number of threads and processes may use a folder at
+ * once. */
 #ifndef TCONV_CACHE_FOLDER_H
 #define TCONV_CACHE_FOLDER_H
 
@@ -10,11 +11,13 @@
 
 #define TCONV_CACHE_LIMIT (UINT64_C(256) << 20)
 
-/* The record of that key. `*bytes` is from malloc and holds what the record points to; false: there is none. */
+/* The record of that key. `*bytes` is from malloc and holds what the record points to; false: there
+ * is none. */
 bool tconv_folder_load(const char *folder, const char *key, void **bytes,
                        struct tconv_record *record);
 
-/* Keeps a record, and removes the files that were not used for longest as long as all take more than `limit` bytes. */
+/* Keeps a record, and removes the files that were not used for longest as long as all take more
+ * than `limit` bytes. */
 void tconv_folder_store(const char *folder, uint64_t limit, const struct tconv_record *record);
 
 #endif

@@ -67,13 +67,15 @@ static uint32_t read_subgroup_least(cl_device_id device)
     return (uint32_t)least;
 }
 
-/* A unit that kernels of this library can use, if it turns out to compute what it should (plan/probe.h). None but NVIDIA's
- * is used unasked: the others only compiled so far, TCONV_CL_MATRIX=try asks for them. */
+/* A unit that kernels of this library can use, if it turns out to compute what it should
+ * (plan/probe.h). None but NVIDIA's is used unasked: the others only compiled so far,
+ * TCONV_CL_MATRIX=try asks for them. */
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const char *name,
                                         enum tconv_matrix_use use)
 {
     if (use == TCONV_MATRIX_OFF) return TCONV_MATRIX_NONE;
-    /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own headers do not name. */
+    /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
+     * headers do not name. */
     if (has_extension(device, "cl_nv_device_attribute_query"))
         return read_number(device, 0x4000, sizeof(cl_uint)) >= 8 ? TCONV_MATRIX_NVIDIA_MMA
                                                                  : TCONV_MATRIX_NONE;
@@ -147,7 +149,8 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.subgroup_least = read_subgroup_least(device);
     d.matrix_unit = matrix_unit_of(device, d.name, use);
 
-    /* A device that does not answer still runs one work-item at a time, and has buffers as large as OpenCL 1.2 promises. */
+    /* A device that does not answer still runs one work-item at a time, and has buffers as large as
+     * OpenCL 1.2 promises. */
     if (d.allocation_limit == 0) d.allocation_limit = UINT64_C(128) << 20;
     /* A 32-bit process makes no larger buffers, whatever the device has. */
     if (d.allocation_limit > PTRDIFF_MAX) d.allocation_limit = PTRDIFF_MAX;

@@ -14,15 +14,17 @@ void tconv_device_retain(tconv_device *device);
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 
-/* What was found out of the device's matrix unit for these types: above 0 right, below 0 wrong, 0 not asked yet. */
+/* What was found out of the device's matrix unit for these types: above 0 right, below 0 wrong, 0
+ * not asked yet. */
 atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type,
                                  tconv_type filter_type);
 
 /* Whether kernel sources come from a folder, not from the library. */
 bool tconv_device_has_own_sources(const tconv_device *device);
 
-/* What a search found for a problem, as text: from memory, or from the folder of programs. From malloc; NULL: there is
- * nothing, or it is damaged, or of another device, driver or version. Any thread. */
+/* What a search found for a problem, as text: from memory, or from the folder of programs. From
+ * malloc; NULL: there is nothing, or it is damaged, or of another device, driver or version. Any
+ * thread. */
 char *tconv_device_search_record(tconv_device *device, const char *key);
 
 /* Keeps it, instead of an older one. Nothing happens where it cannot be kept. Any thread. */
@@ -31,9 +33,9 @@ void tconv_device_keep_search_record(tconv_device *device, const char *key, cons
 /* What TCONV_SEARCH_DEFAULT stands for; never that one itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 
-/* The program made of the files `names` (at most TCONV_MAX_SOURCES, NULL ends) in their order, built
- * with `options`. Later calls with the same options share it while the device object keeps it. The
- * caller releases it. Any thread. */
+/* The program made of the files `names` (at most TCONV_MAX_SOURCES, NULL ends) in their order,
+ * built with `options`. Later calls with the same options share it while the device object keeps
+ * it. The caller releases it. Any thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *const *names,
                                   const char *options, cl_program *program, tconv_error *error);
 

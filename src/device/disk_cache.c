@@ -28,7 +28,8 @@ static uint64_t sources_hash(void)
     return hash;
 }
 
-/* The device's number for itself where it has one, cl_khr_device_uuid, else zeros. OpenCL 1.2 does not name it. */
+/* The device's number for itself where it has one, cl_khr_device_uuid, else zeros. OpenCL 1.2 does
+ * not name it. */
 static void read_uuid(cl_device_id id, char text[2 * UUID + 1])
 {
     unsigned char uuid[UUID] = {0};
@@ -37,7 +38,8 @@ static void read_uuid(cl_device_id id, char text[2 * UUID + 1])
     for (int i = 0; i < UUID; i++) snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 }
 
-/* Everything that compiled programs depend on besides their own sources and options; NULL where it cannot be found out. */
+/* Everything that compiled programs depend on besides their own sources and options; NULL where it
+ * cannot be found out. */
 static char *identity_of(const tconv_device *device)
 {
     const tconv_device_info *d = &device->info;
@@ -68,8 +70,9 @@ static char *identity_of(const tconv_device *device)
     return NULL;
 }
 
-/* PoCL keeps what it compiles by itself, and compiles every kernel of a program once more for work-groups of any size when
- * it is asked for the binary: the first call takes twice as long, and later ones gain nothing. */
+/* PoCL keeps what it compiles by itself, and compiles every kernel of a program once more for
+ * work-groups of any size when it is asked for the binary: the first call takes twice as long, and
+ * later ones gain nothing. */
 static bool keeps_programs_itself(const tconv_device *device)
 {
     return strcmp(device->info.platform, "Portable Computing Language") == 0;
@@ -133,8 +136,9 @@ static cl_program program_of(const tconv_device *device, const struct tconv_reco
     return NULL;
 }
 
-/* The binary of a program for the device, from malloc; NULL: the driver gives none. The context may have other devices. One
- * thread at a time: PoCL 3.1 crashes where two ask for the binaries of one program. */
+/* The binary of a program for the device, from malloc; NULL: the driver gives none. The context may
+ * have other devices. One thread at a time: PoCL 3.1 crashes where two ask for the binaries of one
+ * program. */
 static unsigned char *binary_of(const tconv_device *device, cl_program program, size_t *size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -207,7 +211,8 @@ struct built {
     cl_program program;
 };
 
-/* All of the list, so that the drivers' binaries are read without the lock. False without memory. */
+/* All of the list, so that the drivers' binaries are read without the lock. False without
+ * memory. */
 static bool list_programs(tconv_device *device, struct built **list, size_t *count)
 {
     *count = 0;

@@ -26,8 +26,8 @@ tconv_status tconv_environment_search(tconv_search *search, tconv_error *error);
 const char *tconv_environment_kernel_dir(void);
 
 /* TCONV_CL_CACHE, TCONV_CL_CACHE_DIR and TCONV_CL_CACHE_MIB: the folder of compiled programs, from
- * malloc, and its limit in bytes. `*folder` is NULL where it is off, there is no place for it, or no
- * memory. `*named`: somebody named the folder, it is not just the usual place. */
+ * malloc, and its limit in bytes. `*folder` is NULL where it is off, there is no place for it, or
+ * no memory. `*named`: somebody named the folder, it is not just the usual place. */
 tconv_status tconv_environment_cache(char **folder, uint64_t *limit, bool *named,
                                      tconv_error *error);
 

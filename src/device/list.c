@@ -67,8 +67,8 @@ static tconv_status read_platforms(struct list *list, tconv_error *error)
     return tconv_fail_memory(error, count * sizeof *platforms, "listing the OpenCL devices");
 }
 
-/* One thread after the other: to those that ask while another one's first question makes it start, PoCL 3.1 says that it has
- * no device. */
+/* One thread after the other: to those that ask while another one's first question makes it start,
+ * PoCL 3.1 says that it has no device. */
 static tconv_status read_list(struct list *list, tconv_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* How many programs a device object keeps. device.h and cache.h of include/tconv_cl say the number. */
+/* How many programs a device object keeps. device.h and cache.h of include/tconv_cl say the
+ * number. */
 enum { TCONV_MOST_PROGRAMS = 256 };
 
 struct tconv_program {
@@ -47,8 +48,8 @@ struct tconv_device {
 /* The program of that key from the list, retained, or NULL. It counts as used. */
 cl_program tconv_program_find(tconv_device *device, const char *key);
 
-/* Keeps a program that was just built, unless another thread was faster: then `*program` becomes that
- * thread's. Gives up the program that was not used for longest where there are more than
+/* Keeps a program that was just built, unless another thread was faster: then `*program` becomes
+ * that thread's. Gives up the program that was not used for longest where there are more than
  * TCONV_MOST_PROGRAMS. It takes the key, and on an error the program too. */
 tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *program,
                                 tconv_error *error);
@@ -59,8 +60,8 @@ void tconv_programs_release(struct tconv_program *first);
 /* Finds out who the device is and where programs are kept. */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
 
-/* The identity, what kind of record it is (TCONV_KIND_PROGRAM or TCONV_KIND_SEARCH) and its own key: from malloc; NULL
- * without memory. */
+/* The identity, what kind of record it is (TCONV_KIND_PROGRAM or TCONV_KIND_SEARCH) and its own
+ * key: from malloc; NULL without memory. */
 #define TCONV_KIND_PROGRAM "program "
 #define TCONV_KIND_SEARCH "search "
 char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key);
@@ -70,7 +71,8 @@ bool tconv_search_record_add(tconv_device *device, const char *key, const char *
 
 void tconv_search_records_release(struct tconv_search_record *first);
 
-/* The program of that key from the folder, built and retained; NULL: it is not there, or is of no use. */
+/* The program of that key from the folder, built and retained; NULL: it is not there, or is of no
+ * use. */
 cl_program tconv_program_load(const tconv_device *device, const char *key);
 
 /* Puts a program that was just built into the folder. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What searches for the fastest algorithm found: kept in memory, and beside the programs in the folder. */
+/* What searches for the fastest algorithm found: kept in memory, and beside the programs in the
+ * folder. */
 #include "cache/folder.h"
 #include "device/object.h"
 #include "tconv_cl/cache.h"

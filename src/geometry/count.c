@@ -21,8 +21,8 @@ static struct tconv_wide triangle(uint64_t n, uint64_t times)
     return product;
 }
 
-/* sum over i in [0, n) of floor((a*i + b) / m), for n >= 1, all of them below 2^63 and the sum below 2^128; the Euclidean algorithm
- * on the lattice below a line. */
+/* sum over i in [0, n) of floor((a*i + b) / m), for n >= 1, all of them below 2^63 and the sum
+ * below 2^128; the Euclidean algorithm on the lattice below a line. */
 static struct tconv_wide floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
 {
     struct tconv_wide sum = {0, 0};

@@ -31,8 +31,9 @@ void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
                       const tconv_geometry *geometry);
 
 /* Removes axes that do nothing (one point in, one tap, one point out) and merges neighbours that
- * are only copied along (one tap, stride 1, nothing cut off); with more than three axes and a batch of 1,
- * such an axis takes the batch's place. So algorithms for three axes take as many layers as possible. One axis always remains. */
+ * are only copied along (one tap, stride 1, nothing cut off); with more than three axes and a batch
+ * of 1, such an axis takes the batch's place. So algorithms for three axes take as many layers as
+ * possible. One axis always remains. */
 void tconv_layer_fold(struct tconv_layer *layer);
 
 #endif

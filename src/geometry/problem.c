@@ -235,8 +235,8 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
     return TCONV_OK;
 }
 
-/* The byte count of a tensor: it must fit into 63 bits, which index arithmetic relies on. Whether a process can address so many
- * bytes is checked where they are needed: tconv_check_addressable. */
+/* The byte count of a tensor: it must fit into 63 bits, which index arithmetic relies on. Whether a
+ * process can address so many bytes is checked where they are needed: tconv_check_addressable. */
 static tconv_status count_bytes(const char *argument, const tconv_shape *shape, tconv_type type,
                                 uint64_t *bytes, tconv_error *error)
 {

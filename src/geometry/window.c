@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows along the outermost spatial axis. From y = x*s + k*d - pb with 0 <= k < K: the output rows [a, b) take the
- * inputs from ceil((a + pb - d*(K-1)) / s) to floor((b - 1 + pb) / s), as far as they exist. */
+/* Windows along the outermost spatial axis. From y = x*s + k*d - pb with 0 <= k < K: the output
+ * rows [a, b) take the inputs from ceil((a + pb - d*(K-1)) / s) to floor((b - 1 + pb) / s), as far
+ * as they exist. */
 #include "geometry/window.h"
 
 #include "base/checked.h"

@@ -9,9 +9,10 @@
 
 #include <stdlib.h>
 
-/* Bytes to which arrays must be aligned for kernels to use them in place; 0: copying is better. OpenCL wants memory that it is
- * given aligned to what kernels access (1.2, appendix C.3), which are single elements here. Drivers of GPUs that share the
- * host's memory map whole pages, and copy what does not begin one. */
+/* Bytes to which arrays must be aligned for kernels to use them in place; 0: copying is better.
+ * OpenCL wants memory that it is given aligned to what kernels access (1.2, appendix C.3), which
+ * are single elements here. Drivers of GPUs that share the host's memory map whole pages, and copy
+ * what does not begin one. */
 static size_t alignment_of(const struct tconv_host *host)
 {
     enum { ELEMENT = 8, PAGE = 4096 };

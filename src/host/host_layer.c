@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs on host arrays, and what stays between those of one layer: plans by problem, and packed filters. */
+/* Runs on host arrays, and what stays between those of one layer: plans by problem, and packed
+ * filters. */
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -12,7 +13,8 @@
 
 enum { MOST_PLANS = 128, MOST_FILTERS = 16, MOST_NUMBERS = 128 };
 
-/* All that a plan depends on, as numbers: structures have padding, and lists have places that are not used. */
+/* All that a plan depends on, as numbers: structures have padding, and lists have places that are
+ * not used. */
 struct key {
     int count;
     int64_t number[MOST_NUMBERS];
@@ -143,8 +145,8 @@ static tconv_status make_plan(tconv_host *host, const struct tconv_host_call *ca
     return TCONV_OK;
 }
 
-/* The plan of a call, which counts as used until drop_plan. The lock is held while kernels are compiled: other threads would
- * compile the same ones. */
+/* The plan of a call, which counts as used until drop_plan. The lock is held while kernels are
+ * compiled: other threads would compile the same ones. */
 static tconv_status take_plan(tconv_host_layer *layer, const struct tconv_host_call *call,
                               struct kept_plan **out, tconv_error *error)
 {

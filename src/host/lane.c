@@ -159,7 +159,8 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
                 : tconv_lane_space(lane, role, bytes, out, error);
 }
 
-/* Waits until a command has ended, at first without sleeping: to be woken takes longer than small layers do. Gives the event back. */
+/* Waits until a command has ended, at first without sleeping: to be woken takes longer than small
+ * layers do. Gives the event back. */
 static cl_int wait_for(cl_event event, const char **call)
 {
     enum { AWAKE_NS = 200000 };
@@ -182,8 +183,8 @@ static cl_int wait_for(cl_event event, const char **call)
     return code;
 }
 
-/* OpenCL guarantees what an array in place holds only when a map of its buffer has completed. The commands are enqueued without a wait
- * between them: each wait takes microseconds. */
+/* OpenCL guarantees what an array in place holds only when a map of its buffer has completed. The
+ * commands are enqueued without a wait between them: each wait takes microseconds. */
 static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, const char **call)
 {
     cl_mem buffer = lane->in_place[TCONV_ROLE_OUTPUT];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane is an in-order queue with buffers for the arrays of one call: uploads, downloads, and arrays in place. */
+/* A lane is an in-order queue with buffers for the arrays of one call: uploads, downloads, and
+ * arrays in place. */
 #ifndef TCONV_HOST_LANE_H
 #define TCONV_HOST_LANE_H
 
@@ -24,8 +25,8 @@ struct tconv_lane;
 /* A lane of the host that no other call has, until tconv_lane_give_back. */
 tconv_status tconv_lane_take(tconv_host *host, struct tconv_lane **out, tconv_error *error);
 
-/* Waits for the lane's commands and lets go of the caller's arrays. Buffers of the lane's own stay for the next call, where
- * `keep` is true. */
+/* Waits for the lane's commands and lets go of the caller's arrays. Buffers of the lane's own stay
+ * for the next call, where `keep` is true. */
 void tconv_lane_give_back(struct tconv_lane *lane, bool keep);
 
 cl_command_queue tconv_lane_queue(const struct tconv_lane *lane);
@@ -37,16 +38,19 @@ tconv_status tconv_lane_finish(struct tconv_lane *lane, tconv_error *error);
 tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uint64_t bytes,
                               cl_mem *out, tconv_error *error);
 
-/* A buffer with the `bytes` at `source`, which must stay until the lane has finished: in place where `alone` is true, which
- * means that no other array of the call overlaps it, and where the device takes it so. */
+/* A buffer with the `bytes` at `source`, which must stay until the lane has finished: in place
+ * where `alone` is true, which means that no other array of the call overlaps it, and where the
+ * device takes it so. */
 tconv_status tconv_lane_upload(struct tconv_lane *lane, enum tconv_role role, const void *source,
                                uint64_t bytes, bool alone, cl_mem *out, tconv_error *error);
 
-/* A buffer for the output at `target`, in place where the device takes it so; with what is there, where `read` is true. */
+/* A buffer for the output at `target`, in place where the device takes it so; with what is there,
+ * where `read` is true. */
 tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t bytes, bool read,
                                cl_mem *out, tconv_error *error);
 
-/* Waits for all commands and has `target` hold what they wrote into the buffer of tconv_lane_output. */
+/* Waits for all commands and has `target` hold what they wrote into the buffer of
+ * tconv_lane_output. */
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
                                  tconv_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slabs: a worker for each device takes the next slab, with two queues in turn, so that one slab's transfers run beside
- * the other's kernels. */
+/* Slabs: a worker for each device takes the next slab, with two queues in turn, so that one slab's
+ * transfers run beside the other's kernels. */
 #include "tconv_cl/slabs.h"
 
 #include "base/addressable.h"
@@ -22,7 +22,8 @@ enum {
 };
 static const uint64_t DEFAULT_LIMIT = UINT64_C(256) << 20;
 
-/* How the work is divided: every slab has `items` batch items or `rows` output rows, the last ones fewer. */
+/* How the work is divided: every slab has `items` batch items or `rows` output rows, the last ones
+ * fewer. */
 struct division {
     int64_t items, rows;
     int64_t item_parts, row_parts;
@@ -520,7 +521,8 @@ static tconv_status check_overlap(const struct job *job, tconv_error *error)
                       "stored");
 }
 
-/* With a window the arrays are its rows, and slabs are parts of them: what slabs need of the geometry is told of these. */
+/* With a window the arrays are its rows, and slabs are parts of them: what slabs need of the
+ * geometry is told of these. */
 static tconv_status take_window(struct job *job, tconv_error *error)
 {
     const int64_t begin = job->call.options.output_begin, end = job->call.options.output_end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The definition of the operation, element by element:
- *   sum[n, g, co, y] = sum of data[n, g, ci, x] * filter[g, ci, co, k] over all ci, x, k with y = x*s + k*d - pb
+/* The definition of the operation, element by element: sum[n, g, co, y] = sum of data[n, g, ci, x]
+ *   * filter[g, ci, co, k] over all ci, x, k with y = x*s + k*d - pb
  * and then the epilogue. */
 #include "oracle/oracle.h"
 
@@ -194,8 +194,8 @@ static void add_taps(const struct tconv_operands *o, const struct position *out,
     }
 }
 
-/* Fast arithmetic adds up products of sums over some inputs and over some taps. For a few input channels at a time: the largest
- * input of a neighbourhood, and the sum of the weights. */
+/* Fast arithmetic adds up products of sums over some inputs and over some taps. For a few input
+ * channels at a time: the largest input of a neighbourhood, and the sum of the weights. */
 enum { CHANNELS_AT_ONCE = 64, REACH = 4 };
 
 struct neighbourhood {
@@ -320,8 +320,9 @@ static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t
     if (roundings > 0 && magnitude > 0) e->bound += FLT_MIN * (number == TCONV_F32);
 }
 
-/* The activation: its value, and how far it may be off: steepness times the bound of its argument, and what the functions
- * of OpenCL may be off themselves, 16 units in the last place at most (erf), on numbers as large as `reach`. */
+/* The activation: its value, and how far it may be off: steepness times the bound of its argument,
+ * and what the functions of OpenCL may be off themselves, 16 units in the last place at most (erf),
+ * on numbers as large as `reach`. */
 static void activate(const struct tconv_operands *o, int64_t channel, double u, struct estimate *e)
 {
     const tconv_epilogue *epilogue = o->epilogue;

@@ -24,8 +24,8 @@ const char *tconv_algorithm_summary(const char *name)
     return algorithm == NULL ? NULL : algorithm->summary;
 }
 
-/* An algorithm uses the device's matrix unit only where the unit passed its test for the problem's types. Tests it, and takes the
- * unit away from the plan where it failed. */
+/* An algorithm uses the device's matrix unit only where the unit passed its test for the problem's
+ * types. Tests it, and takes the unit away from the plan where it failed. */
 static tconv_status settle_matrix_unit(tconv_plan *plan, tconv_error *error)
 {
     if (plan->info.matrix_unit == TCONV_MATRIX_NONE) return TCONV_OK;
@@ -48,7 +48,8 @@ static tconv_status settle_matrix_unit(tconv_plan *plan, tconv_error *error)
         error);
 }
 
-/* What the cost model takes, or the algorithm of that name; NULL with a reason where none takes the problem. */
+/* What the cost model takes, or the algorithm of that name; NULL with a reason where none takes the
+ * problem. */
 static tconv_status choose_by_model(tconv_plan *plan, const char *name, unsigned excluded,
                                     const struct tconv_algorithm **algorithm,
                                     struct tconv_reason *reason, tconv_error *error)
@@ -61,16 +62,16 @@ static tconv_status choose_by_model(tconv_plan *plan, const char *name, unsigned
     return status;
 }
 
-/* Chooses an algorithm and makes it. One whose kernels do not build or cannot run on the device is passed
- * over, so that a driver's defect in one kernel does not take the others away; not where it was asked
- * for by name, and not where kernels come from a folder: who edits a kernel wants to see its errors.
- * Every other error, such as missing memory, ends the choice: the next algorithm would meet it too, or be
- * a slower one without need. */
+/* Chooses an algorithm and makes it. One whose kernels do not build or cannot run on the device is
+ * passed over, so that a driver's defect in one kernel does not take the others away; not where it
+ * was asked for by name, and not where kernels come from a folder: who edits a kernel wants to see
+ * its errors. Every other error, such as missing memory, ends the choice: the next algorithm would
+ * meet it too, or be a slower one without need. */
 static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
     const bool named = name != NULL && strcmp(name, "auto") != 0;
-    unsigned excluded =
-        0; /* what a search passed over is tried again: its error is the call's where nothing else is left */
+    unsigned excluded = 0; /* what a search passed over is tried again: its error is the call's
+                              where nothing else is left */
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         const struct tconv_algorithm *algorithm;
@@ -162,7 +163,8 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     return status;
 }
 
-/* Makes an algorithm that was recorded or timed. One that is unfit is passed over, and `*made` is false. */
+/* Makes an algorithm that was recorded or timed. One that is unfit is passed over, and `*made` is
+ * false. */
 static tconv_status make_chosen(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                                 const tconv_choice *choice, bool *made, tconv_error *error)
 {
@@ -176,7 +178,8 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_algorithm *
     return status;
 }
 
-/* Takes what is recorded, or what timing finds, as far as `search` says so. `*made` is false where the cost model is to choose. */
+/* Takes what is recorded, or what timing finds, as far as `search` says so. `*made` is false where
+ * the cost model is to choose. */
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
                                    tconv_search search, bool *made, tconv_error *error)
 {

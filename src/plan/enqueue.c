@@ -135,8 +135,8 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
     return code;
 }
 
-/* Bytes of all buffers that launches are bound to. Many devices give buffers their memory only when a kernel wants them: where
- * it is full then, that is what was needed. */
+/* Bytes of all buffers that launches are bound to. Many devices give buffers their memory only when
+ * a kernel wants them: where it is full then, that is what was needed. */
 static uint64_t bytes_of(const struct tconv_bindings *bindings)
 {
     enum { COUNT = sizeof bindings->buffer / sizeof *bindings->buffer };

@@ -17,8 +17,9 @@ enum {
         2, /* rounds after which a candidate is left out that takes twice the least time */
 };
 
-/* A candidate is taken instead of the cost model's only where it takes less than this part of its time: differences below are noise
- * of a shared machine (repeated runs of one algorithm differ by 1 to 3 %). */
+/* A candidate is taken instead of the cost model's only where it takes less than this part of its
+ * time: differences below are noise of a shared machine (repeated runs of one algorithm differ by 1
+ * to 3 %). */
 static const double CLEARLY_FASTER = 0.97;
 
 struct candidate {
@@ -51,7 +52,8 @@ static int cheaper(const void *a, const void *b)
     return (c->cost > d->cost) - (c->cost < d->cost);
 }
 
-/* The algorithms that the cost model likes best, the best first. The reference only where there is no other. */
+/* The algorithms that the cost model likes best, the best first. The reference only where there is
+ * no other. */
 static void list_candidates(const tconv_plan *plan, struct bench *bench)
 {
     for (int i = 0; tconv_algorithm_at(i) != NULL; i++) {
@@ -143,7 +145,8 @@ static double run(const struct bench *bench, const struct candidate *c)
     return now_ms() - start;
 }
 
-/* Compiles a candidate, packs its filter and runs it once. It stays without a plan where it cannot be timed. */
+/* Compiles a candidate, packs its filter and runs it once. It stays without a plan where it cannot
+ * be timed. */
 static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct candidate *c,
                             tconv_error *error)
 {

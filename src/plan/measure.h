@@ -12,9 +12,10 @@ struct tconv_measured {
     bool stopped; /* by the caller's progress function */
 };
 
-/* Times the algorithms of which the cost model expects most, on scratch buffers and a queue of its own. Algorithms whose kernels
- * do not build or run are passed over. Returns the errors of tconv_plan_make that say nothing about one algorithm; where scratch
- * buffers cannot be had, measured->algorithm is NULL. */
+/* Times the algorithms of which the cost model expects most, on scratch buffers and a queue of its
+ * own. Algorithms whose kernels do not build or run are passed over. Returns the errors of
+ * tconv_plan_make that say nothing about one algorithm; where scratch buffers cannot be had,
+ * measured->algorithm is NULL. */
 tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
                            struct tconv_measured *measured, tconv_error *error);
 

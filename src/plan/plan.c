@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan: a problem that was checked and resolved, and, once an algorithm was chosen (choose.c), its compiled kernels with their
- * table. */
+/* A plan: a problem that was checked and resolved, and, once an algorithm was chosen (choose.c),
+ * its compiled kernels with their table. */
 #include "plan/plan_internal.h"
 
 #include "base/addressable.h"
@@ -56,8 +56,8 @@ static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *lau
         plan->algorithm->name, wanted, plan->info.name, launch->kernel, limit);
 }
 
-/* The same for local memory, of which some implementations take more than the kernel's own arrays (rusticl of Mesa 22.3 reports
- * twice as much). */
+/* The same for local memory, of which some implementations take more than the kernel's own arrays
+ * (rusticl of Mesa 22.3 reports twice as much). */
 static tconv_status check_local_memory(tconv_plan *plan, const struct tconv_launch *launch,
                                        cl_kernel kernel, tconv_error *error)
 {
@@ -113,7 +113,8 @@ static void clear_algorithm(tconv_plan *plan)
     plan->recipe = (struct tconv_recipe){0};
 }
 
-/* Writes the recipe of plan->algorithm, which may refuse what its kernels turned out to be limited to. */
+/* Writes the recipe of plan->algorithm, which may refuse what its kernels turned out to be limited
+ * to. */
 static tconv_status write_recipe(tconv_plan *plan, tconv_error *error)
 {
     const struct tconv_algorithm *algorithm = plan->algorithm;
@@ -158,7 +159,8 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_algorithm *alg
     tconv_device_info before;
     tconv_status status;
     plan->algorithm = algorithm;
-    do { /* again with smaller work-groups and less local memory as long as a kernel turns out to need them */
+    do { /* again with smaller work-groups and less local memory as long as a kernel turns out to
+            need them */
         before = plan->info;
         status = try_algorithm(plan, error);
     } while (status == TCONV_ERROR_DEVICE &&

@@ -22,9 +22,9 @@ struct tconv_plan {
     tconv_device_info info;       /* of the device, with what its kernels turned out to need */
     struct tconv_request request; /* points to layer, info and epilogue */
     const struct tconv_algorithm *algorithm;
-    tconv_choice choice; /* how it was chosen */
-    char *passed_over
-        [TCONV_MAX_ALGORITHMS]; /* why a cheaper one could not be made, from malloc, or NULL */
+    tconv_choice choice;                     /* how it was chosen */
+    char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper one could not be made, from malloc, or
+                                                NULL */
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
@@ -44,8 +44,8 @@ struct tconv_bindings {
     tconv_buffer buffer[TCONV_ARG_TABLE];
 };
 
-/* The life of a plan before an application has it: the problem is checked and resolved, then an algorithm is made. Both
- * structures are of this version. */
+/* The life of a plan before an application has it: the problem is checked and resolved, then an
+ * algorithm is made. Both structures are of this version. */
 tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem,
                               const tconv_plan_options *options, tconv_plan **out,
                               tconv_error *error);
@@ -53,8 +53,9 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
 /* One more plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 
-/* Compiles the kernels of an algorithm and makes their table. Where the algorithm refuses the problem, or its
- * kernels do not build or run, the plan is as before; tconv_kernel_is_unfit tells these errors from others. */
+/* Compiles the kernels of an algorithm and makes their table. Where the algorithm refuses the
+ * problem, or its kernels do not build or run, the plan is as before; tconv_kernel_is_unfit tells
+ * these errors from others. */
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                              tconv_error *error);
 
@@ -75,8 +76,9 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
                                     const cl_event *wait, cl_event *done, tconv_error *error);
 
-/* Checks that a buffer is there and of the plan's context, that kernels may use it so (`use` is CL_MEM_READ_ONLY,
- * CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that `offset` is a multiple of `unit`, and that `bytes` from there on are inside. */
+/* Checks that a buffer is there and of the plan's context, that kernels may use it so (`use` is
+ * CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that `offset` is a multiple of `unit`,
+ * and that `bytes` from there on are inside. */
 tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                                 const tconv_buffer *buffer, uint64_t bytes, size_t unit,
                                 cl_mem_flags use, tconv_error *error);

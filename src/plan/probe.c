@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* The problems: one axis, numbers that no type rounds. In the second one channels are last and fill 16 bytes whole, which are
- * copied another way. */
+/* The problems: one axis, numbers that no type rounds. In the second one channels are last and fill
+ * 16 bytes whole, which are copied another way. */
 enum {
     MOST_IN = 48,
     MOST_OUT = 19,

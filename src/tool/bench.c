@@ -58,16 +58,16 @@ static double floor_ms(const struct result *r, const struct roofline *roofline)
                 1e-6 * r->bytes / roofline_bandwidth(roofline, r->bytes));
 }
 
-/* Whether a layer is computed by the multiply-adds that the peak counts, so that it cannot be faster: not by fewer of them
- * (--math fast), and not by units for narrow types. */
+/* Whether a layer is computed by the multiply-adds that the peak counts, so that it cannot be
+ * faster: not by fewer of them (--math fast), and not by units for narrow types. */
 static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv_device_info *d)
 {
     return r->error_factor == 1 &&
            (type == TCONV_F32 || (d->matrix_unit == TCONV_MATRIX_NONE && !d->integer_dot_product));
 }
 
-/* A verified layer that is faster than what was measured of the device raises the ceilings: something else kept the device busy
- * while they were measured. */
+/* A verified layer that is faster than what was measured of the device raises the ceilings:
+ * something else kept the device busy while they were measured. */
 static void raise_roofline(struct roofline *roofline, const struct result *r, tconv_type type,
                            const tconv_device_info *d)
 {
@@ -94,8 +94,8 @@ static bool time_runs(struct trial *trial, int wanted, struct result *r)
     return true;
 }
 
-/* How many of `count` points, `step` apart, meet one of `partners` points, `partner_step` apart, inside the output: inputs
- * that some tap carries there, or taps that carry some input there. */
+/* How many of `count` points, `step` apart, meet one of `partners` points, `partner_step` apart,
+ * inside the output: inputs that some tap carries there, or taps that carry some input there. */
 static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t partner_step,
                        int64_t pad, int64_t output)
 {
@@ -109,7 +109,8 @@ static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t pa
     return found;
 }
 
-/* What must move at least: each input and each weight that reaches the output once, and the output. */
+/* What must move at least: each input and each weight that reaches the output once, and the
+ * output. */
 static double compulsory_bytes(const tconv_geometry *g)
 {
     double data = (double)g->data_bytes, filter = (double)g->filter_bytes;
@@ -332,7 +333,8 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
         interrupted());
 }
 
-/* Measures and prints one layer after the other. After an interruption the rest of them give up at once. */
+/* Measures and prints one layer after the other. After an interruption the rest of them give up at
+ * once. */
 static struct summary time_layers(tconv_host *host, const struct suite *suite, int runs,
                                   struct roofline *roofline, struct result *results)
 {

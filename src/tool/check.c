@@ -219,9 +219,9 @@ static void failed(struct tally *tally, const struct entry *e, const char *algor
     report(tally, e, algorithm, "failed", t);
 }
 
-/* Whether the request that an algorithm has refused is one that no algorithm takes: the reference takes whatever any of them does, but
- * that some devices would end its loops (TCONV_ERROR_ALGORITHM). Leaves the
- * algorithm's own status and message where it is not. */
+/* Whether the request that an algorithm has refused is one that no algorithm takes: the reference
+ * takes whatever any of them does, but that some devices would end its loops
+ * (TCONV_ERROR_ALGORITHM). Leaves the algorithm's own status and message where it is not. */
 static bool none_takes(struct trial *trial)
 {
     const tconv_status status = trial->status;

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shape and output shape from the options put into a model's layer. Where it is one of `several`, what the model says of it stays,
- * and only a batch that is open is taken from data of another layer. */
+/* Shape and output shape from the options put into a model's layer. Where it is one of `several`,
+ * what the model says of it stays, and only a batch that is open is taken from data of another
+ * layer. */
 static bool complete(struct entry *entry, const tconv_shape *data, bool several)
 {
     tconv_shape *own = &entry->problem.data;

@@ -59,7 +59,8 @@ static int width_of(const char *argument)
 
 static enum exit_code dispatch(int argc, char **argv)
 {
-    /* The command is the first argument that is neither an option nor an option's value; it may stand anywhere. */
+    /* The command is the first argument that is neither an option nor an option's value; it may
+     * stand anywhere. */
     int at = 1;
     while (at < argc && argv[at][0] == '-' && argv[at][1] != '\0') at += width_of(argv[at]);
     const struct command *command = at < argc ? find(argv[at]) : NULL;

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Texts come from files, too: what would end the line or steer the terminal becomes a question mark. */
+/* Texts come from files, too: what would end the line or steer the terminal becomes a question
+ * mark. */
 static char shown_as(char c)
 {
     return (unsigned char)c < 0x20 || c == 0x7f ? '?' : c;
@@ -62,8 +63,8 @@ bool table_wanted(void)
 
 void print_column(const char *text, int width)
 {
-    int shown =
-        0; /* characters; the bytes behind the first one of a UTF-8 character begin with the bits 10 */
+    int shown = 0; /* characters; the bytes behind the first one of a UTF-8 character begin with the
+                      bits 10 */
     for (; *text != '\0' && (shown < width || (*text & 0xc0) == 0x80); text++) {
         putchar(shown_as(*text));
         shown += (*text & 0xc0) != 0x80;

@@ -20,8 +20,8 @@ struct bin {
     const char *path;
     FILE *file; /* NULL: there is none */
     uint64_t size;
-    uint64_t
-        left; /* bytes that constants may still take: each layer gets a copy, and many may name the same */
+    uint64_t left; /* bytes that constants may still take: each layer gets a copy, and many may name
+                      the same */
 };
 
 enum { MOST_COPIES = 16 }; /* of the whole file */
@@ -168,7 +168,8 @@ static void *widen(const void *values, tconv_type from, size_t count, tconv_type
     return wide;
 }
 
-/* The filter: a constant of any type, or one behind a Convert to f32 or f64, as models are saved whose constants are compressed. */
+/* The filter: a constant of any type, or one behind a Convert to f32 or f64, as models are saved
+ * whose constants are compressed. */
 static void read_filter(struct entry *entry, const struct graph *graph,
                         const struct graph_layer *layer, struct bin *bin)
 {

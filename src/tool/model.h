@@ -11,7 +11,8 @@
  * leaves open are -1. A layer that cannot be read gets an entry with an error. */
 enum exit_code model_read(const char *path, struct suite *suite);
 
-/* The only layer, or the one that `name` names, by its name or else by its number; NULL after a message. */
+/* The only layer, or the one that `name` names, by its name or else by its number; NULL after a
+ * message. */
 struct entry *model_layer(const char *path, const struct suite *suite, const char *name);
 
 /* Whether data of that shape contradict nothing that the model says of the entry's. */

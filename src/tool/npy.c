@@ -136,7 +136,8 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     return code;
 }
 
-/* Reads so many bytes into memory of their own; `sure`: they are there. Else, in a pipe, room is made as they come. */
+/* Reads so many bytes into memory of their own; `sure`: they are there. Else, in a pipe, room is
+ * made as they come. */
 static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
 {
     enum { FIRST = 1 << 16 };
@@ -203,8 +204,8 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     return code;
 }
 
-/* Header, padded so that the values begin at a multiple of 64. `bytes` becomes the size of the values; false with ENOMEM where
- * a process cannot address so many. */
+/* Header, padded so that the values begin at a multiple of 64. `bytes` becomes the size of the
+ * values; false with ENOMEM where a process cannot address so many. */
 static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, size_t *bytes)
 {
     const char *descr = "u2"; /* bf16 */

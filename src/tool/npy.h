@@ -23,16 +23,17 @@ struct npy_out {
     size_t mapped;
 };
 
-/* Reads a whole file; a large one is mapped instead, read-only. `option` is named in messages. uint16 is read as bf16 where --type says so. A file that cannot be read or
- * is damaged is failed work; a sound one with something that cannot be used is a wrong request. */
+/* Reads a whole file; a large one is mapped instead, read-only. `option` is named in messages.
+ * uint16 is read as bf16 where --type says so. A file that cannot be read or is damaged is failed
+ * work; a sound one with something that cannot be used is a wrong request. */
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy);
 
 /* Writes a file that appears whole or not at all. bf16 is written as uint16. */
 enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *shape,
                          const void *values);
 
-/* The same for values that come bit by bit: space for them on the disk, and then the end, which gives the file its name, or
- * nothing. */
+/* The same for values that come bit by bit: space for them on the disk, and then the end, which
+ * gives the file its name, or nothing. */
 enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_shape *shape,
                                struct npy_out *out);
 enum exit_code npy_write_end(struct npy_out *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output files that appear whole or not at all, also when the program is interrupted. What is no ordinary file (a device, a pipe) is
- * written as it is. */
+/* Output files that appear whole or not at all, also when the program is interrupted. What is no
+ * ordinary file (a device, a pipe) is written as it is. */
 #ifndef TCONV_TOOL_OUT_FILE_H
 #define TCONV_TOOL_OUT_FILE_H
 
@@ -18,7 +18,8 @@ struct out_file {
 /* Begins a file; `option` is named in messages. */
 enum exit_code out_file_begin(const char *option, const char *path, struct out_file *file);
 
-/* Ends it: with `good` it appears under its name, keeping the permissions of the file that it replaces; else nothing is left. */
+/* Ends it: with `good` it appears under its name, keeping the permissions of the file that it
+ * replaces; else nothing is left. */
 enum exit_code out_file_end(struct out_file *file, bool good);
 
 /* Instead of out_file_end: nothing appears. */

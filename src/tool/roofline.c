@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak of multiply-adds, the bandwidth by working set and the time of a launch, with the kernels of cl/roofline.cl. */
+/* The peak of multiply-adds, the bandwidth by working set and the time of a launch, with the
+ * kernels of cl/roofline.cl. */
 #include "roofline.h"
 
 #include "base/sources.h"
@@ -98,7 +99,8 @@ static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, 
     return now() - start;
 }
 
-/* The shortest of several runs until `budget` seconds are over; a negative number where a call fails. */
+/* The shortest of several runs until `budget` seconds are over; a negative number where a call
+ * fails. */
 static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
                        double budget)
 {

@@ -26,19 +26,21 @@ struct roofline {
 /* Takes about a second on the host's queue. */
 enum exit_code roofline_measure(tconv_host *host, struct roofline *roofline);
 
-/* Measures again and keeps the larger figures: a machine that was busy the first time must not make layers look good. */
+/* Measures again and keeps the larger figures: a machine that was busy the first time must not make
+ * layers look good. */
 enum exit_code roofline_measure_again(tconv_host *host, struct roofline *roofline);
 
-/* What a layer reached is no less than what the device can do: the peak is at least `gflops` (0: this layer says nothing about it),
- * and `bytes` can be moved at `gbs`. */
+/* What a layer reached is no less than what the device can do: the peak is at least `gflops` (0:
+ * this layer says nothing about it), and `bytes` can be moved at `gbs`. */
 void roofline_raise(struct roofline *roofline, double gflops, double bytes, double gbs);
 
 /* The highest rate of multiply-adds that was measured or reached. */
 double roofline_peak(const struct roofline *roofline);
 
-/* The bandwidth for a working set of that size: of the smallest measured one that is not smaller, else of the largest; or, if that
- * is higher, of a layer between the two, where sizes beyond the largest count as it. A layer says nothing about larger working sets:
- * they may not fit the cache that it was in. */
+/* The bandwidth for a working set of that size: of the smallest measured one that is not smaller,
+ * else of the largest; or, if that is higher, of a layer between the two, where sizes beyond the
+ * largest count as it. A layer says nothing about larger working sets: they may not fit the cache
+ * that it was in. */
 double roofline_bandwidth(const struct roofline *roofline, double bytes);
 
 /* The bandwidth of the largest working set. */

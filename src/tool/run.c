@@ -215,7 +215,8 @@ static void close_devices(struct devices *devices)
     for (int i = 0; i < MOST_DEVICES; i++) tconv_host_release(devices->host[i]);
 }
 
-/* The algorithm that was taken: asked of a plan of the same kind, whose programs are there already. */
+/* The algorithm that was taken: asked of a plan of the same kind, whose programs are there
+ * already. */
 static void name_algorithm(const struct devices *devices, const struct job *job, char *name,
                            size_t size)
 {

@@ -31,7 +31,8 @@ enum exit_code suite_select(struct suite *suite, const char *ids);
 /* Adds an entry with copies of the texts; NULL where memory is missing. */
 struct entry *suite_add(struct suite *suite, const char *id, const char *layer);
 
-/* Makes a layer of NCX data the same one of NXC data: the oneAPI form; the filter stays as it is. */
+/* Makes a layer of NCX data the same one of NXC data: the oneAPI form; the filter stays as it
+ * is. */
 void suite_channels_last(tconv_problem *problem);
 
 void suite_free(struct suite *suite);

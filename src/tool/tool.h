@@ -27,12 +27,14 @@ void progress(int done, int total, const char *what);
 /* Prints a text in a column of so many characters, cut off or filled up. */
 void print_column(const char *text, int width);
 
-/* Whether bench and check print their table: with --json only where stdout is not the JSON's, and not with --quiet. */
+/* Whether bench and check print their table: with --json only where stdout is not the JSON's, and
+ * not with --quiet. */
 bool table_wanted(void);
 
 /* ---- interrupt.c ---- */
 
-/* From now on SIGINT and SIGTERM do not end the program, but `interrupted` is true. A second one ends it. What is ignored stays so. */
+/* From now on SIGINT and SIGTERM do not end the program, but `interrupted` is true. A second one
+ * ends it. What is ignored stays so. */
 void watch_interrupts(void);
 bool interrupted(void);
 
@@ -41,8 +43,9 @@ bool interrupted(void);
 /* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
 enum exit_code write_json(json_t *json);
 
-/* A report and, put into it, what figures depend on besides the device: the tool's version, the time in UTC, the CPU's threads,
- * and environment variables of this library and of PoCL. Takes the reference; NULL where memory is missing. */
+/* A report and, put into it, what figures depend on besides the device: the tool's version, the
+ * time in UTC, the CPU's threads, and environment variables of this library and of PoCL. Takes the
+ * reference; NULL where memory is missing. */
 json_t *with_origin(json_t *report);
 
 /* A JSON string; bytes that are no UTF-8 become question marks. */
@@ -86,17 +89,19 @@ bool read_epilogue(tconv_epilogue *epilogue);
 
 /* ---- options.c: options that several commands take ---- */
 
-/* Every option stands in one of these tables; a command includes those that it takes, and `refused_table` for a sentence about
- * what it does not. */
+/* Every option stands in one of these tables; a command includes those that it takes, and
+ * `refused_table` for a sentence about what it does not. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
     attribute_table[], algorithm_table[], math_table[], suite_table[], model_table[], file_table[],
     bench_table[], check_table[], epilogue_table[], help_table[];
 
-/* Whether an option is followed by a value: by its long name of `length` characters, or with NULL by its letter. */
+/* Whether an option is followed by a value: by its long name of `length` characters, or with NULL
+ * by its letter. */
 bool option_takes_value(const char *name, size_t length, char letter);
 
 /* Reads the arguments of a command. `table` is the command's own; leftovers and unknown options are
- * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help and --usage. */
+ * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help and
+ * --usage. */
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave);
 void free_options(void);
@@ -104,8 +109,9 @@ void free_options(void);
 /* What --math says. */
 tconv_math chosen_math(void);
 
-/* A wrong request where attributes of a layer are given, though the layer comes from elsewhere: from a model, which leaves --data-shape,
- * --output-shape and --rules open, or from a suite, which leaves --data-format open. */
+/* A wrong request where attributes of a layer are given, though the layer comes from elsewhere:
+ * from a model, which leaves --data-shape, --output-shape and --rules open, or from a suite, which
+ * leaves --data-format open. */
 enum exit_code refuse_attributes(const char *why, bool of_suite);
 
 /* The device that is used where none is named. */
@@ -120,7 +126,8 @@ enum exit_code choose_devices(int *numbers, int most, int *count);
 /* Rules, pads, formats and type among the options; false after a message. */
 bool read_names(tconv_problem *problem);
 
-/* An attribute's list, where `text` is not NULL; one number stands for every axis. False after a message. */
+/* An attribute's list, where `text` is not NULL; one number stands for every axis. False after a
+ * message. */
 bool read_attribute(const char *option, const char *text, int axes, tconv_list *list);
 
 /* The attributes among the options, for data and filter of the given shapes (from --data-shape or
@@ -131,7 +138,8 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter,
 /* The same with the shapes from --data-shape and --filter-shape. */
 enum exit_code read_problem_with_shapes(tconv_problem *problem);
 
-/* A line where the rules in use resolve differently from `spec`, and one where they ignore auto_pad. */
+/* A line where the rules in use resolve differently from `spec`, and one where they ignore
+ * auto_pad. */
 void tell_rules(const char *layer, const tconv_problem *problem);
 
 /* ---- devices.c ---- */

@@ -63,7 +63,8 @@ static bool check_fit(struct trial *t)
     return true;
 }
 
-/* Reproducible elements: numbers in [-2, 2), integers of any value. NULL where there is no memory for them. */
+/* Reproducible elements: numbers in [-2, 2), integers of any value. NULL where there is no memory
+ * for them. */
 static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
 {
     const size_t count = (size_t)bytes / tconv_type_size(type);
@@ -198,7 +199,8 @@ static void free_plan(struct trial *t)
     t->args.workspace.memory = NULL;
 }
 
-/* The output before a run: what it is added to, else NaN in every floating-point type, which no integer is likely to be. */
+/* The output before a run: what it is added to, else NaN in every floating-point type, which no
+ * integer is likely to be. */
 static bool clear_output(struct trial *t)
 {
     const cl_uint nan_bits = 0x7ff87ff8;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One layer on the device, as `bench` and `check` need it: tensors, a plan, a first run,
- * verification against the oracle. After an interruption every step fails with TCONV_ERROR_CANCELLED. */
+ * verification against the oracle. After an interruption every step fails with
+ * TCONV_ERROR_CANCELLED. */
 #ifndef TCONV_TOOL_TRIAL_H
 #define TCONV_TOOL_TRIAL_H
 
@@ -33,16 +34,17 @@ struct trial {
 /* The epilogue that the options ask for, with its tensors. */
 void trial_epilogue(tconv_epilogue *epilogue);
 
-/* Makes the tensors of a layer (its weights, or any where it has none; those of the epilogue as the options say) and uploads
- * them. False with trial->error where that fails, or where the layer could not be read. */
+/* Makes the tensors of a layer (its weights, or any where it has none; those of the epilogue as the
+ * options say) and uploads them. False with trial->error where that fails, or where the layer could
+ * not be read. */
 bool trial_prepare(struct trial *trial, tconv_host *host, const struct entry *entry);
 
 /* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
  * May be called again with others. */
 bool trial_run(struct trial *trial, const char *algorithm);
 
-/* Plans, packs and runs once more with a device object that has compiled nothing yet: what a process needs whose
- * programs were compiled by an earlier one. After trial_run. */
+/* Plans, packs and runs once more with a device object that has compiled nothing yet: what a
+ * process needs whose programs were compiled by an earlier one. After trial_run. */
 bool trial_run_anew(struct trial *trial);
 
 /* Enqueues one more run and waits for it; the time in seconds, negative with trial->error where it

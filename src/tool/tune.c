@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl tune: times the algorithms for layers and stores the fastest, for later plans on this device. */
+/* tconv-cl tune: times the algorithms for layers and stores the fastest, for later plans on this
+ * device. */
 #include "layers.h"
 #include "trial.h"
 

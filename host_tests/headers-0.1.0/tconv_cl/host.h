@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For programs whose tensors are host arrays: one call computes a problem, or a layer is made once and runs often.
+/* For programs whose tensors are host arrays: one call computes a problem, or a layer is made once
+ * and runs often.
  *
- * Where device and host share memory (CL_DEVICE_HOST_UNIFIED_MEMORY), kernels work in the arrays themselves and nothing is
- * copied: OpenCL buffers are made with CL_MEM_USE_HOST_PTR over exactly the bytes of an array, so that none overlaps another.
- * Copied are arrays that overlap each other, and those whose alignment the device does not take in place. */
+ * Where device and host share memory (CL_DEVICE_HOST_UNIFIED_MEMORY), kernels work in the arrays
+ * themselves and nothing is copied: OpenCL buffers are made with CL_MEM_USE_HOST_PTR over exactly
+ * the bytes of an array, so that none overlaps another. Copied are arrays that overlap each other,
+ * and those whose alignment the device does not take in place. */
 #ifndef TCONV_CL_HOST_H
 #define TCONV_CL_HOST_H
 
@@ -48,37 +50,42 @@ typedef struct tconv_arrays {
     }
 
 /* Computes output = epilogue(operation(data, filter)) on host arrays and returns when `output` is
- * complete. `options` may be NULL: all at their defaults, so without bias, scale and residual. An array
- * that the epilogue does not have, or one that it has and that is NULL, is a TCONV_ERROR_ARGUMENT.
- * Returns what tconv_plan_create and tconv_plan_enqueue return; on an error before the download `output`
- * is untouched. Threads: any number at once on one tconv_host. */
+ * complete. `options` may be NULL: all at their defaults, so without bias, scale and residual. An
+ * array that the epilogue does not have, or one that it has and that is NULL, is a
+ * TCONV_ERROR_ARGUMENT. Returns what tconv_plan_create and tconv_plan_enqueue return; on an error
+ * before the download `output` is untouched. Threads: any number at once on one tconv_host. */
 TCONV_API tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
                                       const tconv_plan_options *options, const tconv_arrays *arrays,
                                       tconv_error *error);
 
-/* One layer of a model, which runs often: keeps the plans of the 128 problems that it computed last, packed weights, and, in
- * its host, a queue with buffers for each thread that runs. Opaque. */
+/* One layer of a model, which runs often: keeps the plans of the 128 problems that it computed
+ * last, packed weights, and, in its host, a queue with buffers for each thread that runs.
+ * Opaque. */
 typedef struct tconv_host_layer tconv_host_layer;
 
-/* `constant_filter`: the filter has the same elements at every run, and they are packed at the first one; for plans that read
- * another packed layout, once more. Else they are packed at every run. `host` must outlive the layer. Returns
- * TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the caller's, until tconv_host_layer_release. Any thread. */
+/* `constant_filter`: the filter has the same elements at every run, and they are packed at the
+ * first one; for plans that read another packed layout, once more. Else they are packed at every
+ * run. `host` must outlive the layer. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the
+ * caller's, until tconv_host_layer_release. Any thread. */
 TCONV_API tconv_status tconv_host_layer_create(tconv_host *host, bool constant_filter,
                                                tconv_host_layer **out, tconv_error *error);
 
 /* Releases everything. NULL is a no-op. Not beside another use of the layer. */
 TCONV_API void tconv_host_layer_release(tconv_host_layer *layer);
 
-/* As tconv_host_run, with the same arguments and errors. The plan is that of the same problem and options, where one is kept.
- * With a constant filter, arrays->filter is read only where it must be packed. Threads: any number at once on one layer. */
+/* As tconv_host_run, with the same arguments and errors. The plan is that of the same problem and
+ * options, where one is kept. With a constant filter, arrays->filter is read only where it must be
+ * packed. Threads: any number at once on one layer. */
 TCONV_API tconv_status tconv_host_layer_run(tconv_host_layer *layer, const tconv_problem *problem,
                                             const tconv_plan_options *options,
                                             const tconv_arrays *arrays, tconv_error *error);
 
-/* The constant filter has changed: runs that begin from now on pack it anew. NULL is fine. Any thread. */
+/* The constant filter has changed: runs that begin from now on pack it anew. NULL is fine. Any
+ * thread. */
 TCONV_API void tconv_host_layer_refresh(tconv_host_layer *layer);
 
-/* What a layer did so far. Its struct_size (see tconv_cl.h) reaches at least up to `filters_packed`. */
+/* What a layer did so far. Its struct_size (see tconv_cl.h) reaches at least up to
+ * `filters_packed`. */
 typedef struct tconv_host_layer_counts {
     size_t struct_size;
     uint64_t runs;           /* that succeeded */

@@ -21,7 +21,8 @@ enum {
         3, /* of a tensor: a group filter has three more axes than there are spatial ones */
 };
 
-/* The element types of the operators' pages. Values are fixed. f16 is IEEE binary16, bf16 the upper half of an f32. */
+/* The element types of the operators' pages. Values are fixed. f16 is IEEE binary16, bf16 the upper
+ * half of an f32. */
 typedef enum tconv_type {
     TCONV_TYPE_DEFAULT = 0, /* only for the output: as the data */
     TCONV_F32 = 1,
@@ -167,7 +168,8 @@ typedef struct tconv_geometry {
     tconv_type output_type;
     uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
                       channels and batch */
-    /* Of whole tensors. tconv_plan_create and tconv_slabs_run refuse what a 32-bit process cannot address. */
+    /* Of whole tensors. tconv_plan_create and tconv_slabs_run refuse what a 32-bit process cannot
+     * address. */
     uint64_t data_bytes;
     uint64_t filter_bytes;
     uint64_t output_bytes;
@@ -186,24 +188,24 @@ typedef struct tconv_geometry {
  *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
  *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
  *
- * and every other output is zero. epilogue.h has what may become of it before it is stored. f16 and bf16 are added up
- * in f32 and rounded once, to nearest even; integers wrap modulo 2^bits of the output's type. Data, filter and output
- * have the same type, or
+ * and every other output is zero. epilogue.h has what may become of it before it is stored. f16 and
+ * bf16 are added up in f32 and rounded once, to nearest even; integers wrap modulo 2^bits of the
+ * output's type. Data, filter and output have the same type, or
  *
  *   data          filter       output
  *   f16, bf16     as data      f32
  *   i8, u8        i8           i32, i8, u8 (output_type must be given)
  *   i8, u8        as data      i32
  *
- * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op;
- * see docs/semantics.md. Returns TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE, _TYPE or _UNSUPPORTED. `geometry` is
- * written only on success. */
+ * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op; see docs/semantics.md. Returns
+ * TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE, _TYPE or _UNSUPPORTED. `geometry` is written only on
+ * success. */
 TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,
                                      tconv_error *error);
 
-/* Which input rows [*input_begin, *input_end) of the outermost spatial axis the output rows [output_begin, output_end) of that
- * axis take; at least one row, also where none reaches them. For a window: see tconv_plan_options. Returns
- * TCONV_ERROR_ARGUMENT where these are no output rows. */
+/* Which input rows [*input_begin, *input_end) of the outermost spatial axis the output rows
+ * [output_begin, output_end) of that axis take; at least one row, also where none reaches them. For
+ * a window: see tconv_plan_options. Returns TCONV_ERROR_ARGUMENT where these are no output rows. */
 TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_begin,
                                           int64_t output_end, int64_t *input_begin,
                                           int64_t *input_end, tconv_error *error);

@@ -12,24 +12,25 @@
  *   host.h      upload, run, download: for applications with host arrays
  *   slabs.h     the same in slabs: tensors larger than memory, several devices
  *
- * STRUCTURES that a later version may extend begin with `struct_size`: the size that the program was
- * compiled with, which the TCONV_..._INIT macros set. Programs and libraries of different versions
- * with the same SOVERSION work together:
+ * STRUCTURES that a later version may extend begin with `struct_size`: the size that the program
+ * was compiled with, which the TCONV_..._INIT macros set. Programs and libraries of different
+ * versions with the same SOVERSION work together:
  *
  *   - A shorter structure is accepted. The members that it lacks have the values of TCONV_..._INIT.
  *     Each structure says up to which member it must reach (else TCONV_ERROR_ARGUMENT).
- *   - A longer structure comes from a program for a newer version. It is accepted where all bytes that
- *     this version does not know are 0, else the error is TCONV_ERROR_UNSUPPORTED.
- *   - A structure that the library fills is written up to the program's struct_size, which stays; bytes
- *     that this version does not know become 0.
- *   - A structure of the library's own (from tconv_plan_geometry or tconv_device_properties) has the
- *     members up to its struct_size.
+ *   - A longer structure comes from a program for a newer version. It is accepted where all bytes
+ *     that this version does not know are 0, else the error is TCONV_ERROR_UNSUPPORTED.
+ *   - A structure that the library fills is written up to the program's struct_size, which stays;
+ *     bytes that this version does not know become 0.
+ *   - A structure of the library's own (from tconv_plan_geometry or tconv_device_properties) has
+ *     the members up to its struct_size.
  *
  * Structures without struct_size never change their layout; tconv_epilogue has reserved members.
  *
- * FORKING: OpenCL does not work in a child of a process that used it; calls hang there. Every function that would call OpenCL in such
- * a child returns TCONV_ERROR_FORKED instead, at once; what is released there stays as it is. A child that was forked before the
- * first use, or that runs another program, is a process like others. */
+ * FORKING: OpenCL does not work in a child of a process that used it; calls hang there. Every
+ * function that would call OpenCL in such a child returns TCONV_ERROR_FORKED instead, at once; what
+ * is released there stays as it is. A child that was forked before the first use, or that runs
+ * another program, is a process like others. */
 #ifndef TCONV_CL_TCONV_CL_H
 #define TCONV_CL_TCONV_CL_H
 
