@@ -28,8 +28,11 @@ static struct {
 
 static int index_of(const char *algorithm)
 {
+    const size_t length = strcspn(algorithm, " "); /* a tile may follow */
     for (int a = 0; a < MOST_ALGORITHMS && tconv_algorithm_name(a) != NULL; a++)
-        if (strcmp(tconv_algorithm_name(a), algorithm) == 0) return a;
+        if (strncmp(tconv_algorithm_name(a), algorithm, length) == 0 &&
+            tconv_algorithm_name(a)[length] == '\0')
+            return a;
     failed("there is no algorithm %s", algorithm);
 }
 

@@ -248,7 +248,7 @@ static void require(tconv_status status, const tconv_error *error, const char *w
                     const char *problem, const char *algorithm)
 {
     if (status != TCONV_OK)
-        failed("%s fails with %s (%s): tconv-cl check --algorithm %s %s", what,
+        failed("%s fails with %s (%s): tconv-cl check --algorithm \"%s\" %s", what,
                tconv_status_name(status), error->message, algorithm, problem);
 }
 
@@ -355,7 +355,8 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
             "enqueueing", text, algorithm);
     const cl_int code = clFinish(device->queue);
     if (code != CL_SUCCESS)
-        failed("clFinish fails with %d: tconv-cl check --algorithm %s %s", code, algorithm, text);
+        failed("clFinish fails with %d: tconv-cl check --algorithm \"%s\" %s", code, algorithm,
+               text);
 
     for (int i = 0; i < COUNT; i++)
         if (tensors[i].wanted)
@@ -387,6 +388,31 @@ bool run_algorithm(const struct device *device, const tconv_problem *problem, co
     return true;
 }
 
+int candidate_names(const struct device *device, const tconv_problem *problem,
+                    const char *algorithm, bool bias, const struct tensors *t,
+                    char names[MOST_CANDIDATES][CANDIDATE_NAME])
+{
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = algorithm;
+    options.epilogue = t->epilogue;
+    options.epilogue.bias = bias;
+    options.math = t->math;
+    tconv_plan *plan = NULL;
+    if (tconv_plan_create(device->device, problem, &options, &plan, NULL) != TCONV_OK) return 0;
+    static char text[MOST_CANDIDATES * CANDIDATE_NAME];
+    assert_true(tconv_plan_candidates(plan, text, sizeof text) < (int)sizeof text);
+    tconv_plan_release(plan);
+    int count = 0;
+    for (char *tile = text; count < MOST_CANDIDATES; count++) {
+        const size_t length = strcspn(tile, "\n");
+        snprintf(names[count], CANDIDATE_NAME, "%s %.*s", algorithm, (int)length, tile);
+        if (tile[length] == '\0') return count + 1;
+        tile += length + 1;
+    }
+    failed("%s has more than %d candidates", algorithm, MOST_CANDIDATES);
+    return 0;
+}
+
 void compare_with_oracle(const struct device *device, const tconv_problem *problem,
                          const char *algorithm, bool bias, const struct tensors *t)
 {
@@ -414,7 +440,7 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
         tconv_problem_text(problem, text, sizeof text);
         failed("output element %lld is %.9g, expected %.9g (bound %.3g; %.9g to %.9g) on device "
                "%d: tconv-cl check "
-               "--algorithm %s%s %s (activation %s%s%s%s%s)",
+               "--algorithm \"%s\"%s %s (activation %s%s%s%s%s)",
                (long long)i, tconv_oracle_read(type, t->output, i), expected.value, expected.bound,
                expected.low, expected.high, device->number, algorithm, bias ? " --with-bias" : "",
                text, tconv_activation_name(epilogue.activation), epilogue.scale ? ", scale" : "",

@@ -60,6 +60,13 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
                          const char *algorithm, bool bias, struct tensors *tensors,
                          tconv_error *error);
 
+/* The candidates of an algorithm for a problem, as `run_algorithm` and --algorithm take them, with
+ * their tiles. Returns how many there are. */
+enum { MOST_CANDIDATES = 8, CANDIDATE_NAME = 300 };
+int candidate_names(const struct device *device, const tconv_problem *problem,
+                    const char *algorithm, bool bias, const struct tensors *t,
+                    char names[MOST_CANDIDATES][CANDIDATE_NAME]);
+
 /* The same for one case of many, as the sample has it (sample.h; `number` tells cases apart): true
  * where it ran, false where the sample leaves it out, the algorithm does not take the problem, or
  * the device lacks its element type. Anything else fails the test. */

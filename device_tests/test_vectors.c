@@ -53,6 +53,23 @@ static bool run_one(const struct device *device, const char *algorithm, const ch
     return true;
 }
 
+/* With all candidates of the algorithms that are drawn for this case: in a short run for every
+ * fourth case, since each candidate is a program. */
+static void run_candidates(const struct device *device, const char *id, const tconv_problem *p,
+                           struct tensors *tensors, bool bias, const float *wanted,
+                           const float *bound, int row)
+{
+    static char names[MOST_CANDIDATES][CANDIDATE_NAME];
+    if (!sample_is_whole() && row % 4 != 0) return;
+    for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+        if (!drawn(1 + (unsigned)row * 32 + (unsigned)a)) continue;
+        const int count = candidate_names(device, p, tconv_algorithm_name(a), bias, tensors, names);
+        for (int i = 0; i < count; i++)
+            if (!run_one(device, names[i], id, p, tensors, bias, wanted, bound, ALWAYS))
+                failed("%s refuses %s", names[i], id);
+    }
+}
+
 /* On every device with every algorithm that takes it; in a short run with those whose programs are
  * compiled, one at least. */
 static void run_everywhere(const char *id, const tconv_problem *p, struct tensors *tensors,
@@ -70,6 +87,7 @@ static void run_everywhere(const char *id, const tconv_problem *p, struct tensor
             ran += run_one(&devices[d], tconv_algorithm_name((row + a) % algorithms), id, p,
                            tensors, bias, wanted, bound, ALWAYS);
         if (ran == 0) failed("%s was not run", id);
+        run_candidates(&devices[d], id, p, tensors, bias, wanted, bound, row);
     }
 }
 

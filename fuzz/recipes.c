@@ -54,15 +54,15 @@ static void check_launch(const struct tconv_request *request,
 }
 
 static void check_recipe(const struct tconv_request *request,
-                         const struct tconv_algorithm *algorithm)
+                         const struct tconv_candidate *candidate)
 {
+    const struct tconv_algorithm *algorithm = candidate->algorithm;
     struct tconv_recipe recipe = {0};
     tconv_error error;
-    if (algorithm->write(request, &recipe, &error) != TCONV_OK)
-        fuzz_fail("%s accepts but does not write: %s", algorithm->name, error.message);
-    tconv_write_epilogue(request, recipe.table);
-    tconv_recipe_types(&recipe, request, algorithm->packing);
-    if (!tconv_recipe_fits(&recipe)) fuzz_fail("a recipe of %s does not fit", algorithm->name);
+    if (!(isfinite(candidate->cost) && candidate->cost > 0))
+        fuzz_fail("%s costs %g", algorithm->name, candidate->cost);
+    if (tconv_recipe_write(request, candidate, &recipe, &error) != TCONV_OK)
+        fuzz_fail("%s does not write: %s", algorithm->name, error.message);
     if (recipe.table_count < EPILOGUE_LONGS || recipe.table_count > TCONV_TABLE_LIMIT)
         fuzz_fail("%s writes a table of %zu numbers", algorithm->name, recipe.table_count);
     const uint64_t least = least_filter_bytes(request, algorithm);
@@ -80,19 +80,18 @@ static void check_recipe(const struct tconv_request *request,
     tconv_recipe_clear(&recipe);
 }
 
-/* Returns the cost, or infinity where it refuses. */
+/* Returns the least cost, or infinity where it refuses. */
 static double check_algorithm(const struct tconv_request *request,
                               const struct tconv_algorithm *algorithm)
 {
-    double cost = NAN;
     struct tconv_reason reason = {""};
-    if (!algorithm->accepts(request, &cost, &reason)) {
+    struct tconv_candidates candidates;
+    if (!tconv_enumerate(algorithm, request, NULL, &candidates, &reason)) {
         if (reason.text[0] == '\0') fuzz_fail("%s refuses without a reason", algorithm->name);
         return INFINITY;
     }
-    if (!(isfinite(cost) && cost > 0)) fuzz_fail("%s costs %g", algorithm->name, cost);
-    check_recipe(request, algorithm);
-    return cost;
+    for (int i = 0; i < candidates.count; i++) check_recipe(request, &candidates.list[i]);
+    return candidates.list[0].cost;
 }
 
 void fuzz_check_recipes(const struct tconv_request *request, uint64_t algorithm)
@@ -114,6 +113,9 @@ void fuzz_check_recipes(const struct tconv_request *request, uint64_t algorithm)
         }
     }
     struct tconv_reason reason;
-    if (tconv_algorithm_choose(request, "auto", 0, &reason) != cheapest)
-        fuzz_fail("selection does not take the cheapest algorithm");
+    struct tconv_pattern any;
+    struct tconv_candidate best = {.algorithm = NULL};
+    tconv_pattern_read("auto", &any, &reason);
+    tconv_choose(request, &any, 0, &best, &reason);
+    if (best.algorithm != cheapest) fuzz_fail("selection does not take the cheapest algorithm");
 }

@@ -8,8 +8,7 @@
  * files (commas between), ids of the layers for which selection takes it (commas between; none: it
  * is built only where the algorithm is asked for by name). */
 #include "described.h"
-
-#include "algorithm/algorithms.h"
+#include "selecting.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -73,16 +72,16 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     epilogue.activation = activation;
     const struct tconv_request request = {&layer, device, &epilogue, 0, math};
     struct tconv_reason reason;
-    const struct tconv_algorithm *taken = tconv_algorithm_choose(&request, NULL, 0, &reason);
+    const struct tconv_algorithm *taken = chosen(&request, NULL, &reason);
     for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
         const struct tconv_algorithm *algorithm = tconv_algorithm_at(f);
         double cost;
         if ((device->matrix_unit != TCONV_MATRIX_NONE || algorithm != taken) &&
             !for_gpus(algorithm, device))
             continue;
-        if (!algorithm->accepts(&request, &cost, &reason)) continue;
+        if (!accepts(algorithm, &request, &cost, &reason)) continue;
         struct tconv_recipe recipe = {0};
-        if (algorithm->write(&request, &recipe, &error) != TCONV_OK) {
+        if (write_best(algorithm, &request, &recipe, &error) != TCONV_OK) {
             fprintf(stderr, "%s: %s\n", algorithm->name, error.message);
             return false;
         }

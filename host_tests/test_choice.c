@@ -9,13 +9,12 @@
 #include <cmocka.h>
 
 #include "described.h"
-
-#include "algorithm/algorithms.h"
+#include "selecting.h"
 #include "suite.h"
 
 /* Counts the choice for one layer in one element type, with both kinds of arithmetic. */
 static void count_choices(tconv_problem p, tconv_type type, const tconv_device_info *device,
-                          long chosen[TCONV_MAX_ALGORITHMS])
+                          long counts[TCONV_MAX_ALGORITHMS])
 {
     p.data_type = p.filter_type = type;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
@@ -29,10 +28,9 @@ static void count_choices(tconv_problem p, tconv_type type, const tconv_device_i
         const struct tconv_request request = {&layer, &own, &epilogue, 0,
                                               fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
         struct tconv_reason reason;
-        const struct tconv_algorithm *algorithm =
-            tconv_algorithm_choose(&request, "auto", 0, &reason);
+        const struct tconv_algorithm *algorithm = chosen(&request, "auto", &reason);
         for (int f = 0; tconv_algorithm_at(f) != NULL; f++)
-            if (tconv_algorithm_at(f) == algorithm) chosen[f]++;
+            if (tconv_algorithm_at(f) == algorithm) counts[f]++;
     }
 }
 
@@ -40,7 +38,7 @@ static void each_algorithm_is_chosen(void **state)
 {
     (void)state;
     static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_BF16, TCONV_I8};
-    long chosen[TCONV_MAX_ALGORITHMS] = {0};
+    long counts[TCONV_MAX_ALGORITHMS] = {0};
     struct suite suite;
     assert_int_equal(suite_read(NULL, &suite), EXIT_DONE);
     for (size_t i = 0; i < suite.count; i++) {
@@ -50,14 +48,14 @@ static void each_algorithm_is_chosen(void **state)
         suite_channels_last(&channels_last);
         for (const struct described_device *d = described_devices; d->name != NULL; d++)
             for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-                count_choices(p, types[t], &d->info, chosen);
-                count_choices(channels_last, types[t], &d->info, chosen);
+                count_choices(p, types[t], &d->info, counts);
+                count_choices(channels_last, types[t], &d->info, counts);
             }
     }
     suite_free(&suite);
     for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
-        print_message("%-18s %ld\n", tconv_algorithm_at(f)->name, chosen[f]);
-        if (chosen[f] == 0) fail_msg("%s is never chosen", tconv_algorithm_at(f)->name);
+        print_message("%-18s %ld\n", tconv_algorithm_at(f)->name, counts[f]);
+        if (counts[f] == 0) fail_msg("%s is never counts", tconv_algorithm_at(f)->name);
     }
 }
 

@@ -2,8 +2,7 @@
 /* Choosing algorithms for described devices: what an algorithm writes must fit the device that it
  * was written for. */
 #include "described.h"
-
-#include "algorithm/algorithms.h"
+#include "selecting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,23 +64,42 @@ static bool write_recipe(const struct tconv_algorithm *algorithm, const tconv_pr
     struct tconv_reason reason;
     double cost;
     memset(recipe, 0, sizeof *recipe);
-    if (!algorithm->accepts(&request, &cost, &reason)) return false;
-    assert_int_equal(algorithm->write(&request, recipe, NULL), TCONV_OK);
+    if (!accepts(algorithm, &request, &cost, &reason)) return false;
+    assert_int_equal(write_best(algorithm, &request, recipe, NULL), TCONV_OK);
     return true;
 }
 
-/* What is refused is refused by `write` too, with the same words and without a recipe. */
-static void expect_refusal(const struct tconv_algorithm *algorithm,
-                           const struct tconv_request *request, const char *reason)
+static void check_recipe(const struct tconv_request *request,
+                         const struct tconv_candidate *candidate)
 {
     struct tconv_recipe recipe = {0};
-    tconv_error error;
-    assert_int_equal(algorithm->write(request, &recipe, &error), TCONV_ERROR_ALGORITHM);
-    assert_int_equal(error.status, TCONV_ERROR_ALGORITHM);
-    assert_string_equal(error.message, reason);
-    assert_null(recipe.table);
+    assert_int_equal(tconv_recipe_write(request, candidate, &recipe, NULL), TCONV_OK);
+    /* Nothing is faster than the useful work but with fast arithmetic. */
+    assert_true(recipe.error_factor > 1 || candidate->cost >= (double)request->layer->macs);
+    assert_true(recipe.run_count >= 1 && recipe.pack_count >= 1 && recipe.filter_bytes > 0);
+    assert_true(strlen(recipe.layout) > 0);
+    for (int i = 0; i < recipe.run_count; i++) check_launch(&recipe.run[i], request->device);
+    for (int i = 0; i < recipe.pack_count; i++) check_launch(&recipe.pack[i], request->device);
+    tconv_recipe_clear(&recipe);
 }
 
+/* A tile's text names just this candidate. */
+static void check_text(const struct tconv_request *request, const struct tconv_candidate *candidate)
+{
+    char tile[TCONV_TILE_TEXT], text[TCONV_TILE_TEXT + 40], again[TCONV_TILE_TEXT];
+    struct tconv_pattern pattern;
+    struct tconv_candidate found;
+    struct tconv_reason reason;
+    assert_true(tconv_tile_text(candidate, tile, sizeof tile) < (int)sizeof tile);
+    snprintf(text, sizeof text, "%s %s", candidate->algorithm->name, tile);
+    assert_true(tconv_pattern_read(text, &pattern, &reason));
+    assert_true(tconv_choose(request, &pattern, 0, &found, &reason));
+    tconv_tile_text(&found, again, sizeof again);
+    assert_string_equal(tile, again);
+    assert_true(found.cost == candidate->cost);
+}
+
+/* All candidates, on each described device. */
 static void recipes_fit_their_device(void **state)
 {
     (void)state;
@@ -98,26 +116,47 @@ static void recipes_fit_their_device(void **state)
                 const struct tconv_request request = {&layer, &d->info, &no_epilogue, 0,
                                                       TCONV_MATH_FAST};
                 struct tconv_reason reason = {""};
-                double cost = -1;
-                if (!tconv_algorithm_at(f)->accepts(&request, &cost, &reason)) {
+                struct tconv_candidates candidates;
+                if (!tconv_enumerate(tconv_algorithm_at(f), &request, NULL, &candidates, &reason))
                     assert_true(strlen(reason.text) > 0);
-                    expect_refusal(tconv_algorithm_at(f), &request, reason.text);
-                    continue;
+                for (int i = 0; i < candidates.count; i++, written++) {
+                    assert_true(i == 0 || candidates.list[i].cost >= candidates.list[i - 1].cost);
+                    check_recipe(&request, &candidates.list[i]);
+                    if (p < 2) check_text(&request, &candidates.list[i]);
                 }
-                struct tconv_recipe recipe = {0};
-                assert_int_equal(tconv_algorithm_at(f)->write(&request, &recipe, NULL), TCONV_OK);
-                /* Nothing is faster than the useful work but with fast arithmetic. */
-                assert_true(recipe.error_factor > 1 || cost >= (double)layer.macs);
-                assert_true(recipe.run_count >= 1 && recipe.pack_count >= 1 &&
-                            recipe.filter_bytes > 0);
-                assert_true(strlen(recipe.layout) > 0);
-                assert_true(tconv_recipe_fits(&recipe));
-                for (int i = 0; i < recipe.run_count; i++) check_launch(&recipe.run[i], &d->info);
-                for (int i = 0; i < recipe.pack_count; i++) check_launch(&recipe.pack[i], &d->info);
-                tconv_recipe_clear(&recipe);
-                written++;
             }
-    assert_true(written > 200);
+    assert_true(written > 500);
+}
+
+static void tiles_are_asked_for(void **state)
+{
+    (void)state;
+    const tconv_problem p = plane(64, 128, 32, 4, 2);
+    const struct tconv_layer layer = layer_of(&p);
+    const tconv_device_info cpu = *described_device("CPU AVX-512");
+    const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+    struct tconv_pattern pattern;
+    struct tconv_candidate best;
+    struct tconv_reason reason;
+    assert_true(tconv_pattern_read("packed_vector nx=1,vw=8", &pattern, &reason));
+    assert_true(tconv_choose(&request, &pattern, 0, &best, &reason));
+    char text[TCONV_TILE_TEXT];
+    tconv_tile_text(&best, text, sizeof text);
+    assert_non_null(strstr(text, "vw=8 nx=1 "));
+    assert_int_equal(tconv_tile_text(&best, NULL, 0), strlen(text));
+    assert_true(tconv_pattern_read("packed_vector nx=77", &pattern, &reason));
+    assert_false(tconv_choose(&request, &pattern, 0, &best, &reason));
+    assert_non_null(strstr(reason.text, "no such tile; the best one is flat="));
+    static const char *const wrong[] = {
+        "packed_vector nx",    "packed_vector nx=",  "packed_vector nx=-1",
+        "packed_vector nx=1x", "packed_vector ny=1", "packed_vector =1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(tconv_pattern_read(wrong[i], &pattern, &reason));
+        assert_non_null(strstr(reason.text, "it has flat, vw, nx"));
+    }
+    assert_false(tconv_pattern_read("reference vw=1", &pattern, &reason));
+    assert_non_null(strstr(reason.text, "it has none"));
+    assert_false(tconv_pattern_read("auto vw=1", &pattern, &reason));
 }
 
 static void processors_get_vectors_and_gpus_get_groups(void **state)
@@ -130,8 +169,8 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
                             gpu = *described_device("NVIDIA");
     const struct tconv_request on_cpu = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT},
                                on_gpu = {&layer, &gpu, &no_epilogue, 0, TCONV_MATH_EXACT};
-    assert_non_null(strstr(tconv_algorithm_choose(&on_cpu, NULL, 0, &reason)->name, "_vector"));
-    assert_non_null(strstr(tconv_algorithm_choose(&on_gpu, "auto", 0, &reason)->name, "_group"));
+    assert_non_null(strstr(chosen(&on_cpu, NULL, &reason)->name, "_vector"));
+    assert_non_null(strstr(chosen(&on_gpu, "auto", &reason)->name, "_group"));
 }
 
 static void fast_arithmetic_is_only_taken_on_request(void **state)
@@ -146,14 +185,12 @@ static void fast_arithmetic_is_only_taken_on_request(void **state)
             const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0,
                                                   fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
             struct tconv_reason reason;
-            const struct tconv_algorithm *algorithm =
-                tconv_algorithm_choose(&request, NULL, 0, &reason);
+            const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
             assert_non_null(algorithm);
             const bool taken = strcmp(algorithm->name, "winograd_vector") == 0;
             if (!fast) assert_false(taken);
             if (fast && i == 0) assert_true(taken);
-            const bool named = tconv_algorithm_choose(&request, "winograd_vector", 0, &reason) !=
-                               NULL;
+            const bool named = chosen(&request, "winograd_vector", &reason) != NULL;
             assert_true(named == (fast == 1));
             if (!named) assert_string_equal(reason.text, "it needs math=fast");
         }
@@ -172,23 +209,22 @@ static void the_reference_takes_what_is_left(void **state)
     const tconv_device_info cpu = *described_device("CPU AVX-512"), gpu = *described_device("AMD");
     struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
     struct tconv_reason reason;
-    assert_string_equal(tconv_algorithm_choose(&request, "auto", 0, &reason)->name, "reference");
-    assert_null(tconv_algorithm_choose(&request, "packed_vector", 0, &reason));
+    assert_string_equal(chosen(&request, "auto", &reason)->name, "reference");
+    assert_null(chosen(&request, "packed_vector", &reason));
     assert_non_null(strstr(reason.text, "4 spatial axes"));
-    assert_null(tconv_algorithm_choose(&request, "nonsense", 0, &reason));
+    assert_null(chosen(&request, "nonsense", &reason));
     assert_non_null(strstr(reason.text, "no such"));
 
     /* Where rows are contiguous there is something better for any number of axes. */
     p.data_format = TCONV_NCX;
     p.data = (tconv_shape){6, {1, 2, 3, 3, 3, 3}};
     layer = layer_of(&p);
-    assert_null(tconv_algorithm_choose(&request, "packed_vector", 0, &reason));
-    assert_non_null(tconv_algorithm_choose(&request, "col2im_vector", 0, &reason));
-    assert_string_equal(tconv_algorithm_choose(&request, "auto", 0, &reason)->name, "thin_vector");
+    assert_null(chosen(&request, "packed_vector", &reason));
+    assert_non_null(chosen(&request, "col2im_vector", &reason));
+    assert_string_equal(chosen(&request, "auto", &reason)->name, "thin_vector");
     request.device = &gpu;
-    assert_non_null(tconv_algorithm_choose(&request, "gather_group", 0, &reason));
-    assert_string_not_equal(tconv_algorithm_choose(&request, "auto", 0, &reason)->name,
-                            "reference");
+    assert_non_null(chosen(&request, "gather_group", &reason));
+    assert_string_not_equal(chosen(&request, "auto", &reason)->name, "reference");
 }
 
 /* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such
@@ -216,7 +252,7 @@ static void long_loops_are_refused_where_they_end(void **state)
                                                   .device = cases[i].device};
             struct tconv_reason reason;
             double cost;
-            assert_true(algorithms[f]->accepts(&request, &cost, &reason) == cases[i].taken);
+            assert_true(accepts(algorithms[f], &request, &cost, &reason) == cases[i].taken);
         }
     }
 }
@@ -245,7 +281,7 @@ static void copied_axes_join_the_batch(void **state)
         const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
         struct tconv_reason reason;
         double cost;
-        assert_true(tconv_packed.accepts(&request, &cost, &reason) == cases[i].fast);
+        assert_true(accepts(&tconv_packed, &request, &cost, &reason) == cases[i].fast);
     }
 }
 
@@ -259,16 +295,16 @@ static void a_limit_of_workspace_is_kept(void **state)
     struct tconv_reason reason;
     struct tconv_recipe recipe = {0};
     double cost;
-    assert_true(tconv_gather_group.accepts(&request, &cost, &reason));
-    assert_int_equal(tconv_gather_group.write(&request, &recipe, NULL), TCONV_OK);
+    assert_true(accepts(&tconv_gather_group, &request, &cost, &reason));
+    assert_int_equal(write_best(&tconv_gather_group, &request, &recipe, NULL), TCONV_OK);
     assert_true(recipe.workspace_bytes > 0);
     tconv_recipe_clear(&recipe);
     request.workspace_limit = recipe.workspace_bytes - 1;
-    assert_false(tconv_gather_group.accepts(&request, &cost, &reason));
+    assert_false(accepts(&tconv_gather_group, &request, &cost, &reason));
     assert_non_null(strstr(reason.text, "workspace"));
-    assert_non_null(tconv_algorithm_choose(&request, NULL, 0, &reason)); /* others need none */
+    assert_non_null(chosen(&request, NULL, &reason)); /* others need none */
     request.workspace_limit = recipe.workspace_bytes;
-    assert_true(tconv_gather_group.accepts(&request, &cost, &reason));
+    assert_true(accepts(&tconv_gather_group, &request, &cost, &reason));
 }
 
 static void layouts_are_shared_where_they_are_equal(void **state)
@@ -284,7 +320,7 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     memset(recipes, 0, sizeof recipes);
     for (int i = 0; i < 2; i++) {
         const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
-        assert_int_equal(tconv_gather_group.write(&request, &recipes[i], NULL), TCONV_OK);
+        assert_int_equal(write_best(&tconv_gather_group, &request, &recipes[i], NULL), TCONV_OK);
         tconv_recipe_clear(&recipes[i]);
     }
     assert_string_equal(recipes[0].layout, recipes[1].layout);
@@ -442,7 +478,7 @@ static void narrow_subgroups_are_asked_for(void **state)
         gpu.subgroup_least = least;
         const struct tconv_request request = {&layer, &gpu, &bias_only, 0, TCONV_MATH_EXACT};
         struct tconv_recipe recipe = {0};
-        assert_int_equal(tconv_gather_group.write(&request, &recipe, NULL), TCONV_OK);
+        assert_int_equal(write_best(&tconv_gather_group, &request, &recipe, NULL), TCONV_OK);
         const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];
         char options[TCONV_MAX_OPTIONS];
         assert_true(
@@ -511,8 +547,7 @@ static void hostile_extents_are_refused_quickly(void **state)
         const struct tconv_layer layer = layer_of(&p);
         const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
         struct tconv_reason reason;
-        const struct tconv_algorithm *algorithm =
-            tconv_algorithm_choose(&request, NULL, 0, &reason);
+        const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
         if (algorithm == NULL) { /* none can pack a filter that a process cannot address */
             assert_true((uint64_t)(rows[i].kernel[0] * rows[i].kernel[1]) >
                         PTRDIFF_MAX / 2 / sizeof(float));
@@ -520,7 +555,7 @@ static void hostile_extents_are_refused_quickly(void **state)
         }
         struct tconv_recipe recipe;
         memset(&recipe, 0, sizeof recipe);
-        assert_int_equal(algorithm->write(&request, &recipe, NULL), TCONV_OK);
+        assert_int_equal(write_best(algorithm, &request, &recipe, NULL), TCONV_OK);
         assert_true(recipe.table_count < 1 << 24);
         tconv_recipe_clear(&recipe);
     }
@@ -572,6 +607,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(recipes_fit_their_device),
+        cmocka_unit_test(tiles_are_asked_for),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(the_reference_takes_what_is_left),

@@ -31,17 +31,19 @@ extern "C" {
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
 typedef struct tconv_filter tconv_filter; /* packed weights, as one algorithm wants them */
 
-/* Called while algorithms are timed: before number `index` of `count` is compiled, and when all are
- * timed (`index` equals `count`, `algorithm` is the fastest). `best_ms` is the least time so far, 0
- * before there is one. With false, the search ends: the best so far is taken, and nothing is
- * stored. In the thread that makes the plan. */
+/* Called while candidates (an algorithm with a tile) are timed: before number `index` of `count` is
+ * compiled, and when all are timed (`index` equals `count`, `algorithm` is the fastest one's).
+ * `best_ms` is the least time so far, 0 before there is one. With false, the search ends: the best
+ * so far is taken, and nothing is stored. In the thread that makes the plan. */
 typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int index, int count,
                                       double best_ms);
 
 /* Its struct_size (see tconv_cl.h) reaches at least up to `algorithm`. */
 typedef struct tconv_plan_options {
     size_t struct_size;
-    const char *algorithm;    /* from tconv_algorithm_name; NULL or "auto": the library chooses */
+    /* From tconv_algorithm_name; NULL or "auto": the library chooses. Tile parameters may follow,
+     * as tconv_plan_tile writes them, all of them or some: "thin_vector vw=16 nx=2". */
+    const char *algorithm;
     tconv_epilogue epilogue;  /* start from TCONV_EPILOGUE_INIT */
     uint64_t workspace_limit; /* bytes; an algorithm that needs more is rejected. 0: no limit */
     tconv_math math;          /* TCONV_MATH_FAST: also algorithms that round more */
@@ -124,6 +126,11 @@ TCONV_API void tconv_plan_release(tconv_plan *plan);
  * long as the plan. NULL or 0 where `plan` is NULL. */
 TCONV_API const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan);
 TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
+
+/* Writes the algorithm's tile parameters as "vw=16 nx=2": at most `size` bytes with the terminating
+ * zero; returns the length that the whole text has. An empty text where it has none. Any thread. */
+TCONV_API int tconv_plan_tile(const tconv_plan *plan, char *text, size_t size);
+
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
 TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 
@@ -131,8 +138,7 @@ TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 typedef struct tconv_choice {
     size_t struct_size;
     tconv_search source; /* MODEL (also where it was named), RECORDS, or MEASURE: timed just now */
-    int32_t candidates;  /* algorithms that were timed, now or when the result was stored; 0 with
-                            MODEL */
+    int32_t candidates;  /* that were timed, now or when the result was stored; 0 with MODEL */
     double model_ms;     /* least time of what the cost model takes; 0 with MODEL */
     double best_ms;      /* least time of the algorithm; 0 with MODEL */
 } tconv_choice;
@@ -146,12 +152,23 @@ typedef struct tconv_choice {
 TCONV_API tconv_status tconv_plan_choice(const tconv_plan *plan, tconv_choice *choice,
                                          tconv_error *error);
 
+/* One line for each candidate of the plan's algorithm, the one with the least expected time first:
+ * its tile, as tconv_plan_options.algorithm takes it behind the algorithm's name. Where tile
+ * parameters were asked for, of these candidates. Writes and returns as tconv_plan_explain does. */
+TCONV_API int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t size);
+
+/* One line for each candidate that was timed for this plan: "ALGORITHM TILE cost C ms M", C in
+ * useful multiply-adds at the device's best speed. An empty text where none was. Writes and returns
+ * as tconv_plan_explain does. */
+TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
+
 /* By which factor the bound of rounding errors exceeds that of the defined products added up in
  * some order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
-/* One line for each algorithm: its estimated cost, or the reason why it was rejected. Writes at
- * most `size` bytes with the terminating zero; returns the length that the whole text has. */
+/* One line for each algorithm: its estimated cost and its best tile (the plan's own of the one that
+ * was taken), or the reason why it was rejected. Writes at most `size` bytes with the terminating
+ * zero; returns the length that the whole text has. */
 TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size);
 
 /* The algorithms that were expected to be faster than the plan's, but whose kernels do not build or

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common shape of all algorithms. An algorithm is pure host arithmetic: it looks at a layer
- * and at a device's properties and writes a recipe, which is plain data: what to compile, what to
- * pass, how many work-items. The plan room carries recipes out. */
+/* The common shape of all algorithms. An algorithm is pure host arithmetic: for a layer and a
+ * device's properties it enumerates candidates, which are tiles with an expected cost, and writes
+ * the recipe of one of them, which is plain data: what to compile, what to pass, how many
+ * work-items. The plan room carries recipes out. */
 #ifndef TCONV_ALGORITHM_ALGORITHM_H
 #define TCONV_ALGORITHM_ALGORITHM_H
 
@@ -81,23 +82,52 @@ enum tconv_packing {
     TCONV_PACK_WORDS, /* a word of neighbouring input channels, as many as fill it: cl/matrix.clh */
 };
 
+enum { TCONV_MAX_TILE = 12, TCONV_MAX_CANDIDATES = 6 };
+enum { TCONV_ANY = -1 };
+
+/* One way to compute a request: an algorithm's tile parameters, complete and checked, in the order
+ * of its `tile_names`. */
+struct tconv_candidate {
+    const struct tconv_algorithm *algorithm;
+    int64_t tile[TCONV_MAX_TILE];
+    /* The expected time in units of one useful multiply-add at the device's best speed, so that
+     * 1.0 * macs is perfect. */
+    double cost;
+};
+
+/* The candidates of one algorithm for a request, the cheapest first. Of those that share their
+ * programs only the cheapest is listed. */
+struct tconv_candidates {
+    const struct tconv_algorithm *algorithm;
+    const int64_t *wanted; /* what their tiles must have, TCONV_ANY where it may be anything */
+    int count;
+    struct tconv_candidate list[TCONV_MAX_CANDIDATES];
+};
+
+/* The devices that an algorithm is made for. It is correct on all of them. */
+enum tconv_made_for {
+    TCONV_FOR_ALL,
+    TCONV_FOR_VECTORS, /* work-items with wide vectors: CPUs */
+    TCONV_FOR_LANES,   /* work-items that are lanes: GPUs */
+};
+
 struct tconv_algorithm {
     const char *name;
     const char *summary;                    /* one sentence */
     const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
     enum tconv_packing packing;
+    enum tconv_made_for made_for;
+    const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
+    int program_parameters; /* the first so many of them are options of its programs */
 
-    /* True where the algorithm can do it; else `reason` says why not. `cost` becomes the expected
-     * time in units of one useful multiply-add at the device's best speed, so that 1.0 * macs is
-     * perfect. */
-    bool (*accepts)(const struct tconv_request *request, double *cost, struct tconv_reason *reason);
+    /* Adds all candidates for a request; false with a reason where there is none. */
+    bool (*enumerate)(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason);
 
-    /* Writes the recipe of a request. Returns TCONV_ERROR_ALGORITHM, with the reason as message,
-     * where `accepts` refuses the request: it may differ from the accepted one in smaller
-     * work-groups and less local memory. Returns TCONV_ERROR_HOST_MEMORY where the table cannot be
-     * allocated. */
-    tconv_status (*write)(const struct tconv_request *request, struct tconv_recipe *recipe,
-                          tconv_error *error);
+    /* Writes the recipe of a candidate of this request. Returns TCONV_ERROR_HOST_MEMORY where the
+     * table cannot be allocated; it does not refuse. */
+    tconv_status (*write)(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error);
 };
 
 /* The algorithms in order of preference, the reference last; NULL past the end. */
@@ -105,12 +135,44 @@ const struct tconv_algorithm *tconv_algorithm_at(int index);
 const struct tconv_algorithm *tconv_algorithm_named(const char *name);
 int tconv_algorithm_index(const struct tconv_algorithm *algorithm);
 
-/* The algorithm that a request goes to: the named one, or, for NULL and "auto", the cheapest that
- * accepts and whose bit (1 << index) is not in `excluded`. NULL where none does, and then `reason`
- * says why. */
-const struct tconv_algorithm *tconv_algorithm_choose(const struct tconv_request *request,
-                                                     const char *name, unsigned excluded,
-                                                     struct tconv_reason *reason);
+/* Choosing a candidate (candidates.c). */
+
+/* What a caller asks for: any algorithm, or one, with those tile parameters that are not
+ * TCONV_ANY. */
+struct tconv_pattern {
+    const struct tconv_algorithm *algorithm; /* NULL: any */
+    int64_t tile[TCONV_MAX_TILE];
+};
+
+/* Reads "auto" (also NULL), "NAME" or "NAME PARAMETER=VALUE ...", with spaces or commas. False with
+ * a reason where there is no such algorithm or parameter. */
+bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
+                        struct tconv_reason *reason);
+
+/* For `enumerate`: adds a tile with its cost, if it is as wanted. */
+void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost);
+
+/* The candidates of an algorithm, with `wanted` (NULL: all): false with a reason where there are
+ * none. */
+bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv_request *request,
+                     const int64_t *wanted, struct tconv_candidates *candidates,
+                     struct tconv_reason *reason);
+
+/* The cheapest candidate that matches the pattern, of the algorithms whose bit (1 << index) is not
+ * in `excluded`. False where there is none, and then `reason` says why. */
+bool tconv_choose(const struct tconv_request *request, const struct tconv_pattern *pattern,
+                  unsigned excluded, struct tconv_candidate *best, struct tconv_reason *reason);
+
+/* Writes a tile as "vw=16 nx=2", as much of it as fits, with '\0'; returns the length of the whole
+ * text. */
+int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t size);
+enum { TCONV_TILE_TEXT = 240 }; /* bytes that suffice for it */
+
+/* Writes the recipe of a candidate with the epilogue's numbers and the layout's full name. Returns
+ * TCONV_ERROR_HOST_MEMORY, and TCONV_ERROR_INTERNAL where it exceeds a recipe's limits. */
+tconv_status tconv_recipe_write(const struct tconv_request *request,
+                                const struct tconv_candidate *candidate,
+                                struct tconv_recipe *recipe, tconv_error *error);
 
 void tconv_recipe_clear(struct tconv_recipe *recipe);
 
@@ -120,7 +182,7 @@ bool tconv_recipe_fits(const struct tconv_recipe *recipe);
 
 /* Writing recipes. */
 
-/* For `accepts`: false with a reason where a table has too many numbers, or where a packed filter
+/* For `enumerate`: false with a reason where a table has too many numbers, or where a packed filter
  * of `elements`, `bytes` each, is larger than what a process can address. Both counts may be upper
  * bounds. */
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
@@ -193,8 +255,7 @@ void tconv_write_epilogue(const struct tconv_request *request, int64_t *table);
 bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The errors of `write`: the request is refused, or host memory for the table is missing. */
-tconv_status tconv_fail_refused(tconv_error *error, const struct tconv_reason *reason);
+/* The error of `write`: host memory for the table is missing. */
 tconv_status tconv_fail_table(tconv_error *error, const struct tconv_recipe *recipe);
 
 #endif

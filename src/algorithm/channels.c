@@ -272,43 +272,45 @@ static bool too_large(const struct channels *g, const tconv_device_info *device)
     return (double)g->rows.acc_bytes * input_elements(g, channels) > budget_of(device);
 }
 
-/* Tries all input channels at once and fewer and fewer for one division of the places and
- * blocks. */
-static void try_chunks(struct channels *g, const tconv_device_info *device, bool *found,
-                       double *least, struct channels *best)
+/* What follows from the division, but for local memory: work-items, as a double, which may be
+ * many. */
+static double derive_division(struct channels *g)
 {
-    const double budget = budget_of(device);
-    if (too_long(g, device)) return;
+    g->images = g->batched ? tconv_ceil_div(g->rows.layer.batch, g->px) : g->rows.layer.batch;
     double items = (double)g->rows.layer.groups * (double)g->images *
                    (double)tconv_ceil_div(g->blocks, g->item_blocks);
     for (int a = 0; a < 3; a++) {
         g->parts[a] = tconv_ceil_div(g->places[a], g->box[a]);
         items *= (double)g->parts[a];
     }
-    if (items > INT32_MAX) return;
-    g->items = (int64_t)items;
+    g->items = items > INT32_MAX ? INT32_MAX : (int64_t)items;
+    return items;
+}
+
+/* All input channels at once and fewer and fewer for one division of the places and blocks. */
+static void add_chunks(struct channels *g, const tconv_device_info *device,
+                       struct tconv_candidates *candidates)
+{
+    const double budget = budget_of(device);
+    if (too_long(g, device) || derive_division(g) > INT32_MAX) return;
     for (g->chunk = g->rows.layer.in_channels;;
          g->chunk = tconv_ceil_div(tconv_ceil_div(g->chunk, 2), g->segment) * g->segment) {
         const double bytes = bytes_of(g);
         if (bytes <= budget) {
             g->local_bytes = (uint64_t)bytes;
-            const double cost = cost_of(g, device);
-            if (!*found || cost < *least) {
-                *found = true;
-                *least = cost;
-                *best = *g;
-            }
+            const int64_t tile[] = {g->vw,     g->mw,     g->px,          g->batched, g->box[0],
+                                    g->box[1], g->box[2], g->item_blocks, g->chunk};
+            tconv_candidates_add(candidates, tile, cost_of(g, device));
         }
         if (g->chunk < 2 * LEAST_CHUNK) break;
     }
 }
 
-/* Tries all divisions of the places and blocks for one PX. */
-static void divide(struct channels *g, const tconv_device_info *device, bool *found, double *least,
-                   struct channels *best)
+/* All divisions of the places and blocks for one PX. */
+static void divide(struct channels *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    g->images = g->batched ? tconv_ceil_div(g->rows.layer.batch, g->px) : g->rows.layer.batch;
     for (g->box[0] = g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
         for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
             for (g->box[2] = g->places[2];; g->box[2] = tconv_ceil_div(g->box[2], 2)) {
@@ -317,7 +319,7 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
                 for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
                     if (parts[p] > g->blocks || too_large(g, device)) break;
                     g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
-                    try_chunks(g, device, found, least, best);
+                    add_chunks(g, device, candidates);
                 }
                 if (g->box[2] <= (g->batched ? 1 : g->px)) break;
             }
@@ -327,8 +329,9 @@ static void divide(struct channels *g, const tconv_device_info *device, bool *fo
     }
 }
 
+/* Everything that all candidates have in common. */
 static bool prepare(const struct tconv_request *request, enum lanes lanes, struct channels *g,
-                    double *cost, struct tconv_reason *reason)
+                    struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
@@ -377,25 +380,40 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
                                       : tconv_ceil_div(own->out_channels, g->mw);
     if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
         return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
-    if (!tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason))
-        return false;
+    return tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason);
+}
+
+static bool enumerate(const struct tconv_request *request, enum lanes lanes,
+                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
     /* Not all numbers: each is a program of its own. */
     static const int places_at_a_time[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 16, 20, 24, 26};
-    struct channels one = *g;
-    bool found = false;
-    const int limit = tconv_rows_sums(&g->rows, device) * g->vw / g->mw;
-    for (int batched = 0; batched <= (g->rows.layer.batch > 1); batched++)
+    struct channels g;
+    if (!prepare(request, lanes, &g, reason)) return false;
+    const int64_t batch = g.rows.layer.batch;
+    const int limit = tconv_rows_sums(&g.rows, request->device) * g.vw / g.mw;
+    for (int batched = 0; batched <= (batch > 1); batched++)
         for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
-            one.batched = batched != 0;
-            one.px = places_at_a_time[i];
-            if (one.px > 1 &&
-                (one.px > limit || one.px > (batched ? g->rows.layer.batch : g->places[2])))
-                break;
-            divide(&one, device, &found, cost, g);
+            g.batched = batched != 0;
+            g.px = places_at_a_time[i];
+            if (g.px > 1 && (g.px > limit || g.px > (batched ? batch : g.places[2]))) break;
+            divide(&g, request->device, candidates);
         }
-    if (!found) return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_wrong_device(*cost, true, device);
-    return true;
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+}
+
+static void use_tile(struct channels *g, const int64_t *tile)
+{
+    g->vw = (int)tile[0];
+    g->mw = (int)tile[1];
+    g->px = (int)tile[2];
+    g->batched = tile[3] != 0;
+    for (int a = 0; a < 3; a++) g->box[a] = tile[4 + a];
+    g->item_blocks = tile[7];
+    g->chunk = tile[8];
+    derive_division(g);
+    g->local_bytes = (uint64_t)bytes_of(g);
 }
 
 static void write_read(const void *channels, const int64_t k[3], int64_t *read)
@@ -441,13 +459,13 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
                                    t + list_at);
 }
 
-static tconv_status write_recipe(const struct tconv_request *request, enum lanes lanes,
-                                 struct tconv_recipe *recipe, tconv_error *error)
+static tconv_status write(const struct tconv_request *request, enum lanes lanes,
+                          const int64_t *tile, struct tconv_recipe *recipe, tconv_error *error)
 {
     struct channels g;
-    double cost;
     struct tconv_reason reason;
-    if (!prepare(request, lanes, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, lanes, &g, &reason);
+    use_tile(&g, tile);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_channels");
     tconv_launch_option(run, "VW", g.vw);
@@ -467,31 +485,34 @@ static tconv_status write_recipe(const struct tconv_request *request, enum lanes
     return TCONV_OK;
 }
 
-static bool accepts_channels(const struct tconv_request *request, double *cost,
-                             struct tconv_reason *reason)
+static bool enumerate_channels(const struct tconv_request *request,
+                               struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
-    struct channels g;
-    return prepare(request, LANES_CHANNELS, &g, cost, reason);
+    return enumerate(request, LANES_CHANNELS, candidates, reason);
 }
 
-static tconv_status write_channels(const struct tconv_request *request, struct tconv_recipe *recipe,
-                                   tconv_error *error)
+static tconv_status write_channels(const struct tconv_request *request, const int64_t *tile,
+                                   struct tconv_recipe *recipe, tconv_error *error)
 {
-    return write_recipe(request, LANES_CHANNELS, recipe, error);
+    return write(request, LANES_CHANNELS, tile, recipe, error);
 }
 
-static bool accepts_phases(const struct tconv_request *request, double *cost,
-                           struct tconv_reason *reason)
+static bool enumerate_phases(const struct tconv_request *request,
+                             struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
-    struct channels g;
-    return prepare(request, LANES_PHASES, &g, cost, reason);
+    return enumerate(request, LANES_PHASES, candidates, reason);
 }
 
-static tconv_status write_phases(const struct tconv_request *request, struct tconv_recipe *recipe,
-                                 tconv_error *error)
+static tconv_status write_phases(const struct tconv_request *request, const int64_t *tile,
+                                 struct tconv_recipe *recipe, tconv_error *error)
 {
-    return write_recipe(request, LANES_PHASES, recipe, error);
+    return write(request, LANES_PHASES, tile, recipe, error);
 }
+
+/* All variants have the same tiles. */
+#define TILE                                                                                       \
+    .made_for = TCONV_FOR_VECTORS, .program_parameters = 4,                                        \
+    .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"}
 
 /* All variants are one source with other options. */
 #define SOURCES                                                                                    \
@@ -507,7 +528,8 @@ const struct tconv_algorithm tconv_channels = {
         "vectors: for CPUs",
     .sources = SOURCES,
     .packing = TCONV_PACK_RAW,
-    .accepts = accepts_channels,
+    TILE,
+    .enumerate = enumerate_channels,
     .write = write_channels,
 };
 
@@ -517,6 +539,7 @@ const struct tconv_algorithm tconv_phases = {
                "vectors: for CPUs",
     .sources = SOURCES,
     .packing = TCONV_PACK_RAW,
-    .accepts = accepts_phases,
+    TILE,
+    .enumerate = enumerate_phases,
     .write = write_phases,
 };

@@ -133,13 +133,19 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
 static void choose_vectors(struct col2im *g, bool vector, const tconv_device_info *device)
 {
     const struct tconv_rows *r = &g->rows;
-    const int64_t reach = r->high - r->low;
     g->vw = vector ? tconv_rows_widest(device) : 1;
     while (g->vw > r->x.input) g->vw /= 2;
     g->nx = vector && 2 * g->vw <= r->x.input &&
                     (r->x.input % (2 * g->vw) == 0 || r->x.input >= 6 * g->vw)
                 ? 2
                 : 1;
+}
+
+/* What follows from the packing and the vectors. */
+static void derive(struct col2im *g)
+{
+    const struct tconv_rows *r = &g->rows;
+    const int64_t reach = r->high - r->low;
     g->places = tconv_min(g->width - reach, r->places);
     g->inputs = g->places + reach;
     g->tiles = tconv_ceil_div(r->places, g->places);
@@ -156,9 +162,9 @@ static double iterations(const struct col2im *g)
                     (g->class_taps + 1));
 }
 
-/* Everything about the recipe but the recipe itself. */
+/* Everything that all candidates have in common. */
 static bool prepare(const struct tconv_request *request, bool vector, struct col2im *g,
-                    double *cost, struct tconv_reason *reason)
+                    struct tconv_reason *reason)
 {
     const tconv_device_info *device = request->device;
     *g = (struct col2im){0};
@@ -168,28 +174,55 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     while (g->group > 1 && ((uint64_t)g->group > device->work_group_limit ||
                             (uint64_t)g->group > device->work_item_limit[0]))
         g->group /= 2;
-    if (!choose_packing(g, vector, device))
-        return tconv_refuse(reason, "the columns of one phase do not fit into local memory");
+    return true;
+}
+
+/* False with a reason where the table or the filter is too large. */
+static bool check_sizes(const struct col2im *g, const struct tconv_request *request,
+                        struct tconv_reason *reason)
+{
     /* Each part with taps may have a strip that is not full. */
     const double columns = (double)g->rows.x.kernel * (g->mc + g->mw - 1);
     const double blocks = (double)g->rows.layer.groups * (double)g->blocks;
     const double kernel_rows = (double)g->rows.z.kernel * (double)g->rows.y.kernel;
-    if (!tconv_rows_table_fits(&g->rows,
-                               COL2IM_LONGS - ROWS_LONGS + (double)g->parts * PART_LONGS + columns,
-                               reason) ||
-        !tconv_filter_addressable(blocks * kernel_rows * columns *
-                                      (double)g->rows.layer.in_channels,
-                                  tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason))
-        return false;
-    choose_vectors(g, vector, device);
-    if ((double)g->tiles * (double)g->parts * g->group > INT32_MAX)
+    return tconv_rows_table_fits(
+               &g->rows, COL2IM_LONGS - ROWS_LONGS + (double)g->parts * PART_LONGS + columns,
+               reason) &&
+           tconv_filter_addressable(blocks * kernel_rows * columns *
+                                        (double)g->rows.layer.in_channels,
+                                    tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason);
+}
+
+static bool enumerate(const struct tconv_request *request, bool vector,
+                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    const tconv_device_info *device = request->device;
+    struct col2im g;
+    if (!prepare(request, vector, &g, reason)) return false;
+    if (!choose_packing(&g, vector, device))
+        return tconv_refuse(reason, "the columns of one phase do not fit into local memory");
+    if (!check_sizes(&g, request, reason)) return false;
+    choose_vectors(&g, vector, device);
+    derive(&g);
+    if ((double)g.tiles * (double)g.parts * g.group > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
-    if (vector ? tconv_rows_too_long(iterations(g), device)
-               : tconv_rows_group_too_long(iterations(g), device))
+    if (vector ? tconv_rows_too_long(iterations(&g), device)
+               : tconv_rows_group_too_long(iterations(&g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = cost_of(g, vector, device);
-    *cost = tconv_rows_wrong_device(*cost, vector, device);
+    const int64_t tile[] = {g.vw, g.nx, g.mw, g.mc, g.width};
+    tconv_candidates_add(candidates, tile, cost_of(&g, vector, device));
     return true;
+}
+
+static void use_tile(struct col2im *g, bool vector, const int64_t *tile,
+                     const tconv_device_info *device)
+{
+    g->vw = (int)tile[0];
+    g->nx = (int)tile[1];
+    g->mw = (int)tile[2];
+    g->mc = (int)tile[3];
+    divide(g, tile[4], capacity(g, vector, device));
+    derive(g);
 }
 
 /* Writes parts and columns; returns the number of strips. With NULL for both it only counts. */
@@ -261,13 +294,13 @@ static void write_options(struct tconv_launch *launch, const struct col2im *g)
     tconv_launch_option(launch, "WG", g->group);
 }
 
-static tconv_status write(const struct tconv_request *request, bool vector,
+static tconv_status write(const struct tconv_request *request, bool vector, const int64_t *tile,
                           struct tconv_recipe *recipe, tconv_error *error)
 {
     struct col2im g;
-    double cost;
     struct tconv_reason reason;
-    if (!prepare(request, vector, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, vector, &g, &reason);
+    use_tile(&g, vector, tile, request->device);
     const struct tconv_layer *layer = request->layer;
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
 
@@ -303,30 +336,28 @@ static tconv_status write(const struct tconv_request *request, bool vector,
     return TCONV_OK;
 }
 
-static bool accepts_vector(const struct tconv_request *request, double *cost,
-                           struct tconv_reason *reason)
+static bool enumerate_vector(const struct tconv_request *request,
+                             struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
-    struct col2im g;
-    return prepare(request, true, &g, cost, reason);
+    return enumerate(request, true, candidates, reason);
 }
 
-static bool accepts_group(const struct tconv_request *request, double *cost,
-                          struct tconv_reason *reason)
+static bool enumerate_group(const struct tconv_request *request,
+                            struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
-    struct col2im g;
-    return prepare(request, false, &g, cost, reason);
+    return enumerate(request, false, candidates, reason);
 }
 
-static tconv_status write_vector(const struct tconv_request *request, struct tconv_recipe *recipe,
-                                 tconv_error *error)
+static tconv_status write_vector(const struct tconv_request *request, const int64_t *tile,
+                                 struct tconv_recipe *recipe, tconv_error *error)
 {
-    return write(request, true, recipe, error);
+    return write(request, true, tile, recipe, error);
 }
 
-static tconv_status write_group(const struct tconv_request *request, struct tconv_recipe *recipe,
-                                tconv_error *error)
+static tconv_status write_group(const struct tconv_request *request, const int64_t *tile,
+                                struct tconv_recipe *recipe, tconv_error *error)
 {
-    return write(request, false, recipe, error);
+    return write(request, false, tile, recipe, error);
 }
 
 const struct tconv_algorithm tconv_col2im_vector = {
@@ -335,7 +366,10 @@ const struct tconv_algorithm tconv_col2im_vector = {
                "work-item a group: for CPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "col2im_table.h", "col2im.cl"},
-    .accepts = accepts_vector,
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"vw", "nx", "mw", "mc", "width"},
+    .program_parameters = 4,
+    .enumerate = enumerate_vector,
     .write = write_vector,
 };
 
@@ -345,6 +379,9 @@ const struct tconv_algorithm tconv_col2im_group = {
                "the tile: for GPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "col2im_table.h", "col2im.cl"},
-    .accepts = accepts_group,
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"vw", "nx", "mw", "mc", "width"},
+    .program_parameters = 4,
+    .enumerate = enumerate_group,
     .write = write_group,
 };

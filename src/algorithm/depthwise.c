@@ -115,37 +115,37 @@ static bool too_long(const struct depthwise *g, const tconv_device_info *device)
                                device);
 }
 
-/* Divides rows and places among work-items as it costs least; false where no part is small
- * enough. */
-static bool divide(struct depthwise *g, const tconv_device_info *device, double *least)
+/* Work-items of a division, as a double, which may be many. */
+static double items_of(const struct depthwise *g)
 {
     const struct tconv_rows *r = &g->rows;
-    struct depthwise best = *g;
-    bool found = false;
-    for (g->item_rows = r->y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
-        for (g->item_places = r->places;;
+    return (double)r->layer.batch * (double)r->z.output *
+           (double)tconv_ceil_div(r->y.output, g->item_rows) *
+           (double)tconv_ceil_div(r->places, g->item_places);
+}
+
+/* Divides rows and places among work-items in all ways. */
+static void divide(struct depthwise *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
+{
+    for (g->item_rows = g->rows.y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
+        for (g->item_places = g->rows.places;;
              g->item_places = tconv_ceil_div(tconv_ceil_div(g->item_places, 2), g->px) * g->px) {
-            const double items = (double)r->layer.batch * (double)r->z.output *
-                                 (double)tconv_ceil_div(r->y.output, g->item_rows) *
-                                 (double)tconv_ceil_div(r->places, g->item_places);
+            const double items = items_of(g);
             if (items < INT32_MAX && !too_long(g, device)) {
                 g->items = (int64_t)items;
-                const double cost = cost_of(g, device);
-                if (!found || cost < *least) {
-                    found = true;
-                    *least = cost;
-                    best = *g;
-                }
+                const int64_t tile[] = {g->vw,     g->mw,        g->px,
+                                        g->merged, g->item_rows, g->item_places};
+                tconv_candidates_add(candidates, tile, cost_of(g, device));
             }
             if (g->item_places <= g->px) break;
         }
         if (g->item_rows == 1) break;
     }
-    *g = best;
-    return found;
 }
 
-static bool prepare(const struct tconv_request *request, struct depthwise *g, double *cost,
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct depthwise *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
@@ -172,18 +172,28 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g, do
     choose_lanes(g, request->device);
     choose_tile(g, request->device);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
-    if (!tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason))
-        return false;
-    if (!divide(g, request->device, cost))
-        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_wrong_device(*cost, true, request->device);
-    return true;
+    return tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason);
 }
 
-static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
 {
     struct depthwise g;
-    return prepare(request, &g, cost, reason);
+    if (!prepare(request, &g, reason)) return false;
+    divide(&g, request->device, candidates);
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+}
+
+static void use_tile(struct depthwise *g, const int64_t *tile)
+{
+    g->vw = (int)tile[0];
+    g->mw = (int)tile[1];
+    g->px = (int)tile[2];
+    g->merged = tile[3] != 0;
+    g->item_rows = tile[4];
+    g->item_places = tile[5];
+    g->items = (int64_t)items_of(g);
 }
 
 /* Writes a reach for each phase of the outputs along an axis. False only where host memory is
@@ -224,13 +234,13 @@ static bool write_table(const struct depthwise *g, struct tconv_recipe *recipe)
            write_axis(&r->x, t + x_at);
 }
 
-static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
-                          tconv_error *error)
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
     struct depthwise g;
-    double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, &g, &reason);
+    use_tile(&g, tile);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_depthwise");
     tconv_launch_option(run, "VW", g.vw);
@@ -255,6 +265,9 @@ const struct tconv_algorithm tconv_depthwise = {
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "depthwise_table.h", "lanes.clh", "taps.clh", "depthwise.cl"},
     .packing = TCONV_PACK_RAW,
-    .accepts = accepts,
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"vw", "mw", "px", "merged", "rows", "places"},
+    .program_parameters = 4,
+    .enumerate = enumerate,
     .write = write,
 };

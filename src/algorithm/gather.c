@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
+enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
 /* What is multiplied: numbers, or bytes four at a time. */
 enum variant { GROUP, DOT };
@@ -99,37 +99,24 @@ static double cost_of(const struct gather *g)
     return issued(g) * inefficiency(g->mw) + outputs * store_cost(g) + 4 * g->stage_elements;
 }
 
-/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents.
- * Then the cheapest VW. */
-static double choose(struct gather *g, enum variant variant, const tconv_device_info *device)
+/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. */
+static int choose_channels(const struct gather *g, enum variant variant,
+                           const tconv_device_info *device)
 {
-    enum { WIDEST = 4 };
     const int phases = g->merged ? (int)g->rows.x.stride : 1;
     const int64_t channels = g->rows.layer.out_channels;
     double least = 0;
-    int best_mw = 1;
+    int best = 1;
     for (int mw = 1; mw <= 16 && mw <= channels &&
                      (mw == 1 || mw * phases <= sums_limit(g, variant, WIDEST, device));
          mw++) {
         const double cost = (double)(tconv_ceil_div(channels, mw) * mw) * inefficiency(mw);
         if (mw == 1 || cost < least) {
             least = cost;
-            best_mw = mw;
+            best = mw;
         }
     }
-    g->mw = best_mw;
-    struct gather best = *g;
-    best.vw = 0;
-    for (g->vw = WIDEST; g->vw >= 1; g->vw /= 2) {
-        derive(g);
-        const double cost = cost_of(g);
-        if (best.vw == 0 || cost < least) {
-            least = cost;
-            best = *g;
-        }
-    }
-    *g = best;
-    return least;
+    return best;
 }
 
 /* A work-group's shape: as many neighbouring tiles as there are, the rest neighbouring rows. */
@@ -184,9 +171,9 @@ static bool filter_fits(const struct gather *g, const struct tconv_request *requ
                                     tconv_packed_bytes(request, packing_of(variant)), reason);
 }
 
-/* Everything about the recipe but the recipe itself. */
+/* Everything that all candidates have in common. */
 static bool prepare(const struct tconv_request *request, enum variant variant, struct gather *g,
-                    double *cost, struct tconv_reason *reason)
+                    struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
@@ -202,19 +189,32 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         g->in = tconv_ceil_div(g->in, 4);
     }
     g->merged = g->rows.x.stride <= MERGED_STRIDE && g->rows.x.kernel <= MERGED_KERNEL;
-    *cost = choose(g, variant, request->device);
-    choose_group(g, request->device);
+    g->mw = choose_channels(g, variant, request->device);
+    g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    return filter_fits(g, request, variant, reason);
+}
+
+/* Whether the work of this tile can be handed out. */
+static bool check_work(const struct gather *g, const struct tconv_request *request,
+                       struct tconv_reason *reason)
+{
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
-    if (!filter_fits(g, request, variant, reason)) return false;
-
     /* Adding for all phases, or storing one by one with care. */
     const double iterations =
-        (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)layer->in_channels *
+        (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)request->layer->in_channels *
             (g->merged ? 1 : (double)g->rows.x.kernel) +
         (double)(g->mw * g->vw) * (double)g->rows.x.stride * (1 + tconv_rows_exact_loops(&g->rows));
     if (tconv_rows_group_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    return true;
+}
+
+/* Whether its workspace may be had. */
+static bool check_workspace(const struct gather *g, const struct tconv_request *request,
+                            struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
     const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
     uint64_t limit = request->device->allocation_limit;
     if (limit > PTRDIFF_MAX) limit = PTRDIFF_MAX;
@@ -232,13 +232,26 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
-    *cost = tconv_rows_wrong_device(*cost, false, request->device);
-    /* Elsewhere these products take longer than those of words: Intel's processors (2026.2) 60
+    return true;
+}
+
+static bool enumerate(const struct tconv_request *request, enum variant variant,
+                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    struct gather g;
+    if (!prepare(request, variant, &g, reason)) return false;
+    /* Elsewhere products of bytes take longer than those of words: Intel's processors (2026.2) 60
      * times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;
-    if (variant == DOT && !fast) *cost *= 100;
-    return true;
+    for (g.vw = WIDEST; g.vw >= 1; g.vw /= 2) {
+        derive(&g);
+        choose_group(&g, request->device);
+        if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
+        const int64_t tile[] = {g.vw, g.mw};
+        tconv_candidates_add(candidates, tile, cost_of(&g) * (variant == DOT && !fast ? 100 : 1));
+    }
+    return candidates->count > 0;
 }
 
 /* The place of each tap along x in the packed filter. With merged phases all taps form one class,
@@ -295,12 +308,15 @@ static void write_options(struct tconv_launch *launch, const struct gather *g)
 }
 
 static tconv_status write(const struct tconv_request *request, enum variant variant,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          const int64_t *tile, struct tconv_recipe *recipe, tconv_error *error)
 {
     struct gather g;
-    double cost;
     struct tconv_reason reason;
-    if (!prepare(request, variant, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, variant, &g, &reason);
+    g.vw = (int)tile[0];
+    g.mw = (int)tile[1];
+    derive(&g);
+    choose_group(&g, request->device);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     const struct tconv_layer *layer = request->layer;
     const int64_t rows = g.rows.z.kernel * g.rows.y.kernel * g.rows.x.kernel,
@@ -355,30 +371,28 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     return TCONV_OK;
 }
 
-static bool accepts_group(const struct tconv_request *request, double *cost,
+static bool enumerate_group(const struct tconv_request *request,
+                            struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    return enumerate(request, GROUP, candidates, reason);
+}
+
+static tconv_status write_group(const struct tconv_request *request, const int64_t *tile,
+                                struct tconv_recipe *recipe, tconv_error *error)
+{
+    return write(request, GROUP, tile, recipe, error);
+}
+
+static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
                           struct tconv_reason *reason)
 {
-    struct gather g;
-    return prepare(request, GROUP, &g, cost, reason);
+    return enumerate(request, DOT, candidates, reason);
 }
 
-static bool accepts_dot(const struct tconv_request *request, double *cost,
-                        struct tconv_reason *reason)
+static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
+                              struct tconv_recipe *recipe, tconv_error *error)
 {
-    struct gather g;
-    return prepare(request, DOT, &g, cost, reason);
-}
-
-static tconv_status write_group(const struct tconv_request *request, struct tconv_recipe *recipe,
-                                tconv_error *error)
-{
-    return write(request, GROUP, recipe, error);
-}
-
-static tconv_status write_dot(const struct tconv_request *request, struct tconv_recipe *recipe,
-                              tconv_error *error)
-{
-    return write(request, DOT, recipe, error);
+    return write(request, DOT, tile, recipe, error);
 }
 
 /* All variants are one source with other options. */
@@ -393,7 +407,10 @@ const struct tconv_algorithm tconv_gather_group = {
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
                "for GPUs",
     .sources = SOURCES,
-    .accepts = accepts_group,
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"vw", "mw"},
+    .program_parameters = 2,
+    .enumerate = enumerate_group,
     .write = write_group,
 };
 
@@ -403,6 +420,9 @@ const struct tconv_algorithm tconv_gather_dot = {
                "bytes",
     .sources = SOURCES,
     .packing = TCONV_PACK_QUADS,
-    .accepts = accepts_dot,
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"vw", "mw"},
+    .program_parameters = 2,
+    .enumerate = enumerate_dot,
     .write = write_dot,
 };

@@ -113,7 +113,8 @@ static bool choose_tile(struct matrix *g, const tconv_device_info *device,
     return tconv_refuse(reason, "it needs %lld bytes of local memory", (long long)local_bytes(g));
 }
 
-static bool prepare(const struct tconv_request *request, struct matrix *g, double *cost,
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct matrix *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
@@ -122,7 +123,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
         !choose_fragment(request, &g->fragment, reason))
         return false;
     const struct tconv_axis *axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
-    double places = (double)g->rows.layer.batch, pairs = 0;
+    double places = (double)g->rows.layer.batch;
     for (int a = 0; a < 3; a++) {
         g->taps *= axes[a]->kernel;
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
@@ -138,38 +139,64 @@ static bool prepare(const struct tconv_request *request, struct matrix *g, doubl
     g->last = layer->data_channel_step == 1 && layer->in_channels > 1;
     const int64_t word = 4 / (int64_t)tconv_type_size(layer->data_type);
     g->words = tconv_ceil_div(layer->in_channels, word);
-    if (!choose_tile(g, request->device, reason)) return false;
-    g->tiles = tconv_ceil_div(g->all_places, g->nt);
-    g->blocks = tconv_ceil_div(layer->out_channels, g->mt);
-    if (!tconv_rows_filter_fits(&g->rows, g->mt, g->blocks, request, TCONV_PACK_WORDS, reason))
-        return false;
-    const double groups = (double)g->tiles * (double)g->blocks * (double)layer->groups;
-    const double items = (double)g->fragment.lanes * g->gm * g->gn;
-    if (groups * (double)g->classes * items > INT32_MAX)
-        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
-    const double own = (double)g->mt * g->nt / items; /* outputs of a work-item */
-    if (tconv_rows_group_too_long(own * (1 + tconv_rows_exact_loops(&g->rows)), request->device))
-        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-
-    /* Each tap is of one phase. Work that is issued for wasted parts of tiles counts, words past
-     * the last channel too. */
-    const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
-    pairs = (double)g->taps * stages * (double)word * groups * g->mt * g->nt;
-    const double outputs = places * (double)g->classes * (double)layer->groups *
-                           (double)layer->out_channels;
-    /* From data sheets, not yet measured: the units multiply 8 times as fast as f32 is multiplied
-     * and added, bytes 16 times, TF32 4 times; half of that is counted on. In plain OpenCL C it is
-     * for tests only. */
-    const bool unit = g->fragment.macro != 1;
-    const double speed = unit ? 2.0 * (double)word : 0.01;
-    *cost = tconv_rows_wrong_device(pairs / speed + 4 * outputs, false, request->device);
     return true;
 }
 
-static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+/* What follows from the tile. */
+static void derive(struct matrix *g)
+{
+    g->tiles = tconv_ceil_div(g->all_places, g->nt);
+    g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mt);
+}
+
+/* Work-groups of one phase. */
+static double work_groups(const struct matrix *g)
+{
+    return (double)g->tiles * (double)g->blocks * (double)g->rows.layer.groups;
+}
+
+/* Multiply-adds that are issued, wasted parts of tiles and words past the last channel, too: each
+ * tap is of one phase. From data sheets, not yet measured: the units multiply 8 times as fast as
+ * f32 is multiplied and added, bytes 16 times, TF32 4 times; half of that is counted on. In plain
+ * OpenCL C it is for tests only. */
+static double cost_of(const struct matrix *g, const struct tconv_layer *layer)
+{
+    const double word = 4.0 / (double)tconv_type_size(layer->data_type);
+    const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
+    const double pairs = (double)g->taps * stages * word * work_groups(g) * g->mt * g->nt;
+    const double outputs = (double)g->all_places * (double)g->classes * (double)layer->groups *
+                           (double)layer->out_channels;
+    const double speed = g->fragment.macro != 1 ? 2.0 * word : 0.01;
+    return pairs / speed + 4 * outputs;
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
 {
     struct matrix g;
-    return prepare(request, &g, cost, reason);
+    if (!prepare(request, &g, reason) || !choose_tile(&g, request->device, reason)) return false;
+    derive(&g);
+    if (!tconv_rows_filter_fits(&g.rows, g.mt, g.blocks, request, TCONV_PACK_WORDS, reason))
+        return false;
+    const double items = (double)g.fragment.lanes * g.gm * g.gn;
+    if (work_groups(&g) * (double)g.classes * items > INT32_MAX)
+        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    const double own = (double)g.mt * g.nt / items; /* outputs of a work-item */
+    if (tconv_rows_group_too_long(own * (1 + tconv_rows_exact_loops(&g.rows)), request->device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    const int64_t tile[] = {g.mt, g.nt, g.gm, g.gn, g.buffers};
+    tconv_candidates_add(candidates, tile, cost_of(&g, request->layer));
+    return true;
+}
+
+static void use_tile(struct matrix *g, const int64_t *tile)
+{
+    g->mt = (int)tile[0];
+    g->nt = (int)tile[1];
+    g->gm = (int)tile[2];
+    g->gn = (int)tile[3];
+    g->buffers = (int)tile[4];
+    derive(g);
 }
 
 static void write_pair(const void *matrix, const int64_t k[3], int64_t *pair)
@@ -198,13 +225,13 @@ static bool write_table(const struct matrix *g, struct tconv_recipe *recipe)
                                    t + list_at);
 }
 
-static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
-                          tconv_error *error)
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
     struct matrix g;
-    double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, &g, &reason);
+    use_tile(&g, tile);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     const struct fragment *f = &g.fragment;
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_matrix");
@@ -244,6 +271,9 @@ const struct tconv_algorithm tconv_matrix_group = {
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "matrix_table.h", "dot.clh", "matrix.clh", "taps.clh", "matrix.cl"},
     .packing = TCONV_PACK_WORDS,
-    .accepts = accepts,
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"mt", "nt", "gm", "gn", "buffers"},
+    .program_parameters = 5,
+    .enumerate = enumerate,
     .write = write,
 };

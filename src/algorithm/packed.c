@@ -28,6 +28,9 @@ struct distances {
     int64_t low, high;
 };
 
+/* What a candidate costs more where its input channels come in chunks. */
+static const double CHUNKED_COST = 1.3;
+
 /* The parameters of a kernel, and what follows from them. */
 struct packed {
     struct tconv_rows rows;
@@ -196,15 +199,36 @@ static double iterations(const struct packed *g)
                 ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
 }
 
-/* Divides tiles and blocks among work-items as it costs least; false where local memory is too
- * small for anything. */
-static bool divide(struct packed *g, const tconv_device_info *device, double *least)
+/* Local memory that tiles may fill. */
+static double budget_of(const tconv_device_info *device)
+{
+    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+}
+
+/* What follows from item_tiles, item_blocks and chunk. */
+static void derive_division(struct packed *g)
+{
+    g->chunked = g->chunk < g->rows.layer.in_channels;
+    g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
+               tconv_ceil_div(g->blocks, g->item_blocks);
+    g->local_bytes = (uint64_t)local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
+}
+
+static void add_candidate(struct packed *g, const tconv_device_info *device,
+                          struct tconv_candidates *candidates)
+{
+    derive_division(g);
+    if (g->items > INT32_MAX || tconv_rows_too_long(iterations(g), device)) return;
+    const int64_t tile[] = {g->flat, g->vw, g->nx, g->mw, g->item_tiles, g->item_blocks, g->chunk};
+    tconv_candidates_add(candidates, tile, cost_of(g, device) * (g->chunked ? CHUNKED_COST : 1));
+}
+
+/* Divides tiles and blocks among work-items in all ways that fit into local memory. */
+static void divide(struct packed *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
-                                                              : LOCAL_BUDGET;
-    struct packed best = *g;
-    bool found = false;
+    const double budget = budget_of(device);
     for (int64_t t = 1; t <= MOST_TILES && t <= g->tiles; t++)
         for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
             g->item_tiles = t;
@@ -213,25 +237,11 @@ static bool divide(struct packed *g, const tconv_device_info *device, double *le
             /* All input channels at once where they fit; else a half, a quarter and so on: chunks
              * that just fit are slower. */
             g->chunk = g->rows.layer.in_channels;
-            g->chunked = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget;
             while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
                 g->chunk = tconv_rows_chunk(g->chunk, 2);
-            const double bytes = local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
-            g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
-                       tconv_ceil_div(g->blocks, g->item_blocks);
-            if (bytes > budget || g->items > INT32_MAX ||
-                tconv_rows_too_long(iterations(g), device))
-                continue;
-            g->local_bytes = (uint64_t)bytes;
-            const double cost = cost_of(g, device) * (g->chunked ? 1.3 : 1);
-            if (!found || cost < *least) {
-                found = true;
-                *least = cost;
-                best = *g;
-            }
+            if (local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) <= budget)
+                add_candidate(g, device, candidates);
         }
-    *g = best;
-    return found;
 }
 
 /* The largest distance between two inputs of one channel, in elements. */
@@ -243,39 +253,6 @@ static double farthest(const struct tconv_rows *r)
            (double)(r->x.input - 1) * (double)r->x.data_step;
 }
 
-/* Picks rows or flat, and the vectors. */
-static bool choose(struct packed *g, const tconv_device_info *device, double *least)
-{
-    const int widest = tconv_rows_widest(device);
-    const int merged = g->merged;
-    struct packed best = *g;
-    bool found = false;
-    for (int flat = 0; flat <= (g->rows.layer.batch > 1 ? 2 : 1); flat++)
-        for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
-            for (int nx = 1;
-                 nx <= MOST_VECTORS && (nx == 1 || nx * g->mw <= tconv_rows_sums(&g->rows, device));
-                 nx++) {
-                struct packed one = *g;
-                double cost = 0;
-                one.flat = flat;
-                one.vw = vw;
-                one.nx = nx;
-                one.merged = merged;
-                derive(&one);
-                const double elements = farthest(&one.rows);
-                if ((flat && (one.slots > MOST_SLOTS || elements > INT32_MAX)) ||
-                    (flat != 1 && one.slots > MOST_ROWS))
-                    continue;
-                if (divide(&one, device, &cost) && (!found || cost < *least)) {
-                    found = true;
-                    *least = cost;
-                    best = one;
-                }
-            }
-    *g = best;
-    return found;
-}
-
 /* Along an axis with a single input each output takes one tap at most, and any stride describes
  * that. With one that spans the outputs each tap is a phase of its own, and no work is wasted. */
 static void spread(struct tconv_axis *axis)
@@ -284,7 +261,8 @@ static void spread(struct tconv_axis *axis)
     if (axis->input == 1 && span > axis->stride && span <= MOST_SPREAD) axis->stride = span;
 }
 
-static bool prepare(const struct tconv_request *request, struct packed *g, double *cost,
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct packed *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
@@ -323,10 +301,41 @@ static bool prepare(const struct tconv_request *request, struct packed *g, doubl
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
-    if (!choose(g, device, cost))
-        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_wrong_device(*cost, true, device);
     return true;
+}
+
+/* Rows or flat, and the vectors. */
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    const tconv_device_info *device = request->device;
+    struct packed g;
+    if (!prepare(request, &g, reason)) return false;
+    const int widest = tconv_rows_widest(device), limit = tconv_rows_sums(&g.rows, device);
+    const bool far = farthest(&g.rows) > INT32_MAX;
+    for (g.flat = 0; g.flat <= (g.rows.layer.batch > 1 ? 2 : 1); g.flat++)
+        for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
+            for (g.nx = 1; g.nx <= MOST_VECTORS && (g.nx == 1 || g.nx * g.mw <= limit); g.nx++) {
+                derive(&g);
+                if (!(g.flat && (g.slots > MOST_SLOTS || far)) &&
+                    !(g.flat != 1 && g.slots > MOST_ROWS))
+                    divide(&g, device, candidates);
+            }
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+}
+
+static void use_tile(struct packed *g, const int64_t *tile)
+{
+    g->flat = (int)tile[0];
+    g->vw = (int)tile[1];
+    g->nx = (int)tile[2];
+    g->mw = (int)tile[3];
+    derive(g);
+    g->item_tiles = tile[4];
+    g->item_blocks = tile[5];
+    g->chunk = tile[6];
+    derive_division(g);
 }
 
 /* A tap's place in the packed filter, and where its inputs lie in local memory. */
@@ -401,19 +410,13 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
                         tconv_rows_non_temporal(&g->rows, g->rows.x.output, LONG_ROW));
 }
 
-static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
     struct packed g;
-    return prepare(request, &g, cost, reason);
-}
-
-static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
-                          tconv_error *error)
-{
-    struct packed g;
-    double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, &g, &reason);
+    use_tile(&g, tile);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
     write_options(run, &g);
@@ -428,6 +431,9 @@ const struct tconv_algorithm tconv_packed = {
                "vectors: for CPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "packed_table.h", "taps.clh", "products.clh", "packed.cl"},
-    .accepts = accepts,
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"flat", "vw", "nx", "mw", "tiles", "blocks", "chunk"},
+    .program_parameters = 4,
+    .enumerate = enumerate,
     .write = write,
 };

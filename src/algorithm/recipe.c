@@ -163,11 +163,6 @@ bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     return false;
 }
 
-tconv_status tconv_fail_refused(tconv_error *error, const struct tconv_reason *reason)
-{
-    return tconv_fail(error, TCONV_ERROR_ALGORITHM, "%s", reason->text);
-}
-
 tconv_status tconv_fail_table(tconv_error *error, const struct tconv_recipe *recipe)
 {
     return tconv_fail_memory(error, recipe->table_count * sizeof *recipe->table,

@@ -19,7 +19,8 @@ static double iterations(const struct tconv_layer *layer)
     return taps + terms * ((double)layer->in_channels / REF_CHANNELS + 1 + 2 * layer->axes);
 }
 
-static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     if (tconv_rows_group_too_long(iterations(layer), request->device))
@@ -34,7 +35,8 @@ static bool accepts(const struct tconv_request *request, double *cost, struct tc
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
     /* Measured on PoCL: 1 to 3 GFLOP/s where the best algorithms reach 500, and 9 ns for an
      * output. */
-    *cost = 200.0 * (double)layer->macs + 2000.0 * outputs;
+    tconv_candidates_add(candidates, (const int64_t[]){0},
+                         200.0 * (double)layer->macs + 2000.0 * outputs);
     return true;
 }
 
@@ -77,13 +79,11 @@ static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *re
     return true;
 }
 
-static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
-                          tconv_error *error)
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
+    (void)tile; /* it has none */
     const struct tconv_layer *layer = request->layer;
-    double cost;
-    struct tconv_reason reason;
-    if (!accepts(request, &cost, &reason)) return tconv_fail_refused(error, &reason);
     if (!write_table(layer, recipe)) return tconv_fail_table(error, recipe);
     int64_t kernel[TCONV_MAX_AXES];
     int axes = 0;
@@ -115,6 +115,6 @@ const struct tconv_algorithm tconv_reference = {
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "reference_table.h",
                 "reference.cl"},
     .packing = TCONV_PACK_RAW,
-    .accepts = accepts,
+    .enumerate = enumerate,
     .write = write,
 };

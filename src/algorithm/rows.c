@@ -196,12 +196,6 @@ double tconv_rows_shared(double cost, double largest, const tconv_device_info *d
     return (first < other ? first : other) * item * (double)units;
 }
 
-double tconv_rows_wrong_device(double cost, bool vector, const tconv_device_info *device)
-{
-    const bool wide = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
-    return vector == wide ? cost : 20 * cost + 1e7;
-}
-
 bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
 {
     enum { MOST_ITERATIONS = 30000 };

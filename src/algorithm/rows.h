@@ -52,11 +52,6 @@ int64_t tconv_rows_taps_z(const struct tconv_rows *rows);
  * speed of all units. */
 double tconv_rows_shared(double cost, double largest, const tconv_device_info *device);
 
-/* What a cost becomes because of an algorithm's shape, `vector` being the one for processors with
- * wide vectors: it remains where the device is such, else it is so much, for tiny layers too, that
- * the algorithm is taken only by name. */
-double tconv_rows_wrong_device(double cost, bool vector, const tconv_device_info *device);
-
 /* Whether a work-item has more loop iterations than devices stand whose work-items are lanes:
  * drivers end what runs long, and llvmpipe ends all loops of a work-item after 65535 iterations in
  * all. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of algorithms and the choice among them. To add an algorithm: write its .cl and its
- * .c, and name it here. */
+/* The table of algorithms. To add an algorithm: write its .cl and its .c, and name it here. */
 #include "algorithm/algorithms.h"
 
 #include <string.h>
@@ -29,32 +28,4 @@ int tconv_algorithm_index(const struct tconv_algorithm *algorithm)
     int index = 0;
     while (tconv_algorithm_at(index) != algorithm) index++;
     return index;
-}
-
-static const struct tconv_algorithm *cheapest(const struct tconv_request *request,
-                                              unsigned excluded, struct tconv_reason *reason)
-{
-    const struct tconv_algorithm *best = NULL;
-    double least = 0;
-    for (int i = 0; tconv_algorithm_at(i) != NULL; i++) {
-        const struct tconv_algorithm *algorithm = tconv_algorithm_at(i);
-        double cost;
-        if ((excluded >> i & 1) == 0 && algorithm->accepts(request, &cost, reason) &&
-            (best == NULL || cost < least)) {
-            best = algorithm;
-            least = cost;
-        }
-    }
-    return best;
-}
-
-const struct tconv_algorithm *tconv_algorithm_choose(const struct tconv_request *request,
-                                                     const char *name, unsigned excluded,
-                                                     struct tconv_reason *reason)
-{
-    if (name == NULL || strcmp(name, "auto") == 0) return cheapest(request, excluded, reason);
-    const struct tconv_algorithm *algorithm = tconv_algorithm_named(name);
-    double cost;
-    if (algorithm == NULL) tconv_refuse(reason, "there is no such algorithm");
-    return algorithm != NULL && algorithm->accepts(request, &cost, reason) ? algorithm : NULL;
 }

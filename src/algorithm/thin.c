@@ -235,74 +235,69 @@ static int64_t images_together(const struct thin *g, double bytes, double budget
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
 
-/* Divides planes, rows and tiles among work-items as it costs least; false where local memory is
- * too small. */
-static bool divide(struct thin *g, const tconv_device_info *device, double *least)
+/* Local memory that tiles may fill. */
+static double budget_of(const tconv_device_info *device)
 {
-    const struct tconv_rows *r = &g->rows;
-    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
-                                                              : LOCAL_BUDGET;
-    const int64_t planes = r->layer.batch * r->layer.groups * g->blocks;
+    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+}
+
+/* All planes: batch item, group, block. */
+static int64_t planes_of(const struct thin *g)
+{
+    return g->rows.layer.batch * g->rows.layer.groups * g->blocks;
+}
+
+/* What follows from item_tiles and item_bands: local memory for the inputs of an image. */
+static double image_bytes(struct thin *g)
+{
+    g->row = row_length(g);
+    g->input_rows = input_rows(g, g->item_bands);
+    return (double)g->rows.acc_bytes * (double)tconv_rows_taps_z(&g->rows) * (double)g->input_rows *
+           (double)g->rows.layer.in_channels * (double)g->row;
+}
+
+/* What follows from item_planes, too. */
+static void derive_division(struct thin *g, double bytes, double budget)
+{
+    g->together = images_together(g, bytes, budget);
+    g->local_bytes = (uint64_t)bytes * (uint64_t)g->together;
+    g->items = tconv_ceil_div(g->tiles, g->item_tiles) * g->rows.z.output *
+               tconv_ceil_div(g->bands, g->item_bands) *
+               tconv_ceil_div(planes_of(g), g->item_planes);
+}
+
+static void add_candidate(const struct thin *g, const tconv_device_info *device,
+                          struct tconv_candidates *candidates)
+{
+    if (g->items >= INT32_MAX || tconv_rows_too_long(iterations(g), device)) return;
+    const int64_t tile[] = {g->vw,         g->nx,         g->mw,         g->ry,
+                            g->item_tiles, g->item_bands, g->item_planes};
+    tconv_candidates_add(candidates, tile, cost_of(g, device));
+}
+
+/* Divides planes, rows and tiles among work-items in all ways that fit into local memory. */
+static void divide(struct thin *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
+{
+    const double budget = budget_of(device);
     int64_t counts[MOST_COUNTS];
-    const int count = plane_counts(planes, g->blocks, counts);
-    const int64_t taps_z = tconv_rows_taps_z(r);
-    struct thin best = *g;
-    bool found = false;
+    const int count = plane_counts(planes_of(g), g->blocks, counts);
     for (g->item_tiles = g->tiles;; g->item_tiles = tconv_ceil_div(g->item_tiles, 2)) {
         for (g->item_bands = g->bands;; g->item_bands = tconv_ceil_div(g->item_bands, 2)) {
-            g->row = row_length(g);
-            g->input_rows = input_rows(g, g->item_bands);
-            const double bytes = (double)r->acc_bytes * (double)taps_z * (double)g->input_rows *
-                                 (double)r->layer.in_channels * (double)g->row;
+            const double bytes = image_bytes(g);
             for (int i = 0; bytes <= budget && i < count; i++) {
                 g->item_planes = counts[i];
-                g->together = images_together(g, bytes, budget);
-                g->local_bytes = (uint64_t)bytes * (uint64_t)g->together;
-                g->items = tconv_ceil_div(g->tiles, g->item_tiles) * r->z.output *
-                           tconv_ceil_div(g->bands, g->item_bands) *
-                           tconv_ceil_div(planes, g->item_planes);
-                const double cost = cost_of(g, device);
-                if (g->items < INT32_MAX && (!found || cost < *least) &&
-                    !tconv_rows_too_long(iterations(g), device)) {
-                    found = true;
-                    *least = cost;
-                    best = *g;
-                }
+                derive_division(g, bytes, budget);
+                add_candidate(g, device, candidates);
             }
             if (g->item_bands == 1) break;
         }
         if (g->item_tiles == 1) break;
     }
-    *g = best;
-    return found;
 }
 
-static bool choose(struct thin *g, const tconv_device_info *device, double *least)
-{
-    const int widest = tconv_rows_widest(device);
-    struct thin best = *g;
-    bool found = false;
-    for (int vw = widest; vw >= 4 || vw == widest; vw /= 2)
-        for (int nx = 1;
-             nx == 1 || (nx <= MOST_VECTORS &&
-                         nx * g->ry * g->mw * (int)g->rows.x.stride <= most_sums(g, device));
-             nx++) {
-            struct thin one = *g;
-            double cost = 0;
-            one.vw = vw;
-            one.nx = nx;
-            one.tiles = tconv_ceil_div(g->rows.places, (int64_t)vw * nx);
-            if (divide(&one, device, &cost) && (!found || cost < *least)) {
-                found = true;
-                *least = cost;
-                best = one;
-            }
-        }
-    *g = best;
-    return found;
-}
-
-static bool prepare(const struct tconv_request *request, struct thin *g, double *cost,
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct thin *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
@@ -325,26 +320,48 @@ static bool prepare(const struct tconv_request *request, struct thin *g, double 
     g->ry = choose_rows(g, device);
     g->lacking = tconv_mod(g->rows.y.pad, g->ry);
     g->bands = tconv_ceil_div(g->rows.y.output + g->lacking, g->ry);
-    if (!choose(g, device, cost))
-        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    *cost = tconv_rows_wrong_device(*cost, true, device);
     return true;
 }
 
-static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
+/* The vectors. */
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
 {
+    const tconv_device_info *device = request->device;
     struct thin g;
-    return prepare(request, &g, cost, reason);
+    if (!prepare(request, &g, reason)) return false;
+    const int widest = tconv_rows_widest(device), limit = most_sums(&g, device);
+    const int sums = g.ry * g.mw * (int)g.rows.x.stride; /* for each vector of places */
+    for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
+        for (g.nx = 1; g.nx == 1 || (g.nx <= MOST_VECTORS && g.nx * sums <= limit); g.nx++) {
+            g.tiles = tconv_ceil_div(g.rows.places, (int64_t)g.vw * g.nx);
+            divide(&g, device, candidates);
+        }
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
 }
 
-static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
-                          tconv_error *error)
+static void use_tile(struct thin *g, const int64_t *tile, const tconv_device_info *device)
+{
+    g->vw = (int)tile[0];
+    g->nx = (int)tile[1];
+    g->mw = (int)tile[2];
+    g->ry = (int)tile[3];
+    g->tiles = tconv_ceil_div(g->rows.places, (int64_t)g->vw * g->nx);
+    g->item_tiles = tile[4];
+    g->item_bands = tile[5];
+    g->item_planes = tile[6];
+    derive_division(g, image_bytes(g), budget_of(device));
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
     struct thin g;
-    double cost;
     struct tconv_reason reason;
     const size_t own = THIN_LONGS - ROWS_LONGS;
-    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, &g, &reason);
+    use_tile(&g, tile, request->device);
     if (!tconv_recipe_table(recipe, tconv_rows_table_size(&g.rows, own)) ||
         !tconv_rows_write_table(&g.rows, g.blocks, g.tiles, own, recipe->table))
         return tconv_fail_table(error, recipe);
@@ -378,6 +395,9 @@ const struct tconv_algorithm tconv_thin = {
                "vectors: for CPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "thin_table.h", "taps.clh", "thin.cl"},
-    .accepts = accepts,
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"vw", "nx", "mw", "ry", "tiles", "bands", "planes"},
+    .program_parameters = 4,
+    .enumerate = enumerate,
     .write = write,
 };

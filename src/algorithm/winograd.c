@@ -194,77 +194,71 @@ static double iterations(const struct winograd *g)
                 (g->points * (double)g->rows.x.stride * (in + 4) + lanes * g->mw * outputs));
 }
 
-/* Divides teams and blocks among work-items as it costs least; false where local memory is too
- * small for anything. */
-static bool divide(struct winograd *g, const tconv_device_info *device, double *least)
+/* Local memory that tiles may fill. */
+static double budget_of(const tconv_device_info *device)
+{
+    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+}
+
+/* What follows from the tile's places and the vectors. */
+static void derive(struct winograd *g, const int m[3])
+{
+    set_places(&g->z, m[0]);
+    set_places(&g->y, m[1]);
+    set_places(&g->x, m[2]);
+    g->points = g->z.points * g->y.points * g->x.points;
+    g->tiles = g->rows.layer.batch * g->z.tiles * g->y.tiles * g->x.tiles;
+    g->teams = tconv_ceil_div(g->tiles, g->vw * g->nx);
+}
+
+/* What follows from item_teams, item_blocks and chunk: work-items, as a double, which may be
+ * many. */
+static double derive_division(struct winograd *g)
+{
+    const double items = (double)g->rows.layer.groups * (double)outer_phases(g) *
+                         (double)tconv_ceil_div(g->teams, g->item_teams) *
+                         (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    g->chunked = g->chunk < g->rows.layer.in_channels;
+    g->items = items > INT32_MAX ? INT32_MAX : (int64_t)items;
+    g->local_bytes = (uint64_t)local_bytes(g, g->chunk);
+    return items;
+}
+
+/* Divides teams and blocks among work-items in all ways that fit into local memory. */
+static void divide(struct winograd *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    const double budget = device->local_memory < LOCAL_BUDGET ? (double)device->local_memory
-                                                              : LOCAL_BUDGET;
-    struct winograd best = *g;
-    bool found = false;
+    const double budget = budget_of(device);
     for (int64_t t = 1; t <= MOST_TEAMS && t <= g->teams; t++)
         for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
             if (p > 0 && parts[p] > g->blocks) continue;
             g->item_teams = t;
             g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
             g->chunk = largest_chunk(g, budget);
-            g->chunked = g->chunk < g->rows.layer.in_channels;
-            const double bytes = local_bytes(g, g->chunk);
-            const double items = (double)g->rows.layer.groups * (double)outer_phases(g) *
-                                 (double)tconv_ceil_div(g->teams, g->item_teams) *
-                                 (double)tconv_ceil_div(g->blocks, g->item_blocks);
-            if (bytes > budget || items > INT32_MAX || tconv_rows_too_long(iterations(g), device))
+            if (derive_division(g) > INT32_MAX || (double)g->local_bytes > budget ||
+                tconv_rows_too_long(iterations(g), device))
                 continue;
-            g->items = (int64_t)items;
-            g->local_bytes = (uint64_t)bytes;
-            const double cost = cost_of(g, device);
-            if (!found || cost < *least) {
-                found = true;
-                *least = cost;
-                best = *g;
-            }
+            const int64_t tile[] = {g->z.m, g->y.m,        g->x.m,         g->vw,   g->nx,
+                                    g->mw,  g->item_teams, g->item_blocks, g->chunk};
+            tconv_candidates_add(candidates, tile, cost_of(g, device));
         }
-    *g = best;
-    return found;
 }
 
-/* Picks the tile's places and the vectors. */
-static bool choose(struct winograd *g, const tconv_device_info *device, double *least)
+/* All vectors for one number of places along each axis. */
+static void add_vectors(struct winograd *g, const int m[3], const tconv_device_info *device,
+                        struct tconv_candidates *candidates)
 {
-    const int widest = tconv_rows_widest(device);
-    struct winograd best = *g;
-    bool found = false;
-    for (int mz = 1; mz <= most_places(&g->z); mz++)
-        for (int my = 1; my <= most_places(&g->y); my++)
-            for (int mx = 1; mx <= most_places(&g->x) && mx * g->rows.x.stride <= MOST_RUN; mx++) {
-                set_places(&g->z, mz);
-                set_places(&g->y, my);
-                set_places(&g->x, mx);
-                g->points = g->z.points * g->y.points * g->x.points;
-                if (mz * my * mx == 1 || g->points > MOST_PRODUCTS) continue;
-                g->tiles = g->rows.layer.batch * g->z.tiles * g->y.tiles * g->x.tiles;
-                for (int vw = widest; vw == widest || (vw >= 4 && 2 * vw == widest); vw /= 2)
-                    for (int nx = 1; nx <= MOST_VECTORS &&
-                                     (nx == 1 || nx * g->mw <= tconv_rows_sums(&g->rows, device));
-                         nx++) {
-                        struct winograd one = *g;
-                        double cost = 0;
-                        one.vw = vw;
-                        one.nx = nx;
-                        one.teams = tconv_ceil_div(g->tiles, vw * nx);
-                        if (divide(&one, device, &cost) && (!found || cost < *least)) {
-                            found = true;
-                            *least = cost;
-                            best = one;
-                        }
-                    }
-            }
-    *g = best;
-    return found;
+    const int widest = tconv_rows_widest(device), limit = tconv_rows_sums(&g->rows, device);
+    for (g->vw = widest; g->vw == widest || (g->vw >= 4 && 2 * g->vw == widest); g->vw /= 2)
+        for (g->nx = 1; g->nx <= MOST_VECTORS && (g->nx == 1 || g->nx * g->mw <= limit); g->nx++) {
+            derive(g, m);
+            if (m[0] * m[1] * m[2] > 1 && g->points <= MOST_PRODUCTS) divide(g, device, candidates);
+        }
 }
 
-static bool prepare(const struct tconv_request *request, struct winograd *g, double *cost,
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct winograd *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
@@ -290,15 +284,38 @@ static bool prepare(const struct tconv_request *request, struct winograd *g, dou
     g->begins = g->x.pad_phase > 0 ? 2 : 1;
     g->mw = choose_channels(&g->rows, device);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
-    if (!choose(g, device, cost))
-        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    const double products = (double)layer->groups * (double)outer_phases(g) * g->points *
+    const double products = (double)layer->groups * (double)outer_phases(g) * MOST_PRODUCTS *
                             (double)g->rows.x.stride;
-    if (!tconv_filter_addressable(products * (double)g->blocks * g->mw * (double)layer->in_channels,
-                                  sizeof(float), reason))
-        return false;
-    *cost = tconv_rows_wrong_device(*cost, true, device);
-    return true;
+    return tconv_filter_addressable(
+        products * (double)g->blocks * g->mw * (double)layer->in_channels, sizeof(float), reason);
+}
+
+/* The tile's places and the vectors. */
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    struct winograd g;
+    if (!prepare(request, &g, reason)) return false;
+    int m[3];
+    for (m[0] = 1; m[0] <= most_places(&g.z); m[0]++)
+        for (m[1] = 1; m[1] <= most_places(&g.y); m[1]++)
+            for (m[2] = 1; m[2] <= most_places(&g.x) && m[2] * g.rows.x.stride <= MOST_RUN; m[2]++)
+                add_vectors(&g, m, request->device, candidates);
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+}
+
+static void use_tile(struct winograd *g, const int64_t *tile)
+{
+    const int m[] = {(int)tile[0], (int)tile[1], (int)tile[2]};
+    g->vw = (int)tile[3];
+    g->nx = (int)tile[4];
+    g->mw = (int)tile[5];
+    derive(g, m);
+    g->item_teams = tile[6];
+    g->item_blocks = tile[7];
+    g->chunk = tile[8];
+    derive_division(g);
 }
 
 static bool write_table(const struct winograd *g, struct tconv_recipe *recipe)
@@ -343,12 +360,6 @@ static void write_options(struct tconv_launch *launch, const struct winograd *g)
     tconv_launch_option(launch, "CHUNKED", g->chunked);
 }
 
-static bool accepts(const struct tconv_request *request, double *cost, struct tconv_reason *reason)
-{
-    struct winograd g;
-    return prepare(request, &g, cost, reason);
-}
-
 static void write_pack(const struct winograd *g, struct tconv_recipe *recipe,
                        const tconv_device_info *device)
 {
@@ -369,13 +380,13 @@ static void write_pack(const struct winograd *g, struct tconv_recipe *recipe,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 }
 
-static tconv_status write(const struct tconv_request *request, struct tconv_recipe *recipe,
-                          tconv_error *error)
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
 {
     struct winograd g;
-    double cost;
     struct tconv_reason reason;
-    if (!prepare(request, &g, &cost, &reason)) return tconv_fail_refused(error, &reason);
+    prepare(request, &g, &reason);
+    use_tile(&g, tile);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     recipe->error_factor = error_factor(&g);
     write_pack(&g, recipe, request->device);
@@ -396,6 +407,9 @@ const struct tconv_algorithm tconv_winograd = {
                "CPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "winograd_table.h", "products.clh", "winograd.cl"},
-    .accepts = accepts,
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"mz", "my", "mx", "vw", "nx", "mw", "teams", "blocks", "chunk"},
+    .program_parameters = 6,
+    .enumerate = enumerate,
     .write = write,
 };

@@ -8,6 +8,7 @@
 #include "plan/plan_internal.h"
 #include "plan/probe.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,56 +49,61 @@ static tconv_status settle_matrix_unit(tconv_plan *plan, tconv_error *error)
         error);
 }
 
-/* What the cost model takes, or the algorithm of that name; NULL with a reason where none takes the
- * problem. */
-static tconv_status choose_by_model(tconv_plan *plan, const char *name, unsigned excluded,
-                                    const struct tconv_algorithm **algorithm,
+static tconv_status fail_refused(const char *name, const struct tconv_reason *reason,
+                                 tconv_error *error)
+{
+    return tconv_fail(error, TCONV_ERROR_ALGORITHM,
+                      "algorithm %.60s does not take this problem: %s",
+                      name == NULL ? "auto" : name, reason->text);
+}
+
+/* What the cost model takes of what the caller asked for. `*found` is false with a reason where
+ * nothing takes the problem. */
+static tconv_status choose_by_model(tconv_plan *plan, unsigned excluded,
+                                    struct tconv_candidate *candidate, bool *found,
                                     struct tconv_reason *reason, tconv_error *error)
 {
-    *algorithm = tconv_algorithm_choose(&plan->request, name, excluded, reason);
-    if (*algorithm != &tconv_matrix_group) return TCONV_OK;
+    *found = tconv_choose(&plan->request, &plan->pattern, excluded, candidate, reason);
+    if (!*found || candidate->algorithm != &tconv_matrix_group) return TCONV_OK;
     const tconv_status status = settle_matrix_unit(plan, error);
     if (status == TCONV_OK)
-        *algorithm = tconv_algorithm_choose(&plan->request, name, excluded, reason);
+        *found = tconv_choose(&plan->request, &plan->pattern, excluded, candidate, reason);
     return status;
 }
 
-/* Chooses an algorithm and makes it. One whose kernels do not build or cannot run on the device is
- * passed over, so that a driver's defect in one kernel does not take the others away; not where it
- * was asked for by name, and not where kernels come from a folder: who edits a kernel wants to see
- * its errors. Every other error, such as missing memory, ends the choice: the next algorithm would
- * meet it too, or be a slower one without need. */
+/* Chooses a candidate and makes it. An algorithm whose kernels do not build or cannot run on the
+ * device is passed over, so that a driver's defect in one kernel does not take the others away; not
+ * where it was asked for by name, and not where kernels come from a folder: who edits a kernel
+ * wants to see its errors. Every other error, such as missing memory, ends the choice: the next
+ * algorithm would meet it too, or be a slower one without need. */
 static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
-    const bool named = name != NULL && strcmp(name, "auto") != 0;
     unsigned excluded = 0; /* what a search passed over is tried again: its error is the call's
                               where nothing else is left */
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
-        const struct tconv_algorithm *algorithm;
+        struct tconv_candidate candidate;
         struct tconv_reason reason = {""};
         tconv_error own;
-        tconv_status status = choose_by_model(plan, name, excluded, &algorithm, &reason, error);
+        bool found;
+        tconv_status status = choose_by_model(plan, excluded, &candidate, &found, &reason, error);
         if (status != TCONV_OK) return status;
-        if (algorithm == NULL && excluded != 0) {
+        if (!found && excluded != 0) {
             if (error != NULL) *error = first;
             return first.status;
         }
-        if (algorithm == NULL)
-            return tconv_fail(error, TCONV_ERROR_ALGORITHM,
-                              "algorithm %.60s does not take this problem: %s",
-                              name == NULL ? "auto" : name, reason.text);
-        status = tconv_plan_make(plan, algorithm, &own);
+        if (!found) return fail_refused(name, &reason, error);
+        status = tconv_plan_make(plan, &candidate, &own);
         if (status == TCONV_OK) return TCONV_OK;
         const bool edited = tconv_device_has_own_sources(plan->device) &&
                             status != TCONV_ERROR_ALGORITHM;
-        if (named || edited || !tconv_kernel_is_unfit(&own)) {
+        if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(&own)) {
             if (error != NULL) *error = own;
             return status;
         }
         if (excluded == 0) first = own;
-        excluded |= 1u << tconv_algorithm_index(algorithm);
-        status = tconv_plan_pass_over(plan, algorithm, own.message, error);
+        excluded |= 1u << tconv_algorithm_index(candidate.algorithm);
+        status = tconv_plan_pass_over(plan, candidate.algorithm, own.message, error);
         if (status != TCONV_OK) return status;
     }
 }
@@ -128,52 +134,62 @@ static bool write_key(const tconv_plan *plan, char *text, size_t size)
     return used >= 0 && (size_t)used < size;
 }
 
-enum { KEY_SIZE = 1200, RECORD_SIZE = 200 };
+enum { KEY_SIZE = 1200, RECORD_SIZE = 500 };
 
 static void keep_choice(tconv_plan *plan, const char *key)
 {
-    char text[RECORD_SIZE];
-    snprintf(text, sizeof text, "algorithm %s\ncandidates %d\nmodel_ms %.6g\nbest_ms %.6g\n",
-             plan->algorithm->name, plan->choice.candidates, plan->choice.model_ms,
-             plan->choice.best_ms);
+    char text[RECORD_SIZE], tile[TCONV_TILE_TEXT];
+    tconv_tile_text(&plan->candidate, tile, sizeof tile);
+    snprintf(text, sizeof text, "candidates %d\nmodel_ms %.6g\nbest_ms %.6g\nalgorithm %s %s\n",
+             plan->choice.candidates, plan->choice.model_ms, plan->choice.best_ms,
+             plan->candidate.algorithm->name, tile);
     tconv_device_keep_search_record(plan->device, key, text);
 }
 
-/* The algorithm that a record names; NULL: there is none, or none that takes the problem today. */
-static tconv_status find_recorded(tconv_plan *plan, const char *key,
-                                  const struct tconv_algorithm **algorithm, tconv_choice *choice,
-                                  tconv_error *error)
+/* Reads a record; false where it is of no use. */
+static bool read_record(const char *text, struct tconv_pattern *pattern, tconv_choice *choice)
 {
-    char name[40] = "";
-    struct tconv_reason reason;
-    double cost;
+    char name[RECORD_SIZE];
     int candidates = 0;
-    char *text = tconv_device_search_record(plan->device, key);
-    *algorithm = NULL;
-    if (text != NULL && sscanf(text, "algorithm %39s candidates %d model_ms %lf best_ms %lf", name,
-                               &candidates, &choice->model_ms, &choice->best_ms) == 4)
-        *algorithm = tconv_algorithm_named(name);
-    free(text);
+    struct tconv_reason reason;
+    if (sscanf(text, "candidates %d model_ms %lf best_ms %lf algorithm %499[^\n]", &candidates,
+               &choice->model_ms, &choice->best_ms, name) != 4 ||
+        !tconv_pattern_read(name, pattern, &reason))
+        return false;
     choice->source = TCONV_SEARCH_RECORDS;
     choice->candidates = candidates;
+    return pattern->algorithm != NULL;
+}
+
+/* The candidate that a record names. `*found` is false where there is no record, or where the
+ * problem has no such candidate today. */
+static tconv_status find_recorded(tconv_plan *plan, const char *key,
+                                  struct tconv_candidate *candidate, bool *found,
+                                  tconv_choice *choice, tconv_error *error)
+{
+    struct tconv_reason reason;
+    struct tconv_pattern pattern;
+    char *text = tconv_device_search_record(plan->device, key);
+    *found = text != NULL && read_record(text, &pattern, choice);
+    free(text);
+    if (!*found) return TCONV_OK;
     tconv_status status = TCONV_OK;
-    if (*algorithm == &tconv_matrix_group) status = settle_matrix_unit(plan, error);
-    if (*algorithm != NULL && !(*algorithm)->accepts(&plan->request, &cost, &reason))
-        *algorithm = NULL;
+    if (pattern.algorithm == &tconv_matrix_group) status = settle_matrix_unit(plan, error);
+    *found = status == TCONV_OK && tconv_choose(&plan->request, &pattern, 0, candidate, &reason);
     return status;
 }
 
-/* Makes an algorithm that was recorded or timed. One that is unfit is passed over, and `*made` is
+/* Makes a candidate that was recorded or timed. One that is unfit is passed over, and `*made` is
  * false. */
-static tconv_status make_chosen(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *candidate,
                                 const tconv_choice *choice, bool *made, tconv_error *error)
 {
     tconv_error own;
-    const tconv_status status = tconv_plan_make(plan, algorithm, &own);
+    const tconv_status status = tconv_plan_make(plan, candidate, &own);
     *made = status == TCONV_OK;
     if (*made) plan->choice = *choice;
     if (!*made && tconv_kernel_is_unfit(&own))
-        return tconv_plan_pass_over(plan, algorithm, own.message, error);
+        return tconv_plan_pass_over(plan, candidate->algorithm, own.message, error);
     if (!*made && error != NULL) *error = own;
     return status;
 }
@@ -184,28 +200,29 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
                                    tconv_search search, bool *made, tconv_error *error)
 {
     char key[KEY_SIZE];
-    const struct tconv_algorithm *algorithm = NULL;
+    struct tconv_candidate candidate;
     tconv_choice choice = TCONV_CHOICE_INIT;
     tconv_status status = TCONV_OK;
+    bool found = false;
     *made = false;
     if (!write_key(plan, key, sizeof key)) return TCONV_OK;
-    if (search != TCONV_SEARCH_RENEW) status = find_recorded(plan, key, &algorithm, &choice, error);
-    if (status == TCONV_OK && algorithm != NULL)
-        status = make_chosen(plan, algorithm, &choice, made, error);
+    if (search != TCONV_SEARCH_RENEW)
+        status = find_recorded(plan, key, &candidate, &found, &choice, error);
+    if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
     if (status != TCONV_OK || *made || search == TCONV_SEARCH_RECORDS) return status;
 
     struct tconv_measured m;
-    double cost;
+    struct tconv_candidates candidates;
     struct tconv_reason reason;
-    if (tconv_matrix_group.accepts(&plan->request, &cost, &reason))
+    if (tconv_enumerate(&tconv_matrix_group, &plan->request, NULL, &candidates, &reason))
         status = settle_matrix_unit(plan, error);
     if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);
-    if (status != TCONV_OK || m.algorithm == NULL) return status;
+    if (status != TCONV_OK || m.candidates == 0) return status;
     choice.source = TCONV_SEARCH_MEASURE;
     choice.candidates = m.candidates;
     choice.model_ms = m.model_ms;
     choice.best_ms = m.best_ms;
-    status = make_chosen(plan, m.algorithm, &choice, made, error);
+    status = make_chosen(plan, &m.best, &choice, made, error);
     if (*made && !m.stopped) keep_choice(plan, key);
     return status;
 }
@@ -219,9 +236,11 @@ static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, 
     if ((unsigned)search > TCONV_SEARCH_RENEW)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "search is %d: a TCONV_SEARCH_* is needed, 0 to 4", (int)search);
-    const bool named = name != NULL && strcmp(name, "auto") != 0;
+    struct tconv_reason reason;
+    if (!tconv_pattern_read(name, &plan->pattern, &reason))
+        return fail_refused(name, &reason, error);
     bool made = false;
-    if (!named && search != TCONV_SEARCH_MODEL) {
+    if (plan->pattern.algorithm == NULL && search != TCONV_SEARCH_MODEL) {
         const tconv_status status = choose_by_time(plan, options, search, &made, error);
         if (status != TCONV_OK) return status;
     }
@@ -262,12 +281,19 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
 }
 
 /* Appends a line to a text of `size` bytes as far as it fits; `*length` is the whole text's. */
-static void add_line(char *text, size_t size, int *length, const struct tconv_algorithm *algorithm,
-                     const char *before, const char *what)
+static void add_line(char *text, size_t size, int *length, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void add_line(char *text, size_t size, int *length, const char *format, ...)
 {
-    const size_t used = (size_t)*length < size ? (size_t)*length : size;
-    *length += snprintf(size == 0 ? NULL : text + used, size - used, "%s%s: %s%s",
-                        *length == 0 ? "" : "\n", algorithm->name, before, what);
+    va_list arguments;
+    va_start(arguments, format);
+    for (int part = *length == 0; part < 2; part++) { /* a new line, then the text */
+        const size_t used = (size_t)*length < size ? (size_t)*length : size;
+        char *to = size == 0 ? NULL : text + used;
+        *length += part == 0 ? snprintf(to, size - used, "\n")
+                             : vsnprintf(to, size - used, format, arguments);
+    }
+    va_end(arguments);
 }
 
 int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
@@ -276,16 +302,20 @@ int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
     if (size > 0) text[0] = '\0';
     for (int i = 0; plan != NULL && tconv_algorithm_at(i) != NULL; i++) {
         const struct tconv_algorithm *algorithm = tconv_algorithm_at(i);
-        const bool taken = algorithm == plan->algorithm;
+        const bool taken = algorithm == plan->candidate.algorithm;
         struct tconv_reason reason = {""};
-        double cost = 0;
+        struct tconv_candidates candidates;
+        char tile[TCONV_TILE_TEXT];
         if (plan->passed_over[i] != NULL && !taken) {
-            add_line(text, size, &length, algorithm, "passed over: ", plan->passed_over[i]);
-            continue;
-        }
-        if (algorithm->accepts(&plan->request, &cost, &reason))
-            snprintf(reason.text, sizeof reason.text, "cost %.3g%s", cost, taken ? ", taken" : "");
-        add_line(text, size, &length, algorithm, "", reason.text);
+            add_line(text, size, &length, "%s: passed over: %s", algorithm->name,
+                     plan->passed_over[i]);
+        } else if (tconv_enumerate(algorithm, &plan->request, NULL, &candidates, &reason)) {
+            const struct tconv_candidate *c = taken ? &plan->candidate : &candidates.list[0];
+            tconv_tile_text(c, tile, sizeof tile);
+            add_line(text, size, &length, "%s: cost %.3g%s%s%s", algorithm->name, c->cost,
+                     taken ? ", taken" : "", tile[0] == '\0' ? "" : ", ", tile);
+        } else
+            add_line(text, size, &length, "%s: %s", algorithm->name, reason.text);
     }
     return length;
 }
@@ -306,6 +336,34 @@ int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t size)
     if (size > 0) text[0] = '\0';
     for (int i = 0; plan != NULL && tconv_algorithm_at(i) != NULL; i++)
         if (plan->passed_over[i] != NULL)
-            add_line(text, size, &length, tconv_algorithm_at(i), "", plan->passed_over[i]);
+            add_line(text, size, &length, "%s: %s", tconv_algorithm_at(i)->name,
+                     plan->passed_over[i]);
+    return length;
+}
+
+int tconv_plan_candidates(const tconv_plan *plan, char *text, size_t size)
+{
+    int length = 0;
+    struct tconv_candidates candidates;
+    struct tconv_reason reason;
+    if (size > 0) text[0] = '\0';
+    if (plan == NULL ||
+        !tconv_enumerate(plan->candidate.algorithm, &plan->request,
+                         plan->pattern.algorithm == NULL ? NULL : plan->pattern.tile, &candidates,
+                         &reason))
+        return 0;
+    for (int i = 0; i < candidates.count; i++) {
+        char tile[TCONV_TILE_TEXT];
+        tconv_tile_text(&candidates.list[i], tile, sizeof tile);
+        add_line(text, size, &length, "%s", tile);
+    }
+    return length;
+}
+
+int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size)
+{
+    int length = 0;
+    if (size > 0) text[0] = '\0';
+    if (plan != NULL && plan->timed != NULL) add_line(text, size, &length, "%s", plan->timed);
     return length;
 }

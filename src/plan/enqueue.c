@@ -127,7 +127,7 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
             continue;
         }
         const tconv_buffer *buffer = &bindings->buffer[arg]; /* without memory: NULL */
-        const size_t unit = tconv_arg_unit(&plan->request, plan->algorithm->packing, arg);
+        const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
         const cl_ulong offset = buffer->offset / unit;
         code = clSetKernelArg(kernel, index++, sizeof buffer->memory, &buffer->memory);
         if (code == CL_SUCCESS) code = clSetKernelArg(kernel, index++, sizeof offset, &offset);
@@ -286,7 +286,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     struct tconv_bindings bindings = {0};
     for (size_t i = 0; i < BUFFERS; i++) {
         const enum tconv_arg arg = buffers[i].arg;
-        const size_t unit = tconv_arg_unit(&plan->request, plan->algorithm->packing, arg);
+        const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
         const uint64_t bytes = buffers[i].bytes != 0 ? buffers[i].bytes : channels * unit;
         if (tconv_arg_used(&plan->epilogue, arg))
             status = tconv_check_buffer(plan, buffers[i].name, buffers[i].buffer, bytes, unit,
@@ -303,10 +303,11 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     }
     const uint64_t workspace_bytes = plan->recipe.workspace_bytes;
     if (workspace_bytes != 0 &&
-        (status = tconv_check_buffer(
-             plan, "args.workspace", &args->workspace, workspace_bytes,
-             tconv_arg_unit(&plan->request, plan->algorithm->packing, TCONV_ARG_WORKSPACE),
-             CL_MEM_READ_WRITE, error)) != TCONV_OK)
+        (status =
+             tconv_check_buffer(plan, "args.workspace", &args->workspace, workspace_bytes,
+                                tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing,
+                                               TCONV_ARG_WORKSPACE),
+                                CL_MEM_READ_WRITE, error)) != TCONV_OK)
         return status;
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};
     if ((status = tconv_find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],

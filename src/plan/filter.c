@@ -66,7 +66,7 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
         (status = tconv_check_queue(plan, queue, wait_count, wait, error)) != TCONV_OK ||
         (status = tconv_check_buffer(
              plan, "weights", &bindings.buffer[TCONV_ARG_WEIGHTS], plan->geometry.filter_bytes,
-             tconv_arg_unit(&plan->request, plan->algorithm->packing, TCONV_ARG_WEIGHTS),
+             tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WEIGHTS),
              CL_MEM_READ_ONLY, error)) != TCONV_OK ||
         (status = tconv_find_range("weights", &bindings.buffer[TCONV_ARG_WEIGHTS],
                                    plan->geometry.filter_bytes, &from, error)) != TCONV_OK ||

@@ -4,12 +4,14 @@
 #include "base/error.h"
 #include "device/device_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum {
-    MOST_CANDIDATES = 6,
+    MOST_CANDIDATES = 8,
+    MOST_TILES = 3, /* of an algorithm */
     MOST_ROUNDS = 30,
     USUAL_MS = 500,   /* for timing */
     NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
@@ -17,14 +19,17 @@ enum {
         2, /* rounds after which a candidate is left out that takes twice the least time */
 };
 
+/* More than one tile of an algorithm is timed only where the model expects less than so many times
+ * the best candidate's time: what it ranks far behind is not worth a compilation. */
+static const double CLOSE = 2;
+
 /* A candidate is taken instead of the cost model's only where it takes less than this part of its
  * time: differences below are noise of a shared machine (repeated runs of one algorithm differ by 1
  * to 3 %). */
 static const double CLEARLY_FASTER = 0.97;
 
-struct candidate {
-    const struct tconv_algorithm *algorithm;
-    double cost;
+struct timed {
+    struct tconv_candidate candidate;
     tconv_plan *plan;
     tconv_filter *filter;
     double ms; /* the least time; 0: not timed yet */
@@ -32,7 +37,7 @@ struct candidate {
 
 /* Everything may be missing. */
 struct bench {
-    struct candidate candidates[TCONV_MAX_ALGORITHMS];
+    struct timed candidates[TCONV_MAX_ALGORITHMS * MOST_TILES];
     int count;
     cl_command_queue queue;
     cl_mem data, weights, output, workspace, channels, residual;
@@ -48,25 +53,41 @@ static double now_ms(void)
 
 static int cheaper(const void *a, const void *b)
 {
-    const struct candidate *c = a, *d = b;
-    return (c->cost > d->cost) - (c->cost < d->cost);
+    const struct timed *c = a, *d = b;
+    return (c->candidate.cost > d->candidate.cost) - (c->candidate.cost < d->candidate.cost);
 }
 
-/* The algorithms that the cost model likes best, the best first. The reference only where there is
+/* Adds an algorithm's best tiles. */
+static void list_tiles(const tconv_plan *plan, const struct tconv_algorithm *algorithm,
+                       struct bench *bench)
+{
+    struct tconv_candidates candidates;
+    struct tconv_reason reason;
+    if (!tconv_enumerate(algorithm, &plan->request, NULL, &candidates, &reason)) return;
+    for (int i = 0; i < candidates.count && i < MOST_TILES; i++)
+        bench->candidates[bench->count++].candidate = candidates.list[i];
+}
+
+/* The candidates that the cost model likes best, the best first. The reference only where there is
  * no other. */
 static void list_candidates(const tconv_plan *plan, struct bench *bench)
 {
     for (int i = 0; tconv_algorithm_at(i) != NULL; i++) {
-        struct candidate *c = &bench->candidates[bench->count];
-        struct tconv_reason reason;
-        c->algorithm = tconv_algorithm_at(i);
         const bool last = tconv_algorithm_at(i + 1) == NULL;
-        if (plan->passed_over[i] == NULL && !(last && bench->count > 0) &&
-            c->algorithm->accepts(&plan->request, &c->cost, &reason))
-            bench->count++;
+        if (plan->passed_over[i] == NULL && !(last && bench->count > 0))
+            list_tiles(plan, tconv_algorithm_at(i), bench);
     }
     qsort(bench->candidates, (size_t)bench->count, sizeof *bench->candidates, cheaper);
-    if (bench->count > MOST_CANDIDATES) bench->count = MOST_CANDIDATES;
+    unsigned seen = 0; /* algorithms */
+    int kept = 0;
+    for (int i = 0; i < bench->count && kept < MOST_CANDIDATES; i++) {
+        const struct tconv_candidate c = bench->candidates[i].candidate;
+        const unsigned bit = 1u << tconv_algorithm_index(c.algorithm);
+        if ((seen & bit) != 0 && c.cost > CLOSE * bench->candidates[0].candidate.cost) continue;
+        seen |= bit;
+        bench->candidates[kept++].candidate = c;
+    }
+    bench->count = kept;
 }
 
 /* A buffer of zeros; false where it cannot be had. */
@@ -126,7 +147,7 @@ static void free_bench(struct bench *bench)
 }
 
 /* One run; its time, or a negative number where it fails. */
-static double run(const struct bench *bench, const struct candidate *c)
+static double run(const struct bench *bench, const struct timed *c)
 {
     tconv_args args = TCONV_ARGS_INIT;
     args.filter = c->filter;
@@ -147,17 +168,17 @@ static double run(const struct bench *bench, const struct candidate *c)
 
 /* Compiles a candidate, packs its filter and runs it once. It stays without a plan where it cannot
  * be timed. */
-static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct candidate *c,
+static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed *c,
                             tconv_error *error)
 {
     tconv_error own;
     tconv_status status = tconv_plan_begin_again(plan, &c->plan, &own);
-    if (status == TCONV_OK) status = tconv_plan_make(c->plan, c->algorithm, &own);
+    if (status == TCONV_OK) status = tconv_plan_make(c->plan, &c->candidate, &own);
     if (status != TCONV_OK) {
         tconv_plan_release(c->plan);
         c->plan = NULL;
         if (tconv_kernel_is_unfit(&own))
-            return tconv_plan_pass_over(plan, c->algorithm, own.message, error);
+            return tconv_plan_pass_over(plan, c->candidate.algorithm, own.message, error);
         if (error != NULL) *error = own;
         return status;
     }
@@ -172,11 +193,11 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct candid
     return TCONV_OK;
 }
 
-static const struct candidate *fastest(const struct bench *bench)
+static const struct timed *fastest(const struct bench *bench)
 {
-    const struct candidate *best = NULL;
+    const struct timed *best = NULL;
     for (int i = 0; i < bench->count; i++) {
-        const struct candidate *c = &bench->candidates[i];
+        const struct timed *c = &bench->candidates[i];
         if (c->ms > 0 && (best == NULL || c->ms < best->ms)) best = c;
     }
     return best;
@@ -185,10 +206,10 @@ static const struct candidate *fastest(const struct bench *bench)
 static bool go_on(const tconv_plan_options *options, const struct bench *bench, int index)
 {
     if (options->search_progress == NULL) return true;
-    const struct candidate *best = fastest(bench);
+    const struct timed *best = fastest(bench);
     const struct tconv_algorithm *algorithm = index < bench->count
-                                                  ? bench->candidates[index].algorithm
-                                              : best != NULL ? best->algorithm
+                                                  ? bench->candidates[index].candidate.algorithm
+                                              : best != NULL ? best->candidate.algorithm
                                                              : NULL;
     return options->search_progress(options->search_context,
                                     algorithm == NULL ? "" : algorithm->name, index, bench->count,
@@ -201,8 +222,8 @@ static void time_rounds(struct bench *bench, double most_ms)
     const double start = now_ms();
     for (int round = 0; round < MOST_ROUNDS; round++)
         for (int i = 0; i < bench->count; i++) {
-            struct candidate *c = &bench->candidates[i];
-            const struct candidate *best = fastest(bench);
+            struct timed *c = &bench->candidates[i];
+            const struct timed *best = fastest(bench);
             const bool hopeless = round >= HOPELESS_AFTER && best != NULL && c->ms > 2 * best->ms;
             if (c->plan == NULL || hopeless) continue;
             const double ms = run(bench, c);
@@ -213,16 +234,34 @@ static void time_rounds(struct bench *bench, double most_ms)
 
 static void conclude(const struct bench *bench, struct tconv_measured *m)
 {
-    const struct candidate *best = fastest(bench), *model = NULL;
+    const struct timed *best = fastest(bench), *model = NULL;
     for (int i = 0; i < bench->count; i++) {
         m->candidates += bench->candidates[i].ms > 0;
         if (model == NULL && bench->candidates[i].ms > 0) model = &bench->candidates[i];
     }
     if (best == NULL) return;
     if (best->ms > CLEARLY_FASTER * model->ms) best = model;
-    m->algorithm = best->algorithm;
+    m->best = best->candidate;
     m->model_ms = model->ms;
     m->best_ms = best->ms;
+}
+
+/* What was timed, as tconv_plan_timed tells; left out where memory is missing. */
+static char *report(const struct bench *bench)
+{
+    enum { LINE_BYTES = TCONV_TILE_TEXT + 120 };
+    const size_t size = (size_t)bench->count * LINE_BYTES + 1;
+    char *text = calloc(1, size);
+    for (int i = 0, used = 0; text != NULL && i < bench->count; i++) {
+        const struct timed *c = &bench->candidates[i];
+        char tile[TCONV_TILE_TEXT];
+        tconv_tile_text(&c->candidate, tile, sizeof tile);
+        if (c->ms > 0)
+            used += snprintf(text + used, size - (size_t)used, "%s%s%s%s cost %.6g ms %.6g",
+                             used == 0 ? "" : "\n", c->candidate.algorithm->name,
+                             tile[0] == '\0' ? "" : " ", tile, c->candidate.cost, c->ms);
+    }
+    return text;
 }
 
 tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
@@ -230,7 +269,7 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
 {
     struct bench bench = {.count = 0};
     tconv_status status = TCONV_OK;
-    *measured = (struct tconv_measured){.algorithm = NULL};
+    *measured = (struct tconv_measured){.candidates = 0};
     list_candidates(plan, &bench);
     if (bench.count > 0 && plan->geometry.output_bytes > 0 && make_bench(plan, &bench)) {
         for (int i = 0; i < bench.count && status == TCONV_OK && !measured->stopped; i++) {
@@ -242,6 +281,8 @@ tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
             measured->stopped = !go_on(options, &bench, bench.count);
         }
         conclude(&bench, measured);
+        free(plan->timed);
+        plan->timed = report(&bench);
     }
     free_bench(&bench);
     return status;

@@ -19,12 +19,13 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
                                 cl_kernel *kernel, tconv_error *error)
 {
     char options[TCONV_MAX_OPTIONS];
-    if (!tconv_launch_all_options(launch, &plan->request, plan->algorithm, options, sizeof options))
+    if (!tconv_launch_all_options(launch, &plan->request, plan->candidate.algorithm, options,
+                                  sizeof options))
         return tconv_fail(error, TCONV_ERROR_INTERNAL, "the options of %s exceed %d bytes",
                           launch->kernel, TCONV_MAX_OPTIONS);
     cl_program program;
-    tconv_status status =
-        tconv_device_program(plan->device, plan->algorithm->sources, options, &program, error);
+    tconv_status status = tconv_device_program(plan->device, plan->candidate.algorithm->sources,
+                                               options, &program, error);
     if (status != TCONV_OK) return status;
     cl_int code;
     *kernel = clCreateKernel(program, launch->kernel, &code);
@@ -53,7 +54,7 @@ static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *lau
     return tconv_fail(
         error, TCONV_ERROR_DEVICE,
         "%s wants work-groups of %zu work-items, but %s runs %s in groups of %zu at most",
-        plan->algorithm->name, wanted, plan->info.name, launch->kernel, limit);
+        plan->candidate.algorithm->name, wanted, plan->info.name, launch->kernel, limit);
 }
 
 /* The same for local memory, of which some implementations take more than the kernel's own arrays
@@ -113,36 +114,12 @@ static void clear_algorithm(tconv_plan *plan)
     plan->recipe = (struct tconv_recipe){0};
 }
 
-/* Writes the recipe of plan->algorithm, which may refuse what its kernels turned out to be limited
- * to. */
-static tconv_status write_recipe(tconv_plan *plan, tconv_error *error)
-{
-    const struct tconv_algorithm *algorithm = plan->algorithm;
-    tconv_error own;
-    const tconv_status status = algorithm->write(&plan->request, &plan->recipe, &own);
-    if (status == TCONV_ERROR_ALGORITHM)
-        return tconv_fail(error, status,
-                          "algorithm %s does not take this problem with what %s gives its kernels, "
-                          "work-groups of %llu work-items and %llu bytes of local memory: %s",
-                          algorithm->name, plan->info.name,
-                          (unsigned long long)plan->info.work_group_limit,
-                          (unsigned long long)plan->info.local_memory, own.message);
-    if (status != TCONV_OK) {
-        *error = own;
-        return status;
-    }
-    tconv_write_epilogue(&plan->request, plan->recipe.table);
-    tconv_recipe_types(&plan->recipe, &plan->request, algorithm->packing);
-    if (tconv_recipe_fits(&plan->recipe)) return TCONV_OK;
-    return tconv_fail(error, TCONV_ERROR_INTERNAL,
-                      "the recipe of algorithm %s exceeds a recipe's limits", algorithm->name);
-}
-
-/* The same, and makes what the recipe needs. */
-static tconv_status try_algorithm(tconv_plan *plan, tconv_error *error)
+/* Writes the recipe of plan->candidate and makes what it needs. */
+static tconv_status try_candidate(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
-    if ((status = write_recipe(plan, error)) == TCONV_OK &&
+    if ((status = tconv_recipe_write(&plan->request, &plan->candidate, &plan->recipe, error)) ==
+            TCONV_OK &&
         (status = make_table(plan, error)) == TCONV_OK &&
         (status = make_kernels(plan, plan->recipe.pack, plan->recipe.pack_count, plan->pack,
                                error)) == TCONV_OK)
@@ -152,20 +129,40 @@ static tconv_status try_algorithm(tconv_plan *plan, tconv_error *error)
     return status;
 }
 
-tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+/* Replaces the candidate by the best one of its algorithm under the limits of its kernels. */
+static tconv_status enumerate_again(tconv_plan *plan, tconv_error *error)
+{
+    const struct tconv_algorithm *algorithm = plan->candidate.algorithm;
+    const bool named = plan->pattern.algorithm != NULL;
+    struct tconv_candidates candidates;
+    struct tconv_reason reason;
+    if (tconv_enumerate(algorithm, &plan->request, named ? plan->pattern.tile : NULL, &candidates,
+                        &reason)) {
+        plan->candidate = candidates.list[0];
+        return TCONV_OK;
+    }
+    return tconv_fail(error, TCONV_ERROR_ALGORITHM,
+                      "algorithm %s does not take this problem with what %s gives its kernels, "
+                      "work-groups of %llu work-items and %llu bytes of local memory: %s",
+                      algorithm->name, plan->info.name,
+                      (unsigned long long)plan->info.work_group_limit,
+                      (unsigned long long)plan->info.local_memory, reason.text);
+}
+
+tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
                              tconv_error *error)
 {
     const tconv_device_info whole = plan->info;
-    tconv_device_info before;
-    tconv_status status;
-    plan->algorithm = algorithm;
-    do { /* again with smaller work-groups and less local memory as long as a kernel turns out to
-            need them */
-        before = plan->info;
-        status = try_algorithm(plan, error);
-    } while (status == TCONV_ERROR_DEVICE &&
-             (plan->info.work_group_limit < before.work_group_limit ||
-              plan->info.local_memory < before.local_memory));
+    tconv_status status = TCONV_OK;
+    plan->candidate = *candidate;
+    for (bool again = true; again && status == TCONV_OK;) {
+        const tconv_device_info before = plan->info;
+        status = try_candidate(plan, error);
+        again = status == TCONV_ERROR_DEVICE &&
+                (plan->info.work_group_limit < before.work_group_limit ||
+                 plan->info.local_memory < before.local_memory);
+        if (again) status = enumerate_again(plan, error);
+    }
     if (status != TCONV_OK) plan->info = whole; /* they were this algorithm's */
     return status;
 }
@@ -277,6 +274,7 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     copy->geometry = plan->geometry;
     copy->layer = plan->layer;
     copy->info = plan->info;
+    copy->pattern = plan->pattern;
     copy->request.workspace_limit = plan->request.workspace_limit;
     copy->request.math = plan->request.math;
     *out = copy;
@@ -303,6 +301,7 @@ void tconv_plan_release(tconv_plan *plan)
     if (plan == NULL || tconv_process_forked() || atomic_fetch_sub(&plan->owners, 1) > 1) return;
     clear_algorithm(plan);
     for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);
+    free(plan->timed);
     tconv_device_release(plan->device);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
@@ -315,7 +314,13 @@ const tconv_geometry *tconv_plan_geometry(const tconv_plan *plan)
 
 const char *tconv_plan_algorithm(const tconv_plan *plan)
 {
-    return plan == NULL ? NULL : plan->algorithm->name;
+    return plan == NULL ? NULL : plan->candidate.algorithm->name;
+}
+
+int tconv_plan_tile(const tconv_plan *plan, char *text, size_t size)
+{
+    if (size > 0) text[0] = '\0';
+    return plan == NULL ? 0 : tconv_tile_text(&plan->candidate, text, size);
 }
 
 uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)

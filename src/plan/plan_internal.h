@@ -19,12 +19,14 @@ struct tconv_plan {
     tconv_geometry geometry;
     struct tconv_layer layer;
     tconv_epilogue epilogue;
-    tconv_device_info info;       /* of the device, with what its kernels turned out to need */
-    struct tconv_request request; /* points to layer, info and epilogue */
-    const struct tconv_algorithm *algorithm;
-    tconv_choice choice;                     /* how it was chosen */
+    tconv_device_info info;           /* of the device, with what its kernels turned out to need */
+    struct tconv_request request;     /* points to layer, info and epilogue */
+    struct tconv_pattern pattern;     /* what the caller asked for */
+    struct tconv_candidate candidate; /* what was made */
+    tconv_choice choice;              /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper one could not be made, from malloc, or
                                                 NULL */
+    char *timed;                /* what a search timed, as tconv_plan_timed tells, or NULL */
     struct tconv_recipe recipe; /* without its table, which went into the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
@@ -53,10 +55,11 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
 /* One more plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 
-/* Compiles the kernels of an algorithm and makes their table. Where the algorithm refuses the
- * problem, or its kernels do not build or run, the plan is as before; tconv_kernel_is_unfit tells
- * these errors from others. */
-tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+/* Compiles the kernels of a candidate and makes their table. Where a kernel can run only in smaller
+ * work-groups or with less local memory, the algorithm's best candidate under these limits takes
+ * its place. Where there is none, or the kernels do not build or run, the plan is as before;
+ * tconv_kernel_is_unfit tells these errors from others. */
+tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
                              tconv_error *error);
 
 /* Keeps why an algorithm is not taken. */

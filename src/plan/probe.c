@@ -108,6 +108,17 @@ static bool output_is_right(const struct small *small, bool floating, const int3
     return true;
 }
 
+static tconv_status make_named(tconv_plan *plan, const char *name, tconv_error *error)
+{
+    struct tconv_candidate candidate;
+    struct tconv_reason reason = {""};
+    if (tconv_pattern_read(name, &plan->pattern, &reason) &&
+        tconv_choose(&plan->request, &plan->pattern, 0, &candidate, &reason))
+        return tconv_plan_make(plan, &candidate, error);
+    return tconv_fail(error, TCONV_ERROR_ALGORITHM,
+                      "algorithm %.60s does not take this problem: %s", name, reason.text);
+}
+
 static tconv_status compute(struct probe *p, tconv_device *device, const struct small *small,
                             const tconv_problem *problem, const char *algorithm, bool *right,
                             tconv_error *error)
@@ -129,7 +140,7 @@ static tconv_status compute(struct probe *p, tconv_device *device, const struct 
     tconv_args args = TCONV_ARGS_INIT;
     tconv_status status;
     if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
-        (status = tconv_plan_make(p->plan, tconv_algorithm_named(algorithm), error)) != TCONV_OK ||
+        (status = make_named(p->plan, algorithm, error)) != TCONV_OK ||
         (status = tconv_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
         (status = make_queue(device, &p->queue, error)) != TCONV_OK ||
         (status = copied(device, sizeof data, data, &p->data, error)) != TCONV_OK ||

@@ -64,7 +64,10 @@ const struct poptOption attribute_table[] = {
 
 const struct poptOption algorithm_table[] = {
     {"algorithm", 'a', POPT_ARG_STRING, &options.algorithm, 0,
-     "force an algorithm; `list` prints them; default auto", "NAME"},
+     "force an algorithm, or one with a tile, as --why prints it: \"thin_vector vw=16 nx=2\"; "
+     "`list` "
+     "prints the names; default auto",
+     "NAME"},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)math_table, 0, NULL, NULL},
     POPT_TABLEEND,
 };
@@ -155,6 +158,15 @@ bool option_takes_value(const char *name, size_t length, char letter)
     return false;
 }
 
+/* A tile may follow the name: it is checked where the plan is made. */
+static bool algorithm_exists(const char *text)
+{
+    char name[64];
+    const size_t length = strcspn(text, " ,");
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
+    return strcmp(text, "auto") == 0 || tconv_algorithm_summary(name) != NULL;
+}
+
 static enum exit_code list_algorithms(void)
 {
     printf("auto             chosen by the cost model, or by a stored result of tconv-cl tune\n");
@@ -215,8 +227,7 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
         code = wrong_request("%s is not an option; see %s --help", poptPeekArg(context), argv[0]);
     else if (options.algorithm != NULL && strcmp(options.algorithm, "list") == 0)
         list_algorithms();
-    else if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0 &&
-             tconv_algorithm_summary(options.algorithm) == NULL)
+    else if (options.algorithm != NULL && !algorithm_exists(options.algorithm))
         code = wrong_request("--algorithm %s does not exist; --algorithm list prints the names",
                              options.algorithm);
     else if (options.math != NULL && !tconv_math_from_name(options.math, &math))

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selection as tests ask for it: one algorithm's best candidate, its cost and its recipe. */
+#ifndef HOST_TESTS_SELECTING_H
+#define HOST_TESTS_SELECTING_H
+
+#include "algorithm/algorithms.h"
+
+/* Whether an algorithm takes a request, and its best candidate's cost. */
+static inline bool accepts(const struct tconv_algorithm *algorithm,
+                           const struct tconv_request *request, double *cost,
+                           struct tconv_reason *reason)
+{
+    struct tconv_candidates candidates;
+    if (!tconv_enumerate(algorithm, request, NULL, &candidates, reason)) return false;
+    *cost = candidates.list[0].cost;
+    return true;
+}
+
+/* The recipe of an algorithm's best candidate; TCONV_ERROR_ALGORITHM where there is none. */
+static inline tconv_status write_best(const struct tconv_algorithm *algorithm,
+                                      const struct tconv_request *request,
+                                      struct tconv_recipe *recipe, tconv_error *error)
+{
+    struct tconv_candidates candidates;
+    struct tconv_reason reason;
+    if (!tconv_enumerate(algorithm, request, NULL, &candidates, &reason))
+        return TCONV_ERROR_ALGORITHM;
+    return tconv_recipe_write(request, &candidates.list[0], recipe, error);
+}
+
+/* The algorithm that is chosen for what a caller asks for, or NULL. */
+static inline const struct tconv_algorithm *chosen(const struct tconv_request *request,
+                                                   const char *text, struct tconv_reason *reason)
+{
+    struct tconv_pattern pattern;
+    struct tconv_candidate best;
+    if (!tconv_pattern_read(text, &pattern, reason) ||
+        !tconv_choose(request, &pattern, 0, &best, reason))
+        return NULL;
+    return best.algorithm;
+}
+
+#endif

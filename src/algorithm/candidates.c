@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Candidates: lists of the cheapest tiles, tiles as text, and the choice among all algorithms. */
+#include "algorithm/algorithms.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int tile_size(const struct tconv_algorithm *algorithm)
+{
+    int count = 0;
+    while (count < TCONV_MAX_TILE && algorithm->tile_names[count] != NULL) count++;
+    return count;
+}
+
+static int parameter_named(const struct tconv_algorithm *algorithm, const char *name, size_t length)
+{
+    for (int i = tile_size(algorithm) - 1; i >= 0; i--)
+        if (strlen(algorithm->tile_names[i]) == length &&
+            strncmp(algorithm->tile_names[i], name, length) == 0)
+            return i;
+    return -1;
+}
+
+static bool read_parameter(const char *text, size_t length, struct tconv_pattern *pattern,
+                           struct tconv_reason *reason)
+{
+    const char *equal = memchr(text, '=', length);
+    char *end = NULL;
+    const int index =
+        equal == NULL ? -1 : parameter_named(pattern->algorithm, text, (size_t)(equal - text));
+    const long long value = index < 0 ? -1 : strtoll(equal + 1, &end, 10);
+    if (index >= 0 && equal[1] >= '0' && equal[1] <= '9' && end == text + length) {
+        pattern->tile[index] = value;
+        return true;
+    }
+    char names[120] = "";
+    for (int i = 0, used = 0; i < tile_size(pattern->algorithm); i++)
+        used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", i == 0 ? "" : ", ",
+                         pattern->algorithm->tile_names[i]);
+    return tconv_refuse(reason, "\"%.*s\" is no tile parameter with a number; it has %s",
+                        (int)(length < 40 ? length : 40), text, names[0] == '\0' ? "none" : names);
+}
+
+bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
+                        struct tconv_reason *reason)
+{
+    static const char spaces[] = " ,";
+    char name[64];
+    pattern->algorithm = NULL;
+    for (int i = 0; i < TCONV_MAX_TILE; i++) pattern->tile[i] = TCONV_ANY;
+    if (text == NULL) text = "auto";
+    const size_t length = strcspn(text, spaces);
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
+    if (strcmp(text, "auto") == 0) return true;
+    pattern->algorithm = tconv_algorithm_named(name);
+    if (pattern->algorithm == NULL) return tconv_refuse(reason, "there is no such algorithm");
+    for (text += length, text += strspn(text, spaces); *text != '\0';
+         text += strspn(text, spaces)) {
+        const size_t part = strcspn(text, spaces);
+        if (!read_parameter(text, part, pattern, reason)) return false;
+        text += part;
+    }
+    return true;
+}
+
+static bool same_program(const struct tconv_candidate *candidate, const int64_t *tile)
+{
+    const size_t count = (size_t)candidate->algorithm->program_parameters;
+    return memcmp(candidate->tile, tile, count * sizeof *tile) == 0;
+}
+
+static bool is_wanted(const struct tconv_candidates *candidates, const int64_t *tile)
+{
+    for (int i = tile_size(candidates->algorithm) - 1; i >= 0; i--)
+        if (candidates->wanted[i] != TCONV_ANY && candidates->wanted[i] != tile[i]) return false;
+    return true;
+}
+
+void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost)
+{
+    struct tconv_candidate *list = candidates->list;
+    int at = 0, end = candidates->count;
+    if (end == TCONV_MAX_CANDIDATES && cost >= list[end - 1].cost) return;
+    if (candidates->wanted != NULL && !is_wanted(candidates, tile)) return;
+    while (at < end && list[at].cost <= cost) {
+        if (same_program(&list[at], tile)) return;
+        at++;
+    }
+    /* What is moved up takes the place of the one with the same program, or of the last one. */
+    int place = at;
+    while (place < end && !same_program(&list[place], tile)) place++;
+    if (place == end && end < TCONV_MAX_CANDIDATES) candidates->count++;
+    if (place == TCONV_MAX_CANDIDATES) place--;
+    memmove(list + at + 1, list + at, (size_t)(place - at) * sizeof *list);
+    list[at] = (struct tconv_candidate){.algorithm = candidates->algorithm, .cost = cost};
+    memcpy(list[at].tile, tile, (size_t)tile_size(candidates->algorithm) * sizeof *tile);
+}
+
+/* What a cost becomes on a device: the same where the algorithm is made for such devices, else so
+ * much, for tiny layers too, that the algorithm is taken only by name. */
+static double cost_on(const tconv_device_info *device, enum tconv_made_for made_for, double cost)
+{
+    const bool vectors = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
+    const bool fits = made_for == TCONV_FOR_ALL || (made_for == TCONV_FOR_VECTORS) == vectors;
+    return fits ? cost : 20 * cost + 1e7;
+}
+
+bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv_request *request,
+                     const int64_t *wanted, struct tconv_candidates *candidates,
+                     struct tconv_reason *reason)
+{
+    *candidates = (struct tconv_candidates){.algorithm = algorithm};
+    if (wanted != NULL) {
+        struct tconv_candidates all;
+        if (!tconv_enumerate(algorithm, request, NULL, &all, reason)) return false;
+        candidates->wanted = wanted;
+        const bool listed = algorithm->enumerate(request, candidates, reason);
+        if (!listed || candidates->count == 0) {
+            char text[TCONV_TILE_TEXT];
+            tconv_tile_text(&all.list[0], text, sizeof text);
+            return tconv_refuse(reason, "it has no such tile; the best one is %.140s", text);
+        }
+    } else if (!algorithm->enumerate(request, candidates, reason))
+        return false;
+    for (int i = 0; i < candidates->count; i++)
+        candidates->list[i].cost =
+            cost_on(request->device, algorithm->made_for, candidates->list[i].cost);
+    return true;
+}
+
+bool tconv_choose(const struct tconv_request *request, const struct tconv_pattern *pattern,
+                  unsigned excluded, struct tconv_candidate *best, struct tconv_reason *reason)
+{
+    bool found = false;
+    for (int i = 0; tconv_algorithm_at(i) != NULL; i++) {
+        const struct tconv_algorithm *algorithm = tconv_algorithm_at(i);
+        struct tconv_candidates candidates;
+        if ((excluded >> i & 1) == 0 &&
+            (pattern->algorithm == NULL || pattern->algorithm == algorithm) &&
+            tconv_enumerate(algorithm, request, pattern->algorithm == NULL ? NULL : pattern->tile,
+                            &candidates, reason) &&
+            (!found || candidates.list[0].cost < best->cost)) {
+            *best = candidates.list[0];
+            found = true;
+        }
+    }
+    return found;
+}
+
+int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t size)
+{
+    char none[1];
+    int used = 0;
+    if (size == 0) {
+        text = none;
+        size = sizeof none;
+    }
+    text[0] = '\0';
+    for (int i = 0; i < tile_size(candidate->algorithm); i++) {
+        const size_t place = (size_t)used < size ? (size_t)used : size - 1;
+        used += snprintf(text + place, size - place, "%s%s=%" PRId64, i == 0 ? "" : " ",
+                         candidate->algorithm->tile_names[i], candidate->tile[i]);
+    }
+    return used;
+}
+
+tconv_status tconv_recipe_write(const struct tconv_request *request,
+                                const struct tconv_candidate *candidate,
+                                struct tconv_recipe *recipe, tconv_error *error)
+{
+    const struct tconv_algorithm *algorithm = candidate->algorithm;
+    const tconv_status status = algorithm->write(request, candidate->tile, recipe, error);
+    if (status != TCONV_OK) return status;
+    tconv_write_epilogue(request, recipe->table);
+    tconv_recipe_types(recipe, request, algorithm->packing);
+    if (tconv_recipe_fits(recipe)) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_INTERNAL,
+                      "the recipe of algorithm %s exceeds a recipe's limits", algorithm->name);
+}
