@@ -10,7 +10,7 @@ enum {
     COL2IM_PLACES = ROWS_LONGS, /* of a tile: neighbouring outputs of one phase */
     COL2IM_INPUTS,              /* that a tile reads: places and reach */
     COL2IM_COLUMNS,             /* columns in local memory, whole strips */
-    COL2IM_ROW,                 /* elements of a column there: TILE + COL2IM_INPUTS + TILE */
+    COL2IM_ROW,    /* elements of a column there: TILE + COL2IM_INPUTS + TILE or more */
     COL2IM_STRIPS, /* strips of MW columns in all parts together: what one (kz, ky) of a block takes
                       in the packed filter */
     COL2IM_PARTS_AT,   /* where the list of parts begins: classes whose columns lie in local memory

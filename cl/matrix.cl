@@ -88,16 +88,17 @@ static void find_places(__local struct places *places, __global const long *tabl
 #define FILL EACH
 #endif
 
-/* Sums on their way out: a fragment of each sub-group along channels, all places. */
+/* Sums on their way out: a fragment of each sub-group along channels, all places. Rows are padded
+ * against conflicts of the banks of local memory: matrix.clh. */
 #define FINISHED_ROWS (GM * FRAG_M)
 #if LAST
-#define FINISHED_STEP (FINISHED_ROWS + 1)
+#define FINISHED_STEP (FINISHED_ROWS + PAD_CHANNELS)
 #define FINISHED_AT(row, n) ((n)*FINISHED_STEP + (row))
 #define FINISHED_WORDS (NT * FINISHED_STEP)
 #define FINISHED_ROW(i) ((i) % FINISHED_ROWS)
 #define FINISHED_N(i) ((i) / FINISHED_ROWS)
 #else
-#define FINISHED_STEP (NT + 1)
+#define FINISHED_STEP (NT + PAD_PLACES)
 #define FINISHED_AT(row, n) ((row)*FINISHED_STEP + (n))
 #define FINISHED_WORDS (FINISHED_ROWS * FINISHED_STEP)
 #define FINISHED_ROW(i) ((i) / NT)

@@ -8,8 +8,8 @@
     .kind = TCONV_DEVICE_CPU, .compute_units = 8, .global_memory = UINT64_C(64) << 30,             \
     .allocation_limit = UINT64_C(16) << 30, .double_arithmetic = true
 
-#define AMD                                                                                        \
-    .kind = TCONV_DEVICE_GPU, .compute_units = 104, .vector_width = 1, .work_group_limit = 256,    \
+#define AMD(units)                                                                                 \
+    .kind = TCONV_DEVICE_GPU, .compute_units = units, .vector_width = 1, .work_group_limit = 256,  \
     .work_item_limit = {1024, 1024, 1024}, .local_memory = 64 << 10,                               \
     .global_memory = UINT64_C(16) << 30, .allocation_limit = UINT64_C(12) << 30,                   \
     .dedicated_local = true, .double_arithmetic = true, .fma = true, .half_arithmetic = true
@@ -38,7 +38,7 @@ const struct described_device described_devices[] = {
     {"CPU AVX-512",
      {CPU, .vector_width = 16, .work_group_limit = 4096, .work_item_limit = {4096, 4096, 4096},
       .local_memory = 1 << 20, .fma = true}},
-    {"AMD", {AMD}},
+    {"AMD", {AMD(104)}},
     {"Intel", {INTEL}},
     {"NVIDIA", {NVIDIA}},
     /* As little as a device may have; less local memory than OpenCL wants of any. */
@@ -79,9 +79,21 @@ const struct described_device described_devices[] = {
       .local_memory = 16 << 10,
       .global_memory = UINT64_C(1) << 30,
       .allocation_limit = UINT64_C(256) << 20}},
+    /* As version 21.10 says; device_tests/issued.py runs on it what is listed for it. */
+    {"Oclgrind",
+     {.kind = TCONV_DEVICE_GPU,
+      .compute_units = 1,
+      .vector_width = 1,
+      .work_group_limit = 1024,
+      .work_item_limit = {1024, 1024, 1024},
+      .local_memory = 32 << 10,
+      .global_memory = 128 << 20,
+      .allocation_limit = 128 << 20,
+      .dedicated_local = true,
+      .double_arithmetic = true}},
     {"Intel Max", {INTEL_MAX}},
-    {"AMD wmma", {AMD, .matrix_unit = TCONV_MATRIX_AMD_WMMA}},
-    {"AMD mfma", {AMD, .matrix_unit = TCONV_MATRIX_AMD_MFMA}},
+    {"AMD wmma", {AMD(48), .matrix_unit = TCONV_MATRIX_AMD_WMMA}},
+    {"AMD mfma", {AMD(304), .matrix_unit = TCONV_MATRIX_AMD_MFMA}},
     {"Intel dpas", {INTEL, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"Intel Max dpas", {INTEL_MAX, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"NVIDIA mma", {NVIDIA, .matrix_unit = TCONV_MATRIX_NVIDIA_MMA}},

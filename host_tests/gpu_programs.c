@@ -3,13 +3,14 @@
  * write their recipes for described devices. scripts/offline_gate.py compiles what is listed.
  *
  *   usage: gpu_programs [SUITE.csv]     without a file: the built-in suite
+ *          gpu_programs --listing TYPE FORMAT [OPTION...]     what selection launches: listing.h
  *
- * Prints a line for each device and program, with tabs between: device, algorithm, options, source
- * files (commas between), ids of the layers for which selection takes it (commas between; none: it
- * is built only where the algorithm is asked for by name). */
+ * The first form prints a line for each device and program, with tabs between: device, algorithm,
+ * options, source files (commas between), ids of the layers for which selection takes it (commas
+ * between; none: it is built only where the algorithm is asked for by name). */
 #include "described.h"
+#include "listing.h"
 #include "selecting.h"
-#include "suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,8 +131,50 @@ static const struct {
     {TCONV_BF16, TCONV_ACTIVATION_SILU},
 };
 
+static bool is_described(const char *name)
+{
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        if (strcmp(d->name, name) == 0) return true;
+    return false;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: gpu_programs [SUITE.csv]\n"
+                    "       gpu_programs --listing TYPE NCX|NXC [--device NAME] [--algorithm NAME]"
+                    " [--math exact|fast] [--suite FILE.csv]\n");
+    return EXIT_REQUEST_WRONG;
+}
+
+/* The second form, from the type on. */
+static int list_launches(int argc, char **argv)
+{
+    struct listing listing = {.math = TCONV_MATH_EXACT};
+    const char *path = NULL;
+    if (argc < 2 || argc % 2 != 0 || !tconv_type_from_name(argv[0], &listing.type) ||
+        !tconv_data_format_from_name(argv[1], &listing.format))
+        return usage();
+    for (int i = 2; i < argc; i += 2) {
+        const char *option = argv[i], *value = argv[i + 1];
+        if (strcmp(option, "--device") == 0 && is_described(value))
+            listing.device = value;
+        else if (strcmp(option, "--algorithm") == 0)
+            listing.algorithm = value;
+        else if (strcmp(option, "--suite") == 0)
+            path = value;
+        else if (strcmp(option, "--math") != 0 || !tconv_math_from_name(value, &listing.math))
+            return usage();
+    }
+    struct suite suite;
+    if (suite_read(path, &suite) != EXIT_DONE) return EXIT_WORK_FAILED;
+    const bool done = print_listing(&suite, &listing);
+    suite_free(&suite);
+    return done ? EXIT_DONE : EXIT_WORK_FAILED;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--listing") == 0) return list_launches(argc - 2, argv + 2);
     struct suite suite;
     if (suite_read(argc > 1 ? argv[1] : NULL, &suite) != EXIT_DONE) return 1;
     bool done = true;

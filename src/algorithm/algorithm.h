@@ -42,6 +42,8 @@ struct tconv_launch {
     char options[240]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
+    double macs; /* multiply-adds that it issues, those on the padding of tiles included; 0: none,
+                      or not counted. For predictions of speed, not for selection. */
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
     bool overflow; /* options, arguments or work-items did not fit */

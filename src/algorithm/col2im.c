@@ -33,15 +33,24 @@ static int64_t capacity(const struct col2im *g, bool vector, const tconv_device_
                      g->rows.acc_bytes);
 }
 
-/* What local memory holds: `width` inputs of each column, with room for a vector of the widest kind
- * on both sides. MW, MC and the number of inputs decide how many classes make a part; all of it may
- * depend on channels, kernel, stride and dilation, but not on extents and pads, so that filters and
- * programs are shared. False where not even one class fits. */
-static bool divide(struct col2im *g, int64_t width, int64_t room)
+/* Elements of a column in local memory besides the inputs: room for a vector on both sides, of the
+ * widest kind on CPUs. On GPUs vectors have one lane, and the whole column has an odd number of
+ * elements: work-items that clear or read neighbouring columns do not meet in a bank. Widths are
+ * even. */
+static int64_t margins(bool vector)
+{
+    return vector ? 2 * WIDEST_TILE : 3;
+}
+
+/* What local memory holds: `width` inputs of each column, and margins. MW, MC and the number of
+ * inputs decide how many classes make a part; all of it may depend on channels, kernel, stride and
+ * dilation, but not on extents and pads, so that filters and programs are shared. False where not
+ * even one class fits. */
+static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
 {
     const struct tconv_axis *x = &g->rows.x;
     g->width = width;
-    g->row = width + 2 * WIDEST_TILE;
+    g->row = width + margins(vector);
     const int64_t most_columns = room / g->row / g->mw * g->mw;
     g->part_classes = tconv_min(x->stride, most_columns / (g->class_taps * g->mc));
     if (g->part_classes < 1) return false;
@@ -105,7 +114,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
             for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
                 g->mc = channels[c];
                 if ((g->mc > 1 && g->mc > g->rows.layer.out_channels) || widths[w] <= reach ||
-                    !divide(g, widths[w], room))
+                    !divide(g, vector, widths[w], room))
                     continue;
                 /* For each output of a channel: columns computed, halo included, and their zeros
                  * and sums. */
@@ -118,7 +127,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
                 const double work = (double)g->rows.layer.in_channels *
                                     (double)(g->rows.z.kernel * g->rows.y.kernel);
                 const double cost = work * adds +
-                                    2.0 * (double)(2 * WIDEST_TILE) / widths[w] * filled * padded;
+                                    2.0 * (double)margins(vector) / widths[w] * filled * padded;
                 if (!found || cost < least) {
                     found = true;
                     least = cost;
@@ -221,8 +230,25 @@ static void use_tile(struct col2im *g, bool vector, const int64_t *tile,
     g->nx = (int)tile[1];
     g->mw = (int)tile[2];
     g->mc = (int)tile[3];
-    divide(g, tile[4], capacity(g, vector, device));
+    divide(g, vector, tile[4], capacity(g, vector, device));
     derive(g);
+}
+
+/* Multiply-adds that the products of columns and inputs issue, `strips` being those of all parts.
+ */
+static double issued(const struct col2im *g, int64_t strips)
+{
+    const struct tconv_rows *r = &g->rows;
+    const int64_t vector = (int64_t)g->vw * g->nx;
+    double inputs = 0; /* of all tiles of a row: whole vectors, as far as the data go */
+    for (int64_t tile = 0; tile < g->tiles; tile++) {
+        const int64_t low = tile * g->places + r->low;
+        const int64_t from = tconv_max(low, 0), to = tconv_min(low + g->inputs, r->x.input);
+        if (from < to) inputs += (double)(tconv_ceil_div(to - from, vector) * vector);
+    }
+    return (double)r->layer.batch * (double)r->layer.groups * (double)g->blocks *
+           tconv_rows_slices(r) * tconv_rows_pairs(&r->y) * inputs * (double)(strips * g->mw) *
+           (double)r->layer.in_channels;
 }
 
 /* Writes parts and columns; returns the number of strips. With NULL for both it only counts. */
@@ -333,6 +359,7 @@ static tconv_status write(const struct tconv_request *request, bool vector, cons
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
                       9);
     run->local_bytes = (size_t)(g.columns * g.row) * g.rows.acc_bytes;
+    run->macs = issued(&g, strips);
     return TCONV_OK;
 }
 

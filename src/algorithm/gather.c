@@ -362,6 +362,7 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     run->local[1] = (size_t)g.group_y;
     run->global[0] = (size_t)work_groups(&g) * (size_t)g.group_x;
     run->global[1] = (size_t)g.group_y;
+    run->macs = issued(&g) * (variant == DOT ? 4 : 1);
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA,

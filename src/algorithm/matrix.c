@@ -19,6 +19,7 @@ enum {
 struct fragment {
     int macro; /* MATRIX */
     int lanes, channels, places, sums;
+    int pad_places, pad_channels; /* words: PAD_PLACES and PAD_CHANNELS there */
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -31,6 +32,15 @@ struct matrix {
     int64_t places[3]; /* along z, y, x */
     int64_t all_places, tiles, blocks, classes, taps;
 };
+
+/* Multiply-adds that the tiles issue: all taps with whole stages, whole tiles and blocks. */
+static double issued(const struct matrix *g, const tconv_type data)
+{
+    const double word = 4 / (double)tconv_type_size(data),
+                 stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
+    return (double)g->taps * stages * word * (double)g->tiles * (double)g->blocks *
+           (double)g->rows.layer.groups * g->mt * g->nt;
+}
 
 /* The unit that is to be used; false where none multiplies these types. */
 static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
@@ -46,10 +56,10 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         return tconv_refuse(reason, "it rounds f32 to 11 bits, which wants math=fast");
     if (request->epilogue->filter_zero_point != 0)
         return tconv_refuse(reason, "it takes no zero point away from the filter");
-    static const struct fragment plain = {1, 32, 16, 8, 4}, nvidia = {2, 32, 16, 8, 4},
-                                 wmma = {3, 32, 16, 16, 8}, mfma = {4, 64, 16, 16, 4};
+    static const struct fragment plain = {1, 32, 16, 8, 4, 8, 4}, nvidia = {2, 32, 16, 8, 4, 8, 4},
+                                 wmma = {3, 32, 16, 16, 8, 16, 2}, mfma = {4, 64, 16, 16, 4, 4, 1};
     const int lanes = (int)request->device->subgroup_least; /* a multiplication is as wide as one */
-    const struct fragment dpas = {5, lanes, 8, lanes, 8};
+    const struct fragment dpas = {5, lanes, 8, lanes, 8, 1, 1};
     *fragment = plain;
     switch (request->device->matrix_unit) {
     case TCONV_MATRIX_NONE: break;
@@ -72,7 +82,8 @@ static int64_t local_bytes(const struct matrix *g)
 {
     const int64_t stage = g->buffers * (int64_t)(g->mt + g->nt) * (STAGE_WORDS + 4);
     const int64_t rows = (int64_t)g->gm * g->fragment.channels;
-    const int64_t finished = g->last ? g->nt * (rows + 1) : rows * (g->nt + 1);
+    const int64_t finished = g->last ? g->nt * (rows + g->fragment.pad_channels)
+                                     : rows * (g->nt + g->fragment.pad_places);
     return 4 * tconv_max(stage, finished) + (int64_t)PLACE_BYTES * g->nt + 4 * (int64_t)g->mt;
 }
 
@@ -155,19 +166,16 @@ static double work_groups(const struct matrix *g)
     return (double)g->tiles * (double)g->blocks * (double)g->rows.layer.groups;
 }
 
-/* Multiply-adds that are issued, wasted parts of tiles and words past the last channel, too: each
- * tap is of one phase. From data sheets, not yet measured: the units multiply 8 times as fast as
- * f32 is multiplied and added, bytes 16 times, TF32 4 times; half of that is counted on. In plain
- * OpenCL C it is for tests only. */
+/* From data sheets, not yet measured: the units multiply 8 times as fast as f32 is multiplied and
+ * added, bytes 16 times, TF32 4 times; half of that is counted on. In plain OpenCL C it is for
+ * tests only. */
 static double cost_of(const struct matrix *g, const struct tconv_layer *layer)
 {
     const double word = 4.0 / (double)tconv_type_size(layer->data_type);
-    const double stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
-    const double pairs = (double)g->taps * stages * word * work_groups(g) * g->mt * g->nt;
     const double outputs = (double)g->all_places * (double)g->classes * (double)layer->groups *
                            (double)layer->out_channels;
     const double speed = g->fragment.macro != 1 ? 2.0 * word : 0.01;
-    return pairs / speed + 4 * outputs;
+    return issued(g, layer->data_type) / speed + 4 * outputs;
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -250,6 +258,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     const size_t items = (size_t)(f->lanes * g.gm * g.gn);
     run->local[0] = items;
     run->global[0] = items * (size_t)(g.classes * g.tiles * g.blocks * g.rows.layer.groups);
+    run->macs = issued(&g, request->layer->data_type);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},

@@ -102,6 +102,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_reference");
     tconv_launch_option(run, "AXES", layer->axes);
     tconv_launch_items(run, 0, recipe->table[REF_OUTPUTS], 64, request->device);
+    run->macs = (double)layer->macs;
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
