@@ -13,7 +13,7 @@ import sys
 
 # Oclgrind cannot run what LLVM notes about restricted pointers of inlined functions.
 OPTIONS = "-Drestrict= -fno-inline"
-KINDS = [("f32", "NCX"), ("f32", "NXC"), ("f16", "NCX")]
+KINDS = [("f32", "NCX"), ("f16", "NXC")]
 
 
 def run(*command):

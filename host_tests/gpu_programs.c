@@ -53,10 +53,11 @@ static bool for_gpus(const struct tconv_algorithm *algorithm, const tconv_device
            (strcmp(algorithm->name, "gather_dot") == 0 && device->integer_dot_product);
 }
 
-/* Adds the programs of one layer: of the algorithm that selection takes, and of those for GPUs. */
+/* Adds the programs of one layer: of the algorithm that selection takes, and with `all` of all
+ * algorithms for GPUs. */
 static bool add_layer(struct program **list, const tconv_device_info *device,
                       const struct entry *entry, tconv_type type, tconv_activation activation,
-                      tconv_math math)
+                      tconv_math math, bool all)
 {
     tconv_problem problem = entry->problem;
     problem.data_type = problem.filter_type = type;
@@ -80,6 +81,7 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
         if ((device->matrix_unit != TCONV_MATRIX_NONE || algorithm != taken) &&
             !for_gpus(algorithm, device))
             continue;
+        if (!all && algorithm != taken) continue;
         if (!accepts(algorithm, &request, &cost, &reason)) continue;
         struct tconv_recipe recipe = {0};
         if (write_best(algorithm, &request, &recipe, &error) != TCONV_OK) {
@@ -118,7 +120,7 @@ static void print_and_free(const char *device, struct program *list)
     }
 }
 
-enum { OTHERS_EVERY = 26, UNITS_EVERY = 5 };
+enum { ALL_EVERY = 4, OTHERS_EVERY = 26, UNITS_EVERY = 5 };
 static const struct {
     tconv_type type;
     tconv_activation activation;
@@ -183,7 +185,7 @@ int main(int argc, char **argv)
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i++)
             done = add_layer(&list, device, &suite.entries[i], TCONV_F32, TCONV_ACTIVATION_NONE,
-                             TCONV_MATH_EXACT);
+                             TCONV_MATH_EXACT, i % ALL_EVERY == 0);
         /* Other types, and an epilogue, for a few layers: the loops are the same. f16 only where
          * conversions are the compiler's own: those of libclc are not what drivers have. */
         for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
@@ -191,7 +193,7 @@ int main(int argc, char **argv)
                 if ((others[t].type != TCONV_F64 || device->double_arithmetic) &&
                     (others[t].type != TCONV_F16 || device->half_arithmetic))
                     done = add_layer(&list, device, &suite.entries[i], others[t].type,
-                                     others[t].activation, TCONV_MATH_EXACT);
+                                     others[t].activation, TCONV_MATH_EXACT, true);
         print_and_free(cards[d], list);
     }
     for (size_t u = 0; u < sizeof units / sizeof *units && done; u++) {
@@ -201,7 +203,7 @@ int main(int argc, char **argv)
             for (size_t t = 0; t < sizeof types / sizeof *types && done; t++)
                 done = add_layer(&list, described_device(units[u]), &suite.entries[i], types[t],
                                  i == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
-                                 TCONV_MATH_FAST);
+                                 TCONV_MATH_FAST, true);
         print_and_free(units[u], list);
     }
     suite_free(&suite);

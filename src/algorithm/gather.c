@@ -11,6 +11,10 @@
 
 enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
+/* What a cost becomes on GPUs, where tiled_group's products set the unit: fitted to the predicted
+ * times of the 77 layers of the suite on an H100 (docs/gpus.md). */
+static const double GPU_COST = 6;
+
 /* What is multiplied: numbers, or bytes four at a time. */
 enum variant { GROUP, DOT };
 
@@ -244,12 +248,14 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
      * times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;
+    const double factor = (variant == DOT && !fast ? 100 : 1) *
+                          (request->device->kind == TCONV_DEVICE_GPU ? GPU_COST : 1);
     for (g.vw = WIDEST; g.vw >= 1; g.vw /= 2) {
         derive(&g);
         choose_group(&g, request->device);
         if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
         const int64_t tile[] = {g.vw, g.mw};
-        tconv_candidates_add(candidates, tile, cost_of(&g) * (variant == DOT && !fast ? 100 : 1));
+        tconv_candidates_add(candidates, tile, cost_of(&g) * factor);
     }
     return candidates->count > 0;
 }

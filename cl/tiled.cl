@@ -1,0 +1,704 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiled algorithm for GPUs: products of matrices from local memory, with many accumulators in
+ * the registers of a work-item. Output-stationary; all element types, by plain multiply-adds.
+ *
+ * Along each axis, outputs are split by their phases: o = first + u*stride + t, place u, phase t.
+ * Phases either have work-groups of their own (t), or they are rows of the matrix beside the output
+ * channels (r), so that one tile has all outputs of its places. For each phase of work-groups
+ *
+ *     sum[row][place] = sum over taps and input channels of
+ *                       filter[tap][channel][row] * data[channel][place + distance of tap]
+ *
+ * is a product of matrices over all places of all batch items.
+ *
+ *                 places (n, z, y, x)
+ *            +------------ NT -------------+
+ *            |  4 x 4  |         |  4 x 4  |   A work-item has TM x TN sums, in blocks of 4 x 4
+ *    rows   MT  sums   |         |  sums   |   that lie far apart: neighbouring work-items then
+ *            |---------+         +---------|   read neighbouring quads of local memory.
+ *            |  4 x 4  |         |  4 x 4  |
+ *            +-----------------------------+
+ *
+ * A stage is KS input channels of one tap; taps are outside, channels inside. A work-item fetches
+ * the same places in all stages, so an address moves by a constant from stage to stage, and whether
+ * a place has an input is one bit of a mask for each of up to 32 taps, computed in front of the
+ * stages. Taps that reach no place of the tile are left out. Local memory holds two stages: while
+ * one is multiplied, the next is on its way through registers.
+ *
+ * A place without an input has a zero there, which must not meet a weight that is infinite or NaN.
+ * Packing marks groups that have such weights; their outputs are computed one by one.
+ *
+ *   macro       meaning                                                       legal values
+ *   MT, NT      rows and places of a tile                                     multiples of TM, TN
+ *   TM, TN      rows and places of a work-item                                4, 8, 12, 16
+ *   KS          input channels of a stage                                     multiples of 4
+ *   WHOLE       1: KS divides the number of input channels                    0, 1
+ *   LAST        1: input channels are neighbours, as are output channels      0, 1
+ *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
+ *               wherever the tensors are
+ *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
+ *
+ * Registers: TM * TN sums. */
+#if !defined(MT) || !defined(NT) || !defined(TM) || !defined(TN) || !defined(KS) ||                \
+    !defined(WHOLE) || !defined(LAST) || !defined(QUADS) || !defined(PZ) || !defined(PY) ||        \
+    !defined(PX)
+#error "MT, NT, TM, TN, KS, WHOLE, LAST, QUADS, PZ, PY and PX must be set"
+#endif
+#if MT % TM != 0 || NT % TN != 0 || TM % 4 != 0 || TN % 4 != 0 || KS % 4 != 0
+#error "the tile does not fit to its parts"
+#endif
+
+#define EACH _Pragma("unroll")
+#define LANES_M (MT / TM)
+#define LANES_N (NT / TN)
+#define ITEMS (LANES_M * LANES_N)
+#define PHASE_ROWS (PZ * PY * PX)
+
+/* Rows of local memory: KS of weights, KS of inputs. Two neighbouring quads of a place go to
+ * different banks. */
+#define INPUT_STEP (NT + 4 * LAST)
+#define STAGE_NUMBERS (KS * (MT + INPUT_STEP))
+
+/* Weights of a stage in quads of rows, and how many of them a work-item moves. */
+#define WEIGHT_QUADS (KS * MT / 4)
+#define WEIGHT_PARTS ((WEIGHT_QUADS + ITEMS - 1) / ITEMS)
+
+/* Inputs. Neighbouring work-items fetch neighbours in memory: places of a channel, or quads of
+ * channels of a place. OWN_PLACES: places of a work-item, PLACES_APART from each other. Of each it
+ * fetches OWN_CHANNELS channels, the first being FETCHED_CHANNEL, CHANNELS_APART from each other.
+ * Places of a channel are spread in local memory such that the quad that a work-item reads has
+ * places LANES_N apart, and a work-item stores beside its neighbour what lies beside it in the
+ * output. */
+#if LAST
+#define STAGE_QUADS (KS / 4)
+#define OWN_PLACES ((NT * STAGE_QUADS + ITEMS - 1) / ITEMS)
+#define PLACES_APART (ITEMS / STAGE_QUADS)
+#define FETCHED_PLACE(item) ((item) / STAGE_QUADS)
+#define FETCHED_CHANNEL(item) ((item) % STAGE_QUADS * 4)
+#define OWN_CHANNELS 4
+#define CHANNELS_APART 1
+#define COLUMN(place) (place)
+#define PLACE_OF(tn, block, lane) ((block)*4 * LANES_N + (tn)*4 + (lane))
+#if ITEMS % STAGE_QUADS != 0
+#error "a work-item would have several quads of a place"
+#endif
+#else
+#define OWN_PLACES (NT > ITEMS ? NT / ITEMS : 1)
+#define PLACES_APART ITEMS
+#define FETCHED_PLACE(item) ((item) % NT)
+#define FETCHED_CHANNEL(item) (NT > ITEMS ? 0 : (item) / NT)
+#define CHANNELS_APART (NT > ITEMS ? 1 : ITEMS / NT)
+#define OWN_CHANNELS (KS / CHANNELS_APART)
+#define COLUMN(place)                                                                              \
+    ((place) / (4 * LANES_N) * (4 * LANES_N) + (place) % LANES_N * 4 +                             \
+     (place) % (4 * LANES_N) / LANES_N)
+#define PLACE_OF(tn, block, lane) ((block)*4 * LANES_N + (lane)*LANES_N + (tn))
+#if NT % ITEMS != 0 && ITEMS % NT != 0
+#error "work-items have no places of their own"
+#endif
+#endif
+#define IS_FETCHED(place) (NT % PLACES_APART == 0 || (place) < NT)
+
+/* ---- filter --------------------------------------------------------------------------------- */
+
+/* The packed filter: a word for each group, padded, which tells whether a weight is not finite;
+ * then [group][tap][input channel][row]. A row is an output channel with a phase along each axis,
+ * the channels outside, or with LAST inside and a multiple of 4. */
+static __global const packed_t *weights_of(__global const packed_t *filter,
+                                           __global const long *table, const long group)
+{
+    return filter + TAPS_HEADER(table[ROWS_GROUPS], sizeof(packed_t)) +
+           group * table[TILED_TAPS_Z] * table[TILED_TAPS_Y] * table[TILED_TAPS_X] *
+               table[ROWS_IN_CHANNELS] * table[TILED_ROWS];
+}
+
+static int channel_of(const int row, __global const long *table)
+{
+#if LAST && PHASE_ROWS > 1
+    return row % (int)table[TILED_CHANNELS];
+#elif LAST
+    return row;
+#else
+    return row / PHASE_ROWS;
+#endif
+}
+
+/* The phase of a row along all axes. */
+static int phase_of(const int row, __global const long *table)
+{
+#if LAST && PHASE_ROWS > 1
+    return row / (int)table[TILED_CHANNELS];
+#else
+    return row % PHASE_ROWS;
+#endif
+}
+#define PHASE_Z(phase) ((phase) / PX / PY)
+#define PHASE_Y(phase) ((phase) / PX % PY)
+#define PHASE_X(phase) ((phase) % PX)
+
+static int row_of(const int channel, const int phase, __global const long *table)
+{
+#if LAST && PHASE_ROWS > 1
+    return phase * (int)table[TILED_CHANNELS] + channel;
+#elif LAST
+    return channel;
+#else
+    return channel * PHASE_ROWS + phase;
+#endif
+}
+
+/* Before packing: no group is known to have weights that are not finite. */
+__kernel void tconv_tiled_clear(__global uint *restrict flags, const ulong flags_offset,
+                                __global const long *restrict table)
+{
+    if (get_global_id(0) < (ulong)table[ROWS_GROUPS]) flags[flags_offset + get_global_id(0)] = 0;
+}
+
+/* A work-item packs one row of one input channel, for some taps of all groups. */
+__kernel void tconv_tiled_pack(__global const filter_t *restrict weights,
+                               const ulong weights_offset, __global packed_t *restrict filter,
+                               const ulong filter_offset, __global uint *restrict flags,
+                               const ulong flags_offset, __global const long *restrict table)
+{
+    const int row = (int)get_global_id(0);
+    const long rows = table[TILED_ROWS], in_channels = table[ROWS_IN_CHANNELS];
+    if (row >= rows) return;
+    const int channel = channel_of(row, table), phase = phase_of(row, table);
+    const long taps_x = table[TILED_TAPS_X], taps_y = table[TILED_TAPS_Y];
+    const long taps = table[TILED_TAPS_Z] * taps_y * taps_x, all = table[ROWS_GROUPS] * taps;
+    const acc_t zero = FILTER_ZERO(table);
+    for (long number = (long)get_global_id(2); number < all; number += (long)get_global_size(2))
+        for (long ci = (long)get_global_id(1); ci < in_channels; ci += (long)get_global_size(1)) {
+            const long tap = number % taps, group = number / taps;
+            const long kz = tap / taps_x / taps_y * PZ + PHASE_Z(phase),
+                       ky = tap / taps_x % taps_y * PY + PHASE_Y(phase),
+                       kx = tap % taps_x * PX + PHASE_X(phase);
+            __global packed_t *to = filter + filter_offset +
+                                    TAPS_HEADER(table[ROWS_GROUPS], sizeof(packed_t)) +
+                                    (number * in_channels + ci) * rows + row;
+            if (channel >= table[ROWS_OUT_CHANNELS] || kz >= table[ROWS_KERNEL_Z] ||
+                ky >= table[ROWS_KERNEL_Y] || kx >= table[ROWS_KERNEL_X]) {
+                *to = 0;
+                continue;
+            }
+            PACK(weights + weights_offset + group * table[ROWS_SOURCE_GROUP_STEP] +
+                     ci * table[ROWS_SOURCE_IN_STEP] + channel * table[ROWS_SOURCE_OUT_STEP] +
+                     kz * table[ROWS_SOURCE_Z_STEP] + ky * table[ROWS_SOURCE_Y_STEP] +
+                     kx * table[ROWS_SOURCE_X_STEP],
+                 to, zero);
+            if (!IS_FINITE(READ_WEIGHT(to))) atomic_or(&flags[flags_offset + (ulong)group], 1u);
+        }
+}
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+/* Where a place is: batch item and number along each axis. */
+struct place {
+    int n, z, y, x;
+};
+
+static struct place place_at(int number, __global const long *table)
+{
+    const int count_z = (int)table[TILED_PLACES_Z], count_y = (int)table[TILED_PLACES_Y],
+              count_x = (int)table[TILED_PLACES_X];
+    struct place place;
+    place.x = number % count_x;
+    number /= count_x;
+    place.y = number % count_y;
+    number /= count_y;
+    place.z = number % count_z;
+    place.n = number / count_z;
+    return place;
+}
+
+/* The range of places of a tile along each axis. */
+struct range {
+    struct place first, last;
+};
+
+static struct range range_of(const int first, const int last, __global const long *table)
+{
+    struct range range;
+    range.first = place_at(first, table);
+    range.last = place_at(last, table);
+    const bool all_z = range.first.n != range.last.n,
+               all_y = all_z || range.first.z != range.last.z,
+               all_x = all_y || range.first.y != range.last.y;
+    if (all_z) {
+        range.first.z = 0;
+        range.last.z = (int)table[TILED_PLACES_Z] - 1;
+    }
+    if (all_y) {
+        range.first.y = 0;
+        range.last.y = (int)table[TILED_PLACES_Y] - 1;
+    }
+    if (all_x) {
+        range.first.x = 0;
+        range.last.x = (int)table[TILED_PLACES_X] - 1;
+    }
+    return range;
+}
+
+/* Whether a tap reaches any place of a tile. */
+static bool reaches(const struct range *range, __global const long *tap, __global const long *table)
+{
+    return range->last.z + tap[TAP_Z] >= 0 && range->first.z + tap[TAP_Z] < table[ROWS_INPUT_Z] &&
+           range->last.y + tap[TAP_Y] >= 0 && range->first.y + tap[TAP_Y] < table[ROWS_INPUT_Y] &&
+           range->last.x + tap[TAP_X] >= 0 && range->first.x + tap[TAP_X] < table[ROWS_INPUT_X];
+}
+
+/* Where the outputs of a tile's places are. */
+struct outputs {
+    long at[NT]; /* of phase 0 and the group's first channel; may lie outside the output */
+    int z[NT], y[NT], x[NT];
+};
+
+/* Whether a place has an output in a phase of the rows. */
+static bool has_output(__local const struct outputs *outputs, const int n, const int phase,
+                       __global const long *table)
+{
+    return (uint)(outputs->z[n] + PHASE_Z(phase)) < (uint)table[ROWS_OUTPUT_Z] &&
+           (PY == 1 || (uint)(outputs->y[n] + PHASE_Y(phase)) < (uint)table[ROWS_OUTPUT_Y]) &&
+           (PX == 1 || (uint)(outputs->x[n] + PHASE_X(phase)) < (uint)table[ROWS_OUTPUT_X]);
+}
+
+static void find_outputs(__local struct outputs *outputs, const long first, const int count,
+                         const int tz, const int ty, const int tx, __global const long *table)
+{
+    for (int n = (int)get_local_id(0); n < NT; n += ITEMS) {
+        const struct place place = place_at((int)first + (n < count ? n : 0), table);
+        const long z = table[TILED_FIRST_Z] + place.z * table[ROWS_STRIDE_Z] + tz,
+                   y = table[TILED_FIRST_Y] + place.y * table[ROWS_STRIDE_Y] + ty,
+                   x = table[TILED_FIRST_X] + place.x * table[ROWS_STRIDE_X] + tx;
+        outputs->at[n] = place.n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
+                         y * table[ROWS_OUTPUT_Y_STEP] + x * table[ROWS_OUTPUT_X_STEP];
+        /* Where phases are no rows, what is outside along y and x is told along z. */
+        const bool there = n < count && (PY > 1 || y < table[ROWS_OUTPUT_Y]) &&
+                           (PX > 1 || x < table[ROWS_OUTPUT_X]);
+        outputs->z[n] = there ? (int)z : -(1 << 30);
+        outputs->y[n] = (int)y;
+        outputs->x[n] = (int)x;
+    }
+}
+
+/* ---- exact outputs -------------------------------------------------------------------------- */
+
+#if FLOATING
+/* The input along one axis that tap k of output o reads; negative where there is none. */
+static long input_of(const long o, const long k, const long stride, const long dilation,
+                     const long pad, const long input)
+{
+    const long d = o + pad - k * dilation;
+    return d >= 0 && d % stride == 0 && d / stride < input ? d / stride : -1;
+}
+
+/* One output, tap by tap, of a batch item's data: no zero of the padding is multiplied. */
+static acc_t exact_output(__global const data_t *data, __global const packed_t *weights,
+                          __global const long *table, const long oz, const long oy, const long ox,
+                          const int channel)
+{
+    const long in_channels = table[ROWS_IN_CHANNELS], rows = table[TILED_ROWS];
+    acc_t sum = 0;
+    for (long kz = 0; kz < table[ROWS_KERNEL_Z]; kz++)
+        for (long ky = 0; ky < table[ROWS_KERNEL_Y]; ky++)
+            for (long kx = 0; kx < table[ROWS_KERNEL_X]; kx++) {
+                const long z = input_of(oz, kz, table[ROWS_STRIDE_Z], table[ROWS_DILATION_Z],
+                                        table[ROWS_PAD_Z], table[ROWS_INPUT_Z]),
+                           y = input_of(oy, ky, table[ROWS_STRIDE_Y], table[ROWS_DILATION_Y],
+                                        table[ROWS_PAD_Y], table[ROWS_INPUT_Y]),
+                           x = input_of(ox, kx, table[ROWS_STRIDE_X], table[ROWS_DILATION_X],
+                                        table[ROWS_PAD_X], table[ROWS_INPUT_X]);
+                if (z < 0 || y < 0 || x < 0) continue;
+                __global const data_t *from = data + z * table[ROWS_DATA_Z_STEP] +
+                                              y * table[ROWS_DATA_Y_STEP] +
+                                              x * table[ROWS_DATA_X_STEP];
+                const int phase = (int)((kz % PZ * PY + ky % PY) * PX + kx % PX);
+                const long tap = (kz / PZ * table[TILED_TAPS_Y] + ky / PY) * table[TILED_TAPS_X] +
+                                 kx / PX;
+                __global const packed_t *w = weights + tap * in_channels * rows +
+                                             row_of(channel, phase, table);
+                for (long ci = 0; ci < in_channels; ci++)
+                    sum = MULTIPLY_ADD(READ_DATA(from + ci * table[ROWS_DATA_CHANNEL_STEP], 0),
+                                       READ_WEIGHT(w + ci * rows), sum);
+            }
+    return sum;
+}
+
+/* All outputs of a tile. */
+static void store_exact(const struct epilogue *f, __local const struct outputs *outputs,
+                        __global const data_t *data, __global const packed_t *weights,
+                        __global const long *table, const long group, const int first_row,
+                        const int first)
+{
+    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+#pragma unroll 1
+    for (int i = (int)get_local_id(0); i < MT * NT; i += ITEMS) {
+        const int row = first_row + i / NT, n = i % NT;
+        const int channel = channel_of(row, table), phase = phase_of(row, table);
+        if (row >= table[TILED_ROWS] || channel >= out_channels ||
+            !has_output(outputs, n, phase, table))
+            continue;
+        const long oz = outputs->z[n] + PHASE_Z(phase), oy = outputs->y[n] + PHASE_Y(phase),
+                   ox = outputs->x[n] + PHASE_X(phase), all = group * out_channels + channel;
+        const acc_t sum =
+            exact_output(data + place_at(first + n, table).n * table[ROWS_DATA_BATCH_STEP], weights,
+                         table, oz, oy, ox, channel);
+        put_one(f, affine_one(f, sum, all),
+                outputs->at[n] + all * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                    PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
+                    PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] +
+                    PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP],
+                all);
+    }
+}
+#endif
+
+/* ---- stages --------------------------------------------------------------------------------- */
+
+/* A quad of neighbouring channels, and one of packed weights, both aligned to their size. PoCL has
+ * no need of that and may have buffers that are not. */
+#define IS_HALF_f16 1
+#define IS_HALF_bf16 2
+#if NATIVE || !FLOATING
+#define READ_QUAD(p, zero) READS_DATA(p, zero)
+#elif PASTE(IS_HALF_, DATA) == 1 && HALF
+#define READ_QUAD(p, zero) convert_float4(*(__global const half4 *)(p))
+#elif PASTE(IS_HALF_, DATA) == 1
+#define READ_QUAD(p, zero) vloada_half4(0, (__global const half *)(p))
+#elif PASTE(IS_HALF_, DATA) == 2
+#define READ_QUAD(p, zero) as_float4(convert_uint4(*(__global const ushort4 *)(p)) << 16)
+#else
+#define READ_QUAD(p, zero) (*(__global const vec_t *)(p))
+#endif
+#if NATIVE
+#define READ_WEIGHTS(p) LOAD(p)
+#else
+#define READ_WEIGHTS(p) (*(__global const vec_t *)(p))
+#endif
+
+/* What a work-item fetches in every stage. */
+struct fetch {
+    __global const data_t *data[OWN_PLACES]; /* of its first channel, for distance 0 */
+    uint inside[OWN_PLACES];                 /* a bit for each tap, the highest being the first */
+    int weights[WEIGHT_PARTS];               /* from the stage's first weight */
+    int channel;
+    int in_channels, rows;
+    long channel_step;
+    bool aligned; /* quads of channels are where READ_QUAD takes them */
+    acc_t zero;
+};
+
+/* A stage: one tap, input channels from `channel` on. */
+struct stage {
+    __global const packed_t *weights; /* of the first channel */
+    long data;                        /* from a place to its input in the first channel */
+    int tap, channel;
+};
+
+/* A stage on its way. */
+struct waiting {
+    vec_t weights[WEIGHT_PARTS];
+    acc_t inputs[OWN_PLACES][OWN_CHANNELS];
+};
+
+static struct stage stage_of(const uint taps, __global const long *list,
+                             __global const packed_t *weights, const struct fetch *fetch)
+{
+    struct stage stage;
+    stage.tap = (int)clz(taps | 1);
+    stage.channel = 0;
+    stage.data = list[stage.tap * TAP_LONGS + TAP_OFFSET];
+    stage.weights = weights +
+                    list[stage.tap * TAP_LONGS + TAP_AT] * fetch->in_channels * fetch->rows;
+    return stage;
+}
+
+static void fetch_stage(struct waiting *waiting, const struct stage *stage,
+                        const struct fetch *fetch)
+{
+    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    {
+#if WHOLE
+        waiting->weights[i] = READ_WEIGHTS(stage->weights + fetch->weights[i]);
+#else
+        /* Past the last channel, where inputs are zeros, any finite weight will do. */
+        const int k = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS / (MT / 4),
+                  past = max(0, stage->channel + k - (fetch->in_channels - 1));
+        waiting->weights[i] = READ_WEIGHTS(stage->weights + fetch->weights[i] - past * fetch->rows);
+#endif
+    }
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const bool inside = (int)(fetch->inside[p] << stage->tap) < 0;
+        __global const data_t *from = fetch->data[p] + stage->data;
+#if LAST && QUADS
+        if (fetch->aligned) {
+            const vec_t quad =
+                inside && (WHOLE || stage->channel + fetch->channel < fetch->in_channels)
+                    ? READ_QUAD(from, fetch->zero)
+                    : (vec_t)(0);
+            EACH for (int j = 0; j < 4; j++) waiting->inputs[p][j] = LANE(quad, j);
+            continue;
+        }
+#endif
+        EACH for (int j = 0; j < OWN_CHANNELS; j++)
+        {
+            const int channel = stage->channel + fetch->channel + j * CHANNELS_APART;
+            waiting->inputs[p][j] =
+                inside && (WHOLE || channel < fetch->in_channels)
+                    ? READ_DATA(from + j * CHANNELS_APART * fetch->channel_step, fetch->zero)
+                    : (acc_t)0;
+        }
+    }
+}
+
+static void put_stage(const struct waiting *waiting, __local acc_t *weights, __local acc_t *inputs)
+{
+    const int item = (int)get_local_id(0);
+    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    {
+        const int own = i * ITEMS + item;
+        if (WEIGHT_QUADS % ITEMS == 0 || own < WEIGHT_QUADS)
+            *(__local vec_t *)(weights + own * 4) = waiting->weights[i];
+    }
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const int place = FETCHED_PLACE(item) + p * PLACES_APART;
+        if (!IS_FETCHED(place)) continue;
+        EACH for (int j = 0; j < OWN_CHANNELS; j++)
+            inputs[(FETCHED_CHANNEL(item) + j * CHANNELS_APART) * INPUT_STEP + COLUMN(place)] =
+                waiting->inputs[p][j];
+    }
+}
+
+/* Adds the products of a stage. */
+static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
+                           __local const acc_t *inputs)
+{
+    EACH for (int k = 0; k < KS; k++)
+    {
+        vec_t w[TM / 4], x[TN / 4];
+        EACH for (int i = 0; i < TM / 4; i++)
+            w[i] = *(__local const vec_t *)(weights + k * MT + i * 4 * LANES_M);
+        EACH for (int i = 0; i < TN / 4; i++)
+            x[i] = *(__local const vec_t *)(inputs + k * INPUT_STEP + i * 4 * LANES_N);
+        EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++)
+            sums[m][n] = MULTIPLY_ADD(LANE(w[m / 4], m % 4), LANE(x[n / 4], n % 4), sums[m][n]);
+    }
+}
+
+/* ---- epilogue ------------------------------------------------------------------------------- */
+
+#define ROW_OF(tm, m) ((m) / 4 * 4 * LANES_M + (tm)*4 + (m) % 4)
+
+/* Where an epilogue takes many instructions they are not written out for each sum; the sums move up
+ * instead, since registers have no index. */
+#if HEAVY
+#define EACH_PART _Pragma("unroll 1")
+#else
+#define EACH_PART EACH
+#endif
+
+#if LAST
+/* The same as factor_of, BIAS_OF and SLOPE_OF for four channels. */
+#define FOUR_OF(one, f, channel)                                                                   \
+    ((result_vec_t)(one(f, channel), one(f, (channel) + 1), one(f, (channel) + 2),                 \
+                    one(f, (channel) + 3)))
+
+/* Stores the sums of four neighbouring channels; `aligned`: quads of the output are aligned to
+ * their size. */
+static void store_four(const struct epilogue *f, const vec_t sum, const long at, const long channel,
+                       const bool aligned)
+{
+    const result_vec_t value =
+        affine_lanes(sum, FOUR_OF(factor_of, f, channel), FOUR_OF(BIAS_OF, f, channel));
+#if PLAIN && !NATIVE && !BETA && !RESIDUAL
+    if (aligned) {
+        *(__global result_vec_t *)(f->output + at) =
+            finished(f, value, FOUR_OF(SLOPE_OF, f, channel));
+        return;
+    }
+#endif
+    put_lanes(f, value, at, FOUR_OF(SLOPE_OF, f, channel));
+}
+
+static void store_sums(const struct epilogue *f, acc_t sums[TM][TN],
+                       __local const struct outputs *outputs, __global const long *table,
+                       const long group, const int first_row, const int tm, const int tn)
+{
+    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const bool aligned = (size_t)f->output % (4 * sizeof(output_t)) == 0 &&
+                         table[TILED_OUTPUT_QUADS] != 0;
+    EACH_PART for (int m = 0; m < TM; m += 4)
+    {
+        const int row = first_row + ROW_OF(tm, m);
+        const int channel = channel_of(row, table), phase = phase_of(row, table);
+        const long all = group * out_channels + channel;
+        const long from =
+            all * table[ROWS_OUTPUT_CHANNEL_STEP] + PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
+            PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] + PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP];
+        EACH for (int n = 0; n < TN; n++)
+        {
+            const int place = PLACE_OF(tn, n / 4, n % 4);
+            if (row >= table[TILED_ROWS] || !has_output(outputs, place, phase, table)) continue;
+            const long at = outputs->at[place] + from;
+            const vec_t four = (vec_t)(sums[0][n], sums[1][n], sums[2][n], sums[3][n]);
+            if (channel + 4 <= out_channels)
+                store_four(f, four, at, all, aligned);
+            else
+                EACH for (int i = 0; i < 3; i++) if (channel + i < out_channels)
+                    put_one(f, affine_one(f, LANE(four, i), all + i), at + i, all + i);
+        }
+        EACH for (int next = 4; next < TM; next++) EACH for (int n = 0; n < TN; n++)
+            sums[next - 4][n] = sums[next][n];
+    }
+}
+#else
+static void store_sums(const struct epilogue *f, acc_t sums[TM][TN],
+                       __local const struct outputs *outputs, __global const long *table,
+                       const long group, const int first_row, const int tm, const int tn)
+{
+    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    EACH_PART for (int i = 0; i < TM; i++)
+    {
+        const int row = first_row + ROW_OF(tm, i);
+        const int channel = channel_of(row, table), phase = phase_of(row, table);
+        const long all = group * out_channels + channel;
+        const long from =
+            all * table[ROWS_OUTPUT_CHANNEL_STEP] + PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
+            PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] + PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP];
+        if (channel < out_channels) EACH for (int n = 0; n < TN; n++)
+            {
+                const int place = PLACE_OF(tn, n / 4, n % 4);
+                if (has_output(outputs, place, phase, table))
+                    put_one(f, affine_one(f, sums[0][n], all), outputs->at[place] + from, all);
+            }
+        EACH for (int next = 1; next < TM; next++) EACH for (int n = 0; n < TN; n++)
+            sums[next - 1][n] = sums[next][n];
+    }
+}
+#endif
+
+/* ---- kernel --------------------------------------------------------------------------------- */
+
+KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
+            __global const packed_t *restrict filter, const ulong filter_offset,
+            __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
+            __global const long *restrict table)
+{
+    __local acc_t numbers[2 * STAGE_NUMBERS] __attribute__((aligned(32)));
+    __local struct outputs outputs;
+    /* Phases first: they write between each other's outputs. Then blocks, which read the same
+     * inputs. */
+    const int phases_y = (int)table[TILED_PHASES_Y], phases_x = (int)table[TILED_PHASES_X];
+    const int phases = (int)table[TILED_PHASES_Z] * phases_y * phases_x;
+    const int blocks = (int)table[ROWS_BLOCKS], tiles = (int)table[ROWS_TILES];
+    int number = (int)get_group_id(0);
+    const int phase = number % phases;
+    number /= phases;
+    const int first_row = number % blocks * MT;
+    number /= blocks;
+    const int first = number % tiles * NT;
+    const long group = number / tiles;
+    const int count = (int)min((long)NT, table[ROWS_BATCHES] * table[TILED_PLACES_Z] *
+                                                 table[TILED_PLACES_Y] * table[TILED_PLACES_X] -
+                                             first);
+    find_outputs(&outputs, first, count, phase / phases_x / phases_y, phase / phases_x % phases_y,
+                 phase % phases_x, table);
+    EPILOGUE(epilogue, table)
+    __global const data_t *own_data =
+        data + data_offset + group * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
+    __global const packed_t *weights = weights_of(filter + filter_offset, table, group);
+#if FLOATING
+    const bool exact = flags[flags_offset + (ulong)group] != 0;
+#else
+    const bool exact = false;
+#endif
+
+    const int item = (int)get_local_id(0);
+#if LAST
+    const int tm = item % LANES_M, tn = item / LANES_M;
+#else
+    const int tm = item / LANES_N, tn = item % LANES_N;
+#endif
+    struct fetch fetch;
+    fetch.channel = FETCHED_CHANNEL(item);
+    fetch.in_channels = (int)table[ROWS_IN_CHANNELS];
+    fetch.rows = (int)table[TILED_ROWS];
+    fetch.channel_step = table[ROWS_DATA_CHANNEL_STEP];
+    fetch.aligned = (size_t)own_data % (4 * sizeof(data_t)) == 0;
+    fetch.zero = DATA_ZERO(table);
+    struct place place[OWN_PLACES];
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const int own = FETCHED_PLACE(item) + p * PLACES_APART;
+        place[p] = place_at(first + (own < count ? own : 0), table);
+        fetch.data[p] = own_data + place[p].n * table[ROWS_DATA_BATCH_STEP] +
+                        place[p].z * table[ROWS_DATA_Z_STEP] +
+                        place[p].y * table[ROWS_DATA_Y_STEP] +
+                        place[p].x * table[ROWS_DATA_X_STEP] + fetch.channel * fetch.channel_step;
+        if (own >= count) place[p].z = -(1 << 30); /* outside for every tap */
+    }
+    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    {
+        /* Rows past the last one are those of others, and are not stored. */
+        const int own = (i * ITEMS + item) % WEIGHT_QUADS;
+        fetch.weights[i] = own / (MT / 4) * fetch.rows +
+                           min(first_row + own % (MT / 4) * 4, fetch.rows - 4);
+    }
+    const struct range range = range_of(first, first + count - 1, table);
+
+    acc_t sums[TM][TN];
+    EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
+    __global const long *kind = table + table[TILED_PHASES_AT] + phase * KIND_LONGS;
+    __global const long *list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
+    /* Up to 32 taps in a round. */
+    const int tap_stages = (fetch.in_channels + KS - 1) / KS;
+    for (int left = exact ? 0 : (int)kind[KIND_TAPS]; left > 0;
+         left -= 32, list += 32 * TAP_LONGS) {
+        uint taps = 0;
+        EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
+        for (int t = 0; t < min(left, 32); t++) {
+            __global const long *tap = list + t * TAP_LONGS;
+            const uint bit = reaches(&range, tap, table) ? 0x80000000u >> t : 0;
+            taps |= bit;
+            EACH for (int p = 0; p < OWN_PLACES;
+                      p++) if ((uint)(place[p].z + (int)tap[TAP_Z]) < (uint)table[ROWS_INPUT_Z] &&
+                               (uint)(place[p].y + (int)tap[TAP_Y]) < (uint)table[ROWS_INPUT_Y] &&
+                               (uint)(place[p].x + (int)tap[TAP_X]) < (uint)table[ROWS_INPUT_X])
+                fetch.inside[p] |= bit;
+        }
+        const int stages = (int)popcount(taps) * tap_stages;
+        struct stage stage = stage_of(taps, list, weights, &fetch);
+        struct waiting waiting;
+        barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
+        if (stages > 0) {
+            fetch_stage(&waiting, &stage, &fetch);
+            put_stage(&waiting, numbers, numbers + KS * MT);
+        }
+        for (int number = 0; number < stages; number++) {
+            __local acc_t *tile = numbers + number % 2 * STAGE_NUMBERS,
+                          *other = numbers + (number + 1) % 2 * STAGE_NUMBERS;
+            barrier(CLK_LOCAL_MEM_FENCE); /* this stage is there, the one before is multiplied */
+            const bool more = number + 1 < stages;
+            stage.channel += KS;
+            if (stage.channel < fetch.in_channels) {
+                stage.data += KS * fetch.channel_step;
+                stage.weights += KS * fetch.rows;
+            } else if (more) {
+                taps &= 0x7fffffffu >> stage.tap;
+                stage = stage_of(taps, list, weights, &fetch);
+            }
+            if (more) fetch_stage(&waiting, &stage, &fetch);
+            multiply_stage(sums, tile + tm * 4, tile + KS * MT + tn * 4);
+            if (more) put_stage(&waiting, other, other + KS * MT);
+        }
+    }
+
+    barrier(CLK_LOCAL_MEM_FENCE); /* outputs are known */
+#if FLOATING
+    if (exact) store_exact(&epilogue, &outputs, own_data, weights, table, group, first_row, first);
+#endif
+    if (!exact) store_sums(&epilogue, sums, &outputs, table, group, first_row, tm, tn);
+}

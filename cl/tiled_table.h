@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiled algorithm's own part of its table; rows_table.h has the part before. Read by the host
+ * (C) and by the kernels (OpenCL C). Where three numbers follow each other they are of z, y, x. */
+
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
+#include "rows_table.h"
+#endif
+
+enum {
+    TILED_PLACES_Z = ROWS_NUMBERS, /* along each axis */
+    TILED_PLACES_Y,
+    TILED_PLACES_X,
+    TILED_FIRST_Z, /* the output of place 0 in phase 0: 0, or negative where phases are rows */
+    TILED_FIRST_Y,
+    TILED_FIRST_X,
+    TILED_PHASES_Z, /* that work-groups share among them: the stride, or 1 where phases are rows */
+    TILED_PHASES_Y,
+    TILED_PHASES_X,
+    TILED_TAPS_Z, /* of the packed filter along each axis */
+    TILED_TAPS_Y,
+    TILED_TAPS_X,
+    TILED_ROWS,         /* of the packed filter for one tap and input channel, a multiple of 4 */
+    TILED_CHANNELS,     /* output channels of a group, rounded up to a multiple of 4 */
+    TILED_OUTPUT_QUADS, /* 1: with LAST, quads of output channels are aligned as the output is */
+    TILED_PHASES_AT,    /* for each phase (tz, ty, tx) of work-groups a kind, as in rows_table.h */
+    TILED_LIST_AT,      /* their taps */
+    TILED_LONGS
+};
+
+/* A tap of a phase: its number in the packed filter, the distance from a place to the input that it
+ * reads along each axis, and the same in elements of the data. */
+enum { TAP_AT, TAP_Z, TAP_Y, TAP_X, TAP_OFFSET, TAP_LONGS };

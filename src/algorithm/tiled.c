@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiled algorithm: parameters, cost and recipe of cl/tiled.cl. */
+#include "algorithm/algorithms.h"
+
+#include "algorithm/rows.h"
+#include "base/checked.h"
+#include "tiled_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    MOST_PHASES = 1 << 12,
+    MOST_TAPS = 1 << 16,
+    PLACE_BYTES = 20, /* of struct outputs in cl/tiled.cl, for each place */
+};
+
+/* A tile, as cl/tiled.cl says: MT, NT, TM, TN, KS. */
+struct tile {
+    int mt, nt, tm, tn, ks;
+};
+
+/* From the largest to the smallest. Work-groups of 64 and 128 with 8 x 8 sums spill registers on
+ * AMD's gfx10 to gfx12: each work-item has more inputs and weights on their way. */
+static const struct tile tiles[] = {
+    {128, 128, 8, 8, 8}, {64, 128, 8, 4, 8}, {128, 64, 8, 4, 8}, {64, 64, 8, 4, 8},
+    {32, 128, 8, 4, 8},  {32, 64, 8, 4, 8},  {64, 32, 8, 4, 8},  {64, 64, 4, 4, 8},
+    {32, 32, 4, 4, 8},   {16, 128, 4, 8, 8}, {16, 64, 4, 4, 8},  {64, 16, 4, 4, 8},
+    {8, 256, 4, 8, 4},   {8, 128, 4, 4, 4},  {4, 256, 4, 4, 4},
+};
+
+/* An axis as the kernel sees it. */
+struct side {
+    const struct tconv_axis *axis;
+    bool merged;   /* phases are rows */
+    int64_t first; /* the output of place 0 in phase 0 */
+    int64_t places, phases, taps;
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct tiled {
+    struct tconv_rows rows;
+    struct side side[3]; /* z, y, x */
+    struct tile tile;
+    bool last;
+    int64_t phases, list_taps;   /* of all phases of work-groups */
+    int64_t merged, matrix_rows; /* phases that are rows; rows of the packed filter */
+    int64_t all_places, tiles, blocks;
+};
+
+/* ---- phases -------------------------------------------------------------------------------- */
+
+static void set_side(struct side *side, const struct tconv_axis *axis, bool merged)
+{
+    const int64_t s = axis->stride;
+    side->axis = axis;
+    side->merged = merged && s > 1;
+    if (side->merged) {
+        /* o + pad = q*s + r reads input q - j by tap j*s + r: for all r the same inputs. */
+        const int64_t q = tconv_floor_div(axis->pad, s);
+        side->first = q * s - axis->pad;
+        side->places = tconv_floor_div(axis->output - 1 + axis->pad, s) - q + 1;
+        side->phases = 1;
+        side->taps = tconv_ceil_div(axis->kernel, s);
+    } else {
+        side->first = 0;
+        side->places = tconv_ceil_div(axis->output, s);
+        side->phases = s;
+        side->taps = axis->kernel;
+    }
+}
+
+/* Multiply-adds that are issued for one that is useful, by how many rows there are: tiles with few
+ * rows load more for each. */
+static double row_cost(int64_t matrix_rows)
+{
+    static const struct {
+        int rows;
+        double cost;
+    } heights[] = {{128, 1}, {64, 1}, {32, 1.15}, {16, 1.5}, {8, 2}, {4, 3}};
+    double least = 0;
+    for (size_t i = 0; i < sizeof heights / sizeof *heights; i++) {
+        const int64_t rows = heights[i].rows;
+        const double cost = (double)(tconv_ceil_div(matrix_rows, rows) * rows) * heights[i].cost;
+        if (i == 0 || cost < least) least = cost;
+    }
+    return least;
+}
+
+/* Which axes' phases become rows. By channels, kernel, stride and dilation only, because the packed
+ * filter depends on it. Where the stride does not divide the kernel, taps are missing in some
+ * phases: the zeros in their place would meet infinite or NaN data, so only integers may have
+ * them. */
+static void choose_phases(struct tiled *g)
+{
+    enum { MOST_ROWS = 1 << 14 };
+    const double apart = 1.1; /* phases along x that are stored by different work-groups */
+    const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    const int64_t channels = g->last ? tconv_ceil_div(g->rows.layer.out_channels, 4) * 4
+                                     : g->rows.layer.out_channels;
+    const bool integers = tconv_adds_integers(&g->rows.layer);
+    double least = 0;
+    int best = -1;
+    for (int choice = 0; choice < 8; choice++) {
+        int64_t merged = 1;
+        double issued = 1;
+        bool possible = true;
+        for (int a = 0; a < 3; a++) {
+            const struct tconv_axis *axis = axes[a];
+            if ((choice >> a & 1) == 0) {
+                issued *= (double)axis->kernel * (a == 2 && axis->stride > 1 ? apart : 1);
+                continue;
+            }
+            possible = possible && axis->stride > 1 && axis->dilation == 1 &&
+                       (axis->kernel % axis->stride == 0 || integers) &&
+                       merged * axis->stride * channels <= MOST_ROWS;
+            merged *= axis->stride;
+            issued *= (double)(tconv_ceil_div(axis->kernel, axis->stride) * axis->stride);
+            if (!possible) break;
+        }
+        if (!possible) continue;
+        const double cost = issued * row_cost(channels * merged) / (double)merged;
+        if (best < 0 || cost < least) {
+            least = cost;
+            best = choice;
+        }
+    }
+    g->merged = g->phases = g->list_taps = 1;
+    for (int a = 0; a < 3; a++) {
+        set_side(&g->side[a], axes[a], (best >> a & 1) != 0);
+        g->merged *= g->side[a].merged ? axes[a]->stride : 1;
+        g->phases *= g->side[a].phases;
+        g->list_taps *= g->side[a].taps;
+    }
+    g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+static int items_of(const struct tile *t)
+{
+    return t->mt / t->tm * (t->nt / t->tn);
+}
+
+/* Of two stages, and of where the outputs are. */
+static int64_t local_bytes(const struct tiled *g, const struct tile *t)
+{
+    const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
+    return stages * (int64_t)g->rows.acc_bytes + PLACE_BYTES * (int64_t)t->nt;
+}
+
+/* What a GPU's compute unit does in a cycle, about, and what it costs beside products. Round
+ * numbers from data sheets: only the choice among tiles and algorithms depends on them. */
+static const double unit_adds = 128;    /* multiply-adds of f32 */
+static const double unit_l2_bytes = 20; /* from the second cache, if all units read */
+static const double unit_dram_bytes = 10;
+static const double adds_each = 1.15;    /* instructions of the loop beside its products */
+static const double read_cycles = 0.25;  /* of a product, for each number read from local memory */
+static const double busy_warps = 8;      /* of 32 work-items: as many keep a compute unit busy */
+static const double begin_cycles = 1500; /* of a work-item before and behind its stages */
+static const double sum_cycles = 8;      /* for each sum that is stored */
+static const double barrier_cost = 10;   /* what a cost becomes where no GPU has the barriers */
+enum { MOST_RESIDENT = 8, INTEL_UNITS = 8, WARP = 32 };
+
+/* Stages of one work-group, the mean of all phases. */
+static double stages_of(const struct tiled *g, const struct tile *t)
+{
+    return (double)g->list_taps / (double)g->phases *
+           (double)tconv_ceil_div(g->rows.layer.in_channels, t->ks);
+}
+
+/* Groups of the unit that has most; with many, their mean. */
+static double rounds_of(double groups, double units)
+{
+    enum { MANY = 1 << 20 };
+    const double each = groups / units;
+    return each > MANY ? each : (double)tconv_ceil_div((int64_t)groups, (int64_t)units);
+}
+
+/* The time of a tile, in multiply-adds that all units could have done in it. */
+static double cost_of(const struct tiled *g, const struct tile *t, const tconv_device_info *device)
+{
+    /* Intel counts cores (EU) whose work-groups share a unit of 8 or 16. */
+    const double cores = device->compute_units > 0 ? device->compute_units : 1;
+    const double units = device->subgroup_least > 0 && cores >= INTEL_UNITS ? cores / INTEL_UNITS
+                                                                            : cores;
+    const struct tconv_layer *layer = &g->rows.layer;
+    const double groups = (double)tconv_ceil_div(g->all_places, t->nt) *
+                          (double)tconv_ceil_div(g->matrix_rows, t->mt) * (double)g->phases *
+                          (double)layer->groups;
+    const double items = items_of(t), sums = t->tm * t->tn;
+    const double each = rounds_of(groups, units); /* of the unit that has most */
+    double resident = (double)tconv_min(MOST_RESIDENT, (int64_t)device->local_memory * 2 /
+                                                           tconv_max(1, local_bytes(g, t)));
+    if (resident > each) resident = each;
+    if (resident < 1) resident = 1;
+    const double warps = resident * (double)tconv_ceil_div(items_of(t), WARP);
+    const double busy = warps < busy_warps ? warps / busy_warps : 1;
+    const double products = stages_of(g, t) * t->ks * t->mt * t->nt *
+                            (adds_each + read_cycles * (t->tm + t->tn) / sums * 4);
+    const double own = items * (begin_cycles + sums * sum_cycles);
+    const double cycles = each * (products + own) / unit_adds / busy;
+    const double l2 = groups * stages_of(g, t) * t->ks * (t->mt + t->nt) *
+                      (double)g->rows.acc_bytes / units / unit_l2_bytes;
+    const double dram = (tconv_rows_data_bytes(&g->rows) + tconv_rows_output_bytes(&g->rows)) /
+                        units / unit_dram_bytes;
+    const double most = cycles > l2 ? cycles : l2;
+    const double kind = device->kind == TCONV_DEVICE_GPU ? 1 : barrier_cost;
+    return (most > dram ? most : dram) * units * unit_adds * kind;
+}
+
+/* Whether the device takes work-groups of this tile, and its registers hold the sums. */
+static bool fits(const struct tiled *g, const struct tile *t, const tconv_device_info *device)
+{
+    /* Intel's compiler keeps few sums beside the copies in registers; numbers of 64 bits take two
+     * registers, and their products more. */
+    const int64_t sums = device->subgroup_least > 0 || g->rows.acc_bytes > 4 ? 16 : 64;
+    const bool spills = device->subgroup_least > 0 && g->rows.acc_bytes > 4;
+    const uint64_t items = (uint64_t)items_of(t);
+    return !spills && t->tm * t->tn <= sums && items <= device->work_group_limit &&
+           items <= device->work_item_limit[0] &&
+           local_bytes(g, t) <= (int64_t)device->local_memory;
+}
+
+/* What follows from the tile. */
+static void derive(struct tiled *g)
+{
+    g->tiles = tconv_ceil_div(g->all_places, g->tile.nt);
+    g->blocks = tconv_ceil_div(g->matrix_rows, g->tile.mt);
+}
+
+/* ---- recipe --------------------------------------------------------------------------------- */
+
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct tiled *g,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct tiled){0};
+    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
+              (layer->in_channels > 1 || layer->out_channels > 1);
+    choose_phases(g);
+    double places = (double)g->rows.layer.batch;
+    for (int a = 0; a < 3; a++) places *= (double)g->side[a].places;
+    if (g->phases > MOST_PHASES) return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
+    if (g->list_taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    g->all_places = (int64_t)places;
+    /* Weights are found by 32-bit indices from a stage's first one. */
+    if (g->matrix_rows > INT32_MAX / 64)
+        return tconv_refuse(reason, "more rows than its 32-bit indices count");
+    const size_t bytes = tconv_packed_bytes(request, TCONV_PACK_SUMMED);
+    return tconv_filter_addressable((double)TAPS_HEADER(layer->groups, bytes) +
+                                        (double)layer->groups * (double)g->list_taps *
+                                            (double)layer->in_channels * (double)g->matrix_rows,
+                                    bytes, reason);
+}
+
+/* Whether the work of this tile can be handed out. */
+static bool check_work(const struct tiled *g, const tconv_device_info *device,
+                       struct tconv_reason *reason)
+{
+    const double groups = (double)g->tiles * (double)g->blocks * (double)g->phases *
+                          (double)g->rows.layer.groups;
+    if (groups * items_of(&g->tile) > INT32_MAX)
+        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    const double own = (double)g->tile.mt * g->tile.nt / items_of(&g->tile);
+    if (tconv_rows_group_too_long(
+            stages_of(g, &g->tile) + own * (1 + tconv_rows_exact_loops(&g->rows)), device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    return true;
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    struct tiled g;
+    if (!prepare(request, &g, reason)) return false;
+    tconv_refuse(reason, "it needs larger work-groups or more local memory");
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        const struct tile *t = &tiles[i];
+        if (!fits(&g, t, request->device)) continue;
+        g.tile = *t;
+        derive(&g);
+        const int64_t tile[] = {t->mt, t->nt, t->tm, t->tn, t->ks};
+        if (check_work(&g, request->device, reason))
+            tconv_candidates_add(candidates, tile, cost_of(&g, t, request->device));
+    }
+    return candidates->count > 0;
+}
+
+/* The taps of one phase along an axis: tap number `first` + i * `step` of the packed filter, and
+ * how far from a place its input lies. */
+struct reach {
+    int64_t taps, first, step;
+};
+
+static struct reach reach_of(const struct side *side, const struct tconv_class *classes,
+                             int64_t phase)
+{
+    if (side->merged) return (struct reach){side->taps, 0, 1};
+    const struct tconv_class *class =
+        &classes[tconv_mod(phase + side->axis->pad, side->axis->stride)];
+    return (struct reach){class->taps, class->first, tconv_tap_step(side->axis)};
+}
+
+static int64_t distance_of(const struct side *side, int64_t tap)
+{
+    return side->merged ? tconv_floor_div(side->axis->pad, side->axis->stride) - tap
+                        : tconv_rows_distance(side->axis, tap);
+}
+
+/* Writes a kind for each phase of work-groups, and all taps. */
+static bool write_phases(const struct tiled *g, int64_t *kind, int64_t *tap)
+{
+    const struct side *side = g->side;
+    struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    bool memory = true;
+    for (int a = 0; a < 3; a++) {
+        classes[a] = malloc((size_t)side[a].axis->stride * sizeof *classes[a]);
+        memory = memory && classes[a] != NULL;
+        if (classes[a] != NULL) tconv_classes(side[a].axis, classes[a]);
+    }
+    int64_t start = 0;
+    for (int64_t phase = 0; memory && phase < g->phases; phase++, kind += KIND_LONGS) {
+        const int64_t t[] = {phase / side[2].phases / side[1].phases,
+                             phase / side[2].phases % side[1].phases, phase % side[2].phases};
+        struct reach reach[3];
+        for (int a = 0; a < 3; a++) reach[a] = reach_of(&side[a], classes[a], t[a]);
+        kind[KIND_TAPS] = reach[0].taps * reach[1].taps * reach[2].taps;
+        kind[KIND_LIST] = start;
+        start += kind[KIND_TAPS];
+        for (int64_t i = 0; i < kind[KIND_TAPS]; i++, tap += TAP_LONGS) {
+            int64_t rest = i, k[3];
+            for (int a = 2; a >= 0; a--) {
+                k[a] = reach[a].first + rest % reach[a].taps * reach[a].step;
+                rest /= reach[a].taps;
+                tap[TAP_Z + a] = distance_of(&side[a], k[a]);
+                tap[TAP_OFFSET] += tap[TAP_Z + a] * side[a].axis->data_step;
+            }
+            tap[TAP_AT] = (k[0] * side[1].taps + k[1]) * side[2].taps + k[2];
+        }
+    }
+    for (int a = 0; a < 3; a++) free(classes[a]);
+    return memory;
+}
+
+_Static_assert(TILED_LONGS + MOST_PHASES * KIND_LONGS + MOST_TAPS * TAP_LONGS <= TCONV_TABLE_LIMIT,
+               "the largest table");
+
+/* Whether quads of neighbouring channels lie at multiples of 4 elements from a tensor's begin. */
+static bool has_quads(const struct tiled *g, bool output)
+{
+    const struct tconv_layer *layer = &g->rows.layer;
+    bool quads = g->last && (output ? layer->out_channels : layer->in_channels) % 4 == 0 &&
+                 (output ? layer->output_batch_step : layer->data_batch_step) % 4 == 0;
+    for (int a = 0; a < 3; a++) {
+        const struct tconv_axis *axis = g->side[a].axis;
+        quads = quads && (output ? axis->output_step : axis->data_step) % 4 == 0;
+    }
+    return quads;
+}
+
+static bool write_table(const struct tiled *g, struct tconv_recipe *recipe)
+{
+    const size_t phases_at = TILED_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
+    if (!tconv_recipe_table(recipe, list_at + (size_t)g->list_taps * TAP_LONGS)) return false;
+    int64_t *t = recipe->table;
+    tconv_rows_write_numbers(&g->rows, g->blocks, g->tiles, t);
+    for (int a = 0; a < 3; a++) {
+        t[TILED_PLACES_Z + a] = g->side[a].places;
+        t[TILED_FIRST_Z + a] = g->side[a].first;
+        t[TILED_PHASES_Z + a] = g->side[a].phases;
+        t[TILED_TAPS_Z + a] = g->side[a].taps;
+    }
+    t[TILED_ROWS] = g->matrix_rows;
+    t[TILED_CHANNELS] = tconv_ceil_div(g->rows.layer.out_channels, 4) * 4;
+    t[TILED_OUTPUT_QUADS] = has_quads(g, true);
+    t[TILED_PHASES_AT] = (int64_t)phases_at;
+    t[TILED_LIST_AT] = (int64_t)list_at;
+    return write_phases(g, t + phases_at, t + list_at);
+}
+
+/* The first and the last place of a tile along each axis, as range_of of cl/tiled.cl has it. */
+static void range_of(const struct tiled *g, int64_t tile, int64_t first[3], int64_t last[3])
+{
+    int64_t a = tile * g->tile.nt, b = tconv_min(a + g->tile.nt, g->all_places) - 1;
+    for (int axis = 2; axis >= 0; axis--) {
+        const int64_t places = g->side[axis].places;
+        first[axis] = a % places;
+        last[axis] = b % places;
+        a /= places;
+        b /= places;
+        for (int inner = axis; a != b && inner < 3; inner++) {
+            first[inner] = 0;
+            last[inner] = g->side[inner].places - 1;
+        }
+    }
+}
+
+/* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no place of a
+ * tile. Of many tiles few are at a border: then all taps count. */
+static double issued(const struct tiled *g, const int64_t *table)
+{
+    enum { MOST_PAIRS = 1 << 16 };
+    const struct tile *t = &g->tile;
+    const double each = (double)(tconv_ceil_div(g->rows.layer.in_channels, t->ks) * t->ks) *
+                        (double)t->nt * (double)(g->blocks * t->mt) * (double)g->rows.layer.groups;
+    if ((double)g->tiles * (double)g->list_taps > MOST_PAIRS)
+        return (double)g->list_taps * (double)g->tiles * each;
+    int64_t pairs = 0;
+    for (int64_t tile = 0; tile < g->tiles; tile++) {
+        int64_t first[3], last[3];
+        range_of(g, tile, first, last);
+        for (int64_t i = 0; i < g->list_taps; i++) {
+            const int64_t *tap = table + table[TILED_LIST_AT] + i * TAP_LONGS + TAP_Z;
+            bool reaches = true;
+            for (int a = 0; a < 3; a++)
+                reaches = reaches && last[a] + tap[a] >= 0 &&
+                          first[a] + tap[a] < g->side[a].axis->input;
+            pairs += reaches;
+        }
+    }
+    return (double)pairs * each;
+}
+
+static int64_t merged_phases(const struct side *side)
+{
+    return side->merged ? side->axis->stride : 1;
+}
+
+static void write_options(const struct tiled *g, struct tconv_launch *launch)
+{
+    const struct tile *t = &g->tile;
+    tconv_launch_option(launch, "VW", 4);
+    tconv_launch_option(launch, "MT", t->mt);
+    tconv_launch_option(launch, "NT", t->nt);
+    tconv_launch_option(launch, "TM", t->tm);
+    tconv_launch_option(launch, "TN", t->tn);
+    tconv_launch_option(launch, "KS", t->ks);
+    tconv_launch_option(launch, "WHOLE", g->rows.layer.in_channels % t->ks == 0);
+    tconv_launch_option(launch, "LAST", g->last);
+    tconv_launch_option(launch, "QUADS", has_quads(g, false));
+    tconv_launch_option(launch, "PZ", merged_phases(&g->side[0]));
+    tconv_launch_option(launch, "PY", merged_phases(&g->side[1]));
+    tconv_launch_option(launch, "PX", merged_phases(&g->side[2]));
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
+{
+    struct tiled g;
+    struct tconv_reason reason;
+    prepare(request, &g, &reason);
+    g.tile = (struct tile){(int)tile[0], (int)tile[1], (int)tile[2], (int)tile[3], (int)tile[4]};
+    derive(&g);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
+    const struct tconv_layer *layer = request->layer;
+    const tconv_device_info *device = request->device;
+    char name[64];
+    snprintf(name, sizeof name, "tiled%s %" PRId64 "x%" PRId64 "x%" PRId64, g.last ? " last" : "",
+             merged_phases(&g.side[0]), merged_phases(&g.side[1]), merged_phases(&g.side[2]));
+    tconv_rows_layout(recipe, name, &g.rows);
+    const size_t bytes = tconv_packed_bytes(request, TCONV_PACK_SUMMED);
+    recipe->filter_bytes =
+        (uint64_t)(TAPS_HEADER(layer->groups, bytes) +
+                   layer->groups * g.list_taps * layer->in_channels * g.matrix_rows) *
+        bytes;
+
+    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_tiled_clear");
+    write_options(&g, clear);
+    tconv_launch_items(clear, 0, layer->groups, 64, device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_tiled_pack");
+    write_options(&g, pack);
+    tconv_launch_items(pack, 0, g.matrix_rows, 64, device);
+    tconv_launch_items(pack, 1, layer->in_channels, 1, device);
+    tconv_launch_items(pack, 2, layer->groups * g.list_taps, 1, device);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
+        4);
+
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_tiled");
+    write_options(&g, run);
+    const size_t items = (size_t)items_of(&g.tile);
+    run->local[0] = items;
+    run->macs = issued(&g, recipe->table);
+    run->global[0] = items * (size_t)(g.phases * g.tiles * g.blocks * layer->groups);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+                      9);
+    return TCONV_OK;
+}
+
+const struct tconv_algorithm tconv_tiled_group = {
+    .name = "tiled_group",
+    .summary = "implicit matrix product from local memory, many accumulators in a work-item's "
+               "registers: for GPUs",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+                "tiled_table.h", "tiled.cl"},
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"mt", "nt", "tm", "tn", "ks"},
+    .program_parameters = 5,
+    .enumerate = enumerate,
+    .write = write,
+};
