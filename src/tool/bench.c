@@ -46,8 +46,8 @@ struct result {
 };
 
 struct summary {
-    int timed, failed, wrong_requests; /* layers; an interrupted one is none of them */
-    char first_failure[1300];
+    int timed; /* layers; an interrupted one is neither timed nor failed */
+    struct failures failures;
 };
 
 /* The least possible time; NaN without ceilings. */
@@ -277,24 +277,15 @@ static void count(struct summary *s, const struct suite *suite, size_t i, const 
     if (r->status == TCONV_OK || r->status == TCONV_ERROR_CANCELLED ||
         (r->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1))
         return;
-    if (s->failed++ == 0)
-        snprintf(s->first_failure, sizeof s->first_failure, "%s %s: %s", suite->entries[i].id,
-                 suite->entries[i].layer, r->error);
-    s->wrong_requests += tconv_status_is_request(r->status);
+    failures_add(&s->failures, &suite->entries[i], NULL, r->status, r->error);
 }
 
 static enum exit_code verdict(const struct summary *s, size_t layers)
 {
-    if (interrupted())
-        return failed_work("interrupted: %d of %zu layers were timed, %d failed%s%s", s->timed,
-                           layers, s->failed, s->failed > 0 ? ", the first: " : "",
-                           s->first_failure);
-    if (s->failed == 0) return EXIT_DONE;
-    char others[60] = "";
-    if (s->failed > 1)
-        snprintf(others, sizeof others, "%d of %zu layers failed, the first: ", s->failed, layers);
-    return s->wrong_requests == s->failed ? wrong_request("%s%s", others, s->first_failure)
-                                          : failed_work("%s%s", others, s->first_failure);
+    char so_far[60], what[40];
+    snprintf(so_far, sizeof so_far, "%d of %zu layers were timed", s->timed, layers);
+    snprintf(what, sizeof what, "of %zu layers", layers);
+    return failures_verdict(&s->failures, so_far, what);
 }
 
 /* The geometric mean of floor over time. */
@@ -339,7 +330,7 @@ static struct summary time_layers(tconv_host *host, const struct suite *suite, i
                                   struct roofline *roofline, struct result *results)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
-    struct summary s = {0, 0, 0, ""};
+    struct summary s = {0};
     for (size_t i = 0; i < suite->count; i++) {
         const struct entry *entry = &suite->entries[i];
         struct result *r = &results[i];
@@ -370,8 +361,10 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
     printf("\n");
 }
 
-static enum exit_code bench(int number, tconv_host *host, const struct suite *suite, int runs)
+static enum exit_code bench(const struct work *work, int runs)
 {
+    const struct suite *suite = &work->suite;
+    tconv_host *host = work->host;
     const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
     struct result *results = calloc(suite->count, sizeof *results);
     struct roofline roofline = {.layers = calloc(suite->count, sizeof *roofline.layers)};
@@ -387,7 +380,7 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
     if (code == EXIT_DONE) {
         const double first_peak = roofline.probed_gflops;
         if (table_wanted()) {
-            printf("device %d: %s (%s)\n", number, d->name, d->platform);
+            printf("device %d: %s (%s)\n", work->number, d->name, d->platform);
             print_head();
         }
         const struct summary s = time_layers(host, suite, runs, &roofline, results);
@@ -402,7 +395,7 @@ static enum exit_code bench(int number, tconv_host *host, const struct suite *su
         const enum exit_code written =
             options.json == NULL
                 ? EXIT_DONE
-                : write_json(with_origin(report_json(number, d, &roofline, suite, results)));
+                : write_json(with_origin(report_json(work->number, d, &roofline, suite, results)));
         if (code == EXIT_DONE) code = written;
         if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }
@@ -433,19 +426,11 @@ enum exit_code command_bench(int argc, const char **argv)
                                        "--data-shape ... --filter-shape ...",
                                        argc, argv, &leave);
     if (leave) return code;
-    struct suite suite = {NULL, 0};
-    int number, runs;
-    tconv_host *host = NULL;
-    tconv_error error;
+    struct work work = {.host = NULL};
+    int runs;
     if ((code = read_runs(&runs)) == EXIT_DONE &&
-        (code = choose_layers(&suite, built_in_suite)) == EXIT_DONE &&
-        (code = choose_device(&number)) == EXIT_DONE) {
-        if (tconv_host_create(number, &host, &error) != TCONV_OK)
-            code = failed_call(&error);
-        else
-            code = bench(number, host, &suite, runs);
-    }
-    tconv_host_release(host);
-    suite_free(&suite);
+        (code = work_open(&work, built_in_suite)) == EXIT_DONE)
+        code = bench(&work, runs);
+    work_close(&work);
     return code;
 }

@@ -179,9 +179,9 @@ static enum exit_code built_in_set(struct suite *suite)
 }
 
 struct tally {
-    int passed, failed, refused, wrong_requests;
+    int passed, refused;
+    struct failures failures;
     bool one; /* problem */
-    char first_failure[1300];
     json_t *results;
 };
 
@@ -212,10 +212,8 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
 static void failed(struct tally *tally, const struct entry *e, const char *algorithm,
                    const struct trial *t)
 {
-    if (tally->failed++ == 0)
-        snprintf(tally->first_failure, sizeof tally->first_failure, "%s %s, %s: %s", e->id,
-                 e->layer, algorithm, t->error);
-    tally->wrong_requests += tconv_status_is_request(t->status);
+    failures_add(&tally->failures, e, strcmp(algorithm, "-") == 0 ? NULL : algorithm, t->status,
+                 t->error);
     report(tally, e, algorithm, "failed", t);
 }
 
@@ -275,19 +273,29 @@ static void check_entry(tconv_host *host, const struct entry *entry, struct tall
     trial_free(&trial);
 }
 
-static enum exit_code verdict(const struct tally *tally)
+static enum exit_code check(const struct work *work)
 {
-    if (interrupted())
-        return failed_work("interrupted: %d comparisons passed, %d failed%s%s", tally->passed,
-                           tally->failed, tally->failed > 0 ? ", the first: " : "",
-                           tally->first_failure);
-    if (tally->failed == 0) return EXIT_DONE;
-    char others[60] = "";
-    if (tally->failed > 1)
-        snprintf(others, sizeof others, "%d comparisons failed, the first: ", tally->failed);
-    return tally->wrong_requests == tally->failed
-               ? wrong_request("%s%s", others, tally->first_failure)
-               : failed_work("%s%s", others, tally->first_failure);
+    const struct suite *suite = &work->suite;
+    struct tally tally = {.one = suite->count == 1, .results = json_array()};
+    enum exit_code code = EXIT_DONE;
+    watch_interrupts();
+    for (size_t i = 0; i < suite->count && !interrupted(); i++) {
+        progress((int)i, (int)suite->count, suite->entries[i].layer);
+        check_entry(work->host, &suite->entries[i], &tally);
+    }
+    progress(0, 0, "");
+    if (table_wanted() && !options.quiet)
+        printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed,
+               tally.failures.count, tally.refused);
+    if (options.json != NULL)
+        code = write_json(json_pack("{s:i, s:i, s:i, s:O, s:b}", "passed", tally.passed, "failed",
+                                    tally.failures.count, "refused", tally.refused, "results",
+                                    tally.results, "interrupted", interrupted()));
+    json_decref(tally.results);
+    if (code != EXIT_DONE) return code;
+    char so_far[60];
+    snprintf(so_far, sizeof so_far, "%d comparisons passed", tally.passed);
+    return failures_verdict(&tally.failures, so_far, "comparisons");
 }
 
 enum exit_code command_check(int argc, const char **argv)
@@ -298,31 +306,8 @@ enum exit_code command_check(int argc, const char **argv)
         "[--data-shape ... --filter-shape ... ATTRIBUTES | --suite FILE.csv | --model FILE.xml]",
         argc, argv, &leave);
     if (leave) return code;
-    struct suite suite;
-    int number;
-    tconv_host *host = NULL;
-    tconv_error error;
-    code = choose_layers(&suite, built_in_set);
-    struct tally tally = {.one = suite.count == 1, .results = json_array()};
-    if (code == EXIT_DONE && (code = choose_device(&number)) == EXIT_DONE &&
-        tconv_host_create(number, &host, &error) != TCONV_OK)
-        code = failed_call(&error);
-    watch_interrupts();
-    for (size_t i = 0; i < suite.count && code == EXIT_DONE && !interrupted(); i++) {
-        progress((int)i, (int)suite.count, suite.entries[i].layer);
-        check_entry(host, &suite.entries[i], &tally);
-    }
-    progress(0, 0, "");
-    if (code == EXIT_DONE && table_wanted() && !options.quiet)
-        printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed, tally.failed,
-               tally.refused);
-    if (code == EXIT_DONE && options.json != NULL)
-        code = write_json(json_pack("{s:i, s:i, s:i, s:O, s:b}", "passed", tally.passed, "failed",
-                                    tally.failed, "refused", tally.refused, "results",
-                                    tally.results, "interrupted", interrupted()));
-    json_decref(tally.results);
-    if (code == EXIT_DONE) code = verdict(&tally);
-    tconv_host_release(host);
-    suite_free(&suite);
+    struct work work;
+    if ((code = work_open(&work, built_in_set)) == EXIT_DONE) code = check(&work);
+    work_close(&work);
     return code;
 }

@@ -134,3 +134,41 @@ enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(st
                                chosen_suite);
     return layers_of_suite(suite, "a layer needs --data-shape and --filter-shape, too", otherwise);
 }
+
+enum exit_code work_open(struct work *work, enum exit_code (*otherwise)(struct suite *suite))
+{
+    tconv_error error;
+    *work = (struct work){.host = NULL};
+    enum exit_code code = choose_layers(&work->suite, otherwise);
+    if (code == EXIT_DONE) code = choose_device(&work->number);
+    if (code == EXIT_DONE && tconv_host_create(work->number, &work->host, &error) != TCONV_OK)
+        code = failed_call(&error);
+    return code;
+}
+
+void work_close(struct work *work)
+{
+    tconv_host_release(work->host);
+    suite_free(&work->suite);
+}
+
+void failures_add(struct failures *f, const struct entry *entry, const char *algorithm,
+                  tconv_status status, const char *error)
+{
+    if (f->count++ == 0)
+        snprintf(f->first, sizeof f->first, "%s %s%s%s: %s", entry->id, entry->layer,
+                 algorithm == NULL ? "" : ", ", algorithm == NULL ? "" : algorithm, error);
+    f->wrong_requests += tconv_status_is_request(status);
+}
+
+enum exit_code failures_verdict(const struct failures *f, const char *so_far, const char *what)
+{
+    if (interrupted())
+        return failed_work("interrupted: %s, %d failed%s%s", so_far, f->count,
+                           f->count > 0 ? ", the first: " : "", f->first);
+    if (f->count == 0) return EXIT_DONE;
+    char others[80] = "";
+    if (f->count > 1) snprintf(others, sizeof others, "%d %s failed, the first: ", f->count, what);
+    return f->wrong_requests == f->count ? wrong_request("%s%s", others, f->first)
+                                         : failed_work("%s%s", others, f->first);
+}

@@ -13,4 +13,29 @@ enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(st
 /* The suite inside the tool, for `otherwise`. */
 enum exit_code built_in_suite(struct suite *suite);
 
+/* What bench, check and tune work with: layers, and the device that is to run them. */
+struct work {
+    struct suite suite;
+    int number; /* of the device */
+    tconv_host *host;
+};
+
+/* Chooses the layers and opens the device, as the options say. To be closed in any case. */
+enum exit_code work_open(struct work *work, enum exit_code (*otherwise)(struct suite *suite));
+void work_close(struct work *work);
+
+/* What failed of a command's work. */
+struct failures {
+    int count, wrong_requests;
+    char first[1300];
+};
+
+/* Counts a failure of a layer. `algorithm`: which one failed, or NULL. */
+void failures_add(struct failures *f, const struct entry *entry, const char *algorithm,
+                  tconv_status status, const char *error);
+
+/* The sentence and the exit code at the end: `so_far` is what was done, for an interrupted command,
+ * and `what` is what is counted, for example "of 77 layers". */
+enum exit_code failures_verdict(const struct failures *f, const char *so_far, const char *what);
+
 #endif

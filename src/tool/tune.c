@@ -132,8 +132,8 @@ static void print_layer(const struct entry *entry, const struct tuned *t)
 static enum exit_code conclude(const struct suite *suite, const struct tuned *results)
 {
     double logarithms = 0;
-    int timed = 0, failed = 0;
-    const struct tuned *first = NULL;
+    int timed = 0;
+    struct failures failures = {0};
     for (size_t i = 0; i < suite->count; i++) {
         const struct tuned *t = &results[i];
         if (t->error[0] == '\0') {
@@ -141,27 +141,23 @@ static enum exit_code conclude(const struct suite *suite, const struct tuned *re
             logarithms += log(gain(t));
         } else if (t->status != TCONV_ERROR_CANCELLED &&
                    !(t->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1)) {
-            failed++;
-            if (first == NULL) first = t;
+            failures_add(&failures, &suite->entries[i], NULL, t->status, t->error);
         }
     }
     if (table_wanted() && !options.quiet)
         printf("%d of %zu layers timed; geometric mean of gain %.3f\n", timed, suite->count,
                timed == 0 ? 1 : exp(logarithms / timed));
-    if (interrupted())
-        return failed_work("interrupted: the results of %d of %zu layers are stored", timed,
-                           suite->count);
-    if (failed == 0) return EXIT_DONE;
-    return tconv_status_is_request(first->status)
-               ? wrong_request("%d of %zu layers failed, the first: %s", failed, suite->count,
-                               first->error)
-               : failed_work("%d of %zu layers failed, the first: %s", failed, suite->count,
-                             first->error);
+    char so_far[80], what[40];
+    snprintf(so_far, sizeof so_far, "the results of %d of %zu layers are stored", timed,
+             suite->count);
+    snprintf(what, sizeof what, "of %zu layers", suite->count);
+    return failures_verdict(&failures, so_far, what);
 }
 
-static enum exit_code tune(int number, tconv_host *host, const struct suite *suite, uint32_t budget)
+static enum exit_code tune(const struct work *work, uint32_t budget)
 {
-    tconv_device *device = tconv_host_device(host);
+    const struct suite *suite = &work->suite;
+    tconv_device *device = tconv_host_device(work->host);
     const tconv_device_info *d = tconv_device_properties(device);
     struct tuned *results = calloc(suite->count, sizeof *results);
     if (results == NULL) return failed_work("the results need memory that is not there");
@@ -171,7 +167,7 @@ static enum exit_code tune(int number, tconv_host *host, const struct suite *sui
                "TCONV_CL_CACHE_DIR)");
     watch_interrupts();
     if (table_wanted()) {
-        printf("device %d: %s (%s)\n", number, d->name, d->platform);
+        printf("device %d: %s (%s)\n", work->number, d->name, d->platform);
         printf("%-4s %-28s %-16s %10s %9s %9s %6s\n", "id", "layer", "fastest", "candidates",
                "ms model", "ms best", "gain");
     }
@@ -184,9 +180,9 @@ static enum exit_code tune(int number, tconv_host *host, const struct suite *sui
         json_array_append_new(layers, layer_json(place.entry, &results[i]));
     }
     progress(0, 0, "");
-    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(number, d), "folder",
-                               folder == NULL ? json_null() : text_json(folder), "layers", layers,
-                               "interrupted", interrupted());
+    json_t *report = json_pack("{s:o, s:o, s:o, s:b}", "device", device_json(work->number, d),
+                               "folder", folder == NULL ? json_null() : text_json(folder), "layers",
+                               layers, "interrupted", interrupted());
     enum exit_code code = EXIT_DONE;
     if (options.json != NULL)
         code = write_json(with_origin(report));
@@ -220,20 +216,11 @@ enum exit_code command_tune(int argc, const char **argv)
                                        "--data-shape ... --filter-shape ...",
                                        argc, argv, &leave);
     if (leave) return code;
-    struct suite suite = {NULL, 0};
-    int number;
+    struct work work = {.host = NULL};
     uint32_t budget;
-    tconv_host *host = NULL;
-    tconv_error error;
     if ((code = read_budget(&budget)) == EXIT_DONE &&
-        (code = choose_layers(&suite, built_in_suite)) == EXIT_DONE &&
-        (code = choose_device(&number)) == EXIT_DONE) {
-        if (tconv_host_create(number, &host, &error) != TCONV_OK)
-            code = failed_call(&error);
-        else
-            code = tune(number, host, &suite, budget);
-    }
-    tconv_host_release(host);
-    suite_free(&suite);
+        (code = work_open(&work, built_in_suite)) == EXIT_DONE)
+        code = tune(&work, budget);
+    work_close(&work);
     return code;
 }
