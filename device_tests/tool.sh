@@ -66,6 +66,13 @@ quiet devices --json "$work/d.json"
     ! grep -q 'refused by an algorithm' "$work/out" || fail "check --quiet: $(cat "$work/out")"
 "$tool" devices --quiet >"$work/out" && grep -q 'compute units' "$work/out" && ! grep -q 'is used where' "$work/out" || fail "devices --quiet"
 
+# ---- on a terminal, lines end before column 100; in a pipe they are whole ----
+script -qec "'$tool' algorithms" /dev/null </dev/null | tr -d '\r' >"$work/out"
+awk 'length > 100 || / $/ { bad = 1 } END { exit bad }' "$work/out" || fail "algorithms on a terminal: $(cat "$work/out")"
+"$tool" algorithms >"$work/pipe.txt"
+[ "$(wc -l <"$work/out")" -gt "$(wc -l <"$work/pipe.txt")" ] && [ "$(tr -s ' \n' ' ' <"$work/out")" = "$(tr -s ' \n' ' ' <"$work/pipe.txt")" ] ||
+    fail "algorithms on a terminal and in a pipe differ: $(cat "$work/out")"
+
 # ---- an interruption leaves what there is ----
 await() { # PATTERN: until a line of the output begins so
     for i in $(seq 6000); do

@@ -76,6 +76,20 @@ expect 2 "f32 f16" $shape --type f8
 expect 2 "--filter-shape is missing" shape --data-shape 1,2,3
 expect 2 "--data-shape is missing" shape --filter-shape 1,2,3
 expect 2 "unknown option" shape --stride 2
+expect 2 "--stride: unknown option; did you mean --strides?" shape --stride 2
+expect 2 "did you mean --pads-begin?" shape --pasd-begin=2
+expect 2 "--zzzz: unknown option; see tconv-cl shape --help" shape --zzzz
+expect 2 "did you mean shape?" shapes
+expect 2 "did you mean check?" chekc
+expect 2 "zzzz is not a command; see" zzzz
+expect 2 "did you mean bench?" help bnech
+expect 2 "help takes one command" help bench check
+expect 2 "did you mean gather_dot?" bench --algorithm gather_dto
+expect 2 "algorithms lists those of every device" algorithms --device 0
+expect 2 "is not an option" version now
+expect 1 "no OpenCL device was found" --budget 5 tune --ids B05
+expect 1 "no OpenCL device was found" --math fast bench --ids B05
+expect 1 "no OpenCL device was found" --device cpu
 expect 2 "missing argument" shape --strides
 expect 2 "is not an option" shape 1,2,3
 expect 2 "is not a command" shapes
@@ -217,6 +231,13 @@ full shape --data-shape 1,1,2 --filter-shape 1,1,3
 full shape --data-shape 1,1,2 --filter-shape 1,1,3 --json -
 "$tool" --version | grep -q '^tconv-cl [0-9]*\.[0-9]*\.[0-9]*$' || fail "--version"
 "$tool" --help | grep -q 'Exit code' || fail "--help"
+"$tool" -V | grep -q '^tconv-cl [0-9]' && "$tool" version | grep -q '^tconv-cl [0-9]' || fail "-V, version"
+[ "$("$tool" bench -V)" = "$("$tool" --version)" ] || fail "bench -V"
+[ "$("$tool" -h)" = "$("$tool" --help)" ] && [ "$("$tool" help)" = "$("$tool" --help)" ] || fail "-h, help"
+[ "$("$tool" help bench)" = "$("$tool" bench --help)" ] && [ "$("$tool" bench -h)" = "$("$tool" bench --help)" ] || fail "help bench"
+"$tool" | tail -1 | grep -q '^To start the benchmark: tconv-cl bench$' || fail "no command"
+"$tool" algorithms | grep -q '^reference  *one work-item' || fail "algorithms"
+[ "$("$tool" algorithms --json - | grep -c '"summary"')" = "$("$tool" algorithms | wc -l)" ] || fail "algorithms --json"
 "$tool" bench --algorithm list | grep -q '^reference ' || fail "--algorithm list"
 
 [ "$failures" = 0 ] || exit 1

@@ -334,7 +334,7 @@ static struct summary time_layers(tconv_host *host, const struct suite *suite, i
     for (size_t i = 0; i < suite->count; i++) {
         const struct entry *entry = &suite->entries[i];
         struct result *r = &results[i];
-        progress((int)i + 1, (int)suite->count + 1, entry->layer);
+        progress((int)i, (int)suite->count, entry->layer);
         measure(host, entry, runs, r);
         raise_roofline(roofline, r, entry->problem.data_type, d);
         if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofline);
@@ -373,7 +373,7 @@ static enum exit_code bench(const struct work *work, int runs)
                               : EXIT_DONE;
     watch_interrupts();
     if (code == EXIT_DONE && !options.no_ceilings) {
-        progress(0, (int)suite->count + 1, "measuring the device's ceilings");
+        progress(0, (int)suite->count, "measuring the device's ceilings");
         code = roofline_measure(host, &roofline);
         progress(0, 0, "");
     }

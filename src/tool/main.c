@@ -7,17 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum exit_code command_help(int argc, const char **argv);
+static enum exit_code command_version(int argc, const char **argv);
+
 static const struct command {
     const char *name;
     const char *summary;
     enum exit_code (*run)(int argc, const char **argv);
 } commands[] = {
-    {"bench", "time layers and verify their results; without a command, this one", command_bench},
+    {"bench", "time layers and verify their results; options alone are for this one",
+     command_bench},
     {"run", "compute one layer from .npy files, or a layer of an OpenVINO model", command_run},
     {"shape", "resolve pads and output shape; no device is needed", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
     {"check", "compare every kernel that accepts a problem with an f64 computation", command_check},
+    {"algorithms", "list the algorithms, and what each is", command_algorithms},
+    {"help", "print this text, or the options of a command", command_help},
+    {"version", "print the tool's version", command_version},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -26,8 +33,10 @@ static enum exit_code help(void)
 {
     printf("Transposed convolution on any OpenCL device.\n\n"
            "usage: tconv-cl [COMMAND] [OPTIONS]\n\n");
-    for (int i = 0; i < COMMANDS; i++) printf("  %-9s %s\n", commands[i].name, commands[i].summary);
-    printf("\nRun 'tconv-cl COMMAND --help' for the options of a command. Examples:\n\n"
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    printf("\nRun 'tconv-cl COMMAND --help' or 'tconv-cl help COMMAND' for the options of a "
+           "command. Examples:\n\n"
            "  tconv-cl devices\n"
            "  tconv-cl bench --ids B07,B43\n"
            "  tconv-cl shape --data-shape 1,20,224,224 --filter-shape 20,10,3,3 --strides 2 "
@@ -46,6 +55,38 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
+static enum exit_code unknown_command(const char *name)
+{
+    struct guess guess = guess_begin(name, strlen(name));
+    for (int i = 0; i < COMMANDS; i++) guess_try(&guess, commands[i].name);
+    return guess.best != NULL
+               ? wrong_request("%s is not a command; did you mean %s? See tconv-cl --help", name,
+                               guess.best)
+               : wrong_request("%s is not a command; see tconv-cl --help", name);
+}
+
+static enum exit_code command_help(int argc, const char **argv)
+{
+    if (argc == 1 || argv[1][0] == '-') return help();
+    if (argc > 2)
+        return wrong_request("help takes one command, but %s follows %s", argv[2], argv[1]);
+    const struct command *command = find(argv[1]);
+    if (command == NULL) return unknown_command(argv[1]);
+    if (command->run == command_help || command->run == command_version) return help();
+    char name[40];
+    snprintf(name, sizeof name, "tconv-cl %s", command->name);
+    const char *arguments[] = {name, "--help", NULL};
+    return command->run(2, arguments);
+}
+
+static enum exit_code command_version(int argc, const char **argv)
+{
+    bool leave;
+    const enum exit_code code = read_options(help_table, "", argc, argv, &leave);
+    if (!leave) printf("tconv-cl %s\n", TCONV_VERSION_STRING);
+    return code;
+}
+
 /* How many arguments an option takes away: itself, and its value where that stands apart. */
 static int width_of(const char *argument)
 {
@@ -59,17 +100,23 @@ static int width_of(const char *argument)
 
 static enum exit_code dispatch(int argc, char **argv)
 {
+    if (argc < 2) {
+        const enum exit_code code = help();
+        printf("\nTo start the benchmark: tconv-cl bench\n");
+        return code;
+    }
     /* The command is the first argument that is neither an option nor an option's value; it may
      * stand anywhere. */
     int at = 1;
     while (at < argc && argv[at][0] == '-' && argv[at][1] != '\0') at += width_of(argv[at]);
     const struct command *command = at < argc ? find(argv[at]) : NULL;
-    if (command == NULL && at < argc)
-        return wrong_request("%s is not a command; see tconv-cl --help", argv[at]);
+    if (command == NULL && at < argc) return unknown_command(argv[at]);
     if (command == NULL)
         for (int i = 1; i < argc; i++) {
-            if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) return help();
-            if (strcmp(argv[i], "--version") == 0) {
+            if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
+                strcmp(argv[i], "-?") == 0)
+                return help();
+            if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
                 printf("tconv-cl %s\n", TCONV_VERSION_STRING);
                 return EXIT_DONE;
             }

@@ -72,6 +72,27 @@ void print_column(const char *text, int width)
     for (; shown < width; shown++) putchar(' ');
 }
 
+void print_wrapped(const char *text, int column)
+{
+    enum { WIDTH = 100 };
+    const bool wraps = isatty(STDOUT_FILENO) == 1;
+    for (int at = column; *text != '\0';) {
+        const int blanks = (int)strspn(text, " ");
+        const int word = (int)strcspn(text + blanks, " ");
+        if (wraps && at > column && at + blanks + word > WIDTH) {
+            printf("\n%*s", column, "");
+            at = column;
+        } else {
+            printf("%*s", blanks, "");
+            at += blanks;
+        }
+        for (int i = 0; i < word; i++) putchar(shown_as(text[blanks + i]));
+        text += blanks + word;
+        at += word;
+    }
+    putchar('\n');
+}
+
 void progress(int done, int total, const char *what)
 {
     static int shown; /* characters on the line */

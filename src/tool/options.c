@@ -125,10 +125,18 @@ const struct poptOption bench_table[] = {
     POPT_TABLEEND,
 };
 
+const struct poptOption tune_table[] = {
+    {"budget", 0, POPT_ARG_STRING, &options.budget, 0,
+     "milliseconds of timing for each layer, besides compiling; default 500", "MS"},
+    POPT_TABLEEND,
+};
+
 /* popt's own --help leaves the process, so that nobody sees whether stdout took it. */
-enum { HELP = 1, USAGE };
+enum { HELP = 1, USAGE, VERSION };
 const struct poptOption help_table[] = {
-    {"help", '?', POPT_ARG_NONE, NULL, HELP, "print this text", NULL},
+    {"help", 'h', POPT_ARG_NONE, NULL, HELP, "print this text", NULL},
+    {NULL, '?', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, HELP, NULL, NULL},
+    {"version", 'V', POPT_ARG_NONE, NULL, VERSION, "print the tool's version", NULL},
     {"usage", 0, POPT_ARG_NONE, NULL, USAGE, "print the options in short", NULL},
     POPT_TABLEEND,
 };
@@ -146,8 +154,9 @@ const struct poptOption check_table[] = {
 bool option_takes_value(const char *name, size_t length, char letter)
 {
     static const struct poptOption *const tables[] = {
-        device_table, common_table, shape_table, attribute_table, algorithm_table, suite_table,
-        model_table,  file_table,   bench_table, check_table,     epilogue_table};
+        device_table,   common_table, shape_table, attribute_table, algorithm_table,
+        suite_table,    model_table,  file_table,  bench_table,     check_table,
+        epilogue_table, math_table,   tune_table};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct poptOption *o = tables[t]; o->longName != NULL; o++) {
             const bool same = name == NULL ? o->shortName == letter && letter != '\0'
@@ -170,9 +179,7 @@ static bool algorithm_exists(const char *text)
 static enum exit_code list_algorithms(void)
 {
     printf("auto             chosen by the cost model, or by a stored result of tconv-cl tune\n");
-    for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
-        printf("%-16s %s\n", tconv_algorithm_name(i),
-               tconv_algorithm_summary(tconv_algorithm_name(i)));
+    print_algorithms();
     return EXIT_DONE;
 }
 
@@ -204,6 +211,41 @@ static bool outputs_apart(void)
     return apart;
 }
 
+static void guess_options(struct guess *guess, const struct poptOption *table)
+{
+    for (const struct poptOption *o = table;
+         o->longName != NULL || o->shortName != '\0' || o->arg != NULL; o++)
+        if ((o->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE)
+            guess_options(guess, o->arg);
+        else if (o->longName != NULL && (o->argInfo & POPT_ARGFLAG_DOC_HIDDEN) == 0)
+            guess_try(guess, o->longName);
+}
+
+static enum exit_code bad_option(const struct poptOption *table, const char *option, int error,
+                                 const char *command)
+{
+    const char *word = option + strspn(option, "-");
+    struct guess guess = guess_begin(word, strcspn(word, "="));
+    if (error == POPT_ERROR_BADOPT) guess_options(&guess, table);
+    if (guess.best != NULL)
+        return wrong_request("%s: %s; did you mean --%s? See %s --help", option,
+                             poptStrerror(error), guess.best, command);
+    return wrong_request("%s: %s; see %s --help", option, poptStrerror(error), command);
+}
+
+static enum exit_code unknown_algorithm(void)
+{
+    struct guess guess = guess_begin(options.algorithm, strlen(options.algorithm));
+    for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
+        guess_try(&guess, tconv_algorithm_name(i));
+    return guess.best != NULL
+               ? wrong_request("--algorithm %s does not exist; did you mean %s? --algorithm list "
+                               "prints the names",
+                               options.algorithm, guess.best)
+               : wrong_request("--algorithm %s does not exist; --algorithm list prints the names",
+                               options.algorithm);
+}
+
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave)
 {
@@ -219,17 +261,16 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
         poptPrintHelp(context, stdout, 0);
     else if (result == USAGE)
         poptPrintUsage(context, stdout, 0);
+    else if (result == VERSION)
+        printf("tconv-cl %s\n", TCONV_VERSION_STRING);
     else if (result < -1)
-        code = wrong_request("%s: %s; see %s --help",
-                             poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(result),
-                             argv[0]);
+        code = bad_option(table, poptBadOption(context, POPT_BADOPTION_NOALIAS), result, argv[0]);
     else if (poptPeekArg(context) != NULL)
         code = wrong_request("%s is not an option; see %s --help", poptPeekArg(context), argv[0]);
     else if (options.algorithm != NULL && strcmp(options.algorithm, "list") == 0)
         list_algorithms();
     else if (options.algorithm != NULL && !algorithm_exists(options.algorithm))
-        code = wrong_request("--algorithm %s does not exist; --algorithm list prints the names",
-                             options.algorithm);
+        code = unknown_algorithm();
     else if (options.math != NULL && !tconv_math_from_name(options.math, &math))
         code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
     else if (!read_epilogue(&epilogue))
@@ -304,6 +345,7 @@ void free_options(void)
                             &options.suite,
                             &options.ids,
                             &options.runs,
+                            &options.budget,
                             &options.math,
                             &options.alpha,
                             &options.beta,

@@ -27,9 +27,26 @@ void progress(int done, int total, const char *what);
 /* Prints a text in a column of so many characters, cut off or filled up. */
 void print_column(const char *text, int width);
 
+/* Prints a text and the end of the line; the text begins in column `column`. On a terminal it goes
+ * on below that column where it would pass column 100. */
+void print_wrapped(const char *text, int column);
+
 /* Whether bench and check print their table: with --json only where stdout is not the JSON's, and
  * not with --quiet. */
 bool table_wanted(void);
+
+/* ---- guess.c ---- */
+
+/* The candidate that is closest to a misspelt word, if one is close enough. */
+struct guess {
+    const char *word;
+    size_t length;
+    const char *best; /* NULL: none is close */
+    int distance;
+};
+
+struct guess guess_begin(const char *word, size_t length);
+void guess_try(struct guess *guess, const char *candidate);
 
 /* ---- interrupt.c ---- */
 
@@ -93,7 +110,7 @@ bool read_epilogue(tconv_epilogue *epilogue);
  * `refused_table` for a sentence about what it does not. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
     attribute_table[], algorithm_table[], math_table[], suite_table[], model_table[], file_table[],
-    bench_table[], check_table[], epilogue_table[], help_table[];
+    bench_table[], tune_table[], check_table[], epilogue_table[], help_table[];
 
 /* Whether an option is followed by a value: by its long name of `length` characters, or with NULL
  * by its letter. */
@@ -147,8 +164,14 @@ void tell_rules(const char *layer, const tconv_problem *problem);
 /* A device's properties, for the JSON of several commands. */
 json_t *device_json(int number, const tconv_device_info *device);
 
+/* ---- algorithms.c ---- */
+
+/* A line for each algorithm. */
+void print_algorithms(void);
+
 /* ---- the commands ---- */
 
+enum exit_code command_algorithms(int argc, const char **argv);
 enum exit_code command_bench(int argc, const char **argv);
 enum exit_code command_run(int argc, const char **argv);
 enum exit_code command_shape(int argc, const char **argv);

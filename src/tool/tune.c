@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct poptOption own_table[] = {
-    {"budget", 0, POPT_ARG_STRING, &options.budget, 0,
-     "milliseconds of timing for each layer, besides compiling; default 500", "MS"},
-    POPT_TABLEEND,
-};
-
 static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "A suite of layers:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
@@ -24,7 +18,7 @@ static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0, "with tensors of numbers:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)math_table, 0, "How:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)own_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)tune_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
@@ -173,7 +167,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
     }
     json_t *layers = json_array();
     for (size_t i = 0; i < suite->count; i++) {
-        const struct place place = {&suite->entries[i], (int)i + 1, (int)suite->count + 1};
+        const struct place place = {&suite->entries[i], (int)i, (int)suite->count};
         tune_layer(device, &place, budget, &results[i]);
         if (table_wanted() && results[i].status != TCONV_ERROR_CANCELLED)
             print_layer(place.entry, &results[i]);
