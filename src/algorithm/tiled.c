@@ -26,9 +26,8 @@ struct tile {
 static const struct tile tiles[] = {
     {128, 128, 8, 8, 8}, {64, 128, 8, 4, 8}, {128, 64, 8, 4, 8}, {64, 64, 8, 4, 8},
     {32, 128, 8, 4, 8},  {32, 64, 8, 4, 8},  {64, 32, 8, 4, 8},  {64, 64, 4, 4, 8},
-    {32, 32, 4, 4, 8},   {16, 128, 4, 8, 8}, {16, 64, 4, 4, 8},  {64, 16, 4, 4, 8},
-    {8, 256, 4, 8, 4},   {8, 128, 4, 4, 4},  {4, 256, 4, 4, 4},  {16, 32, 4, 4, 8},
-    {16, 16, 4, 4, 8},
+    {32, 32, 4, 4, 8},   {16, 64, 4, 4, 8},  {64, 16, 4, 4, 8},  {8, 128, 4, 4, 4},
+    {4, 256, 4, 4, 4},   {16, 32, 4, 4, 8},  {16, 16, 4, 4, 8},
 };
 
 /* An axis as the kernel sees it. */
@@ -217,7 +216,8 @@ static bool fits(const struct tiled *g, const struct tile *t, const tconv_device
     /* Intel's compiler keeps few sums beside the copies in registers; numbers of 64 bits take two
      * registers, and their products more. */
     const int64_t sums = device->subgroup_least > 0 || g->rows.acc_bytes > 4 ? 16 : 64;
-    const bool spills = device->subgroup_least > 0 && g->rows.acc_bytes > 4;
+    const bool spills = g->rows.acc_bytes > 4 &&
+                        (device->subgroup_least > 0 || tconv_adds_integers(&g->rows.layer));
     const uint64_t items = (uint64_t)items_of(t);
     return !spills && t->tm * t->tn <= sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] &&
