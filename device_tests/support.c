@@ -252,16 +252,22 @@ static void require(tconv_status status, const tconv_error *error, const char *w
                tconv_status_name(status), error->message, algorithm, problem);
 }
 
-tconv_status run_guarded(const struct device *device, const tconv_problem *problem,
-                         const char *algorithm, bool bias, struct tensors *t, tconv_error *error)
+static tconv_plan_options plan_options(const char *algorithm, bool bias, const struct tensors *t)
 {
-    char text[1000];
-    tconv_problem_text(problem, text, sizeof text);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = algorithm;
     options.epilogue = t->epilogue;
     options.epilogue.bias = bias;
     options.math = t->math;
+    return options;
+}
+
+tconv_status run_guarded(const struct device *device, const tconv_problem *problem,
+                         const char *algorithm, bool bias, struct tensors *t, tconv_error *error)
+{
+    char text[1000];
+    tconv_problem_text(problem, text, sizeof text);
+    const tconv_plan_options options = plan_options(algorithm, bias, t);
     tconv_plan *plan = NULL;
     const tconv_status status = tconv_plan_create(device->device, problem, &options, &plan, error);
     if (status != TCONV_OK) return status;
@@ -392,11 +398,7 @@ int candidate_names(const struct device *device, const tconv_problem *problem,
                     const char *algorithm, bool bias, const struct tensors *t,
                     char names[MOST_CANDIDATES][CANDIDATE_NAME])
 {
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    options.algorithm = algorithm;
-    options.epilogue = t->epilogue;
-    options.epilogue.bias = bias;
-    options.math = t->math;
+    const tconv_plan_options options = plan_options(algorithm, bias, t);
     tconv_plan *plan = NULL;
     if (tconv_plan_create(device->device, problem, &options, &plan, NULL) != TCONV_OK) return 0;
     static char text[MOST_CANDIDATES * CANDIDATE_NAME];
