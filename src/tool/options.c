@@ -235,7 +235,7 @@ static enum exit_code bad_option(const struct poptOption *table, const char *opt
 
 static enum exit_code unknown_algorithm(void)
 {
-    struct guess guess = guess_begin(options.algorithm, strlen(options.algorithm));
+    struct guess guess = guess_begin(options.algorithm, strcspn(options.algorithm, " ,"));
     for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
         guess_try(&guess, tconv_algorithm_name(i));
     return guess.best != NULL
