@@ -16,6 +16,9 @@
  *                 every phase
  *     vector      VW output channels of one output
  *
+ *   WORD             inputs and weights are words of so many input channels, of bytes: words.clh.
+ *                    Counts, segments and chunks of channels are then those of words.
+ *
  *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in
  *                 local memory; taps that reach all PX places from outside are left out.
  *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, so no work
@@ -48,6 +51,7 @@
  *   PHASE_LANES  see above                               0, 1
  *   TRANSPOSED   see above; not with PHASE_LANES         0, 1
  *   KEPT         see above                               0, 1
+ *   WORD, VNNI   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
  *   STREAM       see epilogue.clh                        0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
@@ -79,21 +83,41 @@ struct chunk {
     bool last;
 };
 
-/* Copies `in_channels` input channels of one place, or zeros. */
+/* What local memory has of the data: a word of input channels (words.clh), or one of them. `left`
+ * counts the channels from `p` on. */
+#if WORD > 1
+#define INPUT_AT(p, zero, step, left) word_at(p, zero, step, left)
+#define INPUTS_OF_CHANNELS(p, zero) words_of_channels(p, zero)
+#define INPUTS_OF_PLACES(p, zero, step, left) words_of_places(p, zero, step, left)
+#define INPUT_OUTSIDE(zero) WORD_OUTSIDE(zero)
+#define ADD_INPUT(x, w, sum) add_words(x, w, sum)
+#else
+#define INPUT_AT(p, zero, step, left) READ_DATA(p, zero)
+#define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
+#define INPUTS_OF_PLACES(p, zero, step, left) READS_DATA(p, zero)
+#define INPUT_OUTSIDE(zero) ((acc_t)0)
+#define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
+#endif
+
+/* Copies the `inputs` (channels, or words of them) of one place, or zeros; `left` channels are
+ * there. */
 static void copy_channels(__global const data_t *from, const acc_t zero, const long channel_step,
                           const bool inside, __local acc_t *to, const int segment_step,
-                          const int in_channels)
+                          const int inputs, const int left)
 {
-    for (int first = 0; first < in_channels; first += SEGMENT, to += segment_step) {
-        const int count = min((int)SEGMENT, in_channels - first);
+    for (int first = 0; first < inputs; first += SEGMENT, to += segment_step) {
+        const int count = min((int)SEGMENT, inputs - first);
         int i = 0;
         if (!inside) {
-            for (; i < count; i++) to[i] = 0;
-        } else if (channel_step == 1) {
-            for (; i + VW <= count; i += VW) STORE(READS_DATA(from + first + i, zero), to + i);
-            for (; i < count; i++) to[i] = READ_DATA(from + first + i, zero);
-        } else
-            for (; i < count; i++) to[i] = READ_DATA(from + (first + i) * channel_step, zero);
+            for (; i < count; i++) to[i] = INPUT_OUTSIDE(zero);
+            continue;
+        }
+        if (channel_step == 1)
+            for (; i + VW <= count && (first + i + VW) * WORD <= left; i += VW)
+                STORE(INPUTS_OF_CHANNELS(from + (first + i) * WORD, zero), to + i);
+        for (; i < count; i++)
+            to[i] = INPUT_AT(from + (first + i) * WORD * channel_step, zero, channel_step,
+                             left - (first + i) * WORD);
     }
 }
 
@@ -102,18 +126,20 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
  * transposed in registers. Less than a vector is read together with `before` elements in front of
  * it and with what follows. */
 static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
-                            __local acc_t *to, const struct steps *steps, const int in_channels,
-                            const int count, const int row_length, const int before)
+                            __local acc_t *to, const struct steps *steps, const int inputs,
+                            const int left, const int count, const int row_length, const int before)
 {
-    for (int first = 0; first < in_channels; first += VW) {
+    for (int first = 0; first < inputs; first += VW) {
         __local acc_t *own = to + first / SEGMENT * steps->segment + first % SEGMENT;
         for (int x = 0; x < count; x += VW) {
             const int place = count < VW ? -before : min(x, count - VW);
             vec_t tile[VW];
 #pragma unroll
-            for (int i = 0; i < VW; i++)
-                tile[i] =
-                    READS_DATA(from + min(first + i, in_channels - 1) * channel_step + place, zero);
+            for (int i = 0; i < VW; i++) {
+                const int channel = min(first + i, inputs - 1) * WORD;
+                tile[i] = INPUTS_OF_PLACES(from + channel * channel_step + place, zero,
+                                           channel_step, left - channel);
+            }
             turn(tile);
             if (row_length == count && count >= VW) {
 #pragma unroll
@@ -149,7 +175,8 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
     const int low_x = box->x + (int)table[CHANNELS_LOW_X];
     const int first_y = clamp(-low_y, 0, rows_y), end_y = clamp(input_y - low_y, first_y, rows_y);
     const int begin = clamp(-low_x, 0, rows_x), end = clamp(input_x - low_x, begin, rows_x);
-    data += chunk->first * channel_step;
+    const int left = (int)table[ROWS_IN_CHANNELS] - chunk->first * WORD;
+    data += chunk->first * WORD * channel_step;
 #if TRANSPOSED
     const long points = table[ROWS_INPUT_ROWS] * input_x; /* of a channel */
     const bool transposed = SEGMENT >= VW && points >= VW;
@@ -173,18 +200,18 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
                     const int rows = together ? end_y - iy : 1;
                     if (!together || iy == first_y)
                         copy_transposed(from + begin, zero, channel_step, row + begin * steps->x,
-                                        steps, chunk->count, rows * (end - begin), end - begin,
-                                        (int)max(at + VW - points, 0L));
+                                        steps, chunk->count, left, rows * (end - begin),
+                                        end - begin, (int)max(at + VW - points, 0L));
                 } else
 #endif
                     for (int x = begin; x < end; x++)
                         copy_channels(from + x * table[ROWS_DATA_X_STEP], zero, channel_step, image,
-                                      row + x * steps->x, steps->segment, chunk->count);
+                                      row + x * steps->x, steps->segment, chunk->count, left);
 #if !BATCHED
                 for (int x = 0; x < rows_x; x++)
                     if (x < begin || x >= end)
                         copy_channels(from, zero, 1, false, row + x * steps->x, steps->segment,
-                                      chunk->count);
+                                      chunk->count, 0);
 #endif
             }
         }
@@ -197,7 +224,7 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
                  ix++)
                 copy_channels(data, zero, 1, false,
                               local_memory + iz * steps->z + iy * steps->y + ix * steps->x,
-                              steps->segment, chunk->count);
+                              steps->segment, chunk->count, 0);
 #endif
 }
 
@@ -220,7 +247,7 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
             for (int v = 0; v < PX; v++)
 #pragma unroll
                 for (int c = 0; c < CV; c++)
-                    sum[c][v] = MULTIPLY_ADD((vec_t)(x[v * SEGMENT + i]), weight[c], sum[c][v]);
+                    sum[c][v] = ADD_INPUT(x[v * SEGMENT + i], weight[c], sum[c][v]);
         }
         x += ROUND;
         w += ROUND * MW;
@@ -289,7 +316,8 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                     __local acc_t *kept, const struct reads *reads, const struct row *row,
                     const struct steps *steps, const struct chunk *chunk, const int x)
 {
-    const int in_channels = (int)table[ROWS_IN_CHANNELS], input_x = (int)table[ROWS_INPUT_X];
+    const int input_x = (int)table[ROWS_INPUT_X];
+    const int packed_channels = PACKED_CHANNELS((int)table[ROWS_IN_CHANNELS]);
     const int places = BATCHED ? row->places : min((int)PX, row->places - x);
     const int width = BATCHED ? 1 : places;
     const int ox = row->x + x * (int)table[ROWS_STRIDE_X];
@@ -313,17 +341,40 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             }
 #endif
     bool padded = false;
+#if PACKED_SUMS
+    vec_t weight_sum[CV]; /* of all taps */
+#pragma unroll
+    for (int c = 0; c < CV; c++) weight_sum[c] = (vec_t)(0);
+#endif
     for (int j = 0; j < reads->count; j++) {
         const int input = reads->x[j] + x;
         if (input + width <= 0 || input >= input_x) continue;
         __global const packed_t *w = weights +
-                                     ((long)reads->tap[j] * in_channels + chunk->first) * MW;
+                                     ((long)reads->tap[j] * packed_channels + chunk->first) * MW;
+#if PACKED_SUMS
+#pragma unroll
+        for (int c = 0; c < CV; c++)
+            weight_sum[c] +=
+                LOAD(weights + c * VW +
+                     ((long)reads->tap[j] * packed_channels + packed_channels - 1) * MW);
+#endif
         padded = padded || input < 0 || input + width > input_x;
         __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
         for (int ci = 0; ci < chunk->count;
              ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
             add_segment(sum, from, w, min((int)SEGMENT, chunk->count - ci));
     }
+#if PACKED_SUMS
+    if (chunk->first == 0) {
+#pragma unroll
+        for (int c = 0; c < CV; c++) {
+            const vec_t too_much = weight_sum[c] * (vec_t)(WORD_ZERO(DATA_ZERO(table)));
+#pragma unroll
+            for (int v = 0; v < PX; v++) sum[c][v] -= too_much;
+        }
+    }
+#endif
+#if FLOATING
     if (nonfinite && padded && chunk->last) { /* never with BATCHED */
         for (int v = 0; v < places; v++) {
             const int o = ox + v * (int)table[ROWS_STRIDE_X];
@@ -344,6 +395,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
         }
         return;
     }
+#endif
 #if TRANSPOSED || KEPT
     if (TRANSPOSED || !chunk->last) {
 #pragma unroll
@@ -500,7 +552,8 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
 
     const int in_channels = (int)table[ROWS_IN_CHANNELS];
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int chunk_channels = KEPT ? (int)table[CHANNELS_CHUNK] : in_channels;
+    const int inputs = PACKED_WORDS(in_channels);
+    const int chunk_channels = KEPT ? (int)table[CHANNELS_CHUNK] : inputs;
     const int segments = (chunk_channels + SEGMENT - 1) / SEGMENT;
     struct steps steps;
 #if BATCHED
@@ -517,9 +570,9 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
     const struct epilogue epilogue = *f; /* in registers */
     __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
     struct chunk chunk;
-    for (chunk.first = 0; chunk.first < in_channels; chunk.first += chunk_channels) {
-        chunk.count = min(chunk_channels, in_channels - chunk.first);
-        chunk.last = chunk.first + chunk.count == in_channels;
+    for (chunk.first = 0; chunk.first < inputs; chunk.first += chunk_channels) {
+        chunk.count = min(chunk_channels, inputs - chunk.first);
+        chunk.last = chunk.first + chunk.count == inputs;
         copy_inputs(own_data, table, local_memory, &box, &steps, &chunk);
         __local acc_t *kept = local_memory + table[CHANNELS_KEPT_AT];
 

@@ -24,7 +24,8 @@ static uint64_t least_filter_bytes(const struct tconv_request *request,
     weights = times(weights, (uint64_t)layer->out_channels);
     for (int a = 0; a < layer->axes; a++) weights = times(weights, (uint64_t)layer->axis[a].kernel);
     const bool in_words = algorithm->packing == TCONV_PACK_QUADS ||
-                          algorithm->packing == TCONV_PACK_WORDS;
+                          algorithm->packing == TCONV_PACK_WORDS ||
+                          algorithm->packing == TCONV_PACK_CHANNEL_WORDS;
     return times(weights, in_words ? tconv_type_size(layer->filter_type)
                                    : tconv_packed_bytes(request, algorithm->packing));
 }

@@ -82,6 +82,7 @@ enum tconv_packing {
     TCONV_PACK_RAW,    /* an element of the filter's type */
     TCONV_PACK_QUADS,  /* four bytes of neighbouring input channels in a word: cl/dot.clh */
     TCONV_PACK_WORDS, /* a word of neighbouring input channels, as many as fill it: cl/matrix.clh */
+    TCONV_PACK_CHANNEL_WORDS, /* a word of tconv_word_channels of them: cl/words.clh */
 };
 
 enum { TCONV_MAX_TILE = 12, TCONV_MAX_CANDIDATES = 6 };
@@ -243,6 +244,14 @@ tconv_type tconv_result_type(const struct tconv_request *request);
 size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing);
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg);
+
+/* Input channels in a word of TCONV_PACK_CHANNEL_WORDS: 4 where the device multiplies data without
+ * a sign with weights that have one, and the filter's zero point is none once its bytes have it;
+ * else 2. */
+int tconv_word_channels(const struct tconv_request *request);
+
+/* The macro VNNI of cl/words.clh. */
+int tconv_vnni(const tconv_device_info *device);
 
 /* Whether the epilogue has that tensor; true for all other arguments. */
 bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);

@@ -11,6 +11,7 @@ extern const struct tconv_algorithm tconv_packed;
 extern const struct tconv_algorithm tconv_thin;
 extern const struct tconv_algorithm tconv_channels;
 extern const struct tconv_algorithm tconv_phases;
+extern const struct tconv_algorithm tconv_dot;
 extern const struct tconv_algorithm tconv_depthwise;
 extern const struct tconv_algorithm tconv_winograd;
 extern const struct tconv_algorithm tconv_tiled_group;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm and its variant for large strides: parameters, cost and recipe of
- * cl/channels.cl. */
+/* The channels algorithm, its variant for large strides and the one for bytes: parameters, cost and
+ * recipe of cl/channels.cl. */
 #include "algorithm/algorithms.h"
 
 #include "algorithm/rows.h"
@@ -25,6 +25,15 @@ enum {
 /* What the lanes of a vector are. */
 enum lanes { LANES_CHANNELS, LANES_PHASES };
 
+/* The algorithms of one source. */
+struct variant {
+    enum lanes lanes;
+    bool words; /* inputs and weights are words of several input channels: cl/words.clh */
+};
+static const struct variant channels_variant = {LANES_CHANNELS, false},
+                            phases_variant = {LANES_PHASES, false},
+                            dot_variant = {LANES_CHANNELS, true};
+
 /* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order
  * z, y, x. */
 struct channels {
@@ -33,11 +42,13 @@ struct channels {
     int vw, mw, px, segment;
     bool batched;
     enum lanes lanes;
+    int word;            /* input channels in an input of local memory */
+    int64_t inputs;      /* of a place, of one group */
     struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
     int64_t places[3], low[3], span[3], box[3], parts[3];
     double pairs[3]; /* of outputs and taps along each axis */
     int64_t taps, classes, blocks, item_blocks;
-    int64_t chunk;  /* input channels at a time: all, or a multiple of the segment */
+    int64_t chunk;  /* inputs at a time: all, or a multiple of the segment */
     int64_t images; /* groups of them */
     int64_t items;
     uint64_t local_bytes;
@@ -89,12 +100,12 @@ static bool transposed(const struct channels *g)
  * together. */
 static bool kept(const struct channels *g)
 {
-    return g->chunk < g->rows.layer.in_channels || (transposed(g) && g->rows.x.output < g->vw);
+    return g->chunk < g->inputs || (transposed(g) && g->rows.x.output < g->vw);
 }
 
 static int round_of(const struct channels *g)
 {
-    return tconv_rows_round(g->mw / g->vw * g->px, g->rows.layer.in_channels, g->segment);
+    return tconv_rows_round(g->mw / g->vw * g->px, g->inputs, g->segment);
 }
 
 /* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains
@@ -113,10 +124,10 @@ static double channel_cycles(const struct channels *g, const tconv_device_info *
     return (most > issue ? most : issue) * (transposed(g) ? 1.1 : 1.05);
 }
 
-/* Elements of local memory for so many input channels of a box. */
-static double input_elements(const struct channels *g, int64_t channels)
+/* Elements of local memory for so many inputs of each place of a box. */
+static double input_elements(const struct channels *g, int64_t inputs)
 {
-    const int64_t segments = tconv_ceil_div(channels, g->segment);
+    const int64_t segments = tconv_ceil_div(inputs, g->segment);
     const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
                                    : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
     return (double)g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
@@ -186,15 +197,15 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
 {
     const struct tconv_layer *layer = &g->rows.layer;
     const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
-    const double in = (double)layer->in_channels, groups = (double)layer->groups;
+    const double in = (double)g->inputs, groups = (double)layer->groups;
     const double tiles_x = (double)g->parts[2] * (double)tconv_ceil_div(g->box[2], g->px);
     /* Visits of a tap to PX places, of one block. */
     const double visits = g->pairs[0] * g->pairs[1] *
                           (g->batched
                                ? g->pairs[2] * (double)g->images
                                : (double)g->axis[2]->kernel * tiles_x * (double)layer->batch);
-    const double segments = (double)tconv_ceil_div(layer->in_channels, g->segment);
-    const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
+    const double segments = (double)tconv_ceil_div(g->inputs, g->segment);
+    const double chunks = (double)tconv_ceil_div(g->inputs, g->chunk);
     const double adds = groups * (double)g->blocks * visits *
                         (in * channel_cycles(g, device) + 8 * segments + 12 * chunks);
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
@@ -252,7 +263,7 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
         inputs *= (double)(g->box[a] + g->span[a]);
         places *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
     }
-    const double in = (double)g->rows.layer.in_channels;
+    const double in = (double)g->inputs;
     const double exact_loops = g->batched ? 0 : tconv_rows_exact_loops(&g->rows);
     const double sums =
         (double)g->item_blocks * places *
@@ -268,8 +279,8 @@ static double budget_of(const tconv_device_info *device)
 /* Whether a box is too large for local memory whatever else is chosen. */
 static bool too_large(const struct channels *g, const tconv_device_info *device)
 {
-    const int64_t channels = tconv_min(g->rows.layer.in_channels, LEAST_CHUNK);
-    return (double)g->rows.acc_bytes * input_elements(g, channels) > budget_of(device);
+    const int64_t inputs = tconv_min(g->inputs, LEAST_CHUNK);
+    return (double)g->rows.acc_bytes * input_elements(g, inputs) > budget_of(device);
 }
 
 /* What follows from the division, but for local memory: work-items, as a double, which may be
@@ -287,13 +298,13 @@ static double derive_division(struct channels *g)
     return items;
 }
 
-/* All input channels at once and fewer and fewer for one division of the places and blocks. */
+/* All inputs at once and fewer and fewer for one division of the places and blocks. */
 static void add_chunks(struct channels *g, const tconv_device_info *device,
                        struct tconv_candidates *candidates)
 {
     const double budget = budget_of(device);
     if (too_long(g, device) || derive_division(g) > INT32_MAX) return;
-    for (g->chunk = g->rows.layer.in_channels;;
+    for (g->chunk = g->inputs;;
          g->chunk = tconv_ceil_div(tconv_ceil_div(g->chunk, 2), g->segment) * g->segment) {
         const double bytes = bytes_of(g);
         if (bytes <= budget) {
@@ -330,12 +341,18 @@ static void divide(struct channels *g, const tconv_device_info *device,
 }
 
 /* Everything that all candidates have in common. */
-static bool prepare(const struct tconv_request *request, enum lanes lanes, struct channels *g,
-                    struct tconv_reason *reason)
+static bool prepare(const struct tconv_request *request, const struct variant *variant,
+                    struct channels *g, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
-    *g = (struct channels){.taps = 1, .classes = 1, .segment = 1, .lanes = lanes};
+    const enum lanes lanes = variant->lanes;
+    *g = (struct channels){.taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1};
+    if (variant->words && tconv_type_size(layer->data_type) != 1)
+        return tconv_refuse(reason, "it multiplies bytes, not %s",
+                            tconv_type_name(layer->data_type));
+    if (variant->words) g->word = tconv_word_channels(request);
+    g->inputs = tconv_ceil_div(layer->in_channels, g->word);
     if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
     if (lanes == LANES_PHASES && (g->rows.x.dilation != 1 || g->rows.x.stride < LEAST_PHASES))
         return tconv_refuse(
@@ -350,7 +367,7 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
                             "kernel %lld along the last axis is no multiple of the stride %lld",
                             (long long)g->rows.x.kernel, (long long)g->rows.x.stride);
     if (lanes == LANES_PHASES) fold_phases(g);
-    while (g->segment < MOST_SEGMENT && g->segment < layer->in_channels) g->segment *= 2;
+    while (g->segment < MOST_SEGMENT && g->segment < g->inputs) g->segment *= 2;
     g->axis[0] = &g->rows.z;
     g->axis[1] = &g->rows.y;
     g->axis[2] = &g->rows.x;
@@ -380,16 +397,18 @@ static bool prepare(const struct tconv_request *request, enum lanes lanes, struc
                                       : tconv_ceil_div(own->out_channels, g->mw);
     if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
         return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
-    return tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason);
+    return tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request,
+                                  variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW,
+                                  reason);
 }
 
-static bool enumerate(const struct tconv_request *request, enum lanes lanes,
+static bool enumerate(const struct tconv_request *request, const struct variant *variant,
                       struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
     /* Not all numbers: each is a program of its own. */
     static const int places_at_a_time[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 16, 20, 24, 26};
     struct channels g;
-    if (!prepare(request, lanes, &g, reason)) return false;
+    if (!prepare(request, variant, &g, reason)) return false;
     const int64_t batch = g.rows.layer.batch;
     const int limit = tconv_rows_sums(&g.rows, request->device) * g.vw / g.mw;
     for (int batched = 0; batched <= (batch > 1); batched++)
@@ -459,12 +478,13 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
                                    t + list_at);
 }
 
-static tconv_status write(const struct tconv_request *request, enum lanes lanes,
+static tconv_status write(const struct tconv_request *request, const struct variant *variant,
                           const int64_t *tile, struct tconv_recipe *recipe, tconv_error *error)
 {
     struct channels g;
     struct tconv_reason reason;
-    prepare(request, lanes, &g, &reason);
+    const bool phases = variant->lanes == LANES_PHASES;
+    prepare(request, variant, &g, &reason);
     use_tile(&g, tile);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_channels");
@@ -474,39 +494,57 @@ static tconv_status write(const struct tconv_request *request, enum lanes lanes,
     tconv_launch_option(run, "SEGMENT", g.segment);
     tconv_launch_option(run, "ROUND", round_of(&g));
     tconv_launch_option(run, "BATCHED", g.batched);
-    tconv_launch_option(run, "PHASE_LANES", lanes == LANES_PHASES);
+    tconv_launch_option(run, "PHASE_LANES", phases);
     tconv_launch_option(run, "TRANSPOSED", transposed(&g));
     tconv_launch_option(run, "KEPT", kept(&g));
     tconv_launch_option(run, "STREAM", streams(&g));
+    if (variant->words) {
+        tconv_launch_option(run, "WORD", g.word);
+        tconv_launch_option(run, "VNNI", tconv_vnni(request->device));
+    }
     char kind[60] = "taps";
-    if (lanes == LANES_PHASES) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
+    if (phases) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
     tconv_rows_run(run, g.items, g.local_bytes, request->device);
-    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run, request, TCONV_PACK_RAW);
+    if (variant->words) snprintf(kind, sizeof kind, "%dchannels", g.word);
+    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run, request,
+                    variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW);
     return TCONV_OK;
 }
 
 static bool enumerate_channels(const struct tconv_request *request,
                                struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
-    return enumerate(request, LANES_CHANNELS, candidates, reason);
+    return enumerate(request, &channels_variant, candidates, reason);
 }
 
 static tconv_status write_channels(const struct tconv_request *request, const int64_t *tile,
                                    struct tconv_recipe *recipe, tconv_error *error)
 {
-    return write(request, LANES_CHANNELS, tile, recipe, error);
+    return write(request, &channels_variant, tile, recipe, error);
 }
 
 static bool enumerate_phases(const struct tconv_request *request,
                              struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
-    return enumerate(request, LANES_PHASES, candidates, reason);
+    return enumerate(request, &phases_variant, candidates, reason);
 }
 
 static tconv_status write_phases(const struct tconv_request *request, const int64_t *tile,
                                  struct tconv_recipe *recipe, tconv_error *error)
 {
-    return write(request, LANES_PHASES, tile, recipe, error);
+    return write(request, &phases_variant, tile, recipe, error);
+}
+
+static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
+                          struct tconv_reason *reason)
+{
+    return enumerate(request, &dot_variant, candidates, reason);
+}
+
+static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
+                              struct tconv_recipe *recipe, tconv_error *error)
+{
+    return write(request, &dot_variant, tile, recipe, error);
 }
 
 /* All variants have the same tiles. */
@@ -518,7 +556,7 @@ static tconv_status write_phases(const struct tconv_request *request, const int6
 #define SOURCES                                                                                    \
     {                                                                                              \
         "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",             \
-            "channels_table.h", "lanes.clh", "taps.clh", "channels.cl"                             \
+            "channels_table.h", "lanes.clh", "words.clh", "taps.clh", "channels.cl"                \
     }
 
 const struct tconv_algorithm tconv_channels = {
@@ -542,4 +580,15 @@ const struct tconv_algorithm tconv_phases = {
     TILE,
     .enumerate = enumerate_phases,
     .write = write_phases,
+};
+
+const struct tconv_algorithm tconv_dot = {
+    .name = "dot_vector",
+    .summary = "bytes, several input channels in one dot product, lanes are output channels; wide "
+               "vectors: for CPUs",
+    .sources = SOURCES,
+    .packing = TCONV_PACK_CHANNEL_WORDS,
+    TILE,
+    .enumerate = enumerate_dot,
+    .write = write_dot,
 };

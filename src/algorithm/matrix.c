@@ -62,7 +62,10 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
     const struct fragment dpas = {5, lanes, 8, lanes, 8, 1, 1};
     *fragment = plain;
     switch (request->device->matrix_unit) {
-    case TCONV_MATRIX_NONE: break;
+    case TCONV_MATRIX_NONE:
+    case TCONV_MATRIX_X86_AVX512_VNNI: /* dot_vector has these */
+    case TCONV_MATRIX_X86_AVX_VNNI:
+    case TCONV_MATRIX_PLAIN_QUADS: break;
     case TCONV_MATRIX_NVIDIA_MMA: *fragment = nvidia; break;
     case TCONV_MATRIX_AMD_WMMA:
         if (data != TCONV_F32) *fragment = wmma;

@@ -499,6 +499,10 @@ static int64_t packed_channels(const struct tconv_rows *rows, const struct tconv
                                enum tconv_packing packing)
 {
     const struct tconv_layer *layer = &rows->layer;
+    if (packing == TCONV_PACK_CHANNEL_WORDS) {
+        const int word = tconv_word_channels(request); /* with 4, sums of weights follow */
+        return tconv_ceil_div(layer->in_channels, word) + (word == 4);
+    }
     if (packing != TCONV_PACK_WORDS) return layer->in_channels;
     const int64_t words =
         tconv_ceil_div(layer->in_channels * (int64_t)tconv_type_size(layer->filter_type),

@@ -53,8 +53,26 @@ static bool is_raw(const struct tconv_request *request, enum tconv_packing packi
 
 static tconv_type packed_type(const struct tconv_request *request, enum tconv_packing packing)
 {
-    if (packing == TCONV_PACK_QUADS || packing == TCONV_PACK_WORDS) return TCONV_U32;
+    if (packing == TCONV_PACK_QUADS || packing == TCONV_PACK_WORDS ||
+        packing == TCONV_PACK_CHANNEL_WORDS)
+        return TCONV_U32;
     return is_raw(request, packing) ? request->layer->filter_type : acc_type(request->layer);
+}
+
+int tconv_word_channels(const struct tconv_request *request)
+{
+    const tconv_matrix_unit unit = request->device->matrix_unit;
+    const bool quads = unit == TCONV_MATRIX_X86_AVX512_VNNI || unit == TCONV_MATRIX_X86_AVX_VNNI ||
+                       unit == TCONV_MATRIX_PLAIN_QUADS;
+    const int32_t none = request->layer->filter_type == TCONV_U8 ? 128 : 0;
+    return quads && request->epilogue->filter_zero_point == none ? 4 : 2;
+}
+
+int tconv_vnni(const tconv_device_info *device)
+{
+    return device->matrix_unit == TCONV_MATRIX_X86_AVX512_VNNI ? 1
+           : device->matrix_unit == TCONV_MATRIX_X86_AVX_VNNI  ? 2
+                                                               : 0;
 }
 
 size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing)

@@ -7,6 +7,7 @@
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/environment.h"
+#include "device/processor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,13 +68,31 @@ static uint32_t read_subgroup_least(cl_device_id device)
     return (uint32_t)least;
 }
 
+/* Whether a CPU device computes in this process, by a compiler that takes the processor's own
+ * assembly: PoCL's drivers for CPUs. Its devices elsewhere (remote) have other names. */
+static bool computes_here(const tconv_device_info *d)
+{
+    static const char *const drivers[] = {"pthread", "basic", "cpu"};
+    bool here = false;
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
+        here = here || strncmp(d->name, drivers[i], strlen(drivers[i])) == 0;
+    return here && d->kind == TCONV_DEVICE_CPU &&
+           strcmp(d->platform, "Portable Computing Language") == 0;
+}
+
 /* A unit that kernels of this library can use, if it turns out to compute what it should
- * (plan/probe.h). None but NVIDIA's is used unasked: the others only compiled so far,
- * TCONV_CL_MATRIX=try asks for them. */
-static tconv_matrix_unit matrix_unit_of(cl_device_id device, const char *name,
+ * (plan/probe.h). None but NVIDIA's and those of CPUs is used unasked: the others only compiled so
+ * far, TCONV_CL_MATRIX=try asks for them. */
+static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {
     if (use == TCONV_MATRIX_OFF) return TCONV_MATRIX_NONE;
+    if (d->kind == TCONV_DEVICE_CPU) {
+        const tconv_matrix_unit unit = computes_here(d) ? tconv_processor_unit()
+                                                        : TCONV_MATRIX_NONE;
+        return unit == TCONV_MATRIX_NONE && use == TCONV_MATRIX_TRY ? TCONV_MATRIX_PLAIN_QUADS
+                                                                    : unit;
+    }
     /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
      * headers do not name. */
     if (has_extension(device, "cl_nv_device_attribute_query"))
@@ -82,8 +101,8 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const char *name,
     if (use != TCONV_MATRIX_TRY) return TCONV_MATRIX_NONE;
     if (has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate"))
         return TCONV_MATRIX_INTEL_DPAS;
-    if (strncmp(name, "gfx11", 5) == 0) return TCONV_MATRIX_AMD_WMMA;
-    if (strncmp(name, "gfx90a", 6) == 0 || strncmp(name, "gfx942", 6) == 0)
+    if (strncmp(d->name, "gfx11", 5) == 0) return TCONV_MATRIX_AMD_WMMA;
+    if (strncmp(d->name, "gfx90a", 6) == 0 || strncmp(d->name, "gfx942", 6) == 0)
         return TCONV_MATRIX_AMD_MFMA;
     return TCONV_MATRIX_NONE;
 }
@@ -147,7 +166,7 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.subgroups = has_extension(device, "cl_khr_subgroups") || most_subgroups > 0;
     d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
     d.subgroup_least = read_subgroup_least(device);
-    d.matrix_unit = matrix_unit_of(device, d.name, use);
+    d.matrix_unit = matrix_unit_of(device, &d, use);
 
     /* A device that does not answer still runs one work-item at a time, and has buffers as large as
      * OpenCL 1.2 promises. */

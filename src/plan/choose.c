@@ -25,15 +25,35 @@ const char *tconv_algorithm_summary(const char *name)
     return algorithm == NULL ? NULL : algorithm->summary;
 }
 
-/* An algorithm uses the device's matrix unit only where the unit passed its test for the problem's
- * types. Tests it, and takes the unit away from the plan where it failed. */
-static tconv_status settle_matrix_unit(tconv_plan *plan, tconv_error *error)
+/* Whether an algorithm would use what device_info.h calls the matrix unit. */
+static bool uses_unit(const tconv_plan *plan, const struct tconv_algorithm *algorithm)
 {
-    if (plan->info.matrix_unit == TCONV_MATRIX_NONE) return TCONV_OK;
+    const bool dots = tconv_vnni(&plan->info) != 0; /* else plain ones, or a unit of GPUs */
+    if (algorithm == &tconv_dot) return dots;
+    return algorithm == &tconv_matrix_group && !dots &&
+           plan->info.matrix_unit != TCONV_MATRIX_NONE &&
+           plan->info.matrix_unit != TCONV_MATRIX_PLAIN_QUADS;
+}
+
+static tconv_status probe_unit(const tconv_plan *plan, const struct tconv_algorithm *algorithm,
+                               bool *right, tconv_error *error)
+{
+    if (algorithm == &tconv_dot)
+        return tconv_probe_words(plan->device, tconv_word_channels(&plan->request), right, error);
+    return tconv_probe_matrix(plan->device, plan->layer.data_type, plan->layer.filter_type, right,
+                              error);
+}
+
+/* An algorithm uses the device's matrix unit only where the unit passed its test for the problem's
+ * types. Tests it, and takes the unit away from the plan where it failed; dot_vector does without,
+ * too. */
+static tconv_status settle_unit(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+                                tconv_error *error)
+{
+    if (!uses_unit(plan, algorithm)) return TCONV_OK;
     bool right;
     tconv_error own;
-    const tconv_status status = tconv_probe_matrix(plan->device, plan->layer.data_type,
-                                                   plan->layer.filter_type, &right, &own);
+    const tconv_status status = probe_unit(plan, algorithm, &right, &own);
     if (status != TCONV_OK && error != NULL) {
         *error = own;
         snprintf(error->message, sizeof error->message,
@@ -42,8 +62,9 @@ static tconv_status settle_matrix_unit(tconv_plan *plan, tconv_error *error)
     }
     if (status != TCONV_OK || right) return status;
     plan->info.matrix_unit = TCONV_MATRIX_NONE;
+    if (algorithm == &tconv_dot) return TCONV_OK;
     return tconv_plan_pass_over(
-        plan, &tconv_matrix_group,
+        plan, algorithm,
         "the device's matrix unit is not used: small problems of these element types came out "
         "wrong, or their kernels do not build or run",
         error);
@@ -64,8 +85,8 @@ static tconv_status choose_by_model(tconv_plan *plan, unsigned excluded,
                                     struct tconv_reason *reason, tconv_error *error)
 {
     *found = tconv_choose(&plan->request, &plan->pattern, excluded, candidate, reason);
-    if (!*found || candidate->algorithm != &tconv_matrix_group) return TCONV_OK;
-    const tconv_status status = settle_matrix_unit(plan, error);
+    if (!*found || !uses_unit(plan, candidate->algorithm)) return TCONV_OK;
+    const tconv_status status = settle_unit(plan, candidate->algorithm, error);
     if (status == TCONV_OK)
         *found = tconv_choose(&plan->request, &plan->pattern, excluded, candidate, reason);
     return status;
@@ -174,7 +195,7 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     free(text);
     if (!*found) return TCONV_OK;
     tconv_status status = TCONV_OK;
-    if (pattern.algorithm == &tconv_matrix_group) status = settle_matrix_unit(plan, error);
+    status = settle_unit(plan, pattern.algorithm, error);
     *found = status == TCONV_OK && tconv_choose(&plan->request, &pattern, 0, candidate, &reason);
     return status;
 }
@@ -214,8 +235,12 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     struct tconv_measured m;
     struct tconv_candidates candidates;
     struct tconv_reason reason;
-    if (tconv_enumerate(&tconv_matrix_group, &plan->request, NULL, &candidates, &reason))
-        status = settle_matrix_unit(plan, error);
+    for (int i = 0; status == TCONV_OK && tconv_algorithm_at(i) != NULL; i++) {
+        const struct tconv_algorithm *one = tconv_algorithm_at(i);
+        if (uses_unit(plan, one) &&
+            tconv_enumerate(one, &plan->request, NULL, &candidates, &reason))
+            status = settle_unit(plan, one, error);
+    }
     if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);
     if (status != TCONV_OK || m.candidates == 0) return status;
     choice.source = TCONV_SEARCH_MEASURE;

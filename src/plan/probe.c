@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/device_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The problems: one axis, numbers that no type rounds. In the second one channels are last and fill
@@ -159,6 +160,17 @@ static tconv_status compute(struct probe *p, tconv_device *device, const struct 
     return TCONV_OK;
 }
 
+static void free_probe(struct probe *p)
+{
+    if (p->queue != NULL) clFinish(p->queue);
+    const cl_mem buffers[] = {p->data, p->weights, p->output};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
+    tconv_filter_release(p->filter);
+    if (p->queue != NULL) clReleaseCommandQueue(p->queue);
+    tconv_plan_release(p->plan);
+}
+
 static tconv_status run_one(tconv_device *device, const struct small *small, tconv_type data_type,
                             tconv_type filter_type, const char *algorithm, bool *right,
                             tconv_error *error)
@@ -176,13 +188,7 @@ static tconv_status run_one(tconv_device *device, const struct small *small, tco
     problem.strides = (tconv_list){1, {STRIDE}};
     struct probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
     const tconv_status status = compute(&p, device, small, &problem, algorithm, right, error);
-    if (p.queue != NULL) clFinish(p.queue);
-    const cl_mem buffers[] = {p.data, p.weights, p.output};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
-    tconv_filter_release(p.filter);
-    if (p.queue != NULL) clReleaseCommandQueue(p.queue);
-    tconv_plan_release(p.plan);
+    free_probe(&p);
     return status;
 }
 
@@ -199,22 +205,140 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
     return status;
 }
 
+/* The words that are multiplied: the extremes that they may hold, and others. */
+enum { PROBE_WORDS = 4, MOST_LANES = 16 }; /* the first as in cl/words_probe.cl */
+
+static uint32_t probe_data(int word, int i)
+{
+    static const uint32_t quads[PROBE_WORDS] = {0xffffffff, 0x80ff017f, 0x00010203, 0xfffefdfc};
+    static const uint32_t pairs[PROBE_WORDS] = {0xff01ff01, 0x00ffff01, 0x000300fa, 0xfffe00ff};
+    return word == 4 ? quads[i] : pairs[i];
+}
+
+static uint32_t probe_weights(int word, int i, int lane)
+{
+    static const uint32_t quads[] = {0x80808080, 0x7f7f7f7f, 0x807f01ff, 0x10e02030, 0x00000080};
+    static const uint32_t pairs[] = {0xff01ff01, 0x00ff00ff, 0xff0100ff, 0x00030007, 0x0000ff80};
+    return (word == 4 ? quads : pairs)[(i * 3 + lane) % 5];
+}
+
+static uint32_t probe_start(int lane)
+{
+    return 0x7fffff00u + (uint32_t)lane * 0x1000001u;
+}
+
+/* A number of a word, of `bits` bits, with its sign. */
+static int32_t signed_number(uint32_t word, int bits, int i)
+{
+    const uint32_t number = word >> bits * i & ((1u << bits) - 1);
+    return (int32_t)number - (number >> (bits - 1) != 0 ? 1 << bits : 0);
+}
+
+static uint32_t probe_sum(int word, int lane)
+{
+    const int bits = 32 / word;
+    uint32_t sum = probe_start(lane);
+    for (int i = 0; i < PROBE_WORDS; i++)
+        for (int n = 0; n < word; n++) {
+            const uint32_t data = probe_data(word, i);
+            const int32_t x = word == 4 ? (int32_t)(data >> 8 * n & 0xff)
+                                        : signed_number(data, bits, n);
+            sum += (uint32_t)(x * signed_number(probe_weights(word, i, lane), bits, n));
+        }
+    return sum;
+}
+
+static tconv_status enqueue_words(const struct probe *p, cl_program program, tconv_error *error)
+{
+    const size_t one = 1;
+    const char *call = "clCreateKernel";
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(program, "tconv_words_probe", &code);
+    if (code == CL_SUCCESS) {
+        call = "clSetKernelArg";
+        code = clSetKernelArg(kernel, 0, sizeof p->output, &p->output);
+    }
+    if (code == CL_SUCCESS) {
+        call = "clEnqueueNDRangeKernel";
+        code = clEnqueueNDRangeKernel(p->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL);
+    }
+    if (kernel != NULL) clReleaseKernel(kernel);
+    if (code == CL_SUCCESS) return TCONV_OK;
+    return tconv_fail_opencl(error, code, call, "trying the processor's dot products");
+}
+
+static tconv_status run_words(struct probe *p, tconv_device *device, int word, bool *right,
+                              tconv_error *error)
+{
+    static const char *const sources[TCONV_MAX_SOURCES] = {"types.clh", "common.clh", "words.clh",
+                                                           "words_probe.cl"};
+    const tconv_device_info *info = tconv_device_properties(device);
+    const int lanes = info->vector_width < MOST_LANES ? (int)info->vector_width : MOST_LANES;
+    uint32_t numbers[PROBE_WORDS + (PROBE_WORDS + 1) * MOST_LANES] = {0};
+    uint32_t *weights = numbers + PROBE_WORDS, *sums = weights + PROBE_WORDS * lanes;
+    char options[300];
+    cl_program program = NULL;
+    tconv_status status;
+    snprintf(options, sizeof options,
+             "-cl-std=CL1.2 -DDATA=u8 -DFILTER=i8 -DPACKED=u32 -DOUTPUT=i32 -DBIAS_TYPE=i32 "
+             "-DACC=uint -DRESULT=uint -DQUANTIZED=0 -DRAW=0 -DUSE_FMA=0 -DWORD=%d -DVNNI=%d "
+             "-DVW=%d",
+             word, tconv_vnni(info), lanes);
+    for (int i = 0; i < PROBE_WORDS; i++) {
+        numbers[i] = probe_data(word, i);
+        for (int lane = 0; lane < lanes; lane++)
+            weights[i * lanes + lane] = probe_weights(word, i, lane);
+    }
+    for (int lane = 0; lane < lanes; lane++) sums[lane] = probe_start(lane);
+    if ((status = tconv_device_program(device, sources, options, &program, error)) != TCONV_OK)
+        return status;
+    if ((status = make_queue(device, &p->queue, error)) == TCONV_OK &&
+        (status = copied(device, sizeof numbers, numbers, &p->output, error)) == TCONV_OK &&
+        (status = enqueue_words(p, program, error)) == TCONV_OK)
+        status = read_back(p, numbers, sizeof numbers, error);
+    clReleaseProgram(program);
+    *right = true;
+    for (int lane = 0; lane < lanes; lane++) *right = *right && sums[lane] == probe_sum(word, lane);
+    return status;
+}
+
+/* Keeps what was found; an error that is not the kernel's own is returned. */
+static tconv_status keep_verdict(atomic_int *verdict, tconv_status status, const tconv_error *own,
+                                 bool *right, tconv_error *error)
+{
+    if (status != TCONV_OK && !tconv_kernel_is_unfit(own)) {
+        if (error != NULL) *error = *own;
+        return status;
+    }
+    *right = status == TCONV_OK && *right;
+    atomic_store(verdict, *right ? 1 : -1);
+    return TCONV_OK;
+}
+
+tconv_status tconv_probe_words(tconv_device *device, int word, bool *right, tconv_error *error)
+{
+    /* Element types do not matter here; the verdicts of two pairs of them are kept for words of 4
+     * and 2. */
+    atomic_int *verdict = tconv_device_verdict(device, TCONV_U8, word == 4 ? TCONV_I8 : TCONV_U8);
+    const int known = atomic_load(verdict);
+    *right = known > 0;
+    if (known != 0) return TCONV_OK;
+    struct probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
+    tconv_error own;
+    const tconv_status status = run_words(&p, device, word, right, &own);
+    free_probe(&p);
+    return keep_verdict(verdict, status, &own, right, error);
+}
+
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                                 bool *right, tconv_error *error)
 {
     atomic_int *verdict = tconv_device_verdict(device, data_type, filter_type);
-    int known = atomic_load(verdict);
-    if (known == 0) {
-        tconv_error own;
-        const tconv_status status =
-            tconv_probe_run(device, data_type, filter_type, "matrix_group", right, &own);
-        if (status != TCONV_OK && !tconv_kernel_is_unfit(&own)) {
-            if (error != NULL) *error = own;
-            return status;
-        }
-        known = status == TCONV_OK && *right ? 1 : -1;
-        atomic_store(verdict, known);
-    }
+    const int known = atomic_load(verdict);
     *right = known > 0;
-    return TCONV_OK;
+    if (known != 0) return TCONV_OK;
+    tconv_error own;
+    const tconv_status status =
+        tconv_probe_run(device, data_type, filter_type, "matrix_group", right, &own);
+    return keep_verdict(verdict, status, &own, right, error);
 }

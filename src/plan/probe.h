@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a device's matrix unit computes what it should: asked once for each pair of element
- * types, by running the algorithm that uses it on small problems whose results are known. */
+ * types, by running the algorithm that uses it on small problems whose results are known. CPUs add
+ * up products in one instruction, which is asked by a kernel of its own. */
 #ifndef TCONV_PLAN_PROBE_H
 #define TCONV_PLAN_PROBE_H
 
@@ -13,6 +14,10 @@
  * may run the problems. */
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                                 bool *right, tconv_error *error);
+
+/* The same for the instructions of CPUs that multiply words of `word` channels: cl/words.clh. Only
+ * for units that the processor itself says it has, since what it does not know ends the process. */
+tconv_status tconv_probe_words(tconv_device *device, int word, bool *right, tconv_error *error);
 
 /* Runs the small problems in these types with the algorithm of that name, with whatever unit the
  * device is said to have. */

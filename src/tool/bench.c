@@ -63,7 +63,8 @@ static double floor_ms(const struct result *r, const struct roofline *roofline)
 static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv_device_info *d)
 {
     return r->error_factor == 1 &&
-           (type == TCONV_F32 || (d->matrix_unit == TCONV_MATRIX_NONE && !d->integer_dot_product));
+           (type == TCONV_F32 || (d->matrix_unit == TCONV_MATRIX_NONE && !d->integer_dot_product &&
+                                  tconv_type_size(type) > 1));
 }
 
 /* A verified layer that is faster than what was measured of the device raises the ceilings:

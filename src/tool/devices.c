@@ -24,11 +24,14 @@ static const char *kind_name(tconv_device_kind kind)
 
 static const char *unit_name(tconv_matrix_unit unit)
 {
-    return unit == TCONV_MATRIX_NVIDIA_MMA   ? "mma"
-           : unit == TCONV_MATRIX_AMD_WMMA   ? "wmma"
-           : unit == TCONV_MATRIX_AMD_MFMA   ? "mfma"
-           : unit == TCONV_MATRIX_INTEL_DPAS ? "dpas"
-                                             : "no";
+    return unit == TCONV_MATRIX_NVIDIA_MMA        ? "mma"
+           : unit == TCONV_MATRIX_AMD_WMMA        ? "wmma"
+           : unit == TCONV_MATRIX_AMD_MFMA        ? "mfma"
+           : unit == TCONV_MATRIX_INTEL_DPAS      ? "dpas"
+           : unit == TCONV_MATRIX_X86_AVX512_VNNI ? "avx512_vnni"
+           : unit == TCONV_MATRIX_X86_AVX_VNNI    ? "avx_vnni"
+           : unit == TCONV_MATRIX_PLAIN_QUADS     ? "plain quads"
+                                                  : "no";
 }
 
 json_t *device_json(int number, const tconv_device_info *d)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What plan/probe.c asks a device before words are multiplied by its own instructions: PROBE_WORDS
+ * words of data, each with a vector of words of weights,
+ *
+ *     sums[lane] += data[i] * weights[i][lane]
+ *
+ * by add_words of words.clh, which has the macros. One work-item; `numbers` holds data, weights and
+ * sums in this order. */
+enum { PROBE_WORDS = 4 };
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_words_probe(__global uint *restrict numbers)
+{
+    __global uint *sums = numbers + PROBE_WORDS + PROBE_WORDS * VW;
+    vec_t sum = LOAD(sums);
+    for (int i = 0; i < PROBE_WORDS; i++)
+        sum = add_words(numbers[i], LOAD(numbers + PROBE_WORDS + i * VW), sum);
+    STORE(sum, sums);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dot_vector with each way to multiply words of bytes: exact for the least and greatest bytes, all
+ * zero points, and channels that do not fill words, vectors and chunks. A CPU device is tried with
+ * its own instructions, with none, and with plain quads; test_probe has what happens where
+ * instructions fail. */
+#include "device/object.h"
+#include "plan/probe.h"
+#include "support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct {
+    tconv_type data, filter;
+} types[] = {{TCONV_I8, TCONV_I8}, {TCONV_U8, TCONV_I8}, {TCONV_U8, TCONV_U8}};
+
+/* What all bytes of data and filter are; -1: random ones. */
+static const struct {
+    int data, filter;
+} fills[] = {{-1, -1}, {0x80, 0x80}, {0xff, 0x80}, {0x00, 0x80}, {0x7f, 0x7f}, {0xff, 0xff}};
+
+/* Problems of one axis, each for a reason. */
+static const struct {
+    bool last;
+    int64_t batch, groups, in, out, x, k, s, d, pad;
+    uint64_t local_memory; /* bytes that the device is said to have; 0: its own */
+} shapes[] = {
+    {true, 1, 1, 64, 32, 13, 4, 2, 1, 1, 0},      /* whole words and vectors */
+    {false, 1, 1, 64, 32, 37, 4, 2, 1, 1, 0},     /* the same, rows contiguous */
+    {true, 1, 1, 67, 33, 9, 3, 2, 1, 0, 0},       /* three channels in the last word */
+    {false, 1, 1, 9, 5, 21, 3, 2, 1, 2, 0},       /* one, and pads beyond the data */
+    {true, 2, 3, 6, 7, 5, 3, 1, 2, 1, 0},         /* groups whose data lie at odd addresses */
+    {false, 5, 1, 5, 18, 1, 4, 1, 1, 0, 0},       /* images in a vector */
+    {false, 1, 1, 1, 1, 33, 2, 3, 1, 0, 0},       /* a single channel, outputs without taps */
+    {true, 1, 1, 2085, 40, 11, 3, 2, 1, 1, 8000}, /* chunks of input channels */
+    {false, 1, 1, 2085, 20, 11, 3, 2, 1, 1, 8000},
+};
+
+static int cases;
+
+static tconv_problem problem_of(size_t shape, size_t type)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    const int64_t in = shapes[shape].groups * shapes[shape].in, out = shapes[shape].out;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.data_format = shapes[shape].last ? TCONV_NXC : TCONV_NCX;
+    p.filter_format = TCONV_OIX;
+    p.groups = shapes[shape].groups;
+    p.data_type = types[type].data;
+    p.filter_type = types[type].filter;
+    p.output_type = TCONV_I32;
+    set_shape(&p.data, 3,
+              shapes[shape].last ? (int64_t[]){shapes[shape].batch, shapes[shape].x, in}
+                                 : (int64_t[]){shapes[shape].batch, in, shapes[shape].x});
+    set_shape(&p.filter, 3, (int64_t[]){in, out, shapes[shape].k});
+    set_list(&p.strides, 1, &shapes[shape].s);
+    set_list(&p.dilations, 1, &shapes[shape].d);
+    set_list(&p.pads_begin, 1, &shapes[shape].pad);
+    return p;
+}
+
+static int32_t zero_of(tconv_type type, unsigned which)
+{
+    const int32_t least = type == TCONV_I8 ? -128 : 0, middle = type == TCONV_I8 ? 0 : 128;
+    return which % 4 == 0 ? middle : which % 4 == 1 ? least : which % 4 == 2 ? least + 255 : 5;
+}
+
+static void try_case(const struct device *device, size_t shape, size_t type, size_t fill,
+                     unsigned number)
+{
+    const tconv_problem p = problem_of(shape, type);
+    struct tensors t;
+    make_tensors(&p, REAL_NUMBERS, number, &t);
+    if (fills[fill].data >= 0) memset(t.data, fills[fill].data, t.data_count);
+    if (fills[fill].filter >= 0) memset(t.filter, fills[fill].filter, t.filter_count);
+    tconv_epilogue e = TCONV_EPILOGUE_INIT;
+    e.bias = number % 2 == 0;
+    if (number % 5 != 0) {
+        e.data_zero_point = zero_of(p.data_type, number);
+        e.filter_zero_point = zero_of(p.filter_type, number % 3 == 0 ? number / 3 : 0);
+    }
+    make_epilogue(&p, &e, number, &t);
+    if (run_algorithm(device, &p, "dot_vector", e.bias, &t, number)) {
+        compare_with_oracle(device, &p, "dot_vector", e.bias, &t);
+        cases++;
+    }
+    free_tensors(&t);
+}
+
+static void every_unit_is_exact(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        struct device d = devices[i];
+        tconv_device_info *info = &d.device->info;
+        const tconv_device_info own = *info;
+        if (own.kind != TCONV_DEVICE_CPU) continue;
+        /* A unit that this processor does not have is never given to it. */
+        const tconv_matrix_unit units[] = {own.matrix_unit, TCONV_MATRIX_NONE,
+                                           TCONV_MATRIX_PLAIN_QUADS};
+        unsigned number = 0;
+        for (size_t u = own.matrix_unit == TCONV_MATRIX_NONE ? 1 : 0; u < 3; u++)
+            for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+                for (size_t type = 0; type < sizeof types / sizeof *types; type++)
+                    for (size_t fill = 0; fill < sizeof fills / sizeof *fills; fill++, number++) {
+                        info->matrix_unit = units[u];
+                        if (shapes[s].local_memory != 0 &&
+                            shapes[s].local_memory < own.local_memory)
+                            info->local_memory = shapes[s].local_memory;
+                        try_case(&d, s, type, fill, fill == 1 ? ALWAYS : number);
+                        *info = own;
+                    }
+    }
+    printf("%d cases\n", cases);
+    assert_true(cases > 0);
+}
+
+/* Also of devices without instructions, in plain OpenCL C. */
+static void the_probe_is_right_on_every_device(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        tconv_device *device = devices[i].device;
+        tconv_error error;
+        bool right = false;
+        if (device->info.kind != TCONV_DEVICE_CPU || device->info.vector_width < 4) continue;
+        for (int word = 2; word <= 4; word += 2) {
+            if (tconv_probe_words(device, word, &right, &error) != TCONV_OK)
+                failed("%s", error.message);
+            assert_true(right);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_unit_is_exact),
+        cmocka_unit_test(the_probe_is_right_on_every_device),
+    };
+    return cmocka_run_group_tests_name("words", tests, open_all_devices, close_all_devices);
+}
