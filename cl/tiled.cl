@@ -11,53 +11,68 @@
  *
  * is a product of matrices over all places of all batch items.
  *
- *                 places (n, z, y, x)
- *            +------------ NT -------------+
- *            |  4 x 4  |         |  4 x 4  |   A work-item has TM x TN sums, in blocks of 4 x 4
- *    rows   MT  sums   |         |  sums   |   that lie far apart: neighbouring work-items then
- *            |---------+         +---------|   read neighbouring quads of local memory.
- *            |  4 x 4  |         |  4 x 4  |
- *            +-----------------------------+
+ *                            places (n, z, y, x)
+ *              +------------------- NT --------------------+
+ *              |  4 x 4    |           |  4 x 4    |        |     A work-item has TM x TN sums, in
+ *     rows    MT  sums     |           |  sums     |        |     blocks of 4 x 4 that lie far
+ * apart:
+ *              |-----------+           +-----------+        |     neighbouring work-items then read
+ *              |  4 x 4    |           |  4 x 4    |        |     neighbouring quads of local
+ * memory.
+ *              +-------------------------------------------+
  *
  * A stage is KS input channels of one tap; taps are outside, channels inside. A work-item fetches
  * the same places in all stages, so an address moves by a constant from stage to stage, and whether
  * a place has an input is one bit of a mask for each of up to 32 taps, computed in front of the
  * stages. Taps that reach no place of the tile are left out. Local memory holds two stages: while
- * one is multiplied, the next is on its way through registers.
+ * one is multiplied, the next is on its way through registers. With SLICES, parts of the work-group
+ * multiply different channels of the stage for the same tile, and add up their sums at the end in a
+ * fixed order.
  *
  * A place without an input has a zero there, which must not meet a weight that is infinite or NaN.
- * Packing marks groups that have such weights; their outputs are computed one by one.
+ * Packing marks groups that have such weights; their outputs are computed one by one. So are those
+ * of a work-item whose sums are not finite, where a phase lacks a tap and its zero may have met
+ * such an input.
  *
  *   macro       meaning                                                       legal values
  *   MT, NT      rows and places of a tile                                     multiples of TM, TN
  *   TM, TN      rows and places of a work-item                                4, 8, 12, 16
  *   KS          input channels of a stage                                     multiples of 4
+ *   SLICES      parts of the work-group, each with its channels of a stage    divides KS and TM
  *   WHOLE       1: KS divides the number of input channels                    0, 1
  *   LAST        1: input channels are neighbours, as are output channels      0, 1
  *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
  *               wherever the tensors are
+ *   ROUNDS      1: a phase may have more than 32 taps. Without, what finds    0, 1
+ *               them needs no registers during the stages
+ *   LACKING     1: some phases that are rows have fewer taps than others,     0, 1
+ *               and zeros for them
  *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
  *
  * Registers: TM * TN sums. */
 #if !defined(MT) || !defined(NT) || !defined(TM) || !defined(TN) || !defined(KS) ||                \
-    !defined(WHOLE) || !defined(LAST) || !defined(QUADS) || !defined(PZ) || !defined(PY) ||        \
-    !defined(PX)
-#error "MT, NT, TM, TN, KS, WHOLE, LAST, QUADS, PZ, PY and PX must be set"
+    !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(QUADS) ||                    \
+    !defined(ROUNDS) || !defined(LACKING) || !defined(PZ) || !defined(PY) || !defined(PX)
+#error "MT, NT, TM, TN, KS, SLICES, WHOLE, LAST, QUADS, ROUNDS, LACKING, PZ, PY and PX must be set"
 #endif
-#if MT % TM != 0 || NT % TN != 0 || TM % 4 != 0 || TN % 4 != 0 || KS % 4 != 0
+#if MT % TM != 0 || NT % TN != 0 || TM % 4 != 0 || TN % 4 != 0 || KS % (4 * SLICES) != 0 ||        \
+    TM % SLICES != 0
 #error "the tile does not fit to its parts"
 #endif
 
 #define EACH _Pragma("unroll")
 #define LANES_M (MT / TM)
 #define LANES_N (NT / TN)
-#define ITEMS (LANES_M * LANES_N)
+#define SLICE_ITEMS (LANES_M * LANES_N)
+#define ITEMS (SLICES * SLICE_ITEMS)
 #define PHASE_ROWS (PZ * PY * PX)
 
 /* Rows of local memory: KS of weights, KS of inputs. Two neighbouring quads of a place go to
  * different banks. */
 #define INPUT_STEP (NT + 4 * LAST)
 #define STAGE_NUMBERS (KS * (MT + INPUT_STEP))
+#define SHARED_NUMBERS ((SLICES - 1) * (TM / SLICES) * TN * SLICE_ITEMS)
+#define LOCAL_NUMBERS (2 * STAGE_NUMBERS > SHARED_NUMBERS ? 2 * STAGE_NUMBERS : SHARED_NUMBERS)
 
 /* Weights of a stage in quads of rows, and how many of them a work-item moves. */
 #define WEIGHT_QUADS (KS * MT / 4)
@@ -242,9 +257,10 @@ static struct range range_of(const int first, const int last, __global const lon
 /* Whether a tap reaches any place of a tile. */
 static bool reaches(const struct range *range, __global const long *tap, __global const long *table)
 {
-    return range->last.z + tap[TAP_Z] >= 0 && range->first.z + tap[TAP_Z] < table[ROWS_INPUT_Z] &&
-           range->last.y + tap[TAP_Y] >= 0 && range->first.y + tap[TAP_Y] < table[ROWS_INPUT_Y] &&
-           range->last.x + tap[TAP_X] >= 0 && range->first.x + tap[TAP_X] < table[ROWS_INPUT_X];
+    const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
+    return range->last.z + z >= 0 && range->first.z + z < (int)table[ROWS_INPUT_Z] &&
+           range->last.y + y >= 0 && range->first.y + y < (int)table[ROWS_INPUT_Y] &&
+           range->last.x + x >= 0 && range->first.x + x < (int)table[ROWS_INPUT_X];
 }
 
 /* Where the outputs of a tile's places are. */
@@ -323,34 +339,6 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
             }
     return sum;
 }
-
-/* All outputs of a tile. */
-static void store_exact(const struct epilogue *f, __local const struct outputs *outputs,
-                        __global const data_t *data, __global const packed_t *weights,
-                        __global const long *table, const long group, const int first_row,
-                        const int first)
-{
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-#pragma unroll 1
-    for (int i = (int)get_local_id(0); i < MT * NT; i += ITEMS) {
-        const int row = first_row + i / NT, n = i % NT;
-        const int channel = channel_of(row, table), phase = phase_of(row, table);
-        if (row >= table[TILED_ROWS] || channel >= out_channels ||
-            !has_output(outputs, n, phase, table))
-            continue;
-        const long oz = outputs->z[n] + PHASE_Z(phase), oy = outputs->y[n] + PHASE_Y(phase),
-                   ox = outputs->x[n] + PHASE_X(phase), all = group * out_channels + channel;
-        const acc_t sum =
-            exact_output(data + place_at(first + n, table).n * table[ROWS_DATA_BATCH_STEP], weights,
-                         table, oz, oy, ox, channel);
-        put_one(f, affine_one(f, sum, all),
-                outputs->at[n] + all * table[ROWS_OUTPUT_CHANNEL_STEP] +
-                    PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
-                    PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] +
-                    PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP],
-                all);
-    }
-}
 #endif
 
 /* ---- stages --------------------------------------------------------------------------------- */
@@ -408,8 +396,7 @@ static struct stage stage_of(const uint taps, __global const long *list,
     stage.tap = (int)clz(taps | 1);
     stage.channel = 0;
     stage.data = list[stage.tap * TAP_LONGS + TAP_OFFSET];
-    stage.weights = weights +
-                    list[stage.tap * TAP_LONGS + TAP_AT] * fetch->in_channels * fetch->rows;
+    stage.weights = weights + list[stage.tap * TAP_LONGS + TAP_WEIGHTS];
     return stage;
 }
 
@@ -471,11 +458,11 @@ static void put_stage(const struct waiting *waiting, __local acc_t *weights, __l
     }
 }
 
-/* Adds the products of a stage. */
+/* Adds the products of a stage, of one slice's channels. */
 static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
                            __local const acc_t *inputs)
 {
-    EACH for (int k = 0; k < KS; k++)
+    EACH for (int k = 0; k < KS / SLICES; k++)
     {
         vec_t w[TM / 4], x[TN / 4];
         EACH for (int i = 0; i < TM / 4; i++)
@@ -489,7 +476,96 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
+/* Of a work-item's sums, those that it has to finish: with SLICES, a part of the rows, or with LAST
+ * of the places, from PART_M(slice), PART_N(slice) on. */
+#if LAST
+#define OWN_M TM
+#define OWN_N (TN / SLICES)
+#define PART_M(slice) 0
+#define PART_N(slice) ((slice)*OWN_N)
+#else
+#define OWN_M (TM / SLICES)
+#define OWN_N TN
+#define PART_M(slice) ((slice)*OWN_M)
+#define PART_N(slice) 0
+#endif
 #define ROW_OF(tm, m) ((m) / 4 * 4 * LANES_M + (tm)*4 + (m) % 4)
+
+#if SLICES > 1
+/* Slice `slice` receives the sums of its part from the others, and adds them in their order. Each
+ * part is the first one when its turn comes: registers have no index, and loops with barriers are
+ * not unrolled. */
+static void share_part(acc_t sums[TM][TN], __local acc_t *shared, const int slice, const int own)
+{
+    const int item = (int)get_local_id(0) % SLICE_ITEMS;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (own != slice) {
+        const int from = own < slice ? own : own - 1;
+        EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+            shared[((from * OWN_M + m) * OWN_N + n) * SLICE_ITEMS + item] = sums[m][n];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (own == slice)
+        for (int from = 0; from < SLICES - 1; from++)
+            EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+                sums[m][n] += shared[((from * OWN_M + m) * OWN_N + n) * SLICE_ITEMS + item];
+}
+
+static void next_part(acc_t sums[TM][TN])
+{
+#if LAST
+    EACH for (int m = 0; m < TM; m++) EACH for (int n = OWN_N; n < TN; n++)
+        sums[m][n - OWN_N] = sums[m][n];
+#else
+    EACH for (int m = OWN_M; m < TM; m++) EACH for (int n = 0; n < TN; n++)
+        sums[m - OWN_M][n] = sums[m][n];
+#endif
+}
+#endif
+
+#if FLOATING
+/* What a work-item has to finish, computed output by output. */
+static void store_exact(const struct epilogue *f, const int slice,
+                        __local const struct outputs *outputs, __global const data_t *data,
+                        __global const packed_t *weights, __global const long *table,
+                        const long group, const int first_row, const int first, const int tm,
+                        const int tn)
+{
+    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+#pragma unroll 1
+    for (int i = 0; i < OWN_M * OWN_N; i++) {
+        const int row = first_row + ROW_OF(tm, PART_M(slice) + i / OWN_N),
+                  own_n = PART_N(slice) + i % OWN_N, n = PLACE_OF(tn, own_n / 4, own_n % 4);
+        const int channel = channel_of(row, table), phase = phase_of(row, table);
+        if (row >= table[TILED_ROWS] || channel >= out_channels ||
+            !has_output(outputs, n, phase, table))
+            continue;
+        const long oz = outputs->z[n] + PHASE_Z(phase), oy = outputs->y[n] + PHASE_Y(phase),
+                   ox = outputs->x[n] + PHASE_X(phase), all = group * out_channels + channel;
+        const acc_t sum =
+            exact_output(data + place_at(first + n, table).n * table[ROWS_DATA_BATCH_STEP], weights,
+                         table, oz, oy, ox, channel);
+        put_one(f, affine_one(f, sum, all),
+                outputs->at[n] + all * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                    PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
+                    PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] +
+                    PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP],
+                all);
+    }
+}
+
+/* Whether sums may be wrong: where a phase lacks a tap, an input that is infinite or NaN met a
+ * zero. */
+static bool is_wrong(const acc_t sums[TM][TN])
+{
+    bool finite = true;
+#if LACKING
+    EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+        finite = finite && isfinite(sums[m][n]);
+#endif
+    return !finite;
+}
+#endif
 
 /* Where an epilogue takes many instructions they are not written out for each sum; the sums move up
  * instead, since registers have no index. */
@@ -522,7 +598,7 @@ static void store_four(const struct epilogue *f, const vec_t sum, const long at,
     put_lanes(f, value, at, FOUR_OF(SLOPE_OF, f, channel));
 }
 
-static void store_sums(const struct epilogue *f, acc_t sums[TM][TN],
+static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
                        __local const struct outputs *outputs, __global const long *table,
                        const long group, const int first_row, const int tm, const int tn)
 {
@@ -537,31 +613,32 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN],
         const long from =
             all * table[ROWS_OUTPUT_CHANNEL_STEP] + PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
             PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] + PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP];
-        EACH for (int n = 0; n < TN; n++)
+        EACH for (int j = 0; j < OWN_N; j++)
         {
+            const int n = PART_N(slice) + j;
             const int place = PLACE_OF(tn, n / 4, n % 4);
             if (row >= table[TILED_ROWS] || !has_output(outputs, place, phase, table)) continue;
             const long at = outputs->at[place] + from;
-            const vec_t four = (vec_t)(sums[0][n], sums[1][n], sums[2][n], sums[3][n]);
+            const vec_t four = (vec_t)(sums[0][j], sums[1][j], sums[2][j], sums[3][j]);
             if (channel + 4 <= out_channels)
                 store_four(f, four, at, all, aligned);
             else
                 EACH for (int i = 0; i < 3; i++) if (channel + i < out_channels)
                     put_one(f, affine_one(f, LANE(four, i), all + i), at + i, all + i);
         }
-        EACH for (int next = 4; next < TM; next++) EACH for (int n = 0; n < TN; n++)
-            sums[next - 4][n] = sums[next][n];
+        EACH for (int next = 4; next < TM; next++) EACH for (int j = 0; j < OWN_N; j++)
+            sums[next - 4][j] = sums[next][j];
     }
 }
 #else
-static void store_sums(const struct epilogue *f, acc_t sums[TM][TN],
+static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
                        __local const struct outputs *outputs, __global const long *table,
                        const long group, const int first_row, const int tm, const int tn)
 {
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    EACH_PART for (int i = 0; i < TM; i++)
+    EACH_PART for (int i = 0; i < OWN_M; i++)
     {
-        const int row = first_row + ROW_OF(tm, i);
+        const int row = first_row + ROW_OF(tm, PART_M(slice) + i);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         const long all = group * out_channels + channel;
         const long from =
@@ -573,7 +650,7 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN],
                 if (has_output(outputs, place, phase, table))
                     put_one(f, affine_one(f, sums[0][n], all), outputs->at[place] + from, all);
             }
-        EACH for (int next = 1; next < TM; next++) EACH for (int n = 0; n < TN; n++)
+        EACH for (int next = 1; next < OWN_M; next++) EACH for (int n = 0; n < TN; n++)
             sums[next - 1][n] = sums[next][n];
     }
 }
@@ -587,7 +664,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
             __global const long *restrict table)
 {
-    __local acc_t numbers[2 * STAGE_NUMBERS] __attribute__((aligned(32)));
+    __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
     __local struct outputs outputs;
     /* Phases first: they write between each other's outputs. Then blocks, which read the same
      * inputs. */
@@ -606,7 +683,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
                                              first);
     find_outputs(&outputs, first, count, phase / phases_x / phases_y, phase / phases_x % phases_y,
                  phase % phases_x, table);
-    EPILOGUE(epilogue, table)
+    barrier(CLK_LOCAL_MEM_FENCE); /* outputs are known */
     __global const data_t *own_data =
         data + data_offset + group * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
     __global const packed_t *weights = weights_of(filter + filter_offset, table, group);
@@ -617,10 +694,11 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 #endif
 
     const int item = (int)get_local_id(0);
+    const int slice = item / SLICE_ITEMS, in_slice = item % SLICE_ITEMS;
 #if LAST
-    const int tm = item % LANES_M, tn = item / LANES_M;
+    const int tm = in_slice % LANES_M, tn = in_slice / LANES_M;
 #else
-    const int tm = item / LANES_N, tn = item % LANES_N;
+    const int tm = in_slice / LANES_N, tn = in_slice % LANES_N;
 #endif
     struct fetch fetch;
     fetch.channel = FETCHED_CHANNEL(item);
@@ -653,10 +731,12 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
     __global const long *kind = table + table[TILED_PHASES_AT] + phase * KIND_LONGS;
     __global const long *list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
-    /* Up to 32 taps in a round. */
     const int tap_stages = (fetch.in_channels + KS - 1) / KS;
-    for (int left = exact ? 0 : (int)kind[KIND_TAPS]; left > 0;
-         left -= 32, list += 32 * TAP_LONGS) {
+    int left = exact ? 0 : (int)kind[KIND_TAPS];
+#if ROUNDS
+    for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
+#endif
+    {
         uint taps = 0;
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, 32); t++) {
@@ -672,7 +752,9 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         const int stages = (int)popcount(taps) * tap_stages;
         struct stage stage = stage_of(taps, list, weights, &fetch);
         struct waiting waiting;
+#if ROUNDS
         barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
+#endif
         if (stages > 0) {
             fetch_stage(&waiting, &stage, &fetch);
             put_stage(&waiting, numbers, numbers + KS * MT);
@@ -691,14 +773,30 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
                 stage = stage_of(taps, list, weights, &fetch);
             }
             if (more) fetch_stage(&waiting, &stage, &fetch);
-            multiply_stage(sums, tile + tm * 4, tile + KS * MT + tn * 4);
+            multiply_stage(sums, tile + slice * (KS / SLICES) * MT + tm * 4,
+                           tile + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4);
             if (more) put_stage(&waiting, other, other + KS * MT);
         }
     }
 
-    barrier(CLK_LOCAL_MEM_FENCE); /* outputs are known */
-#if FLOATING
-    if (exact) store_exact(&epilogue, &outputs, own_data, weights, table, group, first_row, first);
+    EPILOGUE(epilogue, table)
+    /* One part, or one after the other. */
+#pragma unroll 1
+    for (int part = 0; part < SLICES; part++) {
+#if SLICES > 1
+        share_part(sums, numbers, part, slice);
 #endif
-    if (!exact) store_sums(&epilogue, sums, &outputs, table, group, first_row, tm, tn);
+        if (slice == part) {
+#if FLOATING
+            if (exact || is_wrong(sums))
+                store_exact(&epilogue, part, &outputs, own_data, weights, table, group, first_row,
+                            first, tm, tn);
+            else
+#endif
+                store_sums(&epilogue, sums, part, &outputs, table, group, first_row, tm, tn);
+        }
+#if SLICES > 1
+        next_part(sums);
+#endif
+    }
 }

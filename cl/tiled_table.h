@@ -27,6 +27,6 @@ enum {
     TILED_LONGS
 };
 
-/* A tap of a phase: its number in the packed filter, the distance from a place to the input that it
- * reads along each axis, and the same in elements of the data. */
-enum { TAP_AT, TAP_Z, TAP_Y, TAP_X, TAP_OFFSET, TAP_LONGS };
+/* A tap of a phase: where its weights are in the packed filter of a group, the distance from a
+ * place to the input that it reads along each axis, and the same in elements of the data. */
+enum { TAP_WEIGHTS, TAP_Z, TAP_Y, TAP_X, TAP_OFFSET, TAP_LONGS };

@@ -335,8 +335,9 @@ static void layouts_are_shared_where_they_are_equal(void **state)
 /* Whether options are the same but for the shape of a tile, which suits the extents. */
 static bool same_but_for_tiles(const char *a, const char *b)
 {
-    static const char *const shape[] = {" -DVW=", " -DNX=", " -DPX=", " -DROUND=", " -DMT=",
-                                        " -DNT=", " -DTM=", " -DTN=", " -DKS=",    " -DWHOLE="};
+    static const char *const shape[] = {
+        " -DVW=", " -DNX=", " -DPX=", " -DROUND=",  " -DMT=",     " -DNT=",
+        " -DTM=", " -DTN=", " -DKS=", " -DSLICES=", " -DROUNDS=", " -DWHOLE="};
     while (*a != '\0' && *b != '\0') {
         size_t compared = 1 + strcspn(a + 1, " ");
         for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)

@@ -106,7 +106,8 @@ static double cost_on(const tconv_device_info *device, enum tconv_made_for made_
 {
     const bool vectors = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
     const bool fits = made_for == TCONV_FOR_ALL || (made_for == TCONV_FOR_VECTORS) == vectors;
-    return fits ? cost : 20 * cost + 1e7;
+    /* More than what algorithms for GPUs count for a launch on a large one. */
+    return fits ? cost : 20 * cost + (device->kind == TCONV_DEVICE_GPU ? 1e12 : 1e7);
 }
 
 bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv_request *request,

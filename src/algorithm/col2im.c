@@ -11,8 +11,7 @@
 
 enum { WIDEST_TILE = 32 }; /* two vectors of 16 */
 
-/* What a cost becomes on GPUs, as in gather.c. */
-static const double GPU_COST = 3;
+enum { GPU_LOADS = 8 }; /* of tconv_rows_gpu_cost */
 
 /* The parameters of a kernel, and what follows from them. */
 struct col2im {
@@ -222,8 +221,9 @@ static bool enumerate(const struct tconv_request *request, bool vector,
                : tconv_rows_group_too_long(iterations(&g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const int64_t tile[] = {g.vw, g.nx, g.mw, g.mc, g.width};
-    const double factor = !vector && device->kind == TCONV_DEVICE_GPU ? GPU_COST : 1;
-    tconv_candidates_add(candidates, tile, cost_of(&g, vector, device) * factor);
+    const double cost = cost_of(&g, vector, device);
+    tconv_candidates_add(candidates, tile,
+                         vector ? cost : tconv_rows_gpu_cost(cost, GPU_LOADS, 0, device));
     return true;
 }
 

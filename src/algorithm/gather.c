@@ -11,9 +11,7 @@
 
 enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
-/* What a cost becomes on GPUs, where tiled_group's products set the unit: fitted to the predicted
- * times of the 77 layers of the suite on an H100 (docs/gpus.md). */
-static const double GPU_COST = 6;
+enum { GPU_LOADS = 4 }; /* of tconv_rows_gpu_cost: 16 multiply-adds for 17 loads */
 
 /* What is multiplied: numbers, or bytes four at a time. */
 enum variant { GROUP, DOT };
@@ -198,6 +196,13 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
     return filter_fits(g, request, variant, reason);
 }
 
+/* Loop iterations that add products, of all phases along z and y. */
+static double additions(const struct gather *g, const struct tconv_layer *layer)
+{
+    return (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)layer->in_channels *
+           (g->merged ? 1 : (double)g->rows.x.kernel);
+}
+
 /* Whether the work of this tile can be handed out. */
 static bool check_work(const struct gather *g, const struct tconv_request *request,
                        struct tconv_reason *reason)
@@ -205,10 +210,9 @@ static bool check_work(const struct gather *g, const struct tconv_request *reque
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     /* Adding for all phases, or storing one by one with care. */
-    const double iterations =
-        (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)request->layer->in_channels *
-            (g->merged ? 1 : (double)g->rows.x.kernel) +
-        (double)(g->mw * g->vw) * (double)g->rows.x.stride * (1 + tconv_rows_exact_loops(&g->rows));
+    const double iterations = additions(g, request->layer) +
+                              (double)(g->mw * g->vw) * (double)g->rows.x.stride *
+                                  (1 + tconv_rows_exact_loops(&g->rows));
     if (tconv_rows_group_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     return true;
@@ -248,14 +252,18 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
      * times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;
-    const double factor = (variant == DOT && !fast ? 100 : 1) *
-                          (request->device->kind == TCONV_DEVICE_GPU ? GPU_COST : 1);
+    const double factor = variant == DOT && !fast ? 100 : 1;
+    /* Taps of one output: a work-item waits for the loads of each. */
+    const double waits = additions(&g, request->layer) /
+                         (double)(g.rows.z.stride * g.rows.y.stride);
     for (g.vw = WIDEST; g.vw >= 1; g.vw /= 2) {
         derive(&g);
         choose_group(&g, request->device);
         if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
         const int64_t tile[] = {g.vw, g.mw};
-        tconv_candidates_add(candidates, tile, cost_of(&g) * factor);
+        tconv_candidates_add(candidates, tile,
+                             tconv_rows_gpu_cost(cost_of(&g), GPU_LOADS, waits, request->device) *
+                                 factor);
     }
     return candidates->count > 0;
 }

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+enum { GPU_LOADS = 4 }; /* of tconv_rows_gpu_cost */
+
 /* Loop iterations of a work-item: looking for the first tap along each axis, adding. */
 static double iterations(const struct tconv_layer *layer)
 {
@@ -35,8 +37,9 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
     /* Measured on PoCL: 1 to 3 GFLOP/s where the best algorithms reach 500, and 9 ns for an
      * output. */
-    tconv_candidates_add(candidates, (const int64_t[]){0},
-                         200.0 * (double)layer->macs + 2000.0 * outputs);
+    const double cost = tconv_rows_gpu_cost(200.0 * (double)layer->macs + 2000.0 * outputs,
+                                            GPU_LOADS, iterations(layer), request->device);
+    tconv_candidates_add(candidates, (const int64_t[]){0}, cost);
     return true;
 }
 

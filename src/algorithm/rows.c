@@ -196,6 +196,16 @@ double tconv_rows_shared(double cost, double largest, const tconv_device_info *d
     return (first < other ? first : other) * item * (double)units;
 }
 
+double tconv_rows_gpu_cost(double cost, double loads, double iterations,
+                           const tconv_device_info *device)
+{
+    const double begin = 20e3; /* cycles of a launch, of dependent loads and of the last groups */
+    const double latency = 60; /* cycles of an iteration that waits for its loads */
+    const double lanes = 128;  /* of a compute unit */
+    if (device->kind != TCONV_DEVICE_GPU) return cost;
+    return cost * loads + (begin + latency * iterations) * lanes * device->compute_units;
+}
+
 bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
 {
     enum { MOST_ITERATIONS = 30000 };

@@ -13,21 +13,25 @@
 enum {
     MOST_PHASES = 1 << 12,
     MOST_TAPS = 1 << 16,
+    ROUND_TAPS = 32,  /* bits of a mask */
     PLACE_BYTES = 20, /* of struct outputs in cl/tiled.cl, for each place */
 };
 
-/* A tile, as cl/tiled.cl says: MT, NT, TM, TN, KS. */
+/* A tile, as cl/tiled.cl says: MT, NT, TM, TN, SLICES, KS. */
 struct tile {
-    int mt, nt, tm, tn, ks;
+    int mt, nt, tm, tn, slices, ks;
 };
 
-/* From the largest to the smallest. Work-groups of 64 and 128 with 8 x 8 sums spill registers on
- * AMD's gfx10 to gfx12: each work-item has more inputs and weights on their way. */
+/* From the largest to the smallest. Slices make more work-items of a tile, for layers with fewer
+ * tiles than keep the compute units busy. */
 static const struct tile tiles[] = {
-    {128, 128, 8, 8, 8}, {64, 128, 8, 4, 8}, {128, 64, 8, 4, 8}, {64, 64, 8, 4, 8},
-    {32, 128, 8, 4, 8},  {32, 64, 8, 4, 8},  {64, 32, 8, 4, 8},  {64, 64, 4, 4, 8},
-    {32, 32, 4, 4, 8},   {16, 64, 4, 4, 8},  {64, 16, 4, 4, 8},  {8, 128, 4, 4, 4},
-    {4, 256, 4, 4, 4},   {16, 32, 4, 4, 8},  {16, 16, 4, 4, 8},
+    {128, 128, 8, 8, 1, 8}, {64, 128, 8, 8, 1, 8}, {128, 64, 8, 8, 1, 8}, {64, 64, 8, 8, 1, 8},
+    {64, 64, 8, 8, 2, 16},  {64, 64, 8, 8, 4, 32}, {64, 64, 8, 4, 1, 8},  {32, 128, 8, 8, 1, 8},
+    {32, 128, 8, 8, 4, 16}, {32, 64, 8, 4, 1, 8},  {32, 64, 8, 8, 4, 32}, {64, 32, 8, 4, 1, 8},
+    {64, 32, 8, 8, 4, 32},  {32, 32, 4, 4, 1, 8},  {32, 32, 4, 4, 4, 32}, {16, 128, 4, 8, 1, 8},
+    {16, 64, 4, 4, 1, 8},   {16, 64, 4, 4, 4, 16}, {64, 16, 4, 4, 1, 8},  {64, 16, 4, 4, 4, 32},
+    {8, 256, 4, 8, 1, 4},   {8, 128, 4, 4, 1, 4},  {4, 256, 4, 4, 1, 4},  {16, 16, 4, 4, 4, 16},
+    {16, 32, 4, 4, 1, 8},   {16, 16, 4, 4, 1, 8},
 };
 
 /* An axis as the kernel sees it. */
@@ -36,6 +40,7 @@ struct side {
     bool merged;   /* phases are rows */
     int64_t first; /* the output of place 0 in phase 0 */
     int64_t places, phases, taps;
+    int64_t reaching; /* taps that read an input for any place; the kernel skips the others */
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -44,8 +49,8 @@ struct tiled {
     struct side side[3]; /* z, y, x */
     struct tile tile;
     bool last;
-    int64_t phases, list_taps;   /* of all phases of work-groups */
-    int64_t merged, matrix_rows; /* phases that are rows; rows of the packed filter */
+    int64_t phases, list_taps, reaching; /* of all phases of work-groups */
+    int64_t merged, matrix_rows;         /* phases that are rows; rows of the packed filter */
     int64_t all_places, tiles, blocks;
 };
 
@@ -71,6 +76,35 @@ static void set_side(struct side *side, const struct tconv_axis *axis, bool merg
     }
 }
 
+static int64_t distance_of(const struct side *side, int64_t tap)
+{
+    return side->merged ? tconv_floor_div(side->axis->pad, side->axis->stride) - tap
+                        : tconv_rows_distance(side->axis, tap);
+}
+
+static int64_t reaching_taps(const struct side *side)
+{
+    int64_t reaching = 0;
+    for (int64_t k = 0; k < side->taps; k++) {
+        const int64_t distance = distance_of(side, k);
+        if (distance < side->axis->input && side->places - 1 + distance >= 0) reaching++;
+    }
+    return reaching;
+}
+
+/* Where an axis has one input, its stride has no effect. As long as the kernel, it makes phases of
+ * all taps, each with one of them, and no place is computed that has none. */
+static void lengthen_strides(struct tiled *g)
+{
+    struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    for (int a = 0; a < 3; a++) {
+        struct tconv_axis *axis = axes[a];
+        if (axis->input == 1 && axis->dilation == 1 && axis->pad == 0 &&
+            axis->output <= axis->kernel)
+            axis->stride = axis->kernel;
+    }
+}
+
 /* Multiply-adds that are issued for one that is useful, by how many rows there are: tiles with few
  * rows load more for each. */
 static double row_cost(int64_t matrix_rows)
@@ -89,9 +123,8 @@ static double row_cost(int64_t matrix_rows)
 }
 
 /* Which axes' phases become rows. By channels, kernel, stride and dilation only, because the packed
- * filter depends on it. Where the stride does not divide the kernel, taps are missing in some
- * phases: the zeros in their place would meet infinite or NaN data, so only integers may have
- * them. */
+ * filter depends on it: where the stride does not divide the kernel, taps are missing in some
+ * phases, and zeros are multiplied. */
 static void choose_phases(struct tiled *g)
 {
     enum { MOST_ROWS = 1 << 14 };
@@ -99,7 +132,6 @@ static void choose_phases(struct tiled *g)
     const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
     const int64_t channels = g->last ? tconv_ceil_div(g->rows.layer.out_channels, 4) * 4
                                      : g->rows.layer.out_channels;
-    const bool integers = tconv_adds_integers(&g->rows.layer);
     double least = 0;
     int best = -1;
     for (int choice = 0; choice < 8; choice++) {
@@ -113,7 +145,6 @@ static void choose_phases(struct tiled *g)
                 continue;
             }
             possible = possible && axis->stride > 1 && axis->dilation == 1 &&
-                       (axis->kernel % axis->stride == 0 || integers) &&
                        merged * axis->stride * channels <= MOST_ROWS;
             merged *= axis->stride;
             issued *= (double)(tconv_ceil_div(axis->kernel, axis->stride) * axis->stride);
@@ -126,12 +157,13 @@ static void choose_phases(struct tiled *g)
             best = choice;
         }
     }
-    g->merged = g->phases = g->list_taps = 1;
+    g->merged = g->phases = g->list_taps = g->reaching = 1;
     for (int a = 0; a < 3; a++) {
         set_side(&g->side[a], axes[a], (best >> a & 1) != 0);
         g->merged *= g->side[a].merged ? axes[a]->stride : 1;
         g->phases *= g->side[a].phases;
         g->list_taps *= g->side[a].taps;
+        g->reaching *= reaching_taps(&g->side[a]);
     }
     g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
 }
@@ -140,35 +172,40 @@ static void choose_phases(struct tiled *g)
 
 static int items_of(const struct tile *t)
 {
-    return t->mt / t->tm * (t->nt / t->tn);
+    return t->slices * (t->mt / t->tm) * (t->nt / t->tn);
 }
 
-/* Of two stages, and of where the outputs are. */
+/* Of a stage, or of the sums that slices exchange. */
 static int64_t local_bytes(const struct tiled *g, const struct tile *t)
 {
     const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
-    return stages * (int64_t)g->rows.acc_bytes + PLACE_BYTES * (int64_t)t->nt;
+    const int64_t shared = (int64_t)(t->slices - 1) * t->mt * t->nt / t->slices;
+    return tconv_max(stages, shared) * (int64_t)g->rows.acc_bytes + PLACE_BYTES * (int64_t)t->nt;
 }
 
-/* What a GPU's compute unit does in a cycle, about, and what it costs beside products. Round
- * numbers from data sheets: only the choice among tiles and algorithms depends on them. */
-static const double unit_adds = 128;    /* multiply-adds of f32 */
-static const double unit_l2_bytes = 20; /* from the second cache, if all units read */
-static const double unit_dram_bytes = 10;
-static const double adds_each = 1.15;    /* instructions of the loop beside its products */
-static const double read_cycles = 0.25;  /* of a product, for each number read from local memory */
-static const double busy_warps = 8;      /* of 32 work-items: as many keep a compute unit busy */
-static const double begin_cycles = 1500; /* of a work-item before and behind its stages */
-static const double sum_cycles = 8;      /* for each sum that is stored */
-static const double barrier_cost = 10;   /* what a cost becomes where no GPU has the barriers */
-enum { MOST_RESIDENT = 8, INTEL_UNITS = 8, WARP = 32 };
-
-/* Stages of one work-group, the mean of all phases. */
-static double stages_of(const struct tiled *g, const struct tile *t)
-{
-    return (double)g->list_taps / (double)g->phases *
-           (double)tconv_ceil_div(g->rows.layer.in_channels, t->ks);
-}
+/* A GPU's compute unit, in cycles and instructions of 32 work-items (a warp). Round numbers from
+ * data sheets and from compiled code: only the choice among tiles and algorithms depends on them.
+ */
+enum {
+    WARP = 32,
+    UNIT_LANES = 128,       /* multiply-adds of f32 in a cycle */
+    UNIT_REGISTERS = 65536, /* of 32 bits */
+    UNIT_WARPS = 32,        /* that are resident at most */
+    OTHER_REGISTERS = 104,  /* of a work-item, beside its sums */
+    INTEL_CORES = 8, /* compute units as Intel counts them that share a unit's local memory */
+};
+static const double issue_rate = 3.2; /* instructions in a cycle: 4 schedulers, 0.8 sustained */
+static const double read_cycles = 4;  /* of local memory, for a quad of each work-item */
+static const double stage_instructions = 60;   /* beside products, reads and copies */
+static const double weight_instructions = 3;   /* to copy a quad of weights */
+static const double input_instructions = 4;    /* to copy an input */
+static const double stage_latency = 380;       /* from a load to the stage that it is for */
+static const double begin_instructions = 1200; /* before and behind all stages */
+static const double sum_instructions = 14;     /* to store a sum */
+static const double begin_latency = 4000;
+static const double unit_l2_bytes = 20;   /* in a cycle, if all units read */
+static const double unit_dram_bytes = 10; /* the same */
+static const double launch_cycles = 6000;
 
 /* Groups of the unit that has most; with many, their mean. */
 static double rounds_of(double groups, double units)
@@ -178,36 +215,68 @@ static double rounds_of(double groups, double units)
     return each > MANY ? each : (double)tconv_ceil_div((int64_t)groups, (int64_t)units);
 }
 
+/* Stages of one work-group, the mean of all phases. */
+static double stages_of(const struct tiled *g, const struct tile *t)
+{
+    return (double)g->reaching / (double)g->phases *
+           (double)tconv_ceil_div(g->rows.layer.in_channels, t->ks);
+}
+
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Work-groups that a unit holds. */
+static double resident_groups(const struct tiled *g, const struct tile *t,
+                              const tconv_device_info *device)
+{
+    const int64_t warps = tconv_ceil_div(items_of(t), WARP);
+    const int64_t words = (int64_t)g->rows.acc_bytes / 4;
+    const int64_t registers = (OTHER_REGISTERS + words * t->tm * t->tn) * WARP * warps;
+    const int64_t local = 2 * (int64_t)device->local_memory / local_bytes(g, t);
+    const int64_t groups =
+        tconv_min(tconv_min(UNIT_REGISTERS / registers, UNIT_WARPS / warps), local);
+    return (double)tconv_max(groups, 1);
+}
+
 /* The time of a tile, in multiply-adds that all units could have done in it. */
 static double cost_of(const struct tiled *g, const struct tile *t, const tconv_device_info *device)
 {
-    /* Intel counts cores (EU) whose work-groups share a unit of 8 or 16. */
     const double cores = device->compute_units > 0 ? device->compute_units : 1;
-    const double units = device->subgroup_least > 0 && cores >= INTEL_UNITS ? cores / INTEL_UNITS
-                                                                            : cores;
-    const struct tconv_layer *layer = &g->rows.layer;
+    const double units = device->subgroup_least > 0 && cores >= INTEL_CORES
+                             ? (double)(device->compute_units / INTEL_CORES)
+                             : cores;
     const double groups = (double)tconv_ceil_div(g->all_places, t->nt) *
                           (double)tconv_ceil_div(g->matrix_rows, t->mt) * (double)g->phases *
-                          (double)layer->groups;
-    const double items = items_of(t), sums = t->tm * t->tn;
-    const double each = rounds_of(groups, units); /* of the unit that has most */
-    double resident = (double)tconv_min(MOST_RESIDENT, (int64_t)device->local_memory * 2 /
-                                                           tconv_max(1, local_bytes(g, t)));
-    if (resident > each) resident = each;
-    if (resident < 1) resident = 1;
-    const double warps = resident * (double)tconv_ceil_div(items_of(t), WARP);
-    const double busy = warps < busy_warps ? warps / busy_warps : 1;
-    const double products = stages_of(g, t) * t->ks * t->mt * t->nt *
-                            (adds_each + read_cycles * (t->tm + t->tn) / sums * 4);
-    const double own = items * (begin_cycles + sums * sum_cycles);
-    const double cycles = each * (products + own) / unit_adds / busy;
-    const double l2 = groups * stages_of(g, t) * t->ks * (t->mt + t->nt) *
-                      (double)g->rows.acc_bytes / units / unit_l2_bytes;
+                          (double)g->rows.layer.groups;
+    const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
+    const double warps = (double)tconv_ceil_div(items_of(t), WARP);
+    /* Numbers of 64 bits, and integers, take two instructions. */
+    const double adds = g->rows.acc_bytes > 4 || tconv_adds_integers(&g->rows.layer) ? 2 : 1;
+    const double reads = k * (t->tm + t->tn) / 4 * (double)(g->rows.acc_bytes / 4);
+
+    /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
+     * at its barrier if it is alone. */
+    const double stage = sums * k * adds + reads + stage_instructions +
+                         weight_instructions * t->ks * t->mt / 4 / items +
+                         input_instructions * t->ks * t->nt / items;
+    const double stage_cycles = most(stage / issue_rate, reads * read_cycles);
+    const double around = begin_instructions + sums * sum_instructions;
+    const double stages = stages_of(g, t);
+    const double busy = stages * stage_cycles + around / issue_rate;
+    const double alone = stages * (most(stage, stage_latency) + stage_latency / 4) + around +
+                         begin_latency + (warps - 1) * busy;
+
+    const double each = rounds_of(groups, units), held = resident_groups(g, t, device);
+    const double full = (double)(int64_t)(each / held), rest = each - full * held;
+    const double cycles = full * most(held * warps * busy, alone) +
+                          (rest > 0 ? most(rest * warps * busy, alone) : 0);
+    const double l2 = groups * stages * t->ks * (t->mt + t->nt) * (double)g->rows.acc_bytes /
+                      units / unit_l2_bytes;
     const double dram = (tconv_rows_data_bytes(&g->rows) + tconv_rows_output_bytes(&g->rows)) /
                         units / unit_dram_bytes;
-    const double most = cycles > l2 ? cycles : l2;
-    const double kind = device->kind == TCONV_DEVICE_GPU ? 1 : barrier_cost;
-    return (most > dram ? most : dram) * units * unit_adds * kind;
+    return (most(cycles, most(l2, dram)) + launch_cycles) * units * UNIT_LANES;
 }
 
 /* Whether the device takes work-groups of this tile, and its registers hold the sums. */
@@ -242,6 +311,7 @@ static bool prepare(const struct tconv_request *request, struct tiled *g,
     if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
     g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1);
+    lengthen_strides(g);
     choose_phases(g);
     double places = (double)g->rows.layer.batch;
     for (int a = 0; a < 3; a++) places *= (double)g->side[a].places;
@@ -286,7 +356,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         if (!fits(&g, t, request->device)) continue;
         g.tile = *t;
         derive(&g);
-        const int64_t tile[] = {t->mt, t->nt, t->tm, t->tn, t->ks};
+        const int64_t tile[] = {t->mt, t->nt, t->tm, t->tn, t->slices, t->ks};
         if (check_work(&g, request->device, reason))
             tconv_candidates_add(candidates, tile, cost_of(&g, t, request->device));
     }
@@ -306,12 +376,6 @@ static struct reach reach_of(const struct side *side, const struct tconv_class *
     const struct tconv_class *class =
         &classes[tconv_mod(phase + side->axis->pad, side->axis->stride)];
     return (struct reach){class->taps, class->first, tconv_tap_step(side->axis)};
-}
-
-static int64_t distance_of(const struct side *side, int64_t tap)
-{
-    return side->merged ? tconv_floor_div(side->axis->pad, side->axis->stride) - tap
-                        : tconv_rows_distance(side->axis, tap);
 }
 
 /* Writes a kind for each phase of work-groups, and all taps. */
@@ -342,7 +406,8 @@ static bool write_phases(const struct tiled *g, int64_t *kind, int64_t *tap)
                 tap[TAP_Z + a] = distance_of(&side[a], k[a]);
                 tap[TAP_OFFSET] += tap[TAP_Z + a] * side[a].axis->data_step;
             }
-            tap[TAP_AT] = (k[0] * side[1].taps + k[1]) * side[2].taps + k[2];
+            tap[TAP_WEIGHTS] = ((k[0] * side[1].taps + k[1]) * side[2].taps + k[2]) *
+                               g->rows.layer.in_channels * g->matrix_rows;
         }
     }
     for (int a = 0; a < 3; a++) free(classes[a]);
@@ -433,6 +498,25 @@ static int64_t merged_phases(const struct side *side)
     return side->merged ? side->axis->stride : 1;
 }
 
+/* How many taps a phase has at most. */
+static int64_t most_taps(const struct tiled *g)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < 3; a++)
+        taps *= g->side[a].merged ? g->side[a].taps : tconv_most_taps(g->side[a].axis);
+    return taps;
+}
+
+/* Whether phases that are rows have different numbers of taps. */
+static bool lacks_taps(const struct tiled *g)
+{
+    bool lacks = false;
+    for (int a = 0; a < 3; a++)
+        lacks = lacks ||
+                (g->side[a].merged && g->side[a].axis->kernel % g->side[a].axis->stride != 0);
+    return lacks;
+}
+
 static void write_options(const struct tiled *g, struct tconv_launch *launch)
 {
     const struct tile *t = &g->tile;
@@ -442,9 +526,12 @@ static void write_options(const struct tiled *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "TM", t->tm);
     tconv_launch_option(launch, "TN", t->tn);
     tconv_launch_option(launch, "KS", t->ks);
+    tconv_launch_option(launch, "SLICES", t->slices);
     tconv_launch_option(launch, "WHOLE", g->rows.layer.in_channels % t->ks == 0);
     tconv_launch_option(launch, "LAST", g->last);
     tconv_launch_option(launch, "QUADS", has_quads(g, false));
+    tconv_launch_option(launch, "ROUNDS", most_taps(g) > ROUND_TAPS);
+    tconv_launch_option(launch, "LACKING", lacks_taps(g));
     tconv_launch_option(launch, "PZ", merged_phases(&g->side[0]));
     tconv_launch_option(launch, "PY", merged_phases(&g->side[1]));
     tconv_launch_option(launch, "PX", merged_phases(&g->side[2]));
@@ -456,7 +543,8 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     struct tiled g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    g.tile = (struct tile){(int)tile[0], (int)tile[1], (int)tile[2], (int)tile[3], (int)tile[4]};
+    g.tile = (struct tile){(int)tile[0], (int)tile[1], (int)tile[2],
+                           (int)tile[3], (int)tile[4], (int)tile[5]};
     derive(&g);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     const struct tconv_layer *layer = request->layer;
@@ -505,8 +593,8 @@ const struct tconv_algorithm tconv_tiled_group = {
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "tiled_table.h", "tiled.cl"},
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"mt", "nt", "tm", "tn", "ks"},
-    .program_parameters = 5,
+    .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks"},
+    .program_parameters = 6,
     .enumerate = enumerate,
     .write = write,
 };
