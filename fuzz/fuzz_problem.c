@@ -255,8 +255,12 @@ static void check_setting(const tconv_problem *p, const tconv_geometry *g,
     struct tconv_layer layer = *resolved;
     if (layer.batch == 0) layer.batch = 1;
     const tconv_device_info device = tconv_device_for(&setting->device, &layer);
-    const struct tconv_request request = {&layer, &device, &setting->epilogue,
-                                          setting->workspace_limit, setting->math};
+    const struct tconv_request request = {&layer,
+                                          &device,
+                                          &setting->epilogue,
+                                          setting->workspace_limit,
+                                          setting->math,
+                                          tconv_machine_of(&device, tconv_acc_bytes(&layer))};
     fuzz_check_recipes(&request, setting->algorithm);
 }
 

@@ -72,7 +72,7 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     epilogue.bias = true;
     epilogue.activation = activation;
-    const struct tconv_request request = {&layer, device, &epilogue, 0, math};
+    const struct tconv_request request = request_for(&layer, device, &epilogue, math);
     struct tconv_reason reason;
     const struct tconv_algorithm *taken = chosen(&request, NULL, &reason);
     for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "listing.h"
 
-#include "algorithm/algorithm.h"
 #include "described.h"
+#include "selecting.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static bool print_layer(const char *device, const struct entry *entry,
     tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     epilogue.bias = true;
     const tconv_device_info info = tconv_device_for(described_device(device), &layer);
-    const struct tconv_request request = {&layer, &info, &epilogue, 0, listing->math};
+    const struct tconv_request request = request_for(&layer, &info, &epilogue, listing->math);
     struct tconv_reason reason;
     struct tconv_pattern pattern;
     struct tconv_candidate best;

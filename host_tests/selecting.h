@@ -5,6 +5,18 @@
 
 #include "algorithm/algorithms.h"
 
+/* A request without a limit of the workspace. */
+static inline struct tconv_request request_for(const struct tconv_layer *layer,
+                                               const tconv_device_info *device,
+                                               const tconv_epilogue *epilogue, tconv_math math)
+{
+    return (struct tconv_request){.layer = layer,
+                                  .device = device,
+                                  .epilogue = epilogue,
+                                  .math = math,
+                                  .machine = tconv_machine_of(device, tconv_acc_bytes(layer))};
+}
+
 /* Whether an algorithm takes a request, and its best candidate's cost. */
 static inline bool accepts(const struct tconv_algorithm *algorithm,
                            const struct tconv_request *request, double *cost,

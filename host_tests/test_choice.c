@@ -25,8 +25,8 @@ static void count_choices(tconv_problem p, tconv_type type, const tconv_device_i
     const tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
     const tconv_device_info own = tconv_device_for(device, &layer);
     for (int fast = 0; fast < 2; fast++) {
-        const struct tconv_request request = {&layer, &own, &epilogue, 0,
-                                              fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
+        const struct tconv_request request =
+            request_for(&layer, &own, &epilogue, fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
         struct tconv_reason reason;
         const struct tconv_algorithm *algorithm = chosen(&request, "auto", &reason);
         for (int f = 0; tconv_algorithm_at(f) != NULL; f++)

@@ -60,7 +60,7 @@ static bool write_recipe(const struct tconv_algorithm *algorithm, const tconv_pr
                          struct tconv_recipe *recipe)
 {
     const struct tconv_layer layer = layer_of(p);
-    const struct tconv_request request = {&layer, device, &no_epilogue, 0, math};
+    const struct tconv_request request = request_for(&layer, device, &no_epilogue, math);
     struct tconv_reason reason;
     double cost;
     memset(recipe, 0, sizeof *recipe);
@@ -118,8 +118,8 @@ static void recipes_fit_their_device(void **state)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
             for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
                 const struct tconv_layer layer = layer_of(&problems[p]);
-                const struct tconv_request request = {&layer, &d->info, &no_epilogue, 0,
-                                                      TCONV_MATH_FAST};
+                const struct tconv_request request =
+                    request_for(&layer, &d->info, &no_epilogue, TCONV_MATH_FAST);
                 struct tconv_reason reason = {""};
                 struct tconv_candidates candidates;
                 if (!tconv_enumerate(tconv_algorithm_at(f), &request, NULL, &candidates, &reason))
@@ -139,7 +139,7 @@ static void tiles_are_asked_for(void **state)
     const tconv_problem p = plane(64, 128, 32, 4, 2);
     const struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = *described_device("CPU AVX-512");
-    const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+    const struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_pattern pattern;
     struct tconv_candidate best;
     struct tconv_reason reason;
@@ -172,8 +172,8 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
     struct tconv_reason reason;
     const tconv_device_info cpu = *described_device("CPU AVX-512"),
                             gpu = *described_device("NVIDIA");
-    const struct tconv_request on_cpu = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT},
-                               on_gpu = {&layer, &gpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+    const struct tconv_request on_cpu = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT),
+                               on_gpu = request_for(&layer, &gpu, &no_epilogue, TCONV_MATH_EXACT);
     assert_non_null(strstr(chosen(&on_cpu, NULL, &reason)->name, "_vector"));
     assert_non_null(strstr(chosen(&on_gpu, "auto", &reason)->name, "_group"));
 }
@@ -187,8 +187,8 @@ static void fast_arithmetic_is_only_taken_on_request(void **state)
     const struct tconv_layer layers[] = {layer_of(&large), layer_of(&small)};
     for (int i = 0; i < 2; i++)
         for (int fast = 0; fast < 2; fast++) {
-            const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0,
-                                                  fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT};
+            const struct tconv_request request = request_for(
+                &layers[i], &cpu, &no_epilogue, fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
             struct tconv_reason reason;
             const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
             assert_non_null(algorithm);
@@ -212,7 +212,7 @@ static void the_reference_takes_what_is_left(void **state)
     p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
     struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = *described_device("CPU AVX-512"), gpu = *described_device("AMD");
-    struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+    struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_reason reason;
     assert_string_equal(chosen(&request, "auto", &reason)->name, "reference");
     assert_null(chosen(&request, "packed_vector", &reason));
@@ -227,7 +227,7 @@ static void the_reference_takes_what_is_left(void **state)
     assert_null(chosen(&request, "packed_vector", &reason));
     assert_non_null(chosen(&request, "col2im_vector", &reason));
     assert_string_equal(chosen(&request, "auto", &reason)->name, "thin_vector");
-    request.device = &gpu;
+    request = request_for(&layer, &gpu, &no_epilogue, TCONV_MATH_EXACT);
     assert_non_null(chosen(&request, "gather_group", &reason));
     assert_string_not_equal(chosen(&request, "auto", &reason)->name, "reference");
 }
@@ -251,10 +251,8 @@ static void long_loops_are_refused_where_they_end(void **state)
             {&few, &cpu, true}, {&few, &gpu, true}, {&many, &cpu, false}, {&many, &gpu, true}};
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const struct tconv_layer layer = layer_of(cases[i].problem);
-            const struct tconv_request request = {.layer = &layer,
-                                                  .epilogue = &no_epilogue,
-                                                  .math = TCONV_MATH_FAST,
-                                                  .device = cases[i].device};
+            const struct tconv_request request =
+                request_for(&layer, cases[i].device, &no_epilogue, TCONV_MATH_FAST);
             struct tconv_reason reason;
             double cost;
             assert_true(accepts(algorithms[f], &request, &cost, &reason) == cases[i].taken);
@@ -283,7 +281,8 @@ static void copied_axes_join_the_batch(void **state)
                                               : (tconv_shape){6, {cases[i].batch, 2, 4, 3, 3, 3}};
         p.filter = (tconv_shape){6, {2, 2, 1, 2, 2, 2}};
         const struct tconv_layer layer = layer_of(&p);
-        const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+        const struct tconv_request request =
+            request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
         struct tconv_reason reason;
         double cost;
         assert_true(accepts(&tconv_packed, &request, &cost, &reason) == cases[i].fast);
@@ -296,7 +295,7 @@ static void a_limit_of_workspace_is_kept(void **state)
     const tconv_problem p = plane(64, 128, 30, 4, 2);
     const struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = *described_device("CPU AVX-512");
-    struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+    struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_reason reason;
     struct tconv_recipe recipe = {0};
     double cost;
@@ -324,7 +323,8 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     struct tconv_recipe recipes[2];
     memset(recipes, 0, sizeof recipes);
     for (int i = 0; i < 2; i++) {
-        const struct tconv_request request = {&layers[i], &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+        const struct tconv_request request =
+            request_for(&layers[i], &cpu, &no_epilogue, TCONV_MATH_EXACT);
         assert_int_equal(write_best(&tconv_gather_group, &request, &recipes[i], NULL), TCONV_OK);
         tconv_recipe_clear(&recipes[i]);
     }
@@ -483,7 +483,8 @@ static void narrow_subgroups_are_asked_for(void **state)
     for (uint32_t least = 0; least <= 16; least += 8) {
         tconv_device_info gpu = *described_device("NVIDIA");
         gpu.subgroup_least = least;
-        const struct tconv_request request = {&layer, &gpu, &bias_only, 0, TCONV_MATH_EXACT};
+        const struct tconv_request request =
+            request_for(&layer, &gpu, &bias_only, TCONV_MATH_EXACT);
         struct tconv_recipe recipe = {0};
         assert_int_equal(write_best(&tconv_gather_group, &request, &recipe, NULL), TCONV_OK);
         const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];
@@ -552,7 +553,8 @@ static void hostile_extents_are_refused_quickly(void **state)
         p.output_shape = (tconv_list){2, {8, 8}};
         p.rules = TCONV_RULES_OPENVINO;
         const struct tconv_layer layer = layer_of(&p);
-        const struct tconv_request request = {&layer, &cpu, &no_epilogue, 0, TCONV_MATH_EXACT};
+        const struct tconv_request request =
+            request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
         struct tconv_reason reason;
         const struct tconv_algorithm *algorithm = chosen(&request, NULL, &reason);
         if (algorithm == NULL) { /* none can pack a filter that a process cannot address */

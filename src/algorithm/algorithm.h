@@ -6,6 +6,7 @@
 #ifndef TCONV_ALGORITHM_ALGORITHM_H
 #define TCONV_ALGORITHM_ALGORITHM_H
 
+#include "algorithm/machine.h"
 #include "base/sources.h"
 #include "geometry/layer.h"
 #include "tconv_cl/device_info.h"
@@ -70,6 +71,7 @@ struct tconv_request {
     const tconv_epilogue *epilogue;
     uint64_t workspace_limit; /* 0: none */
     tconv_math math;
+    struct tconv_machine machine; /* the device as the cost model knows it, for this layer */
 };
 
 struct tconv_reason {

@@ -15,11 +15,8 @@ enum {
     LEAST_PHASES = 4,
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
-    CACHE_LINE = 16,          /* elements */
-    MOST_READS = 256,         /* taps of a phase, as in cl/channels.cl */
-    LOCAL_BUDGET = 640 << 10, /* bytes: what a second-level cache holds besides the weights */
-    SECOND_CACHE = 1 << 20,   /* bytes */
-    FETCHED_PLACES = 12,      /* whose outputs hardware prefetchers follow at a time */
+    CACHE_LINE = 16,  /* elements */
+    MOST_READS = 256, /* taps of a phase, as in cl/channels.cl */
 };
 
 /* What the lanes of a vector are. */
@@ -70,13 +67,13 @@ static void fold_phases(struct channels *g)
 /* Of a block that has no more lanes in vain than others, two vectors are best; for phases four, if
  * registers hold enough places of them: places lie so far apart that few are stored side by side
  * without losing each other's cache lines. */
-static void choose_lanes(struct channels *g, const tconv_device_info *device)
+static void choose_lanes(struct channels *g)
 {
     enum { VECTORS = 4, PLACES = 4 };
     static const int order[VECTORS] = {VECTORS, 2, 3, 1};
     const bool phases = g->lanes == LANES_PHASES;
-    const int skipped = !phases || tconv_rows_sums(&g->rows, device) < VECTORS * PLACES;
-    tconv_rows_lanes(phases ? g->x.stride : g->rows.layer.out_channels, device, order + skipped,
+    const int skipped = !phases || tconv_rows_sums(&g->rows) < VECTORS * PLACES;
+    tconv_rows_lanes(&g->rows, phases ? g->x.stride : g->rows.layer.out_channels, order + skipped,
                      VECTORS - skipped, &g->vw, &g->mw);
 }
 
@@ -108,20 +105,24 @@ static int round_of(const struct channels *g)
     return tconv_rows_round(g->mw / g->vw * g->px, g->inputs, g->segment);
 }
 
-/* Cycles of one input channel of a tap for PX places: two additions and two loads a cycle, chains
- * of additions that take 4 cycles each, 6 operations a cycle (16 registers: tconv_rows_issue). */
-static double channel_cycles(const struct channels *g, const tconv_device_info *device)
+/* Cycles of one input channel of a tap for PX places: multiply-adds, loads, chains of multiply-adds
+ * or instructions (16 registers: tconv_rows_issue). */
+static double channel_cycles(const struct channels *g)
 {
-    const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / 2,
-                 loads = (vectors + g->px) / 2, issue = (vectors * g->px + vectors + 5) / 6;
+    const struct tconv_machine *m = g->rows.machine;
+    const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / m->adds,
+                 loads = (vectors + g->px) / m->loads,
+                 issue = m->registers < 32 ? 0 : (vectors * g->px + vectors + 5) / m->issue,
+                 weights = vectors * m->channels_weights;
     double most = adds > loads ? adds : loads;
-    if (most < 4) most = 4;
-    if (most < 2.3 * vectors) most = 2.3 * vectors; /* weights come from the second cache */
+    if (most < m->latency) most = m->latency;
+    if (most < weights) most = weights;
     /* Half an operation asks for weights. */
-    const double shared = tconv_rows_issue(
-        &g->rows, device, vectors * g->px + vectors + g->px + 0.5 + 5.0 / round_of(g));
+    const double shared = tconv_rows_issue(&g->rows, vectors * g->px + vectors + g->px + 0.5 +
+                                                         m->round / round_of(g));
     if (most < shared) most = shared;
-    return (most > issue ? most : issue) * (transposed(g) ? 1.1 : 1.05);
+    return (most > issue ? most : issue) *
+           (transposed(g) ? m->channels_rows_factor : m->channels_last_factor);
 }
 
 /* Elements of local memory for so many inputs of each place of a box. */
@@ -156,7 +157,9 @@ static int64_t lane_step_of(const struct channels *g)
  * less. */
 static double scattered_cycles(const struct channels *g)
 {
-    const double cycles = 2 + (double)lane_step_of(g) / 20, most = g->batched ? 100 : 30;
+    const struct tconv_machine *m = g->rows.machine;
+    const double cycles = m->channels_scatter + (double)lane_step_of(g) / m->channels_scatter_step,
+                 most = g->batched ? m->channels_scatter_batch : m->channels_scatter_row;
     return cycles < most ? cycles : most;
 }
 
@@ -167,36 +170,43 @@ static double transposed_cycles(const struct channels *g)
     int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
     if (kept(g) && plane(g) && row == g->axis[2]->output)
         row *= tconv_min(g->box[1] * g->axis[1]->stride, g->axis[1]->output);
-    return row < g->vw ? 2.4 : row < 2 * g->vw && row % g->vw != 0 ? 2 : 1.2;
+    const struct tconv_machine *m = g->rows.machine;
+    return row < g->vw                           ? m->channels_row_part
+           : row < 2 * g->vw && row % g->vw != 0 ? m->channels_row_overlap
+                                                 : m->channels_row;
 }
 
 /* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where
  * it is transposed, else one by one. */
 static double copied_cycles(const struct channels *g)
 {
-    if (g->rows.layer.data_channel_step == 1) return 2.5 / g->vw;
-    if (!transposed(g) || g->segment < g->vw) return 2.5;
+    const struct tconv_machine *m = g->rows.machine;
+    if (g->rows.layer.data_channel_step == 1) return m->channels_copy / g->vw;
+    if (!transposed(g) || g->segment < g->vw) return m->channels_copy;
     int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
     const bool together = plane(g) && row == g->axis[2]->input && row < g->vw;
     if (together) row *= tconv_min(g->box[1] + g->span[1], g->axis[1]->input);
-    return row < g->vw ? 18.0 / (double)row : together ? 1.8 : 1.1;
+    return row < g->vw ? m->channels_copy_part / (double)row
+           : together  ? m->channels_copy_rows
+                       : m->channels_copy_row;
 }
 
 /* Whether outputs use non-temporal stores. Phases have little to add for each: as long as outputs
  * stay in the last cache, they are stored there faster than memory would take them. */
 static bool streams(const struct channels *g)
 {
-    enum { LONG_ROW = 1 << 10, LAST_CACHE = 32 << 20 }; /* bytes */
+    enum { LONG_ROW = 1 << 10 }; /* bytes */
     if (transposed(g)) return tconv_rows_non_temporal(&g->rows, g->rows.x.output, LONG_ROW);
-    if (g->lanes == LANES_PHASES && tconv_rows_output_bytes(&g->rows) <= LAST_CACHE) return false;
+    if (g->lanes == LANES_PHASES && tconv_rows_output_bytes(&g->rows) <= g->rows.machine->l3)
+        return false;
     return lane_step_of(g) == 1 && tconv_rows_non_temporal(&g->rows, g->rows.x.output_step, 0);
 }
 
-/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
-static double cost_of(const struct channels *g, const tconv_device_info *device)
+/* The cost of a tile, in multiply-adds at full speed. */
+static double cost_of(const struct channels *g)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const struct tconv_layer *layer = &g->rows.layer;
-    const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
     const double in = (double)g->inputs, groups = (double)layer->groups;
     const double tiles_x = (double)g->parts[2] * (double)tconv_ceil_div(g->box[2], g->px);
     /* Visits of a tap to PX places, of one block. */
@@ -206,26 +216,29 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
                                : (double)g->axis[2]->kernel * tiles_x * (double)layer->batch);
     const double segments = (double)tconv_ceil_div(g->inputs, g->segment);
     const double chunks = (double)tconv_ceil_div(g->inputs, g->chunk);
-    const double adds = groups * (double)g->blocks * visits *
-                        (in * channel_cycles(g, device) + 8 * segments + 12 * chunks);
+    const double adds =
+        groups * (double)g->blocks * visits *
+        (in * channel_cycles(g) + m->channels_segment * segments + m->channels_chunk * chunks);
     const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
     const double vectors = outputs * (double)g->blocks * g->mw / g->vw;
-    const double stores = lane_step == 1 ? 4 * vectors + outputs * (double)g->blocks * 6
-                          : transposed(g)
-                              ? outputs * (double)(g->blocks * g->mw) * transposed_cycles(g)
-                              : outputs * (double)layer->out_channels *
-                                    (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) *
-                                    scattered_cycles(g);
+    const double stores =
+        lane_step == 1
+            ? m->channels_store * vectors + outputs * (double)g->blocks * m->channels_place
+        : transposed(g)
+            ? outputs * (double)(g->blocks * g->mw) * transposed_cycles(g)
+            : outputs * (double)layer->out_channels *
+                  (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) * scattered_cycles(g);
     /* Sums that are kept between chunks. */
-    const double again = (chunks - 1) * outputs * (double)g->blocks * 3.0 * g->mw / g->vw;
+    const double again = (chunks - 1) * vectors * m->channels_again;
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
-    const double begun = copied / (double)(g->box[2] + g->span[2]) * 240;
-    const double copies = passes * (copied * (8 * chunks + in * copied_cycles(g)) + begun);
+    const double begun = copied / (double)(g->box[2] + g->span[2]) * m->channels_copy_begin;
+    const double copies =
+        passes * (copied * (m->channels_copy_place * chunks + in * copied_cycles(g)) + begun);
     /* Weights stream past each box, and past each row of it where a phase's weights do not stay in
      * a cache. */
     double live = 1; /* taps that reach any output from inside the data */
@@ -234,25 +247,27 @@ static double cost_of(const struct channels *g, const tconv_device_info *device)
     const double weights = 4 * groups * (double)g->blocks * g->mw * in * live;
     const double boxes = (double)g->items / groups / passes;
     const double resident = 4.0 * g->mw * (double)g->chunk * (double)g->taps / (double)g->classes;
-    const double rows = resident > 600e3
+    const double rows = resident > m->channels_held
                             ? (double)(g->box[0] * g->box[1]) * (g->batched ? (double)g->box[2] : 1)
                             : 1;
-    const double streamed = weights * boxes * rows / (weights < 4e6 ? 16 : 8);
-    const double waits = streamed / 8 + (streamed > 0.3 * adds ? streamed - 0.3 * adds : 0);
+    const double streamed = weights * boxes * rows /
+                            (weights < m->channels_near * m->l2 ? m->channels_l2 : m->channels_l3);
+    const double hidden = m->hidden * adds;
+    const double waits = streamed * m->channels_wait + (streamed > hidden ? streamed - hidden : 0);
     /* A line is fetched before a part of it is written. The outputs of a block lie far apart, and
      * processors fetch few places' ahead; the other ones are waited for, unless there is enough to
      * add meanwhile. */
     const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
     const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
-                                   places > FETCHED_PLACES &&
-                                   tconv_rows_output_bytes(&g->rows) > SECOND_CACHE
-                               ? 20 * vectors
+                                   places > m->channels_places &&
+                                   tconv_rows_output_bytes(&g->rows) > m->l2
+                               ? m->channels_fetch * vectors
                                : 0;
     const double late = fetches > adds ? fetches - adds : 0;
     const double items = (double)g->items;
-    const double cycles = adds + stores + late + again + copies + waits + items * 200;
-    return tconv_rows_shared(cycles * speed,
-                             passes * (double)g->item_blocks / (double)g->blocks / items, device);
+    const double cycles = adds + stores + late + again + copies + waits + items * m->channels_item;
+    return tconv_rows_shared(&g->rows, cycles * m->adds * m->lanes,
+                             passes * (double)g->item_blocks / (double)g->blocks / items);
 }
 
 /* Whether a work-item of this division has too much to do. */
@@ -271,16 +286,19 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
     return tconv_rows_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
-static double budget_of(const tconv_device_info *device)
+/* Local memory that boxes may fill: what l2 holds besides the weights. */
+static double budget_of(const struct channels *g, const tconv_device_info *device)
 {
-    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+    const struct tconv_machine *m = g->rows.machine;
+    const double budget = m->channels_budget * m->l2, local = (double)device->local_memory;
+    return local < budget ? local : budget;
 }
 
 /* Whether a box is too large for local memory whatever else is chosen. */
 static bool too_large(const struct channels *g, const tconv_device_info *device)
 {
     const int64_t inputs = tconv_min(g->inputs, LEAST_CHUNK);
-    return (double)g->rows.acc_bytes * input_elements(g, inputs) > budget_of(device);
+    return (double)g->rows.acc_bytes * input_elements(g, inputs) > budget_of(g, device);
 }
 
 /* What follows from the division, but for local memory: work-items, as a double, which may be
@@ -302,7 +320,7 @@ static double derive_division(struct channels *g)
 static void add_chunks(struct channels *g, const tconv_device_info *device,
                        struct tconv_candidates *candidates)
 {
-    const double budget = budget_of(device);
+    const double budget = budget_of(g, device);
     if (too_long(g, device) || derive_division(g) > INT32_MAX) return;
     for (g->chunk = g->inputs;;
          g->chunk = tconv_ceil_div(tconv_ceil_div(g->chunk, 2), g->segment) * g->segment) {
@@ -311,7 +329,7 @@ static void add_chunks(struct channels *g, const tconv_device_info *device,
             g->local_bytes = (uint64_t)bytes;
             const int64_t tile[] = {g->vw,     g->mw,     g->px,          g->batched, g->box[0],
                                     g->box[1], g->box[2], g->item_blocks, g->chunk};
-            tconv_candidates_add(candidates, tile, cost_of(g, device));
+            tconv_candidates_add(candidates, tile, cost_of(g));
         }
         if (g->chunk < 2 * LEAST_CHUNK) break;
     }
@@ -345,7 +363,6 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
                     struct channels *g, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    const tconv_device_info *device = request->device;
     const enum lanes lanes = variant->lanes;
     *g = (struct channels){.taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1};
     if (variant->words && tconv_type_size(layer->data_type) != 1)
@@ -353,7 +370,7 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
                             tconv_type_name(layer->data_type));
     if (variant->words) g->word = tconv_word_channels(request);
     g->inputs = tconv_ceil_div(layer->in_channels, g->word);
-    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
     if (lanes == LANES_PHASES && (g->rows.x.dilation != 1 || g->rows.x.stride < LEAST_PHASES))
         return tconv_refuse(
             reason,
@@ -391,7 +408,7 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
     }
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
-    choose_lanes(g, device);
+    choose_lanes(g);
     const struct tconv_layer *own = &g->rows.layer;
     g->blocks = lanes == LANES_PHASES ? own->out_channels * tconv_ceil_div(g->x.stride, g->mw)
                                       : tconv_ceil_div(own->out_channels, g->mw);
@@ -410,7 +427,7 @@ static bool enumerate(const struct tconv_request *request, const struct variant 
     struct channels g;
     if (!prepare(request, variant, &g, reason)) return false;
     const int64_t batch = g.rows.layer.batch;
-    const int limit = tconv_rows_sums(&g.rows, request->device) * g.vw / g.mw;
+    const int limit = tconv_rows_sums(&g.rows) * g.vw / g.mw;
     for (int batched = 0; batched <= (batch > 1); batched++)
         for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
             g.batched = batched != 0;

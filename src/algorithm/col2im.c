@@ -11,8 +11,6 @@
 
 enum { WIDEST_TILE = 32 }; /* two vectors of 16 */
 
-enum { GPU_LOADS = 8 }; /* of tconv_rows_gpu_cost */
-
 /* The parameters of a kernel, and what follows from them. */
 struct col2im {
     struct tconv_rows rows;
@@ -69,8 +67,9 @@ static int64_t widest_reach(const struct tconv_axis *x)
 }
 
 /* The cost of one choice, in useful multiply-adds at full speed. */
-static double cost_of(const struct col2im *g, bool vector, const tconv_device_info *device)
+static double cost_of(const struct col2im *g, bool vector)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const struct tconv_rows *r = &g->rows;
     const struct tconv_layer *layer = &r->layer;
     const double tile = (double)g->vw * g->nx;
@@ -83,21 +82,23 @@ static double cost_of(const struct col2im *g, bool vector, const tconv_device_in
     const double images = (double)layer->batch * (double)layer->groups;
     const double adds = images * (double)g->blocks * tconv_rows_slices(r) *
                         tconv_rows_pairs(&r->y) * inputs * columns * (double)layer->in_channels;
-    const double lanes =
-        vector && g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw : 1;
-    const double loads = 1 + 0.3 * (g->mw + g->nx) / (g->mw * g->nx);
+    const double lanes = vector && g->vw < m->lanes ? m->lanes / g->vw : 1;
+    const double loads = 1 + m->col2im_load * (g->mw + g->nx) / (g->mw * g->nx);
     const double outputs = images * (double)layer->out_channels * (double)r->output_rows *
                            (double)r->x.output;
-    const double add_up = vector ? (double)g->class_taps * 13 + (r->x.stride == 1 ? 8 : 75)
-                                 : (double)g->class_taps * 2 + (r->x.stride == 1 ? 4 : 24);
+    const double tap = vector ? m->col2im_tap : m->col2im_group_tap;
+    const double store =
+        vector ? (r->x.stride == 1 ? m->col2im_store : m->col2im_store_apart)
+               : (r->x.stride == 1 ? m->col2im_group_store : m->col2im_group_store_apart);
+    const double add_up = (double)g->class_taps * tap + store;
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
-                         (double)(g->tiles * g->parts * g->columns) * (vector ? 25 : 2) * tile;
-    /* A work-item finds out what it does, and its loops begin and end: as long as 22000
-     * additions. */
+                         (double)(g->tiles * g->parts * g->columns) * tile *
+                         (vector ? m->col2im_zero : m->col2im_group_zero);
     const double items = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts);
-    const double cost = adds * lanes * loads * (g->nx == 1 ? 1.07 : 1) + outputs * add_up + zeros;
-    return vector ? tconv_rows_shared(cost + 22e3 * items, 1 / items, device) : cost;
+    const double cost = adds * lanes * loads * (g->nx == 1 ? m->col2im_narrow : 1) +
+                        outputs * add_up + zeros;
+    return vector ? tconv_rows_shared(r, cost + m->col2im_item * items, 1 / items) : cost;
 }
 
 /* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */
@@ -105,8 +106,9 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
 {
     static const int channels[] = {1, 2, 3, 4, 6, 8, 12, 16};
     static const int widths[] = {64, 32, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
+    const double load = g->rows.machine->col2im_load;
     const struct tconv_axis *x = &g->rows.x;
-    const int sums = vector ? tconv_rows_sums(&g->rows, device) : 16, nx = vector ? 2 : 1;
+    const int sums = vector ? tconv_rows_sums(&g->rows) : 16, nx = vector ? 2 : 1;
     const int64_t room = capacity(g, vector, device), reach = widest_reach(x);
     struct col2im best = *g;
     double least = 0;
@@ -125,7 +127,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
                 const double padded = (double)(g->blocks * g->mc) /
                                       (double)g->rows.layer.out_channels;
                 const double adds = filled * padded * halo *
-                                    (1 + 0.3 * (g->mw + nx) / (g->mw * nx));
+                                    (1 + load * (g->mw + nx) / (g->mw * nx));
                 const double work = (double)g->rows.layer.in_channels *
                                     (double)(g->rows.z.kernel * g->rows.y.kernel);
                 const double cost = work * adds +
@@ -141,10 +143,10 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
 }
 
 /* Picks the vectors, which may depend on everything: as wide as the row of inputs allows. */
-static void choose_vectors(struct col2im *g, bool vector, const tconv_device_info *device)
+static void choose_vectors(struct col2im *g, bool vector)
 {
     const struct tconv_rows *r = &g->rows;
-    g->vw = vector ? tconv_rows_widest(device) : 1;
+    g->vw = vector ? tconv_rows_widest(r) : 1;
     while (g->vw > r->x.input) g->vw /= 2;
     g->nx = vector && 2 * g->vw <= r->x.input &&
                     (r->x.input % (2 * g->vw) == 0 || r->x.input >= 6 * g->vw)
@@ -179,7 +181,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
 {
     const tconv_device_info *device = request->device;
     *g = (struct col2im){0};
-    if (!tconv_rows_of(request->layer, &g->rows, reason)) return false;
+    if (!tconv_rows_of(request, &g->rows, reason)) return false;
     g->class_taps = tconv_most_taps(&g->rows.x);
     g->group = vector ? 1 : 64;
     while (g->group > 1 && ((uint64_t)g->group > device->work_group_limit ||
@@ -213,7 +215,7 @@ static bool enumerate(const struct tconv_request *request, bool vector,
     if (!choose_packing(&g, vector, device))
         return tconv_refuse(reason, "the columns of one phase do not fit into local memory");
     if (!check_sizes(&g, request, reason)) return false;
-    choose_vectors(&g, vector, device);
+    choose_vectors(&g, vector);
     derive(&g);
     if ((double)g.tiles * (double)g.parts * g.group > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
@@ -221,9 +223,10 @@ static bool enumerate(const struct tconv_request *request, bool vector,
                : tconv_rows_group_too_long(iterations(&g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const int64_t tile[] = {g.vw, g.nx, g.mw, g.mc, g.width};
-    const double cost = cost_of(&g, vector, device);
-    tconv_candidates_add(candidates, tile,
-                         vector ? cost : tconv_rows_gpu_cost(cost, GPU_LOADS, 0, device));
+    const double cost = cost_of(&g, vector);
+    tconv_candidates_add(
+        candidates, tile,
+        vector ? cost : tconv_rows_gpu_cost(request, cost, g.rows.machine->col2im_wait, 0));
     return true;
 }
 

@@ -35,11 +35,11 @@ static void fold_groups(struct tconv_layer *layer)
 /* Of a block two vectors are best, so that places and phases share inputs and weights, but for few
  * channels after the last whole block, which are computed by themselves. Depends on channels only:
  * filters are shared. */
-static void choose_lanes(struct depthwise *g, const tconv_device_info *device)
+static void choose_lanes(struct depthwise *g)
 {
     static const int order[] = {2, 3, 1};
     const int64_t channels = g->rows.layer.out_channels;
-    g->vw = tconv_rows_widest(device);
+    g->vw = tconv_rows_widest(&g->rows);
     while (g->vw > 4 && g->vw > channels) g->vw /= 2;
     g->mw = g->vw;
     int64_t least = channels;
@@ -53,11 +53,11 @@ static void choose_lanes(struct depthwise *g, const tconv_device_info *device)
 }
 
 /* As many places as registers hold, of those that a tile can have. */
-static void choose_tile(struct depthwise *g, const tconv_device_info *device)
+static void choose_tile(struct depthwise *g)
 {
     const struct tconv_axis *x = &g->rows.x;
     const int vectors = g->mw / g->vw;
-    const int sums = tconv_rows_sums(&g->rows, device);
+    const int sums = tconv_rows_sums(&g->rows);
     const int64_t low = tconv_max(-g->rows.low, 0),
                   high = tconv_min(x->output / x->stride, x->input - g->rows.high);
     const int64_t most = tconv_min(high - low, MOST_PLACES);
@@ -74,12 +74,14 @@ static void choose_tile(struct depthwise *g, const tconv_device_info *device)
     while (!g->merged && 2 * g->px <= most && 2 * g->px * vectors <= sums) g->px *= 2;
 }
 
-/* Cycles of adding one tap to a tile: two loads a cycle, or two additions, for which merged tiles
- * have what they need, the smallest with what is added here. */
+/* Cycles of adding one tap to a tile: loads, or multiply-adds, for which merged tiles have what
+ * they need. */
 static double tap_cycles(const struct depthwise *g)
 {
     const double vectors = g->mw / (double)g->vw;
-    return g->merged ? vectors * g->px / 2 + 1 : vectors * (g->px + 1) / 2 + 1;
+    const struct tconv_machine *m = g->rows.machine;
+    return m->depthwise_tap +
+           (g->merged ? vectors * g->px / m->adds : vectors * (g->px + 1) / m->loads);
 }
 
 static double tiles_of(const struct depthwise *g, int64_t places)
@@ -87,21 +89,24 @@ static double tiles_of(const struct depthwise *g, int64_t places)
     return (double)tconv_ceil_div(places, g->px) + 2; /* borders are computed place by place */
 }
 
-/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. */
-static double cost_of(const struct depthwise *g, const tconv_device_info *device)
+/* The cost of a tile, in multiply-adds at full speed. */
+static double cost_of(const struct depthwise *g)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const struct tconv_rows *r = &g->rows;
-    const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
     const double tiles = tiles_of(g, g->item_places) *
                          (double)tconv_ceil_div(r->places, g->item_places);
     const double adds = tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) * (double)r->x.kernel *
                         tiles * (double)g->blocks * tap_cycles(g);
-    const double stores = (double)r->output_rows *
-                          (20 + tiles * (double)r->x.stride *
-                                    (30 + (double)g->blocks * (2 * g->mw / g->vw * g->px + 8)));
+    const double stores =
+        (double)r->output_rows *
+        (m->depthwise_row +
+         tiles * (double)r->x.stride *
+             (m->depthwise_tile + (double)g->blocks * (m->depthwise_store * g->mw / g->vw * g->px +
+                                                       m->depthwise_block)));
     const double items = (double)g->items;
-    return tconv_rows_shared(((double)r->layer.batch * (adds + stores) + items * 300) * speed,
-                             1 / items, device);
+    const double cycles = (double)r->layer.batch * (adds + stores) + items * m->depthwise_item;
+    return tconv_rows_shared(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
 /* Whether a work-item of this division has too much to do. */
@@ -136,7 +141,7 @@ static void divide(struct depthwise *g, const tconv_device_info *device,
                 g->items = (int64_t)items;
                 const int64_t tile[] = {g->vw,     g->mw,        g->px,
                                         g->merged, g->item_rows, g->item_places};
-                tconv_candidates_add(candidates, tile, cost_of(g, device));
+                tconv_candidates_add(candidates, tile, cost_of(g));
             }
             if (g->item_places <= g->px) break;
         }
@@ -150,7 +155,7 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct depthwise){0};
-    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
     if (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1)
         return tconv_refuse(reason,
                             "%lld groups of %lld to %lld channels; it takes several groups of one",
@@ -169,8 +174,8 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
             return tconv_refuse(reason, "stride %lld; it takes up to %d",
                                 (long long)axes[a]->stride, MOST_STRIDE);
     }
-    choose_lanes(g, request->device);
-    choose_tile(g, request->device);
+    choose_lanes(g);
+    choose_tile(g);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     return tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason);
 }

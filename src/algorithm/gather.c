@@ -11,8 +11,6 @@
 
 enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
-enum { GPU_LOADS = 4 }; /* of tconv_rows_gpu_cost: 16 multiply-adds for 17 loads */
-
 /* What is multiplied: numbers, or bytes four at a time. */
 enum variant { GROUP, DOT };
 
@@ -44,10 +42,11 @@ static int sums_limit(const struct gather *g, enum variant variant, int vw,
 
 /* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
  * with it. */
-static double inefficiency(int mw)
+static double inefficiency(const struct gather *g, int mw)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const double adds = mw, loads = mw + 1;
-    return (1.04 + 0.3 * loads / adds) * 1.07;
+    return (m->gather_tile + m->gather_load * loads / adds) * m->gather_narrow;
 }
 
 /* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */
@@ -87,8 +86,9 @@ static void derive(struct gather *g)
 static double store_cost(const struct gather *g)
 {
     const int64_t stride = g->rows.x.stride;
-    if (stride >= MANY_PAGES) return 120;
-    return g->merged && stride != 3 ? 2 : 16;
+    const struct tconv_machine *m = g->rows.machine;
+    if (stride >= MANY_PAGES) return m->gather_store_page;
+    return g->merged && stride != 3 ? m->gather_store : m->gather_store_apart;
 }
 
 /* The cost of one choice, in useful multiply-adds at full speed. */
@@ -98,7 +98,8 @@ static double cost_of(const struct gather *g)
     const double outputs = (double)layer->batch * (double)layer->groups *
                            (double)layer->out_channels * (double)g->rows.output_rows *
                            (double)g->rows.x.output;
-    return issued(g) * inefficiency(g->mw) + outputs * store_cost(g) + 4 * g->stage_elements;
+    return issued(g) * inefficiency(g, g->mw) + outputs * store_cost(g) +
+           g->rows.machine->gather_stage * g->stage_elements;
 }
 
 /* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. */
@@ -112,7 +113,7 @@ static int choose_channels(const struct gather *g, enum variant variant,
     for (int mw = 1; mw <= 16 && mw <= channels &&
                      (mw == 1 || mw * phases <= sums_limit(g, variant, WIDEST, device));
          mw++) {
-        const double cost = (double)(tconv_ceil_div(channels, mw) * mw) * inefficiency(mw);
+        const double cost = (double)(tconv_ceil_div(channels, mw) * mw) * inefficiency(g, mw);
         if (mw == 1 || cost < least) {
             least = cost;
             best = mw;
@@ -179,7 +180,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
-    if (!tconv_rows_of(layer, &g->rows, reason) ||
+    if (!tconv_rows_of(request, &g->rows, reason) ||
         !tconv_rows_table_fits(&g->rows, own_longs(g), reason))
         return false;
     g->in = layer->in_channels;
@@ -252,7 +253,7 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
      * times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;
-    const double factor = variant == DOT && !fast ? 100 : 1;
+    const double factor = variant == DOT && !fast ? request->machine.gather_bytes : 1;
     /* Taps of one output: a work-item waits for the loads of each. */
     const double waits = additions(&g, request->layer) /
                          (double)(g.rows.z.stride * g.rows.y.stride);
@@ -261,9 +262,10 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
         choose_group(&g, request->device);
         if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
         const int64_t tile[] = {g.vw, g.mw};
-        tconv_candidates_add(candidates, tile,
-                             tconv_rows_gpu_cost(cost_of(&g), GPU_LOADS, waits, request->device) *
-                                 factor);
+        tconv_candidates_add(
+            candidates, tile,
+            tconv_rows_gpu_cost(request, cost_of(&g), request->machine.gather_wait, waits) *
+                factor);
     }
     return candidates->count > 0;
 }

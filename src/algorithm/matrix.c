@@ -133,7 +133,7 @@ static bool prepare(const struct tconv_request *request, struct matrix *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct matrix){.classes = 1, .taps = 1};
-    if (!tconv_rows_fold(layer, &g->rows, reason) ||
+    if (!tconv_rows_fold(request, &g->rows, reason) ||
         !choose_fragment(request, &g->fragment, reason))
         return false;
     const struct tconv_axis *axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
@@ -174,11 +174,12 @@ static double work_groups(const struct matrix *g)
  * tests only. */
 static double cost_of(const struct matrix *g, const struct tconv_layer *layer)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const double word = 4.0 / (double)tconv_type_size(layer->data_type);
     const double outputs = (double)g->all_places * (double)g->classes * (double)layer->groups *
                            (double)layer->out_channels;
-    const double speed = g->fragment.macro != 1 ? 2.0 * word : 0.01;
-    return issued(g, layer->data_type) / speed + 4 * outputs;
+    const double speed = g->fragment.macro != 1 ? m->matrix_speed * word : 0.01;
+    return issued(g, layer->data_type) / speed + m->matrix_store * outputs;
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,

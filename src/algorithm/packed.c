@@ -18,7 +18,6 @@ enum {
     MOST_CLASSES = 1 << 16,
     MOST_SPREAD = 32, /* phases along an axis with one input */
     MOST_TAPS = 1 << 16,
-    LOCAL_BUDGET = 768 << 10, /* bytes: what a second-level cache holds besides the weights */
     LONG_ROW = 1 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
@@ -27,9 +26,6 @@ enum {
 struct distances {
     int64_t low, high;
 };
-
-/* What a candidate costs more where its input channels come in chunks. */
-static const double CHUNKED_COST = 1.3;
 
 /* The parameters of a kernel, and what follows from them. */
 struct packed {
@@ -61,20 +57,21 @@ static int64_t count_of(const struct distances *d)
 /* MW may depend on channels, kernel and stride, not on extents: filters are shared. Data come from
  * a cache. Where taps do not overlap, an output takes so little work that many channels stored at
  * once hold up the rest. */
-static int choose_channels(const struct packed *g, const tconv_device_info *device)
+static int choose_channels(const struct packed *g)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const int64_t channels = g->rows.layer.out_channels;
-    const int limit = tconv_rows_sums(&g->rows, device);
+    const int limit = tconv_rows_sums(&g->rows);
     const double work = (double)(g->rows.layer.in_channels * g->taps) /
                         (double)g->classes; /* of an output */
     int best = 1;
     double least = 0;
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
-            const double cost =
-                (double)(tconv_ceil_div(channels, mw) * mw) *
-                (tconv_rows_inefficiency(&g->rows, device, nx, mw) + 0.2 / mw +
-                 (g->taps <= g->classes ? 0.6 : 0.1) * mw / (work > 64 ? work : 64));
+            const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
+                                (tconv_rows_inefficiency(&g->rows, nx, mw) + m->packed_block / mw +
+                                 (g->taps <= g->classes ? m->packed_hold_apart : m->packed_hold) *
+                                     mw / (work > 64 ? work : 64));
             if (least == 0 || cost < least) {
                 least = cost;
                 best = mw;
@@ -129,34 +126,37 @@ static double apart(const struct packed *g)
  * alone. */
 static double store_cost(const struct packed *g)
 {
-    if (g->rows.x.output_step != 1) return g->merged == 0 ? 60 : 100;
-    if (g->merged == 0) return 60;
-    const double whole = g->merged == 3 ? 50 : 24,
-                 pieces = whole + (g->places_x % 4 == 0 ? 13 : 21);
+    const struct tconv_machine *m = g->rows.machine;
+    if (g->merged == 0) return m->packed_store_phase;
+    if (g->rows.x.output_step != 1) return m->packed_store_apart;
+    const double whole = g->merged == 3 ? m->packed_store_thirds : m->packed_store,
+                 pieces = whole +
+                          (g->places_x % 4 == 0 ? m->packed_store_fours : m->packed_store_ones);
     if (g->flat) return whole + (pieces - whole) * apart(g);
     const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;
     return whole * full + pieces * (1 - full);
 }
 
-/* The same for packing an input. At a row's ends they come one by one. */
-static double pack_cost(const struct packed *g)
+/* The same for copying an input. At a row's ends they come one by one. */
+static double copy_cost(const struct packed *g)
 {
-    if (contiguous(g)) return 2.5;
-    if (g->rows.x.data_step != 1) return 48;
+    const struct tconv_machine *m = g->rows.machine;
+    if (contiguous(g)) return m->packed_copy;
+    if (g->rows.x.data_step != 1) return m->packed_copy_apart;
     const double vectors = (double)g->places_x / g->vw;
     const bool borders = g->x.low < 0 || g->places_x + g->x.high > g->rows.x.input;
     const double ends = !borders ? 0 : vectors > 2 ? 2 / vectors : 1;
-    return 2.5 + 38 * (ends > apart(g) ? ends : apart(g));
+    return m->packed_copy + m->packed_copy_border * (ends > apart(g) ? ends : apart(g));
 }
 
 /* The cost of a division of the work, in useful multiply-adds at full speed. */
-static double cost_of(const struct packed *g, const tconv_device_info *device)
+static double cost_of(const struct packed *g)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const struct tconv_rows *r = &g->rows;
     const double groups = (double)r->layer.groups;
     const double places = groups * (double)(g->tiles * g->nx * g->vw);
-    const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
-                                                           : 1;
+    const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
     const double channels = (double)(g->blocks * g->mw), in = (double)r->layer.in_channels;
     /* Tiles in one row leave out taps from outside along z and y. */
     const double full_rows = (double)(g->places_z * g->places_y) *
@@ -165,27 +165,31 @@ static double cost_of(const struct packed *g, const tconv_device_info *device)
     const double exact =
         g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
     const double adds = places * channels * in * (double)g->taps * exact *
-                        tconv_rows_inefficiency(&g->rows, device, g->nx, g->mw) * lanes *
-                        (g->mw == 1 ? 1.6 : 1.08);
+                        tconv_rows_inefficiency(&g->rows, g->nx, g->mw) * lanes *
+                        (g->mw == 1 ? m->packed_single : m->packed_several);
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
                            (double)(r->z.output * r->y.output * r->x.output);
-    const double packs = places * in * (double)g->slots * (double)g->row / g->vw * pack_cost(g) *
-                         (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    const double copies = places * in * (double)g->slots * (double)g->row / g->vw * copy_cost(g) *
+                          (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Weights stream past each group of tiles, from the cache that holds them; what the additions
      * do not hide counts. */
     const double weights = 4 * groups * channels * in * (double)g->taps;
     const double streamed = weights * (double)tconv_ceil_div(g->tiles, g->item_tiles);
-    const double rate = weights < 1e6 ? 0.5 : weights < 3e7 ? 2 : 4;
-    const double waits = streamed * rate > 0.3 * adds ? streamed * rate - 0.3 * adds : 0;
+    const double loads = streamed * (weights < m->l2   ? m->packed_l2
+                                     : weights < m->l3 ? m->packed_l3
+                                                       : m->packed_memory);
+    const double hidden = m->hidden * adds, waits = loads > hidden ? loads - hidden : 0;
     /* Each tap's loop begins and ends, and with chunks sums go to local memory and come back. */
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
-    const double loops = groups * (double)(g->tiles * g->blocks) * (double)g->taps * chunks * 600;
-    const double sums = chunks > 1 ? places * channels * (double)g->classes * chunks * 4 : 0;
-    const double cost = adds + outputs * store_cost(g) + packs + waits + loops + sums +
-                        10e3 * (double)g->items;
-    return tconv_rows_shared(
-        cost, (double)(g->item_tiles * g->item_blocks) / (groups * (double)(g->tiles * g->blocks)),
-        device);
+    const double loops = groups * (double)(g->tiles * g->blocks) * (double)g->taps * chunks *
+                         m->packed_tap;
+    const double sums =
+        chunks > 1 ? places * channels * (double)g->classes * chunks * m->packed_chunk_sum : 0;
+    const double cost = adds + outputs * store_cost(g) + copies + waits + loops + sums +
+                        m->packed_item * (double)g->items;
+    return tconv_rows_shared(&g->rows, cost * (chunks > 1 ? m->packed_chunks : 1),
+                             (double)(g->item_tiles * g->item_blocks) /
+                                 (groups * (double)(g->tiles * g->blocks)));
 }
 
 /* Loop iterations of a work-item: packing inputs, adding, storing one by one, all with care. */
@@ -199,10 +203,12 @@ static double iterations(const struct packed *g)
                 ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
 }
 
-/* Local memory that tiles may fill. */
-static double budget_of(const tconv_device_info *device)
+/* Local memory that tiles may fill: what l2 holds besides the weights. */
+static double budget_of(const struct packed *g, const tconv_device_info *device)
 {
-    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+    const struct tconv_machine *m = g->rows.machine;
+    const double budget = m->packed_budget * m->l2, local = (double)device->local_memory;
+    return local < budget ? local : budget;
 }
 
 /* What follows from item_tiles, item_blocks and chunk. */
@@ -220,7 +226,7 @@ static void add_candidate(struct packed *g, const tconv_device_info *device,
     derive_division(g);
     if (g->items > INT32_MAX || tconv_rows_too_long(iterations(g), device)) return;
     const int64_t tile[] = {g->flat, g->vw, g->nx, g->mw, g->item_tiles, g->item_blocks, g->chunk};
-    tconv_candidates_add(candidates, tile, cost_of(g, device) * (g->chunked ? CHUNKED_COST : 1));
+    tconv_candidates_add(candidates, tile, cost_of(g));
 }
 
 /* Divides tiles and blocks among work-items in all ways that fit into local memory. */
@@ -228,7 +234,7 @@ static void divide(struct packed *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    const double budget = budget_of(device);
+    const double budget = budget_of(g, device);
     for (int64_t t = 1; t <= MOST_TILES && t <= g->tiles; t++)
         for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
             g->item_tiles = t;
@@ -266,9 +272,8 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    const tconv_device_info *device = request->device;
     *g = (struct packed){.classes = 1, .taps = 1};
-    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
     const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
     for (int a = 0; a < 3; a++) {
         g->taps *= axes[a]->kernel;
@@ -277,7 +282,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
         if (g->classes > MOST_CLASSES)
             return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
     }
-    g->mw = choose_channels(g, device); /* before: it must not depend on extents */
+    g->mw = choose_channels(g); /* before: it must not depend on extents */
     if (!tconv_rows_filter_fits(&g->rows, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
                                 request, TCONV_PACK_SUMMED, reason))
         return false;
@@ -311,7 +316,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const tconv_device_info *device = request->device;
     struct packed g;
     if (!prepare(request, &g, reason)) return false;
-    const int widest = tconv_rows_widest(device), limit = tconv_rows_sums(&g.rows, device);
+    const int widest = tconv_rows_widest(&g.rows), limit = tconv_rows_sums(&g.rows);
     const bool far = farthest(&g.rows) > INT32_MAX;
     for (g.flat = 0; g.flat <= (g.rows.layer.batch > 1 ? 2 : 1); g.flat++)
         for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)

@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-enum { GPU_LOADS = 4 }; /* of tconv_rows_gpu_cost */
-
 /* Loop iterations of a work-item: looking for the first tap along each axis, adding. */
 static double iterations(const struct tconv_layer *layer)
 {
@@ -35,10 +33,10 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         return false;
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
-    /* Measured on PoCL: 1 to 3 GFLOP/s where the best algorithms reach 500, and 9 ns for an
-     * output. */
-    const double cost = tconv_rows_gpu_cost(200.0 * (double)layer->macs + 2000.0 * outputs,
-                                            GPU_LOADS, iterations(layer), request->device);
+    const struct tconv_machine *m = &request->machine;
+    const double cost = tconv_rows_gpu_cost(
+        request, m->reference_tap * (double)layer->macs + m->reference_output * outputs,
+        m->reference_wait, iterations(layer));
     tconv_candidates_add(candidates, (const int64_t[]){0}, cost);
     return true;
 }

@@ -88,13 +88,15 @@ static bool stack(struct tconv_rows *rows)
     return true;
 }
 
-static bool fold(const struct tconv_layer *layer, struct tconv_rows *rows, int most_axes,
+static bool fold(const struct tconv_request *request, struct tconv_rows *rows, int most_axes,
                  struct tconv_reason *reason)
 {
+    const struct tconv_layer *layer = request->layer;
     const struct tconv_axis point = {
         .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
     struct tconv_layer *folded = &rows->layer;
     *folded = *layer;
+    rows->machine = &request->machine;
     rows->acc_bytes = tconv_acc_bytes(layer);
     tconv_layer_fold(folded);
     if (folded->axes > most_axes)
@@ -125,16 +127,16 @@ static bool fold(const struct tconv_layer *layer, struct tconv_rows *rows, int m
     return true;
 }
 
-bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
+bool tconv_rows_fold(const struct tconv_request *request, struct tconv_rows *rows,
                      struct tconv_reason *reason)
 {
-    return fold(layer, rows, 3, reason);
+    return fold(request, rows, 3, reason);
 }
 
-bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
+bool tconv_rows_of(const struct tconv_request *request, struct tconv_rows *rows,
                    struct tconv_reason *reason)
 {
-    if (!fold(layer, rows, TCONV_MAX_AXES, reason)) return false;
+    if (!fold(request, rows, TCONV_MAX_AXES, reason)) return false;
     if (rows->x.data_step != 1 || rows->x.output_step != 1)
         return tconv_refuse(
             reason,
@@ -179,15 +181,16 @@ int64_t tconv_rows_taps_z(const struct tconv_rows *rows)
     return taps;
 }
 
-double tconv_rows_shared(double cost, double largest, const tconv_device_info *device)
+double tconv_rows_shared(const struct tconv_rows *rows, double cost, double largest)
 {
     /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part
      * in the work. */
-    const double most_late = 100e3 * 2 * (device->vector_width > 1 ? device->vector_width : 1);
+    const struct tconv_machine *m = rows->machine;
+    const double most_late = m->wake * m->adds * m->lanes, most_share = cost * m->wake_share;
     const double item = cost * largest;
     if (item <= 0 || 1 / largest > INT32_MAX) return cost; /* many, however they are shared */
-    const int64_t items = (int64_t)(1 / largest + 0.999999), units = device->compute_units;
-    const double late = (most_late < cost / 4 ? most_late : cost / 4) / item; /* in items */
+    const int64_t items = (int64_t)(1 / largest + 0.999999), units = (int64_t)m->units;
+    const double late = (most_late < most_share ? most_late : most_share) / item; /* in items */
     const int64_t begun = (int64_t)late;
     /* The unit that begins first also ends last, or another does. */
     const double first =
@@ -196,14 +199,12 @@ double tconv_rows_shared(double cost, double largest, const tconv_device_info *d
     return (first < other ? first : other) * item * (double)units;
 }
 
-double tconv_rows_gpu_cost(double cost, double loads, double iterations,
-                           const tconv_device_info *device)
+double tconv_rows_gpu_cost(const struct tconv_request *request, double cost, double loads,
+                           double iterations)
 {
-    const double begin = 20e3; /* cycles of a launch, of dependent loads and of the last groups */
-    const double latency = 60; /* cycles of an iteration that waits for its loads */
-    const double lanes = 128;  /* of a compute unit */
-    if (device->kind != TCONV_DEVICE_GPU) return cost;
-    return cost * loads + (begin + latency * iterations) * lanes * device->compute_units;
+    const struct tconv_machine *m = &request->machine;
+    if (request->device->kind != TCONV_DEVICE_GPU) return cost;
+    return cost * loads + (m->gpu_begin + m->gpu_wait * iterations) * m->unit_lanes * m->units;
 }
 
 bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
@@ -225,16 +226,21 @@ double tconv_rows_exact_loops(const struct tconv_rows *rows)
     return taps * (1 + (double)rows->layer.in_channels / phases);
 }
 
-int tconv_rows_widest(const tconv_device_info *device)
+int tconv_rows_widest(const struct tconv_rows *rows)
 {
-    if (device->vector_width <= 1) return 4;
-    return device->vector_width < 16 ? (int)device->vector_width : 16;
+    const double lanes = rows->machine->lanes;
+    return lanes <= 1 ? 4 : lanes < 16 ? (int)lanes : 16;
 }
 
-void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const int *order,
-                      int count, int *vw, int *mw)
+int tconv_rows_sums(const struct tconv_rows *rows)
 {
-    *vw = tconv_rows_widest(device);
+    return (int)rows->machine->sums;
+}
+
+void tconv_rows_lanes(const struct tconv_rows *rows, int64_t channels, const int *order, int count,
+                      int *vw, int *mw)
+{
+    *vw = tconv_rows_widest(rows);
     while (*vw > 4 && *vw / 2 >= channels) *vw /= 2;
     int64_t least = INT64_MAX;
     for (int i = 0; i < count; i++) {
@@ -247,21 +253,10 @@ void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const i
     }
 }
 
-/* Vector registers: AVX-512 has 32, of 64 bytes, most others 16. */
-static int registers_of(const struct tconv_rows *rows, const tconv_device_info *device)
+double tconv_rows_issue(const struct tconv_rows *rows, double instructions)
 {
-    return device->vector_width * rows->acc_bytes >= 64 ? 32 : 16;
-}
-
-int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *device)
-{
-    return registers_of(rows, device) == 32 ? 26 : 12;
-}
-
-double tconv_rows_issue(const struct tconv_rows *rows, const tconv_device_info *device,
-                        double operations)
-{
-    return registers_of(rows, device) == 16 ? operations / 3.5 : 0;
+    const struct tconv_machine *m = rows->machine;
+    return m->registers < 32 ? instructions / m->issue : 0;
 }
 
 int tconv_rows_round(int sums, int64_t channels, int64_t step)
@@ -280,22 +275,23 @@ int64_t tconv_rows_chunk(int64_t channels, int64_t chunks)
     return tconv_ceil_div(tconv_ceil_div(channels, chunks), STEP) * STEP;
 }
 
-double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,
-                               int nx, int mw)
+double tconv_rows_inefficiency(const struct tconv_rows *rows, int nx, int mw)
 {
-    const double adds = mw * nx / 2.0, chain = 4;
-    if (registers_of(rows, device) == 16) {
-        const bool spills = mw * nx + nx + 1 > 16; /* what has to stay: sums, inputs and a weight */
+    const struct tconv_machine *m = rows->machine;
+    const double adds = mw * nx / m->adds;
+    if (m->registers < 32) {
+        const bool spills = mw * nx + nx + 1 > m->registers; /* accumulators, inputs, a weight */
         const int round =
             tconv_rows_round(mw * nx, rows->layer.in_channels, rows->layer.in_channels);
-        const double issue = tconv_rows_issue(rows, device, mw * nx + mw + 1.5 * nx + 5.0 / round);
-        const double least = adds > chain ? adds : chain;
-        return ((issue > least ? issue : least) + (spills ? 8 : 0)) / adds;
+        const double issue =
+            tconv_rows_issue(rows, mw * nx + mw + m->crossing * nx + m->round / round);
+        const double least = adds > m->latency ? adds : m->latency;
+        return ((issue > least ? issue : least) + (spills ? m->spill : 0)) / adds;
     }
-    const double loads = (mw + nx + 1) / 2.0, issue = (mw * nx + mw + nx + 4) / 6.0;
-    const double most = loads > chain ? loads : chain;
+    const double loads = (mw + nx + 1) / m->loads, issue = (mw * nx + mw + nx + 4) / m->issue;
+    const double most = loads > m->latency ? loads : m->latency;
     const double cycles = adds > most ? adds : most;
-    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? 1.1 : 1) + 0.05;
+    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? m->narrow : 1) + m->overhead;
 }
 
 static double bytes_of(const struct tconv_layer *layer, int64_t batch_step, tconv_type type)
@@ -315,15 +311,14 @@ double tconv_rows_output_bytes(const struct tconv_rows *rows)
 
 bool tconv_rows_streams(const struct tconv_rows *rows)
 {
-    enum { CACHED_OUTPUT = 16 << 20 }; /* bytes */
-    return tconv_rows_output_bytes(rows) > CACHED_OUTPUT;
+    return tconv_rows_output_bytes(rows) > rows->machine->streamed_output * rows->machine->l3;
 }
 
 bool tconv_rows_non_temporal(const struct tconv_rows *rows, int64_t run, int64_t long_run)
 {
-    enum { LINE = 64 }; /* bytes */
-    const int64_t bytes = run * (int64_t)tconv_type_size(rows->layer.output_type);
-    return tconv_rows_streams(rows) && (bytes % LINE == 0 || (long_run > 0 && bytes >= long_run));
+    const int64_t line = (int64_t)rows->machine->line,
+                  bytes = run * (int64_t)tconv_type_size(rows->layer.output_type);
+    return tconv_rows_streams(rows) && (bytes % line == 0 || (long_run > 0 && bytes >= long_run));
 }
 
 static void write_reach(const struct tconv_axis *axis, const struct tconv_class *classes,

@@ -13,21 +13,22 @@
 struct tconv_rows {
     struct tconv_layer layer; /* folded; its own axes are not to be used */
     struct tconv_axis z, y, x;
-    int64_t output_rows, input_rows; /* z and y together */
-    int64_t places;                  /* along x: outputs of one phase, ceil(output / stride) */
-    size_t acc_bytes;                /* of what is added up */
-    int64_t low, high;               /* place u reads inputs u + low to u + high at most */
+    int64_t output_rows, input_rows;     /* z and y together */
+    int64_t places;                      /* along x: outputs of one phase, ceil(output / stride) */
+    size_t acc_bytes;                    /* of what is added up */
+    int64_t low, high;                   /* place u reads inputs u + low to u + high at most */
+    const struct tconv_machine *machine; /* that costs are for */
 };
 
 /* False with a reason where the layer has more axes, exceeds 32-bit indices or has very large
  * tensors. */
-bool tconv_rows_fold(const struct tconv_layer *layer, struct tconv_rows *rows,
+bool tconv_rows_fold(const struct tconv_request *request, struct tconv_rows *rows,
                      struct tconv_reason *reason);
 
 /* The same for kernels that read and write whole rows, and find along z what the table's slices
  * say: of any number of axes, but false where the outer ones cannot be counted as one, the layer is
  * not contiguous along x or has very many rows. */
-bool tconv_rows_of(const struct tconv_layer *layer, struct tconv_rows *rows,
+bool tconv_rows_of(const struct tconv_request *request, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 
 /* The distance from a place to the input that tap k reads for it. The later the tap, the less. */
@@ -50,14 +51,13 @@ int64_t tconv_rows_taps_z(const struct tconv_rows *rows);
 /* What work costs that is handed out in items, the largest of which is the share `largest` of it,
  * to compute units as they become free; all but one of them begin late. In multiply-adds at full
  * speed of all units. */
-double tconv_rows_shared(double cost, double largest, const tconv_device_info *device);
+double tconv_rows_shared(const struct tconv_rows *rows, double cost, double largest);
 
 /* What a cost that counts multiply-adds becomes on a GPU: each takes as long as `loads` of them,
  * because few are done for each load, and no launch is shorter than the latencies of the
- * `iterations` of a work-item. Elsewhere it remains. The numbers are those that put the predicted
- * times of the suite, from compiled code for four cards, beside those of tiled_group. */
-double tconv_rows_gpu_cost(double cost, double loads, double iterations,
-                           const tconv_device_info *device);
+ * `iterations` of a work-item. Elsewhere it remains. */
+double tconv_rows_gpu_cost(const struct tconv_request *request, double cost, double loads,
+                           double iterations);
 
 /* Whether a work-item has more loop iterations than devices stand whose work-items are lanes:
  * drivers end what runs long, and llvmpipe ends all loops of a work-item after 65535 iterations in
@@ -73,15 +73,15 @@ bool tconv_rows_group_too_long(double iterations, const tconv_device_info *devic
 double tconv_rows_exact_loops(const struct tconv_rows *rows);
 
 /* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of
- * sums stay in registers. */
-int tconv_rows_widest(const tconv_device_info *device);
-int tconv_rows_sums(const struct tconv_rows *rows, const tconv_device_info *device);
+ * accumulators stay in registers. */
+int tconv_rows_widest(const struct tconv_rows *rows);
+int tconv_rows_sums(const struct tconv_rows *rows);
 
 /* For vectors whose lanes are channels: chooses how wide they are, 4 lanes at least and no wider
  * than all channels need, and a block of as many of them as leaves the fewest lanes in vain; of
  * several such numbers the first in `order`. Does not depend on extents: filters are shared. */
-void tconv_rows_lanes(int64_t channels, const tconv_device_info *device, const int *order,
-                      int count, int *vw, int *mw);
+void tconv_rows_lanes(const struct tconv_rows *rows, int64_t channels, const int *order, int count,
+                      int *vw, int *mw);
 
 /* How many input channels a round of an innermost loop adds that has `sums` vectors of them,
  * channels coming `step` at a time. Counting and addresses take a third of the instructions where a
@@ -93,19 +93,15 @@ int tconv_rows_round(int sums, int64_t channels, int64_t step);
  * so that a round may have several. */
 int64_t tconv_rows_chunk(int64_t channels, int64_t chunks);
 
-/* Cycles in which a processor with 16 registers issues the operations of an innermost loop: it has
- * so many for each addition that they count on a core that is shared. Fitted to tiles forced by
- * hand; a vector of inputs that may cross cache lines counts as one and a half, a round of the loop
- * as 5. With 32 registers 0: other things take longer. */
-double tconv_rows_issue(const struct tconv_rows *rows, const tconv_device_info *device,
-                        double operations);
+/* Cycles in which a CPU with 16 vector registers issues the instructions of an innermost loop: it
+ * has so many for each multiply-add that they count. With 32 registers 0: other things take
+ * longer. */
+double tconv_rows_issue(const struct tconv_rows *rows, double instructions);
 
 /* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its
- * additions need at best. It also loads, chains additions that take 4 cycles each, and issues 6
- * operations a cycle (16 registers: tconv_rows_issue); two additions and two loads a cycle, as
- * processors with wide vectors do. */
-double tconv_rows_inefficiency(const struct tconv_rows *rows, const tconv_device_info *device,
-                               int nx, int mw);
+ * multiply-adds need at best. It also loads, waits for chains of multiply-adds and issues
+ * instructions. */
+double tconv_rows_inefficiency(const struct tconv_rows *rows, int nx, int mw);
 
 /* Of all batch items. */
 double tconv_rows_data_bytes(const struct tconv_rows *rows);

@@ -9,15 +9,11 @@
 enum {
     MERGED_STRIDE = 4,
     MERGED_KERNEL = 16,
-    MOST_CHANNELS = 16,       /* MW */
-    MOST_VECTORS = 4,         /* NX */
-    LOCAL_BUDGET = 256 << 10, /* bytes */
-    FIRST_CACHE = 48 << 10,   /* bytes */
-    TOGETHER = 8 << 10,       /* bytes that are copied at a time */
-    MOST_AHEAD = 1500,        /* bytes between rows that hardware prefetchers follow */
-    CACHED_DATA = 1 << 20,    /* bytes that need no prefetch: L2 holds them */
-    MOST_PLANES = 64,         /* of a work-item that takes several images */
-    MOST_COUNTS = 64,         /* of planes that are tried */
+    MOST_CHANNELS = 16,  /* MW */
+    MOST_VECTORS = 4,    /* NX */
+    TOGETHER = 8 << 10,  /* bytes that are copied at a time */
+    MOST_PLANES = 64,    /* of a work-item that takes several images */
+    MOST_COUNTS = 64,    /* of planes that are tried */
     LONG_ROW = 24 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
@@ -34,43 +30,44 @@ struct thin {
     uint64_t local_bytes;
 };
 
-/* Cycles of adding `channels` input channels' taps along x to a row of a tile: two additions and
- * two loads a cycle, and what the loops themselves take, `begun` for the first channel; or chains
- * of additions that take 4 cycles each, or what tconv_rows_issue says of 16 registers. */
-static double adding_cycles(const struct thin *g, const tconv_device_info *device, double channels,
-                            double begun)
+/* Cycles of adding `channels` input channels' taps along x to a row of a tile: multiply-adds or
+ * loads, and what the loops themselves take, `begun` for the first channel; or chains of
+ * multiply-adds, or what tconv_rows_issue says of 16 registers. */
+static double adding_cycles(const struct thin *g, double channels, double begun)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const double k = (double)g->rows.x.kernel, distances = (double)(g->rows.high - g->rows.low + 1);
-    const double adds = k * g->mw * g->nx / 2;
+    const double adds = k * g->mw * g->nx / m->adds;
     const double inputs = (distances < k ? distances : k) * g->nx / g->ry;
-    const double loads = (k * g->mw + inputs) / 2;
-    const double issue =
-        tconv_rows_issue(&g->rows, device, k * g->mw * (g->nx + 1) + 1.5 * inputs + 5.0 / g->ry);
-    const double chain = 4 * k / (double)g->rows.x.stride / g->ry;
+    const double loads = (k * g->mw + inputs) / m->loads;
+    const double issue = tconv_rows_issue(&g->rows, k * g->mw * (g->nx + 1) + m->crossing * inputs +
+                                                        m->round / g->ry);
+    const double chain = m->latency * k / (double)g->rows.x.stride / g->ry;
     const double most = adds > loads ? adds : loads;
-    const double cycles = g->mw > 1 && g->nx > 1 ? (most + 0.6) * 1.05
-                                                 : (most + 1.0 / g->ry) * (1 + 0.08 / g->ry);
+    const double cycles = g->mw > 1 && g->nx > 1
+                              ? (most + m->thin_block) * m->thin_block_factor
+                              : (most + m->thin_row / g->ry) * (1 + m->thin_row_factor / g->ry);
     const double issued = channels * (cycles > issue ? cycles : issue) + begun;
     return issued > channels * chain ? issued : channels * chain;
 }
 
 /* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the
  * filter prefetch. */
-static int most_sums(const struct thin *g, const tconv_device_info *device)
+static int most_sums(const struct thin *g)
 {
-    const int sums = tconv_rows_sums(&g->rows, device);
-    return g->ry > 1 ? sums * 3 / 4 : sums;
+    const int sums = tconv_rows_sums(&g->rows);
+    return g->ry > 1 ? (int)(sums * g->rows.machine->thin_rows) : sums;
 }
 
 /* How many rows are a band: several where a block is one channel, so that loads are many beside
  * additions, and where their sums stay in registers. */
-static int choose_rows(const struct thin *g, const tconv_device_info *device)
+static int choose_rows(const struct thin *g)
 {
     const struct tconv_axis *y = &g->rows.y;
     struct thin several = *g;
     several.ry = y->stride == 4 ? 2 : (int)y->stride;
     if (g->mw > 1 || y->dilation > 1 || y->kernel < y->stride || y->stride > MERGED_STRIDE ||
-        several.ry * (int)g->rows.x.stride > most_sums(&several, device))
+        several.ry * (int)g->rows.x.stride > most_sums(&several))
         return 1;
     return several.ry;
 }
@@ -79,17 +76,19 @@ static int choose_rows(const struct thin *g, const tconv_device_info *device)
  * the second cache, and for weights that do not stay in the first until the next tile. */
 static double fetch_cycles(const struct thin *g)
 {
-    enum { CACHED_WEIGHTS = 16 << 10, LINE = 64 }; /* bytes */
+    const struct tconv_machine *m = g->rows.machine;
     const double k = (double)g->rows.x.kernel, bytes = k * g->mw * (double)g->rows.acc_bytes;
-    const double inputs = g->mw == 1 && g->rows.layer.out_channels > 1 ? 0.1 * k * g->nx : 0;
-    const double weights =
-        bytes * (double)g->rows.layer.in_channels > CACHED_WEIGHTS ? bytes / LINE * 4 : 0;
+    const double inputs = g->mw == 1 && g->rows.layer.out_channels > 1 ? m->thin_again * k * g->nx
+                                                                       : 0;
+    const double weights = bytes * (double)g->rows.layer.in_channels > m->thin_held_weights * m->l1
+                               ? bytes / m->line * m->thin_weights
+                               : 0;
     return inputs + weights;
 }
 
 /* MW may depend on channels, kernel, stride and dilation, not on extents and pads: filters are
  * shared. */
-static int choose_channels(const struct thin *g, const tconv_device_info *device)
+static int choose_channels(const struct thin *g)
 {
     const int64_t channels = g->rows.layer.out_channels;
     struct thin one = *g;
@@ -101,11 +100,11 @@ static int choose_channels(const struct thin *g, const tconv_device_info *device
     double least = 0;
     for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
         for (one.nx = 1; one.nx <= MOST_VECTORS &&
-                         (one.mw * one.nx == 1 || one.nx * one.mw * (int)g->rows.x.stride <=
-                                                      tconv_rows_sums(&g->rows, device));
+                         (one.mw * one.nx == 1 ||
+                          one.nx * one.mw * (int)g->rows.x.stride <= tconv_rows_sums(&g->rows));
              one.nx++) {
             const double cost = (double)tconv_ceil_div(channels, one.mw) *
-                                (adding_cycles(&one, device, 1, 0) + fetch_cycles(&one)) / one.nx;
+                                (adding_cycles(&one, 1, 0) + fetch_cycles(&one)) / one.nx;
             if (least == 0 || cost < least) {
                 least = cost;
                 best = one.mw;
@@ -131,44 +130,50 @@ static int64_t input_rows(const struct thin *g, int64_t bands)
  * they are few, and lie too far apart to be fetched ahead where rows are long. */
 static double waiting_cycles(const struct thin *g)
 {
-    const bool far_apart = (uint64_t)g->row * g->rows.acc_bytes > MOST_AHEAD;
-    if (g->local_bytes <= FIRST_CACHE) return 0;
-    return far_apart ? 0.1 : g->local_bytes > 2 * FIRST_CACHE ? 0.01 : 0;
+    const struct tconv_machine *m = g->rows.machine;
+    const bool far_apart = (double)g->row * (double)g->rows.acc_bytes > m->thin_ahead;
+    if ((double)g->local_bytes <= m->l1) return 0;
+    return far_apart ? m->thin_far : (double)g->local_bytes > 2 * m->l1 ? m->thin_near : 0;
 }
 
 /* Whether the next input rows are prefetched while these are used: data do not stay in a cache. */
 static bool prefetches(const struct thin *g)
 {
-    return tconv_rows_data_bytes(&g->rows) > CACHED_DATA;
+    return tconv_rows_data_bytes(&g->rows) > g->rows.machine->l2;
 }
 
 /* Cycles of copying an input row to local memory: from a cache, or from memory after a prefetch. */
 static double copy_cycles(const struct thin *g)
 {
     const double vectors = (double)g->row / g->vw;
-    return prefetches(g) ? 12 + 1.5 * vectors : 10 + 2.5 * vectors;
+    const struct tconv_machine *m = g->rows.machine;
+    return prefetches(g) ? m->thin_ahead_begin + m->thin_ahead_copy * vectors
+                         : m->thin_copy_begin + m->thin_copy * vectors;
 }
 
 /* Cycles of interleaving phases and storing a vector. */
 static double store_cycles(const struct thin *g)
 {
-    return g->rows.x.stride == 1 ? 1 : g->rows.x.stride == 3 || g->rows.x.stride == 8 ? 5 : 3;
+    const struct tconv_machine *m = g->rows.machine;
+    const int64_t stride = g->rows.x.stride;
+    return stride == 1                  ? m->thin_store_one
+           : stride == 3 || stride == 8 ? m->thin_store_odd
+                                        : m->thin_store_even;
 }
 
-/* The cost of one choice, in multiply-adds at full speed: VW*2 a cycle. Fitted to PoCL with
- * AVX-512, as those of all algorithms for processors. */
-static double cost_of(const struct thin *g, const tconv_device_info *device)
+/* The cost of a tile, in multiply-adds at full speed. */
+static double cost_of(const struct thin *g)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const struct tconv_rows *r = &g->rows;
     const struct tconv_layer *layer = &r->layer;
-    const double speed = 2.0 * (device->vector_width > 1 ? device->vector_width : 1);
     const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
     const double in = (double)layer->in_channels, tiles = (double)g->tiles;
     const double pairs = tconv_rows_slices(r) * tconv_rows_pairs(&r->y); /* rows of taps */
-    const double adds = planes * tiles * pairs * adding_cycles(g, device, in, 8.0 / g->ry);
-    const double stores =
-        planes * tiles * (double)r->output_rows *
-        (10 + 20.0 / g->ry + store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
+    const double adds = planes * tiles * pairs * adding_cycles(g, in, m->thin_begin / g->ry);
+    const double stores = planes * tiles * (double)r->output_rows *
+                          (m->thin_store_begin + m->thin_store_band / g->ry +
+                           store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
     /* What is left of a row for a part of a vector is stored in fours, and one by one, unless the
      * last tile overlaps another, as it mostly does where it may. */
     const int64_t left = g->item_tiles > 1 && r->x.output % r->x.stride == 0 ? 0
@@ -181,10 +186,11 @@ static double cost_of(const struct thin *g, const tconv_device_info *device)
                                   tconv_ceil_div(g->bands, g->item_bands)); /* of one z */
     const double copies = planes / (double)tconv_min(g->blocks, g->item_planes) * bands *
                           tconv_rows_slices(r) * (double)g->input_rows * in * copy_cycles(g);
-    const double per_plane = planes * bands * (double)r->z.output * 40 / (double)g->together;
+    const double per_plane = planes * bands * (double)r->z.output * m->thin_plane /
+                             (double)g->together;
     const double items = (double)g->items;
-    const double cycles = adds + stores + ends + waits + copies + per_plane + items * 700;
-    return tconv_rows_shared(cycles * speed, 1 / items, device);
+    const double cycles = adds + stores + ends + waits + copies + per_plane + items * m->thin_item;
+    return tconv_rows_shared(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
 /* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows, all with
@@ -235,10 +241,12 @@ static int64_t images_together(const struct thin *g, double bytes, double budget
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
 
-/* Local memory that tiles may fill. */
-static double budget_of(const tconv_device_info *device)
+/* Local memory that tiles may fill: what l2 holds besides the weights. */
+static double budget_of(const struct thin *g, const tconv_device_info *device)
 {
-    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+    const struct tconv_machine *m = g->rows.machine;
+    const double budget = m->thin_budget * m->l2, local = (double)device->local_memory;
+    return local < budget ? local : budget;
 }
 
 /* All planes: batch item, group, block. */
@@ -272,14 +280,14 @@ static void add_candidate(const struct thin *g, const tconv_device_info *device,
     if (g->items >= INT32_MAX || tconv_rows_too_long(iterations(g), device)) return;
     const int64_t tile[] = {g->vw,         g->nx,         g->mw,         g->ry,
                             g->item_tiles, g->item_bands, g->item_planes};
-    tconv_candidates_add(candidates, tile, cost_of(g, device));
+    tconv_candidates_add(candidates, tile, cost_of(g));
 }
 
 /* Divides planes, rows and tiles among work-items in all ways that fit into local memory. */
 static void divide(struct thin *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
-    const double budget = budget_of(device);
+    const double budget = budget_of(g, device);
     int64_t counts[MOST_COUNTS];
     const int count = plane_counts(planes_of(g), g->blocks, counts);
     for (g->item_tiles = g->tiles;; g->item_tiles = tconv_ceil_div(g->item_tiles, 2)) {
@@ -301,9 +309,8 @@ static bool prepare(const struct tconv_request *request, struct thin *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    const tconv_device_info *device = request->device;
     *g = (struct thin){0};
-    if (!tconv_rows_of(layer, &g->rows, reason) ||
+    if (!tconv_rows_of(request, &g->rows, reason) ||
         !tconv_rows_table_fits(&g->rows, THIN_LONGS - ROWS_LONGS, reason))
         return false;
     const struct tconv_axis *x = &g->rows.x;
@@ -313,11 +320,11 @@ static bool prepare(const struct tconv_request *request, struct thin *g,
             "stride %lld and kernel %lld along the last axis; it takes strides up to %d and 8, "
             "kernels up to %d",
             (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
-    g->mw = choose_channels(g, device);
+    g->mw = choose_channels(g);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
     if (!tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_SUMMED, reason))
         return false;
-    g->ry = choose_rows(g, device);
+    g->ry = choose_rows(g);
     g->lacking = tconv_mod(g->rows.y.pad, g->ry);
     g->bands = tconv_ceil_div(g->rows.y.output + g->lacking, g->ry);
     return true;
@@ -330,7 +337,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const tconv_device_info *device = request->device;
     struct thin g;
     if (!prepare(request, &g, reason)) return false;
-    const int widest = tconv_rows_widest(device), limit = most_sums(&g, device);
+    const int widest = tconv_rows_widest(&g.rows), limit = most_sums(&g);
     const int sums = g.ry * g.mw * (int)g.rows.x.stride; /* for each vector of places */
     for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
         for (g.nx = 1; g.nx == 1 || (g.nx <= MOST_VECTORS && g.nx * sums <= limit); g.nx++) {
@@ -351,7 +358,7 @@ static void use_tile(struct thin *g, const int64_t *tile, const tconv_device_inf
     g->item_tiles = tile[4];
     g->item_bands = tile[5];
     g->item_planes = tile[6];
-    derive_division(g, image_bytes(g), budget_of(device));
+    derive_division(g, image_bytes(g), budget_of(g, device));
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,

@@ -308,7 +308,7 @@ static bool prepare(const struct tconv_request *request, struct tiled *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct tiled){0};
-    if (!tconv_rows_fold(layer, &g->rows, reason)) return false;
+    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
     g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1);
     lengthen_strides(g);

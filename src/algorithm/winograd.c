@@ -9,17 +9,15 @@
 #include <stdio.h>
 
 enum {
-    MOST_TAPS = 3,            /* of a phase along one axis */
-    MOST_POINTS = 6,          /* along one axis */
-    MOST_PRODUCTS = 128,      /* points of a tile */
-    MOST_STRIDE = 16,         /* along x */
-    MOST_PHASES = 1 << 12,    /* of all axes */
-    MOST_RUN = 64,            /* outputs of a tile along x */
-    MOST_CHANNELS = 16,       /* MW */
-    MOST_VECTORS = 4,         /* NX */
-    MOST_TEAMS = 4,           /* of a work-item */
-    LOCAL_BUDGET = 960 << 10, /* bytes: what a second-level cache holds besides the weights */
-    FAR_WEIGHTS = 20 << 20,   /* bytes: no cache holds them beside the tensors */
+    MOST_TAPS = 3,         /* of a phase along one axis */
+    MOST_POINTS = 6,       /* along one axis */
+    MOST_PRODUCTS = 128,   /* points of a tile */
+    MOST_STRIDE = 16,      /* along x */
+    MOST_PHASES = 1 << 12, /* of all axes */
+    MOST_RUN = 64,         /* outputs of a tile along x */
+    MOST_CHANNELS = 16,    /* MW */
+    MOST_VECTORS = 4,      /* NX */
+    MOST_TEAMS = 4,        /* of a work-item */
 };
 
 /* One axis. */
@@ -55,16 +53,17 @@ static double error_factor(const struct winograd *g)
     return growth(g->z.points) * growth(g->y.points) * growth(g->x.points);
 }
 
-static int choose_channels(const struct tconv_rows *rows, const tconv_device_info *device)
+static int choose_channels(const struct tconv_rows *rows)
 {
     const int64_t channels = rows->layer.out_channels;
-    const int limit = tconv_rows_sums(rows, device);
+    const int limit = tconv_rows_sums(rows);
     int best = 1;
     double least = 0;
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
-            const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                                (tconv_rows_inefficiency(rows, device, nx, mw) + 0.6 / mw);
+            const double cost =
+                (double)(tconv_ceil_div(channels, mw) * mw) *
+                (tconv_rows_inefficiency(rows, nx, mw) + rows->machine->winograd_block / mw);
             if (least == 0 || cost < least) {
                 least = cost;
                 best = mw;
@@ -135,24 +134,24 @@ static int64_t largest_chunk(const struct winograd *g, double budget)
 
 /* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction
  * costs half of its lanes or, where nothing else keeps the processor busy, all. */
-static double cost_of(const struct winograd *g, const tconv_device_info *device)
+static double cost_of(const struct winograd *g)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const struct tconv_layer *layer = &g->rows.layer;
     const double groups = (double)layer->groups;
     const double in = (double)layer->in_channels, phases_x = (double)g->rows.x.stride;
     const double phases = phases_x * (double)outer_phases(g);
     const double channels = (double)(g->blocks * g->mw);
-    const double lanes = g->vw < (int)device->vector_width ? (double)device->vector_width / g->vw
-                                                           : 1;
+    const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
     const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
     const double adds = places * g->points * phases * channels * in *
-                        tconv_rows_inefficiency(&g->rows, device, g->nx, g->mw);
+                        tconv_rows_inefficiency(&g->rows, g->nx, g->mw);
     /* Gathering and transforming: rows are collected, then every axis is transformed. */
     const double rows = g->z.points * g->y.points;
     const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
     const double window = g->x.points + g->begins - 1;
-    const double prepare = rows * (36 + 6 * runs + 6 * window) +
-                           12.0 * g->points * g->begins *
+    const double prepare = rows * (m->winograd_gather + m->winograd_gather_run * (runs + window)) +
+                           m->winograd_transform * g->points * g->begins *
                                ((g->z.m > 1) + (g->y.m > 1) + (g->x.m > 1) + 1);
     const double prepares = places * in * (double)outer_phases(g) * prepare *
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
@@ -160,26 +159,27 @@ static double cost_of(const struct winograd *g, const tconv_device_info *device)
     const double outputs = (double)(g->z.m * g->y.m * g->x.m) * phases_x;
     const int64_t run = g->x.m *
                         g->rows.x.stride; /* rows of a power of two are stored from registers */
-    const double finish = 8.0 * g->points * phases_x +
-                          outputs * ((run & (run - 1)) == 0 ? 40 + 5 * runs : 150);
+    const double store = (run & (run - 1)) == 0 ? m->winograd_store + m->winograd_store_run * runs
+                                                : m->winograd_store_apart;
+    const double finish = m->winograd_sum * g->points * phases_x + outputs * store;
     const double finishes = places * (double)outer_phases(g) * channels * finish *
-                            (g->rows.x.output_step == 1 ? 1 : 4);
+                            (g->rows.x.output_step == 1 ? 1 : m->winograd_strided);
     /* Each product's loop begins and ends, and with chunks sums come back from local memory. Where
-     * the next product's weights lie in main memory, the first team waits for them. Fitted to 70
-     * divisions of four layers. */
+     * the next product's weights lie in main memory, the first team waits for them. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double loops = (double)g->blocks * g->points * phases * chunks;
     const double weights = 4 * groups * channels * in * g->points * phases;
-    const double restart = 2500 + (chunks > 1 ? 14 : 5) * g->mw * team_lanes(g);
-    const double wait = weights < FAR_WEIGHTS ? 0 : 5500;
+    const double restart = m->winograd_begin +
+                           (chunks > 1 ? m->winograd_keep_again : m->winograd_keep) * g->mw *
+                               team_lanes(g);
+    const double wait = weights < m->winograd_far * m->l3 ? 0 : m->winograd_wait;
     const double first_teams = groups * (double)tconv_ceil_div(g->teams, g->item_teams);
     const double restarts = loops * (teams * restart + first_teams * wait);
-    const double cost = adds + prepares + finishes + restarts + 1500 * (double)g->items;
+    const double cost = adds + prepares + finishes + restarts + m->winograd_item * (double)g->items;
     return tconv_rows_shared(
-        cost,
+        &g->rows, cost,
         (double)(g->item_teams * g->item_blocks) /
-            (groups * (double)outer_phases(g) * (double)(g->teams * g->blocks)),
-        device);
+            (groups * (double)outer_phases(g) * (double)(g->teams * g->blocks)));
 }
 
 /* Loop iterations of a work-item: gathering and transforming inputs, adding, storing. */
@@ -194,10 +194,12 @@ static double iterations(const struct winograd *g)
                 (g->points * (double)g->rows.x.stride * (in + 4) + lanes * g->mw * outputs));
 }
 
-/* Local memory that tiles may fill. */
-static double budget_of(const tconv_device_info *device)
+/* Local memory that tiles may fill: what l2 holds besides the weights. */
+static double budget_of(const struct winograd *g, const tconv_device_info *device)
 {
-    return device->local_memory < LOCAL_BUDGET ? (double)device->local_memory : LOCAL_BUDGET;
+    const struct tconv_machine *m = g->rows.machine;
+    const double budget = m->winograd_budget * m->l2, local = (double)device->local_memory;
+    return local < budget ? local : budget;
 }
 
 /* What follows from the tile's places and the vectors. */
@@ -229,7 +231,7 @@ static void divide(struct winograd *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    const double budget = budget_of(device);
+    const double budget = budget_of(g, device);
     for (int64_t t = 1; t <= MOST_TEAMS && t <= g->teams; t++)
         for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
             if (p > 0 && parts[p] > g->blocks) continue;
@@ -241,7 +243,7 @@ static void divide(struct winograd *g, const tconv_device_info *device,
                 continue;
             const int64_t tile[] = {g->z.m, g->y.m,        g->x.m,         g->vw,   g->nx,
                                     g->mw,  g->item_teams, g->item_blocks, g->chunk};
-            tconv_candidates_add(candidates, tile, cost_of(g, device));
+            tconv_candidates_add(candidates, tile, cost_of(g));
         }
 }
 
@@ -249,7 +251,7 @@ static void divide(struct winograd *g, const tconv_device_info *device,
 static void add_vectors(struct winograd *g, const int m[3], const tconv_device_info *device,
                         struct tconv_candidates *candidates)
 {
-    const int widest = tconv_rows_widest(device), limit = tconv_rows_sums(&g->rows, device);
+    const int widest = tconv_rows_widest(&g->rows), limit = tconv_rows_sums(&g->rows);
     for (g->vw = widest; g->vw == widest || (g->vw >= 4 && 2 * g->vw == widest); g->vw /= 2)
         for (g->nx = 1; g->nx <= MOST_VECTORS && (g->nx == 1 || g->nx * g->mw <= limit); g->nx++) {
             derive(g, m);
@@ -262,13 +264,12 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
                     struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    const tconv_device_info *device = request->device;
     *g = (struct winograd){.begins = 1};
     if (request->math != TCONV_MATH_FAST) return tconv_refuse(reason, "it needs math=fast");
     if (layer->data_type != TCONV_F32)
         return tconv_refuse(reason, "element type %s; it takes f32",
                             tconv_type_name(layer->data_type));
-    if (!tconv_rows_fold(layer, &g->rows, reason) || !make_cut(&g->z, &g->rows.z, reason) ||
+    if (!tconv_rows_fold(request, &g->rows, reason) || !make_cut(&g->z, &g->rows.z, reason) ||
         !make_cut(&g->y, &g->rows.y, reason) || !make_cut(&g->x, &g->rows.x, reason))
         return false;
     if (g->z.taps == 1 && g->y.taps == 1 && g->x.taps == 1)
@@ -282,7 +283,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     g->begins = g->x.pad_phase > 0 ? 2 : 1;
-    g->mw = choose_channels(&g->rows, device);
+    g->mw = choose_channels(&g->rows);
     g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
     const double products = (double)layer->groups * (double)outer_phases(g) * MOST_PRODUCTS *
                             (double)g->rows.x.stride;

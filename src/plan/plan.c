@@ -259,6 +259,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     if (plan->layer.batch == 0)
         plan->layer.batch = 1; /* nothing will run, but a filter is packed as for others */
     plan->info = tconv_device_for(tconv_device_properties(device), &plan->layer);
+    plan->request.machine = tconv_machine_of(&plan->info, tconv_acc_bytes(&plan->layer));
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
     *out = plan;
@@ -277,6 +278,7 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
     copy->pattern = plan->pattern;
     copy->request.workspace_limit = plan->request.workspace_limit;
     copy->request.math = plan->request.math;
+    copy->request.machine = plan->request.machine;
     *out = copy;
     return TCONV_OK;
 }
