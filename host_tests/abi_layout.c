@@ -48,7 +48,7 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_geometry, data_bytes), MEMBER(tconv_geometry, filter_bytes),
     MEMBER(tconv_geometry, output_bytes),
 
-    GROWING(tconv_device_info, matrix_unit),
+    GROWING(tconv_device_info, cache_bytes),
     MEMBER(tconv_device_info, name), MEMBER(tconv_device_info, vendor),
     MEMBER(tconv_device_info, driver), MEMBER(tconv_device_info, version),
     MEMBER(tconv_device_info, platform), MEMBER(tconv_device_info, kind),
@@ -59,7 +59,8 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_device_info, fma), MEMBER(tconv_device_info, half_arithmetic),
     MEMBER(tconv_device_info, double_arithmetic), MEMBER(tconv_device_info, subgroups),
     MEMBER(tconv_device_info, integer_dot_product), MEMBER(tconv_device_info, subgroup_least),
-    MEMBER(tconv_device_info, matrix_unit),
+    MEMBER(tconv_device_info, matrix_unit), MEMBER(tconv_device_info, clock_mhz),
+    MEMBER(tconv_device_info, cache_bytes),
 
     GROWING(tconv_plan_options, search_context),
     MEMBER(tconv_plan_options, algorithm), MEMBER(tconv_plan_options, epilogue),

@@ -92,23 +92,6 @@ static bool read_line(const struct suite *suite, const char *text, struct line *
     return false;
 }
 
-/* The fields that `text` sets, in a copy, since it is taken apart. */
-static bool set_fields(const char *text, struct tconv_machine *machine)
-{
-    char copy[8000], *rest = copy;
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *word = strtok_r(rest, " \n", &rest); word != NULL;
-         word = strtok_r(NULL, " \n", &rest)) {
-        char *equal = strchr(word, '=');
-        if (equal != NULL) *equal = '\0';
-        if (equal == NULL || !tconv_machine_set(machine, word, strtod(equal + 1, NULL))) {
-            fprintf(stderr, "costs: there is no field \"%s\"\n", word);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* One candidate's milliseconds; 0 where it is none with these fields. */
 static double milliseconds(const struct line *line, const tconv_device_info *device,
                            const char *fields)
@@ -120,7 +103,10 @@ static double milliseconds(const struct line *line, const tconv_device_info *dev
         strstr(line->algorithm, "winograd") != NULL ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
     struct tconv_candidate best;
     struct tconv_reason reason;
-    if (!set_fields(fields, &request.machine)) return -1;
+    if (!tconv_machine_read(&request.machine, fields, &reason)) {
+        fprintf(stderr, "costs: %s\n", reason.text);
+        return -1;
+    }
     return tconv_choose(&request, &line->pattern, 0, &best, &reason)
                ? tconv_machine_ms(&request.machine, best.cost)
                : 0;

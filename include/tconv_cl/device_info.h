@@ -54,12 +54,14 @@ typedef struct tconv_device_info {
     uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
                                  (cl_intel_required_subgroup_size); 0: it may not */
     tconv_matrix_unit matrix_unit;
+    uint32_t clock_mhz;   /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
+    uint64_t cache_bytes; /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
 } tconv_device_info;
 
 #define TCONV_DEVICE_INFO_INIT                                                                     \
     {                                                                                              \
         sizeof(tconv_device_info), "", "", "", "", "", TCONV_DEVICE_OTHER, 0, 0, 0, {0, 0, 0}, 0,  \
-            0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE                   \
+            0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE, 0, 0             \
     }
 
 #endif

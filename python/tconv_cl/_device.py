@@ -54,6 +54,8 @@ class DeviceInfo(NamedTuple):
     integer_dot_product: bool
     subgroup_least: int
     matrix_unit: int
+    clock_mhz: int
+    cache_bytes: int
 
 
 def keep(owner: object, release: str, handle: int) -> int:

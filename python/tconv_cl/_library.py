@@ -228,6 +228,8 @@ class DeviceInfo(Sized):
         ("integer_dot_product", c_bool),
         ("subgroup_least", c_uint32),
         ("matrix_unit", c_int),
+        ("clock_mhz", c_uint32),
+        ("cache_bytes", c_uint64),
     ]
 
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine that a device is. */
-#include "algorithm/machine.h"
+#include "algorithm/algorithm.h"
 
+#include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct tconv_machine wide = {
@@ -24,28 +26,62 @@ const struct tconv_machine_field *tconv_machine_field_at(int index)
     return index >= 0 && index < FIELDS ? &fields[index] : NULL;
 }
 
-static double *value_of(struct tconv_machine *machine, const struct tconv_machine_field *field)
-{
-    return (double *)((char *)machine + field->offset);
-}
-
-bool tconv_machine_set(struct tconv_machine *machine, const char *field, double value)
+static const struct tconv_machine_field *field_named(const char *name, size_t length)
 {
     for (int i = 0; i < FIELDS; i++)
-        if (strcmp(fields[i].name, field) == 0) {
-            *value_of(machine, &fields[i]) = value;
-            return true;
-        }
-    return false;
+        if (strlen(fields[i].name) == length && strncmp(fields[i].name, name, length) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+/* The device's own; all kernels' vectors depend on them. */
+static bool is_fixed(const struct tconv_machine_field *field)
+{
+    return field->offset == offsetof(struct tconv_machine, units) ||
+           field->offset == offsetof(struct tconv_machine, lanes);
+}
+
+/* Sizes and speeds of hardware are divisors. */
+static bool in_range(const struct tconv_machine_field *field, double value)
+{
+    const bool hardware = field->offset <= offsetof(struct tconv_machine, latency);
+    return isfinite(value) && value >= (hardware ? 1 : 0) && value <= 1e12;
+}
+
+bool tconv_machine_read(struct tconv_machine *machine, const char *text,
+                        struct tconv_reason *reason)
+{
+    static const char spaces[] = " \n\t,";
+    for (text += strspn(text, spaces); *text != '\0'; text += strspn(text, spaces)) {
+        const size_t length = strcspn(text, spaces), name = strcspn(text, "= \n\t,");
+        const struct tconv_machine_field *field = field_named(text, name);
+        char *end = NULL;
+        const double value = text[name] == '=' ? strtod(text + name + 1, &end) : NAN;
+        if (field == NULL || is_fixed(field))
+            return tconv_refuse(reason, "there is no field \"%.*s\" that can be set",
+                                (int)(name < 40 ? name : 40), text);
+        if (end != text + length || !in_range(field, value))
+            return tconv_refuse(reason, "\"%.*s\" has no value in the range of %s (%s)",
+                                (int)(length < 60 ? length : 60), text, field->name, field->unit);
+        *(double *)((char *)machine + field->offset) = value;
+        text += length;
+    }
+    return true;
 }
 
 struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t acc_bytes)
 {
     struct tconv_machine machine = wide;
+    enum { LEAST_L3 = 4 << 20, MOST_L3 = 32 << 20, LEAST_CLOCK = 500 };
     if (device->compute_units > 0) machine.units = device->compute_units;
     if (device->vector_width > 1) machine.lanes = device->vector_width;
-    /* AVX-512 has 32 registers of 64 bytes; what has narrower ones mostly has 16. Agner Fog's
-     * tables of instructions: four a cycle and fewer on a core with two threads. */
+    /* Some runtimes report a core's second-level cache, and clocks that no processor has. What is
+     * larger than the most is shared by many cores. */
+    if (device->clock_mhz >= LEAST_CLOCK) machine.clock = device->clock_mhz;
+    if (device->kind == TCONV_DEVICE_CPU && device->cache_bytes >= LEAST_L3)
+        machine.l3 = device->cache_bytes < MOST_L3 ? (double)device->cache_bytes : MOST_L3;
+    /* AVX-512 has 32 registers of 64 bytes; what has narrower ones mostly has 16, and
+     * issues fewer instructions in a cycle. */
     if (machine.lanes * (double)acc_bytes < 64) {
         machine.registers = 16;
         machine.sums = 12;
@@ -56,5 +92,6 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
 
 double tconv_machine_ms(const struct tconv_machine *machine, double cost)
 {
-    return cost / (machine->units * machine->lanes * machine->adds * machine->clock * 1e3);
+    const double madds = machine->lanes > 1 ? machine->lanes * machine->adds : machine->unit_lanes;
+    return cost / (machine->units * madds * machine->clock * 1e3);
 }

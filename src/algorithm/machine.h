@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct tconv_reason; /* algorithm.h */
+
 struct tconv_machine {
 #define FIELD(name, value, unit, text) double name;
     TCONV_MACHINE_FIELDS(FIELD)
@@ -21,8 +23,11 @@ struct tconv_machine {
  * OpenCL reports, and for the rest the values of its kind. */
 struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t acc_bytes);
 
-/* Sets a field by its name; false where there is no such field. */
-bool tconv_machine_set(struct tconv_machine *machine, const char *field, double value);
+/* Sets fields from a text "NAME=VALUE ...", with spaces or lines between. False with a reason where
+ * a field does not exist, `units` and `lanes` among them, which are the device's, or where a value
+ * is no number in the range of its field; then some may have been set. */
+bool tconv_machine_read(struct tconv_machine *machine, const char *text,
+                        struct tconv_reason *reason);
 
 /* One field, for programs that print all of them. */
 struct tconv_machine_field {

@@ -40,6 +40,9 @@
     F(overhead, 0.05, "ratio", "cycles beside the multiply-adds")                                  \
     F(wake, 100e3, "cycles", "until another thread works at full speed")                           \
     F(wake_share, 0.25, "ratio", "of the work that another thread misses at most")                 \
+    F(wait_l2, 0.5, "madds", "to wait for a byte of weights from l2")                              \
+    F(wait_l3, 2, "madds", "the same from l3")                                                     \
+    F(wait_memory, 4, "madds", "the same from memory")                                             \
     F(hidden, 0.3, "ratio", "of the multiply-adds that hide the loads of weights")                 \
     F(streamed_output, 0.5, "ratio", "of l3; larger outputs bypass the caches")
 
@@ -60,9 +63,6 @@
     F(packed_copy, 2.5, "madds", "to copy an input as part of a vector")                           \
     F(packed_copy_border, 38, "madds", "more, to copy an input at a row's end")                    \
     F(packed_copy_apart, 48, "madds", "to copy an input of a strided row")                         \
-    F(packed_l2, 0.5, "madds", "to wait for a byte of weights from l2")                            \
-    F(packed_l3, 2, "madds", "the same from l3")                                                   \
-    F(packed_memory, 4, "madds", "the same from memory")                                           \
     F(packed_tap, 600, "madds", "to begin and end a tap's loop")                                   \
     F(packed_chunk_sum, 4, "madds", "to keep an accumulator for the next chunk")                   \
     F(packed_chunks, 1.3, "ratio", "cost of input channels in chunks")                             \

@@ -175,9 +175,9 @@ static double cost_of(const struct packed *g)
      * do not hide counts. */
     const double weights = 4 * groups * channels * in * (double)g->taps;
     const double streamed = weights * (double)tconv_ceil_div(g->tiles, g->item_tiles);
-    const double loads = streamed * (weights < m->l2   ? m->packed_l2
-                                     : weights < m->l3 ? m->packed_l3
-                                                       : m->packed_memory);
+    const double loads = streamed * (weights < m->l2   ? m->wait_l2
+                                     : weights < m->l3 ? m->wait_l3
+                                                       : m->wait_memory);
     const double hidden = m->hidden * adds, waits = loads > hidden ? loads - hidden : 0;
     /* Each tap's loop begins and ends, and with chunks sums go to local memory and come back. */
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);

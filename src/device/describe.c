@@ -167,6 +167,8 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.integer_dot_product = has_extension(device, "cl_khr_integer_dot_product");
     d.subgroup_least = read_subgroup_least(device);
     d.matrix_unit = matrix_unit_of(device, &d, use);
+    d.clock_mhz = (uint32_t)read_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
+    d.cache_bytes = read_number(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof(cl_ulong));
 
     /* A device that does not answer still runs one work-item at a time, and has buffers as large as
      * OpenCL 1.2 promises. */

@@ -30,6 +30,13 @@ char *tconv_device_search_record(tconv_device *device, const char *key);
 /* Keeps it, instead of an older one. Nothing happens where it cannot be kept. Any thread. */
 void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text);
 
+/* The fields of the cost model's machine that were stored for the device, as text, in the same
+ * places. From malloc; NULL: none. Any thread. */
+char *tconv_device_machine_record(tconv_device *device);
+
+/* Keeps them. Any thread. */
+void tconv_device_keep_machine_record(tconv_device *device, const char *text);
+
 /* What TCONV_SEARCH_DEFAULT stands for; never that one itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 

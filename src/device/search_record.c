@@ -53,6 +53,7 @@ bool tconv_search_record_add(tconv_device *device, const char *key, const char *
     make_room(device, key);
     record->next = device->records;
     device->records = record;
+    device->no_machine = false;
     pthread_mutex_unlock(&device->lock);
     return true;
 }
@@ -94,6 +95,26 @@ void tconv_device_keep_search_record(tconv_device *device, const char *key, cons
     const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
     tconv_folder_store(device->cache, device->cache_limit, &record);
     free(whole);
+}
+
+static const char machine_key[] = "machine";
+
+char *tconv_device_machine_record(tconv_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    const bool none = device->no_machine;
+    pthread_mutex_unlock(&device->lock);
+    char *text = none ? NULL : tconv_device_search_record(device, machine_key);
+    if (text != NULL || none) return text;
+    pthread_mutex_lock(&device->lock);
+    device->no_machine = true;
+    pthread_mutex_unlock(&device->lock);
+    return NULL;
+}
+
+void tconv_device_keep_machine_record(tconv_device *device, const char *text)
+{
+    tconv_device_keep_search_record(device, machine_key, text);
 }
 
 const char *tconv_device_search_folder(const tconv_device *device)

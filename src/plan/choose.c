@@ -337,8 +337,9 @@ int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size)
         } else if (tconv_enumerate(algorithm, &plan->request, NULL, &candidates, &reason)) {
             const struct tconv_candidate *c = taken ? &plan->candidate : &candidates.list[0];
             tconv_tile_text(c, tile, sizeof tile);
-            add_line(text, size, &length, "%s: cost %.3g%s%s%s", algorithm->name, c->cost,
-                     taken ? ", taken" : "", tile[0] == '\0' ? "" : ", ", tile);
+            add_line(text, size, &length, "%s: %.3g ms expected%s%s%s", algorithm->name,
+                     tconv_machine_ms(&plan->request.machine, c->cost), taken ? ", taken" : "",
+                     tile[0] == '\0' ? "" : ", ", tile);
         } else
             add_line(text, size, &length, "%s: %s", algorithm->name, reason.text);
     }

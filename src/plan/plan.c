@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan: a problem that was checked and resolved, and, once an algorithm was chosen (choose.c),
  * its compiled kernels with their table. */
+#include "plan/machine_record.h"
 #include "plan/plan_internal.h"
 
 #include "base/addressable.h"
@@ -259,7 +260,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     if (plan->layer.batch == 0)
         plan->layer.batch = 1; /* nothing will run, but a filter is packed as for others */
     plan->info = tconv_device_for(tconv_device_properties(device), &plan->layer);
-    plan->request.machine = tconv_machine_of(&plan->info, tconv_acc_bytes(&plan->layer));
+    plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
     plan->request.workspace_limit = options->workspace_limit;
     plan->request.math = options->math;
     *out = plan;

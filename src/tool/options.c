@@ -121,7 +121,7 @@ const struct poptOption bench_table[] = {
     {"no-ceilings", 0, POPT_ARG_NONE, &options.no_ceilings, 0,
      "do not measure what the device can do at most: seconds less, and no % floor", NULL},
     {"why", 0, POPT_ARG_NONE, &options.why, 0,
-     "print the cost estimate, or the reason of the rejection, for each algorithm", NULL},
+     "print the expected time, or the reason of the rejection, for each algorithm", NULL},
     POPT_TABLEEND,
 };
 

@@ -46,6 +46,20 @@ TCONV_API const char *tconv_device_cache(const tconv_device *device);
  * tconv_device_cache's. */
 TCONV_API const char *tconv_device_search_folder(const tconv_device *device);
 
+/* What the cost model assumes of the device from now on in place of what OpenCL reports and of the
+ * library's own values: a text "NAME=VALUE ...", spaces or lines between; "" means nothing. It is
+ * stored where the results of searches are, so that it is used in later processes, too, and plans
+ * that exist keep what they are. Without a folder only this object knows it.
+ * Returns TCONV_ERROR_ARGUMENT (`fields` is NULL, a field does not exist or cannot be set, a value
+ * is out of range), _HOST_MEMORY. Ownership: the text is copied. Any thread. */
+TCONV_API tconv_status tconv_device_set_machine(tconv_device *device, const char *fields,
+                                                tconv_error *error);
+
+/* One line for each field that the cost model uses for f32 on this device: "NAME VALUE UNIT:
+ * MEANING". Writes at most `size` bytes with the terminating zero; returns the length that the
+ * whole text has. Any thread. */
+TCONV_API int tconv_device_machine(tconv_device *device, char *text, size_t size);
+
 /* Writes all programs that the object keeps, the 256 that were used last, to `bytes`, of which
  * there are `*size`; `*size` becomes what they take. With `bytes` NULL, only that. What the driver
  * does not give is left out. Results of searches for the fastest algorithm that the object used or

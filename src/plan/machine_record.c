@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields of the cost model's machine that are stored for a device. */
+#include "plan/machine_record.h"
+
+#include "algorithm/algorithm.h"
+#include "base/error.h"
+#include "tconv_cl/cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
+                                       size_t acc_bytes)
+{
+    const struct tconv_machine usual = tconv_machine_of(info, acc_bytes);
+    struct tconv_machine machine = usual;
+    struct tconv_reason reason;
+    char *text = tconv_device_machine_record(device);
+    const bool good = text == NULL || tconv_machine_read(&machine, text, &reason);
+    free(text);
+    return good ? machine : usual;
+}
+
+tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, tconv_error *error)
+{
+    if (device == NULL || fields == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL ? "device" : "fields");
+    struct tconv_reason reason;
+    struct tconv_machine machine = tconv_machine_of(tconv_device_properties(device), sizeof(float));
+    if (!tconv_machine_read(&machine, fields, &reason))
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "fields: %s", reason.text);
+    tconv_device_keep_machine_record(device, fields);
+    return TCONV_OK;
+}
+
+int tconv_device_machine(tconv_device *device, char *text, size_t size)
+{
+    int length = 0;
+    if (size > 0) text[0] = '\0';
+    if (device == NULL) return 0;
+    struct tconv_machine machine =
+        tconv_machine_for(device, tconv_device_properties(device), sizeof(float));
+    for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
+        const struct tconv_machine_field *f = tconv_machine_field_at(i);
+        const size_t place = (size_t)length < size ? (size_t)length : size;
+        length += snprintf(place < size ? text + place : NULL, size - place, "%s%s %.6g %s: %s",
+                           i == 0 ? "" : "\n", f->name,
+                           *(const double *)((const char *)&machine + f->offset), f->unit, f->text);
+    }
+    return length;
+}
