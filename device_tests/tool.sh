@@ -109,10 +109,20 @@ export TCONV_CL_CACHE_DIR="$work/tuned"
 "$tool" tune $device --ids B18,S5 --budget 20 --json "$work/tune.json" >"$work/out" 2>"$work/err" || fail "tune: $(cat "$work/err")"
 grep -q '^B18 ' "$work/out" && grep -q '^2 of 2 layers timed; geometric mean of gain [1-9]' "$work/out" || fail "the table of tune: $(cat "$work/out")"
 grep -q "stored in $work/tuned" "$work/err" || fail "tune does not say where: $(cat "$work/err")"
-for key in algorithm candidates ms_model ms_best gain error; do
+for key in candidates timed ms_model ms_best gain error; do
     [ "$(grep -c "\"$key\":" "$work/tune.json")" = 2 ] || fail "no $key in the JSON of tune"
 done
-[ "$("$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "record"')" = 1 ] || fail "bench does not use what tune stored"
+# Every candidate that was timed has its time, and the layer's algorithm and tile are among them.
+awk '/"id":/ { layers++ } /"candidates":/ { candidates += $2 } /"ms": [0-9.e-]+/ { times++ }
+    /"(algorithm|tile)":/ { key = $1; sub(/^[^:]*: /, ""); text[key] = $0 }
+    key == "\"tile\":" { pair[text["\"algorithm\":"] text[key]]++; key = "" }
+    END { for (p in pair) twice += pair[p] > 1; exit !(layers == 2 && candidates >= 4 && times == candidates && twice >= 1) }' "$work/tune.json" ||
+    fail "candidates in the JSON of tune: $(cat "$work/tune.json")"
+"$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench after tune"
+[ "$(value chosen_by)" = '"record"' ] || fail "bench does not use what tune stored"
+tile=$(value tile | tr -d '"')
+"$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --algorithm "$(value algorithm | tr -d '"') $tile" --json "$work/b.json" &&
+    [ "$(value tile)" = "\"$tile\"" ] || fail "the tile of bench's JSON is not taken back"
 [ "$(TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "model"')" = 1 ] ||
     fail "TCONV_CL_SEARCH=model does not leave records alone"
 unset TCONV_CL_CACHE_DIR

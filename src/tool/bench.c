@@ -31,7 +31,7 @@ enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000, PERC
 
 /* What is known of a layer after its runs. */
 struct result {
-    char algorithm[40];
+    char algorithm[40], tile[TILE_TEXT];
     double ms_min, ms_median, spread;
     int runs;
     char percent[PERCENT_SIZE]; /* of the floor, as it was printed */
@@ -123,19 +123,10 @@ static double compulsory_bytes(const tconv_geometry *g)
     return data + filter + (double)g->output_bytes;
 }
 
-/* A text about a plan, from malloc; NULL where it is empty or memory is missing. */
-static char *text_of(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t))
-{
-    const int length = write(plan, NULL, 0);
-    char *text = length == 0 ? NULL : malloc((size_t)length + 1);
-    if (text != NULL) write(plan, text, (size_t)length + 1);
-    return text;
-}
-
 /* Tells which algorithms were passed over, and with --why what became of each. */
 static void tell_choice(const struct entry *entry, const tconv_plan *plan, struct result *r)
 {
-    r->passed_over = text_of(plan, tconv_plan_passed_over);
+    r->passed_over = plan_text(plan, tconv_plan_passed_over);
     tconv_plan_choice(plan, &r->choice, NULL);
     for (const char *line = r->passed_over; line != NULL && *line != '\0';) {
         const size_t length = strcspn(line, "\n");
@@ -143,7 +134,7 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
         line += length + (line[length] == '\n');
     }
     if (!options.why) return;
-    char *why = text_of(plan, tconv_plan_explain);
+    char *why = plan_text(plan, tconv_plan_explain);
     if (why != NULL) fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
     free(why);
 }
@@ -160,6 +151,7 @@ static void measure(tconv_host *host, const struct entry *entry, int runs, struc
     r->bytes = trial.error[0] == '\0' ? compulsory_bytes(&trial.geometry) : 0;
     if (trial.plan != NULL) {
         snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(trial.plan));
+        tconv_plan_tile(trial.plan, r->tile, sizeof r->tile);
         r->workspace_bytes = (double)tconv_plan_workspace_bytes(trial.plan);
         r->filter_bytes = (double)tconv_plan_filter_bytes(trial.plan);
         r->first_call_ms = 1e3 * trial.first_call_seconds;
@@ -193,12 +185,12 @@ static json_t *result_json(const struct entry *e, const struct result *r,
     char problem[1000];
     tconv_problem_text(&e->problem, problem, sizeof problem);
     return json_pack(
-        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
         tconv_type_name(e->problem.data_type), "algorithm",
-        planned ? json_string(r->algorithm) : json_null(), "chosen_by",
+        planned ? json_string(r->algorithm) : json_null(), "tile",
+        planned ? json_string(r->tile) : json_null(), "chosen_by",
         planned ? json_string(chooser(r)) : json_null(), "passed_over",
         r->passed_over != NULL ? text_json(r->passed_over) : json_null(), "ms_min",
         real_or_null(timed, r->ms_min), "ms_median", real_or_null(timed, r->ms_median), "spread",

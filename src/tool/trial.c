@@ -10,6 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t))
+{
+    const int length = write(plan, NULL, 0);
+    char *text = length == 0 ? NULL : malloc((size_t)length + 1);
+    if (text != NULL) write(plan, text, (size_t)length + 1);
+    return text;
+}
+
 static bool give_up(struct trial *t, tconv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static bool give_up(struct trial *t, tconv_status status, const char *format, ...)

@@ -9,6 +9,11 @@
 #include "suite.h"
 #include "tool.h"
 
+enum { TILE_TEXT = 200 }; /* room for what tconv_plan_tile writes */
+
+/* A text about a plan, from malloc; NULL where it is empty or memory is missing. */
+char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t));
+
 struct trial {
     tconv_host *host;
     const tconv_problem *problem;

@@ -29,7 +29,8 @@ enum { MOST_BUDGET = 1000000 };
 
 /* What became of a layer. */
 struct tuned {
-    char algorithm[40];
+    char algorithm[40], tile[TILE_TEXT];
+    char *timed; /* from malloc, or NULL: tconv_plan_timed */
     tconv_choice choice;
     tconv_status status;
     char error[1100]; /* not empty: it was not timed */
@@ -83,6 +84,8 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     if (tconv_plan_create(device, &entry->problem, &plan_options, &plan, &error) != TCONV_OK)
         return give_up(t, error.status, error.message);
     snprintf(t->algorithm, sizeof t->algorithm, "%s", tconv_plan_algorithm(plan));
+    tconv_plan_tile(plan, t->tile, sizeof t->tile);
+    t->timed = plan_text(plan, tconv_plan_timed);
     tconv_plan_choice(plan, &t->choice, NULL);
     tconv_plan_release(plan);
     if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
@@ -96,13 +99,32 @@ static double gain(const struct tuned *t)
     return t->choice.model_ms / t->choice.best_ms;
 }
 
+/* Lines "ALGORITHM TILE cost C ms M", the tile being several words or none, as objects. */
+static json_t *timed_json(const char *lines)
+{
+    json_t *list = json_array();
+    for (const char *line = lines; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n"), name = strcspn(line, " \n");
+        const char *cost = strstr(line, " cost "), *ms = cost == NULL ? NULL : strstr(cost, " ms ");
+        if (ms == NULL) break;
+        const char *tile = line + name + (line + name < cost);
+        json_array_append_new(list, json_pack("{s:s%, s:s%, s:f, s:f}", "algorithm", line, name,
+                                              "tile", tile, (size_t)(cost - tile), "cost",
+                                              strtod(cost + strlen(" cost "), NULL), "ms",
+                                              strtod(ms + strlen(" ms "), NULL)));
+        line += length + (line[length] == '\n');
+    }
+    return list;
+}
+
 static json_t *layer_json(const struct entry *entry, const struct tuned *t)
 {
     const bool timed = t->error[0] == '\0';
-    return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "id", text_json(entry->id),
-                     "layer", text_json(entry->layer), "algorithm",
-                     timed ? json_string(t->algorithm) : json_null(), "candidates",
-                     (int)t->choice.candidates, "ms_model",
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o}", "id",
+                     text_json(entry->id), "layer", text_json(entry->layer), "algorithm",
+                     timed ? json_string(t->algorithm) : json_null(), "tile",
+                     timed ? json_string(t->tile) : json_null(), "candidates",
+                     (int)t->choice.candidates, "timed", timed_json(t->timed), "ms_model",
                      timed ? json_real(t->choice.model_ms) : json_null(), "ms_best",
                      timed ? json_real(t->choice.best_ms) : json_null(), "gain",
                      timed ? json_real(gain(t)) : json_null(), "error",
@@ -184,6 +206,7 @@ static enum exit_code tune(const struct work *work, uint32_t budget)
         json_decref(report);
     if (folder != NULL) notice("stored in %s", folder);
     if (code == EXIT_DONE) code = conclude(suite, results);
+    for (size_t i = 0; i < suite->count; i++) free(results[i].timed);
     free(results);
     return code;
 }
