@@ -204,7 +204,14 @@ static tconv_status plan_with(tconv_device *device, tconv_error *error)
     return status;
 }
 
-/* A program goes to the folder, comes back from it, is exported and imported. */
+static void ignore(void *nothing, const tconv_stored_search *stored)
+{
+    (void)nothing;
+    assert_non_null(stored->file);
+}
+
+/* A program goes to the folder, comes back from it, is exported and imported; the folder is
+ * listed. */
 static struct outcome kept_programs(void)
 {
     struct outcome o = {.status = TCONV_OK};
@@ -217,6 +224,8 @@ static struct outcome kept_programs(void)
         if (o.status == TCONV_OK && i < 2) o.status = plan_with(devices[i], &o.error);
     }
     size_t size = 0;
+    if (o.status == TCONV_OK)
+        o.status = tconv_device_stored_searches(devices[1], ignore, NULL, &o.error);
     if (o.status == TCONV_OK)
         o.status = tconv_device_export_programs(devices[1], NULL, &size, &o.error);
     unsigned char *bytes = o.status == TCONV_OK && size > 0 ? malloc(size) : NULL;

@@ -206,6 +206,97 @@ static void damaged_and_foreign_results_count_as_none(void **state)
     }
 }
 
+/* What tconv_device_stored_searches told. */
+struct told {
+    int used, foreign, damaged, strange;
+    char problem[500], algorithm[300];
+};
+
+static void count_stored(void *context, const tconv_stored_search *s)
+{
+    struct told *t = context;
+    if (s->state == TCONV_RECORD_USED) {
+        t->used++;
+        snprintf(t->problem, sizeof t->problem, "%s", s->problem);
+        snprintf(t->algorithm, sizeof t->algorithm, "%s", s->algorithm);
+        assert_string_equal(s->device, "");
+        assert_true(s->candidates > 0 && s->best_ms > 0 && s->model_ms >= s->best_ms);
+        return;
+    }
+    if (s->state == TCONV_RECORD_DAMAGED) {
+        t->damaged++;
+        assert_string_equal(s->problem, "");
+        assert_string_equal(s->algorithm, "");
+    } else if (s->device[0] != '\0') {
+        t->foreign++;
+        assert_non_null(strstr(s->device, "driver "));
+        assert_true(s->problem[0] != '\0' && s->algorithm[0] != '\0' && s->best_ms > 0);
+    } else {
+        t->strange++;
+        assert_string_equal(s->file, "notes.txt");
+    }
+}
+
+static struct told stored_results(const tconv_device *device)
+{
+    struct told told = {.used = 0};
+    tconv_error error;
+    assert_int_equal(tconv_device_stored_searches(device, count_stored, &told, &error), TCONV_OK);
+    return told;
+}
+
+static void results_can_be_listed(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    clear_folder();
+    for (int d = 0; d < device_count; d++) {
+        char name[40], notes[300];
+        tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
+        tconv_device *own = new_device(&devices[d], folder);
+        const int before = stored_results(own).used;
+        choose(own, &p, &options, name);
+        struct told told = stored_results(own);
+        assert_int_equal(told.used, 1);
+        if (before == 0) assert_int_equal(told.foreign + told.used, d + 1);
+        assert_memory_equal(told.algorithm, name, strlen(name));
+        assert_string_equal(told.problem, "f32 n1 g1 i5 o7 x9 k4 s2 d1 p0 y20 x11 k4 s2 d1 p0 y24 "
+                                          "steps 99 480");
+        /* The algorithm with its tile can be asked for. */
+        options.algorithm = told.algorithm;
+        char again[40];
+        choose(own, &p, &options, again);
+        assert_string_equal(again, name);
+
+        snprintf(notes, sizeof notes, "%s/notes.txt", folder);
+        FILE *file = fopen(notes, "w");
+        assert_non_null(file);
+        fclose(file);
+        assert_int_equal(stored_results(own).strange, 1);
+        unlink(notes);
+
+        /* All of the problem that speed depends on is in the text. */
+        options = with_search(TCONV_SEARCH_MEASURE);
+        options.epilogue.bias = true;
+        options.epilogue.activation = TCONV_ACTIVATION_RELU;
+        options.math = TCONV_MATH_FAST;
+        options.workspace_limit = 1 << 20;
+        choose(own, &p, &options, name);
+        assert_int_equal(stored_results(own).used, 2);
+        tconv_device_release(own);
+        own = new_device(&devices[d], NULL); /* without a folder */
+        assert_int_equal(stored_results(own).used, 0);
+        tconv_device_release(own);
+    }
+    tconv_device *last = new_device(&devices[0], folder);
+    for_each_record(damage);
+    assert_int_equal(stored_results(last).damaged, for_each_record(NULL));
+    tconv_device_release(last);
+    tconv_error error;
+    assert_int_equal(tconv_device_stored_searches(NULL, count_stored, NULL, &error),
+                     TCONV_ERROR_ARGUMENT);
+}
+
 static bool stop_at_second(void *context, const char *algorithm, int index, int count,
                            double best_ms)
 {
@@ -325,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_stored_and_found_again),
         cmocka_unit_test(damaged_and_foreign_results_count_as_none),
+        cmocka_unit_test(results_can_be_listed),
         cmocka_unit_test(a_search_can_be_stopped),
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(misuse_is_refused),

@@ -123,11 +123,30 @@ awk '/"id":/ { layers++ } /"candidates":/ { candidates += $2 } /"ms": [0-9.e-]+/
 tile=$(value tile | tr -d '"')
 "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --algorithm "$(value algorithm | tr -d '"') $tile" --json "$work/b.json" &&
     [ "$(value tile)" = "\"$tile\"" ] || fail "the tile of bench's JSON is not taken back"
+# The results as text; what is damaged or of another device is named and left out.
+"$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" || fail "tune --records: $(cat "$work/err")"
+grep -q '^2 results are stored in ' "$work/out" && [ ! -s "$work/err" ] && [ "$(grep -c '"problem": "f32 n' "$work/r.json")" = 2 ] &&
+    [ "$(grep -cE '^ +[0-9.e-]+ +[0-9.]+ f32 n1 g1 i[0-9]+ o.*: [a-z_0-9]+ ' "$work/out")" = 2 ] &&
+    grep -q "\"tile\": \"$tile\"" "$work/r.json" || fail "the list of tune --records: $(cat "$work/out" "$work/err")"
+script -qec "'$tool' tune $device --records" /dev/null </dev/null | tr -d '\r' | awk 'length > 100 { bad = 1 } END { exit bad }' ||
+    fail "tune --records on a terminal"
+file=$(sed -n 's/^ *"file": "\(.*\)",/\1/p' "$work/r.json" | head -1)
+echo damaged >"$work/tuned/$file"
+echo notes >"$work/tuned/notes.txt"
+"$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" || fail "tune --records with damaged files"
+grep -q '^1 results are stored' "$work/out" && grep -q "^tconv-cl: $file: skipped: damaged" "$work/err" &&
+    grep -q '^tconv-cl: notes.txt: skipped: no file of this version' "$work/err" && [ "$(grep -c '"why":' "$work/r.json")" = 2 ] ||
+    fail "damaged files of tune --records: $(cat "$work/out" "$work/err")"
+rm "$work/tuned/notes.txt"
 [ "$(TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "model"')" = 1 ] ||
     fail "TCONV_CL_SEARCH=model does not leave records alone"
 unset TCONV_CL_CACHE_DIR
 TCONV_CL_CACHE=off "$tool" tune $device --ids S5 --budget 1 >"$work/out" 2>"$work/err" || fail "tune without a folder: $(cat "$work/err")"
 grep -q 'not stored' "$work/err" || fail "tune does not say that nothing is stored"
+TCONV_CL_CACHE=off "$tool" tune $device --records >"$work/out" 2>"$work/err" && grep -q '^0 results are stored$' "$work/out" &&
+    grep -q 'no folder for results' "$work/err" || fail "tune --records without a folder: $(cat "$work/out" "$work/err")"
+"$tool" tune $device --records --ids B18 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q -- '--ids is given, but --records lists' "$work/err" || fail "tune --records --ids: $(cat "$work/err")"
 "$tool" tune $device --budget 0 >"$work/out" 2>"$work/err"
 [ $? = 2 ] && grep -q -- '--budget is 0' "$work/err" || fail "a budget of 0: $(cat "$work/err")"
 # A second signal ends the program wherever it is: here it waits for a reader of its JSON.

@@ -172,6 +172,48 @@ static void what_is_not_whole_or_not_ours_is_not_there(void **state)
     }
 }
 
+/* How many files of each state tconv_folder_list told of. */
+static void count_file(void *context, const char *name, enum tconv_file_state state,
+                       const struct tconv_record *record)
+{
+    ((int *)context)[state]++;
+    assert_true((record != NULL) == (state == TCONV_FILE_RECORD));
+    if (record != NULL) assert_memory_equal(record->binary, "binary", record->binary_size);
+    if (state == TCONV_FILE_STRANGE) assert_string_equal(name, "notes.txt");
+}
+
+static void the_folder_can_be_listed(void **state)
+{
+    (void)state;
+    char folder[300], path[400], other[400];
+    int files[3] = {0, 0, 0};
+    snprintf(folder, sizeof folder, "%s", in_base("listed"));
+    tconv_folder_list(folder, count_file, files); /* it is not there */
+    assert_int_equal(files[0] + files[1] + files[2], 0);
+    for (int i = 0; i < 4; i++)
+        store(folder, 1 << 20, (const char *[]){"k", "l", "m", "n"}[i], "binary");
+    path_of(folder, "l", path);
+    assert_int_equal(truncate(path, 30), 0);
+    path_of(folder, "m", path);
+    path_of(folder, "of another key", other);
+    assert_int_equal(rename(path, other), 0);
+    path_of(folder, "n", path);
+    assert_int_equal(chmod(path, 0622), 0);
+    path_of(folder, "k", path);
+    struct stat before, after;
+    const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+    assert_int_equal(stat(path, &before), 0);
+    overwrite(in_base("listed/notes.txt"), "not a program", 13);
+    overwrite(in_base("listed/new-one"), "half a program", 14);
+    tconv_folder_list(folder, count_file, files);
+    assert_int_equal(files[TCONV_FILE_RECORD], 1);
+    assert_int_equal(files[TCONV_FILE_DAMAGED], 3);
+    assert_int_equal(files[TCONV_FILE_STRANGE], 1);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_mtim.tv_sec, before.st_mtim.tv_sec); /* it was not used */
+}
+
 static void a_folder_that_cannot_be_is_no_error(void **state)
 {
     (void)state;
@@ -271,6 +313,7 @@ int main(void)
         cmocka_unit_test(records_tell_whether_they_are_whole),
         cmocka_unit_test(what_was_stored_is_found),
         cmocka_unit_test(what_is_not_whole_or_not_ours_is_not_there),
+        cmocka_unit_test(the_folder_can_be_listed),
         cmocka_unit_test(a_folder_that_cannot_be_is_no_error),
         cmocka_unit_test(the_limit_is_kept),
         cmocka_unit_test(many_processes_at_once),

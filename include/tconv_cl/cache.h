@@ -60,6 +60,36 @@ TCONV_API tconv_status tconv_device_set_machine(tconv_device *device, const char
  * whole text has. Any thread. */
 TCONV_API int tconv_device_machine(tconv_device *device, char *text, size_t size);
 
+/* What a stored search result is. */
+typedef enum tconv_record_state {
+    TCONV_RECORD_USED = 0,    /* plans of this device take it */
+    TCONV_RECORD_FOREIGN = 1, /* of another device, driver or version, or no file of this library */
+    TCONV_RECORD_DAMAGED = 2  /* cut off, changed, or not the user's own file */
+} tconv_record_state;
+
+/* A stored search result. Texts that are not known are "", numbers 0. */
+typedef struct tconv_stored_search {
+    tconv_record_state state;
+    int32_t candidates;  /* that were timed */
+    double model_ms;     /* least time of what the cost model takes */
+    double best_ms;      /* least time of the algorithm */
+    const char *file;    /* its name in the folder */
+    const char *device;  /* of a foreign one: library, platform, device and driver, a line each */
+    const char *problem; /* all of the problem that speed depends on: docs/kernels.md explains it */
+    const char *algorithm; /* with its tile, as tconv_plan_options.algorithm takes it */
+} tconv_stored_search;
+
+/* `stored` is valid during the call. */
+typedef void (*tconv_search_visit)(void *context, const tconv_stored_search *stored);
+
+/* Calls `visit` for each search result in tconv_device_search_folder, in no particular order, and
+ * for every other file there that is no program. Nothing is compiled, and nothing counts as used.
+ * Without a folder there is none. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY (`visit` may have been
+ * called before). Any thread. */
+TCONV_API tconv_status tconv_device_stored_searches(const tconv_device *device,
+                                                    tconv_search_visit visit, void *context,
+                                                    tconv_error *error);
+
 /* Writes all programs that the object keeps, the 256 that were used last, to `bytes`, of which
  * there are `*size`; `*size` becomes what they take. With `bytes` NULL, only that. What the driver
  * does not give is left out. Results of searches for the fastest algorithm that the object used or

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static const char suffix[] = ".program";
+static const char unfinished[] = "new-"; /* begins the name of a file that is being written */
 enum {
     NAME_SIZE = TCONV_KEY_NAME + sizeof suffix - 1,
     LEFT_OVER = 3600 /* seconds after which a file that was never renamed belongs to nobody */
@@ -76,6 +77,26 @@ static bool write_all(int fd, const char *from, size_t size)
     return true;
 }
 
+static int open_file(int fd, const char *name)
+{
+    return openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+}
+
+/* The record of an open file that only this user can have written. `*bytes` is from malloc and
+ * holds what the record points to. */
+static bool read_record(int file, void **bytes, struct tconv_record *record)
+{
+    struct stat s;
+    *bytes = NULL;
+    if (fstat(file, &s) == 0 && S_ISREG(s.st_mode) && own(&s) && s.st_size > 0 &&
+        (uint64_t)s.st_size < SIZE_MAX && (*bytes = malloc((size_t)s.st_size)) != NULL &&
+        read_all(file, *bytes, (size_t)s.st_size) &&
+        tconv_record_read(*bytes, (size_t)s.st_size, record))
+        return true;
+    free(*bytes);
+    return false;
+}
+
 bool tconv_folder_load(const char *folder, const char *key, void **bytes,
                        struct tconv_record *record)
 {
@@ -83,20 +104,17 @@ bool tconv_folder_load(const char *folder, const char *key, void **bytes,
     if (fd < 0) return false;
     char name[NAME_SIZE];
     name_file(key, strlen(key), name);
-    const int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    const int file = open_file(fd, name);
     close(fd);
     if (file < 0) return false;
-    struct stat s;
-    *bytes = NULL;
-    bool found = fstat(file, &s) == 0 && S_ISREG(s.st_mode) && own(&s) && s.st_size > 0 &&
-                 (uint64_t)s.st_size < SIZE_MAX && (*bytes = malloc((size_t)s.st_size)) != NULL &&
-                 read_all(file, *bytes, (size_t)s.st_size) &&
-                 tconv_record_read(*bytes, (size_t)s.st_size, record) &&
-                 record->key_size == strlen(key) && memcmp(record->key, key, record->key_size) == 0;
-    if (found)
-        futimens(file, NULL); /* it was used just now */
-    else
-        free(*bytes);
+    bool found = false;
+    if (read_record(file, bytes, record)) {
+        found = record->key_size == strlen(key) && memcmp(record->key, key, record->key_size) == 0;
+        if (found)
+            futimens(file, NULL); /* it was used just now */
+        else
+            free(*bytes);
+    }
     close(file);
     return found;
 }
@@ -125,7 +143,40 @@ static bool is_program(const char *name)
 
 static bool is_left_over(const char *name, const struct stat *s, time_t now)
 {
-    return strncmp(name, "new-", 4) == 0 && now - s->st_mtime > LEFT_OVER;
+    return strncmp(name, unfinished, strlen(unfinished)) == 0 && now - s->st_mtime > LEFT_OVER;
+}
+
+/* Tells of one file of the folder. */
+static void visit_file(int fd, const char *name, tconv_folder_visit *visit, void *context)
+{
+    char right_name[NAME_SIZE];
+    struct tconv_record record;
+    void *bytes;
+    if (!is_program(name)) {
+        visit(context, name, TCONV_FILE_STRANGE, NULL);
+        return;
+    }
+    const int file = open_file(fd, name);
+    if (file < 0 && errno == ENOENT) return; /* removed by another process */
+    const bool whole = file >= 0 && read_record(file, &bytes, &record);
+    if (file >= 0) close(file);
+    if (whole) name_file(record.key, record.key_size, right_name);
+    if (whole && strcmp(name, right_name) == 0)
+        visit(context, name, TCONV_FILE_RECORD, &record);
+    else
+        visit(context, name, TCONV_FILE_DAMAGED, NULL);
+    if (whole) free(bytes);
+}
+
+void tconv_folder_list(const char *folder, tconv_folder_visit *visit, void *context)
+{
+    const int fd = open_folder(folder);
+    DIR *entries = fd < 0 ? NULL : fdopendir(dup(fd));
+    for (const struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;)
+        if (entry->d_name[0] != '.' && strncmp(entry->d_name, unfinished, strlen(unfinished)) != 0)
+            visit_file(fd, entry->d_name, visit, context);
+    if (entries != NULL) closedir(entries);
+    if (fd >= 0) close(fd);
 }
 
 /* Removes what was not used for longest until the rest fits the limit. */
@@ -169,7 +220,8 @@ static bool write_file(int fd, const char *name, const char *bytes, size_t size)
     for (unsigned i = 0; i < 100 && file < 0 && (i == 0 || errno == EEXIST); i++) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        snprintf(own_name, sizeof own_name, "new-%ld-%ld-%u", (long)getpid(), now.tv_nsec, i);
+        snprintf(own_name, sizeof own_name, "%s%ld-%ld-%u", unfinished, (long)getpid(), now.tv_nsec,
+                 i);
         file = openat(fd, own_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     }
     if (file < 0) return false;

@@ -20,4 +20,19 @@ bool tconv_folder_load(const char *folder, const char *key, void **bytes,
  * than `limit` bytes. */
 void tconv_folder_store(const char *folder, uint64_t limit, const struct tconv_record *record);
 
+/* What a file of the folder is. */
+enum tconv_file_state {
+    TCONV_FILE_RECORD,
+    TCONV_FILE_DAMAGED, /* named as a record, but cut off, changed, or not the user's own */
+    TCONV_FILE_STRANGE  /* not named as a record */
+};
+
+/* `record` is NULL but with TCONV_FILE_RECORD, and valid during the call. */
+typedef void tconv_folder_visit(void *context, const char *name, enum tconv_file_state state,
+                                const struct tconv_record *record);
+
+/* Tells of every file in no particular order, but for those that are being written. None of them
+ * counts as used. */
+void tconv_folder_list(const char *folder, tconv_folder_visit *visit, void *context);
+
 #endif

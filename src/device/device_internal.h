@@ -3,6 +3,7 @@
 #ifndef TCONV_DEVICE_DEVICE_INTERNAL_H
 #define TCONV_DEVICE_DEVICE_INTERNAL_H
 
+#include "tconv_cl/cache.h"
 #include "tconv_cl/device.h"
 #include "tconv_cl/problem.h"
 
@@ -36,6 +37,19 @@ char *tconv_device_machine_record(tconv_device *device);
 
 /* Keeps them. Any thread. */
 void tconv_device_keep_machine_record(tconv_device *device, const char *text);
+
+/* A search record of the folder, or another file there that is no program; texts that are not known
+ * are "". `device` is what the key of a foreign record begins with: library, platform, device and
+ * driver. */
+struct tconv_stored_text {
+    tconv_record_state state;
+    const char *file, *device, *key, *text;
+};
+
+/* Tells of all of them. False where memory is missing. */
+typedef void tconv_stored_visit(void *context, const struct tconv_stored_text *stored);
+bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_visit *visit,
+                                      void *context);
 
 /* What TCONV_SEARCH_DEFAULT stands for; never that one itself. */
 tconv_search tconv_device_search(const tconv_device *device);

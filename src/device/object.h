@@ -64,7 +64,7 @@ tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
 /* The identity, what kind of record it is (TCONV_KIND_PROGRAM or TCONV_KIND_SEARCH) and its own
  * key: from malloc; NULL without memory. */
 #define TCONV_KIND_PROGRAM "program "
-#define TCONV_KIND_SEARCH "search "
+#define TCONV_KIND_SEARCH "search 2 " /* the number changes with plan/search_text.c */
 char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key);
 
 /* Keeps a search record in memory alone. False without memory. */

@@ -117,6 +117,69 @@ void tconv_device_keep_machine_record(tconv_device *device, const char *text)
     tconv_device_keep_search_record(device, machine_key, text);
 }
 
+struct listing {
+    const tconv_device *device;
+    tconv_stored_visit *visit;
+    void *context;
+    bool memory;
+};
+
+/* Tells of a record unless it is a program or a machine. `key` is the whole key; it is cut apart.
+ */
+static void tell_record(struct listing *l, const char *name, char *key, const char *text)
+{
+    struct tconv_stored_text stored = {TCONV_RECORD_FOREIGN, name, "", "", ""};
+    const size_t prefix = strlen(l->device->identity);
+    if (strncmp(key, l->device->identity, prefix) == 0) {
+        const char *kind = key + prefix;
+        if (strncmp(kind, TCONV_KIND_PROGRAM, strlen(TCONV_KIND_PROGRAM)) == 0) return;
+        if (strncmp(kind, TCONV_KIND_SEARCH, strlen(TCONV_KIND_SEARCH)) == 0) {
+            stored.state = TCONV_RECORD_USED;
+            stored.key = kind + strlen(TCONV_KIND_SEARCH);
+            stored.text = text;
+        }
+    } else {
+        char *program = strstr(key, "\n" TCONV_KIND_PROGRAM);
+        char *search = strstr(key, "\n" TCONV_KIND_SEARCH);
+        if (program != NULL && (search == NULL || program < search)) return;
+        if (search != NULL) {
+            *search = '\0';
+            stored.device = key;
+            stored.key = search + 1 + strlen(TCONV_KIND_SEARCH);
+            stored.text = text;
+        }
+    }
+    if (strcmp(stored.key, machine_key) != 0) l->visit(l->context, &stored);
+}
+
+static void tell_file(void *context, const char *name, enum tconv_file_state state,
+                      const struct tconv_record *record)
+{
+    struct listing *l = context;
+    if (!l->memory) return;
+    if (record == NULL) {
+        const struct tconv_stored_text stored = {state == TCONV_FILE_DAMAGED ? TCONV_RECORD_DAMAGED
+                                                                             : TCONV_RECORD_FOREIGN,
+                                                 name, "", "", ""};
+        l->visit(l->context, &stored);
+        return;
+    }
+    char *key = strndup(record->key, record->key_size);
+    char *text = strndup(record->binary, record->binary_size);
+    l->memory = key != NULL && text != NULL;
+    if (l->memory) tell_record(l, name, key, text);
+    free(key);
+    free(text);
+}
+
+bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_visit *visit,
+                                      void *context)
+{
+    struct listing l = {device, visit, context, true};
+    if (device->cache != NULL) tconv_folder_list(device->cache, tell_file, &l);
+    return l.memory;
+}
+
 const char *tconv_device_search_folder(const tconv_device *device)
 {
     return device == NULL ? NULL : device->cache;

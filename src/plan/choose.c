@@ -7,6 +7,7 @@
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
 #include "plan/probe.h"
+#include "plan/search_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,59 +130,6 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
     }
 }
 
-/* All of a problem that speed depends on, as a text. False where it does not fit. */
-static bool write_key(const tconv_plan *plan, char *text, size_t size)
-{
-    const struct tconv_layer *l = &plan->layer;
-    const tconv_epilogue *e = &plan->epilogue;
-    int used = snprintf(text, size, "%s %s %s n%lld g%lld i%lld o%lld steps %lld %lld",
-                        tconv_type_name(l->data_type), tconv_type_name(l->filter_type),
-                        tconv_type_name(l->output_type), (long long)l->batch, (long long)l->groups,
-                        (long long)l->in_channels, (long long)l->out_channels,
-                        (long long)l->data_channel_step, (long long)l->output_channel_step);
-    for (int a = 0; a < l->axes && used >= 0 && (size_t)used < size; a++) {
-        const struct tconv_axis *x = &l->axis[a];
-        used += snprintf(text + used, size - (size_t)used, " x%lld k%lld s%lld d%lld p%lld y%lld",
-                         (long long)x->input, (long long)x->kernel, (long long)x->stride,
-                         (long long)x->dilation, (long long)x->pad, (long long)x->output);
-    }
-    if (used < 0 || (size_t)used >= size) return false;
-    used += snprintf(text + used, size - (size_t)used,
-                     " epilogue %d%d%d%d%d%d activation %d zeros %d%d%d math %d workspace %llu",
-                     e->bias, e->scale, e->residual, e->alpha != 1, e->beta != 0, e->requantize,
-                     (int)e->activation, e->data_zero_point != 0, e->filter_zero_point != 0,
-                     e->output_zero_point != 0, (int)plan->request.math,
-                     (unsigned long long)plan->request.workspace_limit);
-    return used >= 0 && (size_t)used < size;
-}
-
-enum { KEY_SIZE = 1200, RECORD_SIZE = 500 };
-
-static void keep_choice(tconv_plan *plan, const char *key)
-{
-    char text[RECORD_SIZE], tile[TCONV_TILE_TEXT];
-    tconv_tile_text(&plan->candidate, tile, sizeof tile);
-    snprintf(text, sizeof text, "candidates %d\nmodel_ms %.6g\nbest_ms %.6g\nalgorithm %s %s\n",
-             plan->choice.candidates, plan->choice.model_ms, plan->choice.best_ms,
-             plan->candidate.algorithm->name, tile);
-    tconv_device_keep_search_record(plan->device, key, text);
-}
-
-/* Reads a record; false where it is of no use. */
-static bool read_record(const char *text, struct tconv_pattern *pattern, tconv_choice *choice)
-{
-    char name[RECORD_SIZE];
-    int candidates = 0;
-    struct tconv_reason reason;
-    if (sscanf(text, "candidates %d model_ms %lf best_ms %lf algorithm %499[^\n]", &candidates,
-               &choice->model_ms, &choice->best_ms, name) != 4 ||
-        !tconv_pattern_read(name, pattern, &reason))
-        return false;
-    choice->source = TCONV_SEARCH_RECORDS;
-    choice->candidates = candidates;
-    return pattern->algorithm != NULL;
-}
-
 /* The candidate that a record names. `*found` is false where there is no record, or where the
  * problem has no such candidate today. */
 static tconv_status find_recorded(tconv_plan *plan, const char *key,
@@ -191,7 +139,7 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     struct tconv_reason reason;
     struct tconv_pattern pattern;
     char *text = tconv_device_search_record(plan->device, key);
-    *found = text != NULL && read_record(text, &pattern, choice);
+    *found = text != NULL && tconv_search_text_read(text, &pattern, choice);
     free(text);
     if (!*found) return TCONV_OK;
     tconv_status status = TCONV_OK;
@@ -220,13 +168,13 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
                                    tconv_search search, bool *made, tconv_error *error)
 {
-    char key[KEY_SIZE];
+    char key[TCONV_SEARCH_KEY], text[TCONV_SEARCH_TEXT];
     struct tconv_candidate candidate;
     tconv_choice choice = TCONV_CHOICE_INIT;
     tconv_status status = TCONV_OK;
     bool found = false;
     *made = false;
-    if (!write_key(plan, key, sizeof key)) return TCONV_OK;
+    if (!tconv_search_key(plan, key)) return TCONV_OK;
     if (search != TCONV_SEARCH_RENEW)
         status = find_recorded(plan, key, &candidate, &found, &choice, error);
     if (status == TCONV_OK && found) status = make_chosen(plan, &candidate, &choice, made, error);
@@ -248,7 +196,10 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     choice.model_ms = m.model_ms;
     choice.best_ms = m.best_ms;
     status = make_chosen(plan, &m.best, &choice, made, error);
-    if (*made && !m.stopped) keep_choice(plan, key);
+    if (*made && !m.stopped) {
+        tconv_search_text_write(plan, text);
+        tconv_device_keep_search_record(plan->device, key, text);
+    }
     return status;
 }
 

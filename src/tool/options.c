@@ -128,6 +128,8 @@ const struct poptOption bench_table[] = {
 const struct poptOption tune_table[] = {
     {"budget", 0, POPT_ARG_STRING, &options.budget, 0,
      "milliseconds of timing for each layer, besides compiling; default 500", "MS"},
+    {"records", 0, POPT_ARG_NONE, &options.records, 0,
+     "time nothing: list the results that are stored for the device", NULL},
     POPT_TABLEEND,
 };
 
@@ -315,6 +317,40 @@ enum exit_code refuse_attributes(const char *why, bool of_suite)
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].value != NULL) return wrong_request("%s is given, but %s", given[i].name, why);
     return EXIT_DONE;
+}
+
+enum exit_code refuse_layers(const char *why)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {
+        {"--suite", options.suite != NULL},
+        {"--ids", options.ids != NULL},
+        {"--model", options.model != NULL},
+        {"--layer", options.layer != NULL},
+        {"--data-shape", options.data_shape != NULL},
+        {"--output-shape", options.output_shape != NULL},
+        {"--rules", options.rules != NULL},
+        {"--type", options.type != NULL},
+        {"--filter-type", options.filter_type != NULL},
+        {"--output-type", options.output_type != NULL},
+        {"--math", options.math != NULL},
+        {"--budget", options.budget != NULL},
+        {"--activation", options.activation != NULL},
+        {"--alpha", options.alpha != NULL},
+        {"--beta", options.beta != NULL},
+        {"--data-zero-point", options.data_zero_point != NULL},
+        {"--filter-zero-point", options.filter_zero_point != NULL},
+        {"--output-zero-point", options.output_zero_point != NULL},
+        {"--requantize", options.requantize != 0},
+        {"--with-bias", options.with_bias != 0},
+        {"--with-scale", options.with_scale != 0},
+        {"--with-residual", options.with_residual != 0},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].given) return wrong_request("%s is given, but %s", others[i].name, why);
+    return refuse_attributes(why, false);
 }
 
 void free_options(void)

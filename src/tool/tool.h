@@ -88,7 +88,7 @@ struct options {
     char *data, *filter, *bias, *scale, *slope, *residual, *initial, *output, *model, *layer;
     /* several layers */
     char *suite, *ids, *runs, *budget;
-    int no_ceilings, why, with_bias, with_scale, with_residual;
+    int no_ceilings, why, records, with_bias, with_scale, with_residual;
 };
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
@@ -131,6 +131,9 @@ tconv_math chosen_math(void);
  * leaves --data-format open. */
 enum exit_code refuse_attributes(const char *why, bool of_suite);
 
+/* The same for everything about layers, types and epilogues. */
+enum exit_code refuse_layers(const char *why);
+
 /* The device that is used where none is named. */
 enum exit_code default_device(int *number);
 
@@ -168,6 +171,11 @@ json_t *device_json(int number, const tconv_device_info *device);
 
 /* A line for each algorithm. */
 void print_algorithms(void);
+
+/* ---- records.c ---- */
+
+/* Lists what tune stored for the device that the options name. */
+enum exit_code list_records(void);
 
 /* ---- the commands ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl tune: times the algorithms for layers and stores the fastest, for later plans on this
- * device. */
+ * device. Without --records; with it, records.c has the command. */
 #include "layers.h"
 #include "trial.h"
 
@@ -230,9 +230,10 @@ enum exit_code command_tune(int argc, const char **argv)
     bool leave;
     enum exit_code code = read_options(table,
                                        "[--suite FILE.csv] [--ids B01,...] | --model FILE.xml | "
-                                       "--data-shape ... --filter-shape ...",
+                                       "--data-shape ... --filter-shape ... | --records",
                                        argc, argv, &leave);
     if (leave) return code;
+    if (options.records) return list_records();
     struct work work = {.host = NULL};
     uint32_t budget;
     if ((code = read_budget(&budget)) == EXIT_DONE &&

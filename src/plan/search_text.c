@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Search results to and from texts, and the list of those that are stored. */
+#include "plan/search_text.h"
+
+#include "base/error.h"
+#include "device/device_internal.h"
+#include "tconv_cl/cache.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A text that grows; `full` where it did not fit. */
+struct text {
+    char *at;
+    size_t room;
+    bool full;
+};
+
+static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(t->at, t->room, format, arguments);
+    va_end(arguments);
+    t->full = t->full || length < 0 || (size_t)length >= t->room;
+    if (t->full) return;
+    t->at += length;
+    t->room -= (size_t)length;
+}
+
+/* The words of an epilogue and of the plan's options that are set. */
+static void add_words(struct text *t, const tconv_plan *plan)
+{
+    const tconv_epilogue *e = &plan->epilogue;
+    const struct {
+        bool set;
+        const char *word;
+    } words[] = {
+        {e->bias, "bias"},
+        {e->scale, "scale"},
+        {e->residual, "residual"},
+        {e->alpha != 1, "alpha"},
+        {e->beta != 0, "beta"},
+        {e->requantize, "requantize"},
+        {e->data_zero_point != 0, "data_zero"},
+        {e->filter_zero_point != 0, "filter_zero"},
+        {e->output_zero_point != 0, "output_zero"},
+        {e->activation != TCONV_ACTIVATION_NONE, tconv_activation_name(e->activation)},
+        {plan->request.math != TCONV_MATH_EXACT, tconv_math_name(plan->request.math)},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].set) add(t, " %s", words[i].word);
+    if (plan->request.workspace_limit != 0)
+        add(t, " workspace %llu", (unsigned long long)plan->request.workspace_limit);
+}
+
+bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
+{
+    const struct tconv_layer *l = &plan->layer;
+    struct text t = {key, TCONV_SEARCH_KEY, false};
+    add(&t, "%s", tconv_type_name(l->data_type));
+    if (l->filter_type != l->data_type || l->output_type != l->data_type)
+        add(&t, " %s %s", tconv_type_name(l->filter_type), tconv_type_name(l->output_type));
+    add(&t, " n%lld g%lld i%lld o%lld", (long long)l->batch, (long long)l->groups,
+        (long long)l->in_channels, (long long)l->out_channels);
+    for (int a = 0; a < l->axes; a++) {
+        const struct tconv_axis *x = &l->axis[a];
+        add(&t, " x%lld k%lld s%lld d%lld p%lld y%lld", (long long)x->input, (long long)x->kernel,
+            (long long)x->stride, (long long)x->dilation, (long long)x->pad, (long long)x->output);
+    }
+    add(&t, " steps %lld %lld", (long long)l->data_channel_step, (long long)l->output_channel_step);
+    add_words(&t, plan);
+    return !t.full;
+}
+
+void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT])
+{
+    char tile[TCONV_TILE_TEXT];
+    tconv_tile_text(&plan->candidate, tile, sizeof tile);
+    snprintf(text, TCONV_SEARCH_TEXT,
+             "candidates %d\nmodel_ms %.6g\nbest_ms %.6g\nalgorithm %s%s%s\n",
+             plan->choice.candidates, plan->choice.model_ms, plan->choice.best_ms,
+             plan->candidate.algorithm->name, tile[0] == '\0' ? "" : " ", tile);
+}
+
+/* Splits the text; `name` is the algorithm with its tile. */
+static bool split(const char *text, tconv_choice *choice, char name[TCONV_SEARCH_TEXT])
+{
+    int candidates = 0;
+    if (sscanf(text, "candidates %d model_ms %lf best_ms %lf algorithm %499[^\n]", &candidates,
+               &choice->model_ms, &choice->best_ms, name) != 4)
+        return false;
+    choice->source = TCONV_SEARCH_RECORDS;
+    choice->candidates = candidates;
+    return true;
+}
+
+bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tconv_choice *choice)
+{
+    char name[TCONV_SEARCH_TEXT];
+    struct tconv_reason reason;
+    return split(text, choice, name) && tconv_pattern_read(name, pattern, &reason) &&
+           pattern->algorithm != NULL;
+}
+
+struct visitor {
+    tconv_search_visit visit;
+    void *context;
+};
+
+static void tell(void *context, const struct tconv_stored_text *found)
+{
+    const struct visitor *visitor = context;
+    char name[TCONV_SEARCH_TEXT] = "";
+    tconv_choice choice = TCONV_CHOICE_INIT;
+    struct tconv_pattern pattern;
+    tconv_stored_search stored = {
+        found->state, 0, 0, 0, found->file, found->device, found->key, "",
+    };
+    /* A foreign one may name an algorithm that this version does not have. */
+    const bool whole = found->text[0] != '\0' && split(found->text, &choice, name) &&
+                       (found->state != TCONV_RECORD_USED ||
+                        tconv_search_text_read(found->text, &pattern, &choice));
+    if (whole) {
+        stored.algorithm = name;
+        stored.candidates = choice.candidates;
+        stored.model_ms = choice.model_ms;
+        stored.best_ms = choice.best_ms;
+    } else if (found->state == TCONV_RECORD_USED) {
+        stored.state = TCONV_RECORD_DAMAGED;
+    }
+    visitor->visit(visitor->context, &stored);
+}
+
+tconv_status tconv_device_stored_searches(const tconv_device *device, tconv_search_visit visit,
+                                          void *context, tconv_error *error)
+{
+    if (device == NULL || visit == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          device == NULL ? "device" : "visit");
+    struct visitor visitor = {visit, context};
+    return tconv_device_list_search_records(device, tell, &visitor)
+               ? TCONV_OK
+               : tconv_fail_memory(error, TCONV_SEARCH_KEY, "listing stored search results");
+}
