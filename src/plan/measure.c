@@ -12,27 +12,32 @@
 enum {
     MOST_CANDIDATES = 8,
     MOST_TILES = 3, /* of an algorithm */
-    MOST_ROUNDS = 30,
+    MOST_ROUNDS = 100,
     USUAL_MS = 500,   /* for timing */
     NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
-    HOPELESS_AFTER =
-        2, /* rounds after which a candidate is left out that takes twice the least time */
+    /* Rounds after which a candidate is left out that takes twice the least time: where the model
+     * expects that, and elsewhere. */
+    EXPECTED_AFTER = 2,
+    UNEXPECTED_AFTER = 8,
 };
 
 /* More than one tile of an algorithm is timed only where the model expects less than so many times
  * the best candidate's time: what it ranks far behind is not worth a compilation. */
 static const double CLOSE = 2;
 
-/* A candidate is taken instead of the cost model's only where it takes less than this part of its
- * time: differences below are noise of a shared machine (repeated runs of one algorithm differ by 1
- * to 3 %). */
-static const double CLEARLY_FASTER = 0.97;
+/* A candidate is taken instead of the cost model's only where its least time is less than this part
+ * of the other's, and where it was faster in this part of the rounds: smaller differences are noise
+ * of a shared machine (repeated runs of one algorithm differ by 1 to 3 %), and so is a difference
+ * that only few rounds show. */
+static const double CLEARLY_FASTER = 0.97, MOSTLY = 0.75;
 
 struct timed {
     struct tconv_candidate candidate;
     tconv_plan *plan;
     tconv_filter *filter;
     double ms; /* the least time; 0: not timed yet */
+    int rounds;
+    float each[MOST_ROUNDS]; /* their times */
 };
 
 /* Everything may be missing. */
@@ -216,6 +221,23 @@ static bool go_on(const tconv_plan_options *options, const struct bench *bench, 
                                     best == NULL ? 0 : best->ms);
 }
 
+/* The first that could be timed: what the cost model takes. */
+static const struct timed *model_choice(const struct bench *bench)
+{
+    for (int i = 0; i < bench->count; i++)
+        if (bench->candidates[i].plan != NULL) return &bench->candidates[i];
+    return NULL;
+}
+
+/* Whether a candidate need not be timed any more. */
+static bool hopeless(const struct bench *bench, const struct timed *c, int round)
+{
+    const struct timed *best = fastest(bench), *model = model_choice(bench);
+    if (c == model || best == NULL || c->ms <= 2 * best->ms) return false;
+    const bool expected = c->candidate.cost > 1.5 * model->candidate.cost;
+    return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER);
+}
+
 /* All candidates in turn, again and again until the time is over. */
 static void time_rounds(struct bench *bench, double most_ms)
 {
@@ -223,24 +245,31 @@ static void time_rounds(struct bench *bench, double most_ms)
     for (int round = 0; round < MOST_ROUNDS; round++)
         for (int i = 0; i < bench->count; i++) {
             struct timed *c = &bench->candidates[i];
-            const struct timed *best = fastest(bench);
-            const bool hopeless = round >= HOPELESS_AFTER && best != NULL && c->ms > 2 * best->ms;
-            if (c->plan == NULL || hopeless) continue;
+            if (c->plan == NULL || hopeless(bench, c, round)) continue;
             const double ms = run(bench, c);
             if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
+            if (ms > 0 && c->rounds == round) c->each[c->rounds++] = (float)ms;
             if (now_ms() - start > most_ms) return;
         }
 }
 
+static bool clearly_faster(const struct timed *c, const struct timed *model)
+{
+    int both = 0, wins = 0;
+    for (; both < c->rounds && both < model->rounds; both++)
+        wins += c->each[both] < model->each[both];
+    return c->ms < CLEARLY_FASTER * model->ms && wins >= MOSTLY * both;
+}
+
 static void conclude(const struct bench *bench, struct tconv_measured *m)
 {
-    const struct timed *best = fastest(bench), *model = NULL;
+    const struct timed *model = model_choice(bench), *best = model;
+    if (model == NULL || model->ms == 0) return;
     for (int i = 0; i < bench->count; i++) {
-        m->candidates += bench->candidates[i].ms > 0;
-        if (model == NULL && bench->candidates[i].ms > 0) model = &bench->candidates[i];
+        const struct timed *c = &bench->candidates[i];
+        m->candidates += c->ms > 0;
+        if (c->ms > 0 && c->ms < best->ms && clearly_faster(c, model)) best = c;
     }
-    if (best == NULL) return;
-    if (best->ms > CLEARLY_FASTER * model->ms) best = model;
     m->best = best->candidate;
     m->model_ms = model->ms;
     m->best_ms = best->ms;

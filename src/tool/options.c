@@ -130,6 +130,12 @@ const struct poptOption tune_table[] = {
      "milliseconds of timing for each layer, besides compiling; default 500", "MS"},
     {"records", 0, POPT_ARG_NONE, &options.records, 0,
      "time nothing: list the results that are stored for the device", NULL},
+    {"machine", 0, POPT_ARG_NONE, &options.machine, 0,
+     "time no layer: measure the device's speeds for the cost model and store them", NULL},
+    {"fields", 0, POPT_ARG_STRING, &options.fields, 0,
+     "store these fields of the cost model for the device, as scripts/refit.py prints them: "
+     "\"packed_tap=500 clock=3200\"; \"\" forgets all",
+     "TEXT"},
     POPT_TABLEEND,
 };
 
@@ -382,6 +388,7 @@ void free_options(void)
                             &options.ids,
                             &options.runs,
                             &options.budget,
+                            &options.fields,
                             &options.math,
                             &options.alpha,
                             &options.beta,

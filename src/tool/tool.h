@@ -87,8 +87,8 @@ struct options {
     /* files */
     char *data, *filter, *bias, *scale, *slope, *residual, *initial, *output, *model, *layer;
     /* several layers */
-    char *suite, *ids, *runs, *budget;
-    int no_ceilings, why, records, with_bias, with_scale, with_residual;
+    char *suite, *ids, *runs, *budget, *fields;
+    int no_ceilings, why, records, machine, with_bias, with_scale, with_residual;
 };
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
@@ -176,6 +176,12 @@ void print_algorithms(void);
 
 /* Lists what tune stored for the device that the options name. */
 enum exit_code list_records(void);
+
+/* ---- tune_machine.c ---- */
+
+/* Measures what the cost model counts with, or takes --fields, and stores it for the device that
+ * the options name. */
+enum exit_code tune_machine(void);
 
 /* ---- the commands ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl tune: times the algorithms for layers and stores the fastest, for later plans on this
- * device. Without --records; with it, records.c has the command. */
+ * device. --records is in records.c, --machine and --fields in tune_machine.c. */
 #include "layers.h"
 #include "trial.h"
 
@@ -228,12 +228,14 @@ static enum exit_code read_budget(uint32_t *budget)
 enum exit_code command_tune(int argc, const char **argv)
 {
     bool leave;
-    enum exit_code code = read_options(table,
-                                       "[--suite FILE.csv] [--ids B01,...] | --model FILE.xml | "
-                                       "--data-shape ... --filter-shape ... | --records",
-                                       argc, argv, &leave);
+    enum exit_code code =
+        read_options(table,
+                     "[--suite FILE.csv] [--ids B01,...] | --model FILE.xml | "
+                     "--data-shape ... --filter-shape ... | --records | --machine",
+                     argc, argv, &leave);
     if (leave) return code;
     if (options.records) return list_records();
+    if (options.machine || options.fields != NULL) return tune_machine();
     struct work work = {.host = NULL};
     uint32_t budget;
     if ((code = read_budget(&budget)) == EXIT_DONE &&

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Says how well the cost model chooses, and fits its fields to measured times.
+
+    tconv-cl tune --budget 2000 --json f32.json
+    tconv-cl tune --budget 2000 --data-format NXC --json f32-nxc.json
+    scripts/refit.py f32.json f32-nxc.json::NXC
+
+A measurement is FILE.json[:TYPE[:FORMAT]], what `tconv-cl tune --json` wrote for layers of the built-in suite; TYPE is
+f32 and FORMAT is NCX where they are left out. For each layer the model's choice is compared with the fastest candidate
+that was timed: the regret is the time of the one over that of the other.
+
+With --fit, fields are changed, one after the other and in several rounds, so that the choices become better, and the
+changes are printed as `tconv-cl tune --fields` takes them; with --write they go into src/algorithm/machine_fields.h.
+With --unneeded, each field is doubled and halved, and those are listed whose change changes no choice."""
+
+import argparse
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HARDWARE = "units lanes clock l3 l2 l1 line registers adds loads issue latency sums unit_lanes gpu_begin gpu_wait".split()
+SHARPNESS = 25  # of the soft choice: a candidate that is expected to take 4 % longer counts 1/e times as much
+STEPS = (0.5, 0.71, 0.84, 1.19, 1.41, 2.0)
+
+
+def fail(message: str) -> None:
+    sys.exit(f"refit.py: {message}")
+
+
+class Measured:
+    """The timed candidates of all layers."""
+
+    def __init__(self, specs: list[str]):
+        self.lines: list[str] = []  # as host_tests/costs reads them
+        self.times: list[float] = []
+        self.layers: list[tuple[str, range]] = []
+        self.device: dict = {}
+        for spec in specs:
+            path, _, rest = spec.partition(":")
+            type_, _, data_format = rest.partition(":")
+            try:
+                report = json.loads(Path(path).read_text())
+                layers = report["layers"]
+            except (OSError, ValueError, KeyError) as error:
+                fail(f"{path}: no report of tconv-cl tune: {error}")
+            self.device = report["device"]
+            for layer in layers:
+                self.add(layer, type_ or "f32", data_format or "NCX")
+        if not self.layers:
+            fail("no layer with two or more timed candidates")
+
+    def add(self, layer: dict, type_: str, data_format: str) -> None:
+        timed = layer.get("timed") or []
+        if len(timed) < 2:
+            return
+        first = len(self.lines)
+        for c in timed:
+            self.lines.append(f"{layer['id']} {type_} {data_format} {c['algorithm']} {c['tile']}".strip())
+            self.times.append(c["ms"])
+        self.layers.append((f"{layer['id']} {type_} {data_format}", range(first, len(self.lines))))
+
+
+class Model:
+    """The cost model with other fields: host_tests/costs as a child process."""
+
+    def __init__(self, costs: Path, device: str, measured: Measured, folder: Path):
+        candidates = folder / "refit-candidates.txt"
+        candidates.write_text("\n".join(measured.lines) + "\n")
+        units = str(measured.device.get("compute_units", 1))
+        self.child = subprocess.Popen([costs, device, units, candidates], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+
+    def expected(self, fields: dict[str, float]) -> list[float]:
+        """Milliseconds of each candidate; 0: with these fields there is no such tile."""
+        self.child.stdin.write(" ".join(f"{k}={v:.6g}" for k, v in fields.items()) + "\n")
+        self.child.stdin.flush()
+        line = self.child.stdout.readline()
+        if not line:
+            fail("host_tests/costs stopped; its message is above")
+        return [float(word) for word in line.split()]
+
+
+def choices(measured: Measured, expected: list[float]) -> list[tuple[str, float, int, int]]:
+    """For each layer its name, the regret, the chosen candidate and the fastest one."""
+    found = []
+    for name, places in measured.layers:
+        possible = [i for i in places if expected[i] > 0]
+        if not possible:
+            continue
+        chosen = min(possible, key=lambda i: expected[i])
+        best = min(places, key=lambda i: measured.times[i])
+        found.append((name, measured.times[chosen] / measured.times[best], chosen, best))
+    return found
+
+
+def loss(measured: Measured, expected: list[float], fields: dict[str, float], usual: dict[str, float]) -> float:
+    """The mean logarithm of the regret, of a choice that is made smooth, and a little for each change."""
+    total = 0.0
+    for _, places in measured.layers:
+        possible = [i for i in places if expected[i] > 0]
+        if not possible:
+            total += 1
+            continue
+        least = min(expected[i] for i in possible)
+        weights = [math.exp(-SHARPNESS * math.log(expected[i] / least)) for i in possible]
+        best = min(measured.times[i] for i in places)
+        total += sum(w * math.log(measured.times[i] / best) for w, i in zip(weights, possible)) / sum(weights)
+    change = sum(math.log(v / usual[k]) ** 2 for k, v in fields.items() if usual[k] > 0)
+    return total / len(measured.layers) + 1e-4 * change
+
+
+def tell(measured: Measured, expected: list[float], worst: int) -> None:
+    found = choices(measured, expected)
+    mean = math.exp(sum(math.log(r) for _, r, _, _ in found) / len(found))
+    ratios = [math.log(e / t) for e, t in zip(expected, measured.times) if e > 0]
+    centre = sum(ratios) / len(ratios)
+    error = math.exp(math.sqrt(sum((r - centre) ** 2 for r in ratios) / len(ratios)))
+    print(f"{len(found)} layers, {len(measured.lines)} candidates: regret {100 * (mean - 1):.1f} % (geometric mean), "
+          f"{100 * (max(r for _, r, _, _ in found) - 1):.0f} % (worst layer)")
+    print(f"expected over measured time {math.exp(centre):.2f} (geometric mean), within a factor of {error:.2f}")
+    for name, regret, chosen, best in sorted(found, key=lambda f: -f[1])[:worst]:
+        if regret > 1.005:
+            print(f"  {name}: {100 * (regret - 1):.0f} %: {measured.lines[chosen].split(' ', 3)[3]} "
+                  f"({measured.times[chosen]:.4g} ms) instead of {measured.lines[best].split(' ', 3)[3]} "
+                  f"({measured.times[best]:.4g} ms)")
+
+
+def fit(measured: Measured, model: Model, usual: dict[str, float], names: list[str], rounds: int) -> dict[str, float]:
+    fields: dict[str, float] = {}
+    least = loss(measured, model.expected(fields), fields, usual)
+    for number in range(rounds):
+        before = least
+        for at, name in enumerate(names):
+            print(f"\rround {number + 1}, {at + 1} of {len(names)} fields, loss {least:.5f}  ", end="", file=sys.stderr)
+            for step in STEPS:
+                trial = dict(fields)
+                trial[name] = fields.get(name, usual[name]) * step
+                value = loss(measured, model.expected(trial), trial, usual)
+                if value < least - 1e-6:
+                    least, best = value, trial
+                    fields = best
+        if before - least < 1e-4:
+            break
+    print(file=sys.stderr)
+    return {k: float(f"{v:.3g}") for k, v in fields.items() if f"{v:.3g}" != f"{usual[k]:.3g}"}
+
+
+def write(fields: dict[str, float]) -> None:
+    path = ROOT / "src/algorithm/machine_fields.h"
+    text = path.read_text()
+    for name, value in fields.items():
+        text, count = re.subn(rf"F\({name}, [^\"]*, \"", f'F({name}, {value:g}, "', text)
+        if count != 1:
+            fail(f"{path} has no single field {name}")
+    lines = []
+    for line in text.split("\n"):  # the backslashes stand in one column
+        bare = re.sub(r"\s*\\$", "", line)
+        lines.append(bare.ljust(99) + "\\" if line.endswith("\\") else line)
+    path.write_text("\n".join(lines))
+    print(f"written to {path.relative_to(ROOT)}")
+
+
+def unneeded(measured: Measured, model: Model, usual: dict[str, float], names: list[str]) -> None:
+    base = choices(measured, model.expected({}))
+    for name in names:
+        changed = 0
+        for step in (0.5, 2.0):
+            other = choices(measured, model.expected({name: usual[name] * step}))
+            changed += sum(a[2] != b[2] for a, b in zip(base, other))
+        print(f"{changed:4d} {name}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measurements", nargs="+", metavar="FILE.json[:TYPE[:FORMAT]]")
+    parser.add_argument("--fit", action="store_true", help="fit fields")
+    parser.add_argument("--unneeded", action="store_true", help="how many choices change with each field")
+    parser.add_argument("--fields", help="the fields to fit, commas between; default: all but the hardware's")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds over all fields; default 4")
+    parser.add_argument("--write", action="store_true", help="with --fit: change src/algorithm/machine_fields.h")
+    parser.add_argument("--device", default="CPU AVX-512", help="the described device; default CPU AVX-512")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="build folder; default build")
+    parser.add_argument("--worst", type=int, default=10, help="how many layers to list; default 10")
+    options = parser.parse_args()
+    costs = options.build / "host_tests/costs"
+    if not costs.exists():
+        fail(f"there is no {costs}: build the project with its tests first")
+    table = subprocess.run([costs], stdout=subprocess.PIPE, text=True, check=True).stdout
+    usual = {row.split("\t")[0]: float(row.split("\t")[1]) for row in table.splitlines()}
+    names = options.fields.split(",") if options.fields else [n for n in usual if n not in HARDWARE]
+    for name in names:
+        if name not in usual:
+            fail(f"there is no field {name}; {costs} lists them")
+    measured = Measured(options.measurements)
+    model = Model(costs, options.device, measured, options.build)
+    tell(measured, model.expected({}), options.worst)
+    if options.unneeded:
+        unneeded(measured, model, usual, names)
+    if options.fit:
+        fields = fit(measured, model, usual, names, options.rounds)
+        tell(measured, model.expected(fields), options.worst)
+        print(" ".join(f"{k}={v:g}" for k, v in fields.items()) or "nothing to change")
+        if options.write:
+            write(fields)
+
+
+if __name__ == "__main__":
+    main()
