@@ -306,6 +306,76 @@ static bool stop_at_second(void *context, const char *algorithm, int index, int 
     return index < 1;
 }
 
+/* What the cost model uses for a field on a device. */
+static double field_of(tconv_device *device, const char *name)
+{
+    char text[20000] = "\n", start[60];
+    assert_true(tconv_device_machine(device, text + 1, sizeof text - 1) < (int)sizeof text - 1);
+    snprintf(start, sizeof start, "\n%s ", name);
+    const char *at = strstr(text, start);
+    assert_non_null(at);
+    return strtod(at + strlen(start), NULL);
+}
+
+static void the_machine_is_stored(void **state)
+{
+    (void)state;
+    const tconv_problem p = small_problem();
+    for (int d = 0; d < device_count; d++) {
+        tconv_error error;
+        char usual[40], name[40], fields[200];
+        const tconv_plan_options options = with_search(TCONV_SEARCH_MODEL);
+        clear_folder();
+        tconv_device *first = new_device(&devices[d], folder);
+        const double tap = field_of(first, "reference_tap");
+        choose(first, &p, &options, usual);
+        assert_string_not_equal(usual, "reference");
+
+        /* What makes the reference free has it taken, also after a restart. */
+        snprintf(fields, sizeof fields,
+                 "reference_tap=0, reference_output=0\nreference_wait=0 gpu_begin=0 gpu_wait=0");
+        assert_int_equal(tconv_device_set_machine(first, fields, &error), TCONV_OK);
+        choose(first, &p, &options, name);
+        assert_string_equal(name, "reference");
+        tconv_device_release(first);
+        tconv_device *second = new_device(&devices[d], folder);
+        assert_true(field_of(second, "reference_tap") == 0);
+        choose(second, &p, &options, name);
+        assert_string_equal(name, "reference");
+
+        /* What is wrong changes nothing. */
+        const struct {
+            const char *fields, *why;
+        } wrong[] = {{"reference_tap=1 no_field=2", "no_field"},
+                     {"lanes=4", "lanes"},
+                     {"reference_tap=", "reference_tap="},
+                     {"wake=-1", "wake=-1"},
+                     {"clock=nan", "clock=nan"},
+                     {"l2=0", "l2=0"},
+                     {"wake=1e99", "wake=1e99"},
+                     {"wake", "wake"}};
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            assert_int_equal(tconv_device_set_machine(second, wrong[i].fields, &error),
+                             TCONV_ERROR_ARGUMENT);
+            assert_non_null(strstr(error.message, wrong[i].why));
+            assert_true(field_of(second, "reference_tap") == 0);
+        }
+        assert_int_equal(tconv_device_set_machine(second, NULL, &error), TCONV_ERROR_ARGUMENT);
+        assert_int_equal(tconv_device_set_machine(NULL, "", &error), TCONV_ERROR_ARGUMENT);
+        assert_int_equal(tconv_device_machine(NULL, fields, sizeof fields), 0);
+
+        assert_int_equal(tconv_device_set_machine(second, "", &error), TCONV_OK);
+        assert_true(field_of(second, "reference_tap") == tap);
+        tconv_device_release(second);
+
+        /* Without a folder it is known to one object. */
+        tconv_device *alone = new_device(&devices[d], NULL);
+        assert_int_equal(tconv_device_set_machine(alone, "reference_tap=7", &error), TCONV_OK);
+        assert_true(field_of(alone, "reference_tap") == 7);
+        tconv_device_release(alone);
+    }
+}
+
 static void a_search_can_be_stopped(void **state)
 {
     (void)state;
@@ -417,6 +487,7 @@ int main(void)
         cmocka_unit_test(results_are_stored_and_found_again),
         cmocka_unit_test(damaged_and_foreign_results_count_as_none),
         cmocka_unit_test(results_can_be_listed),
+        cmocka_unit_test(the_machine_is_stored),
         cmocka_unit_test(a_search_can_be_stopped),
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(misuse_is_refused),

@@ -138,6 +138,18 @@ grep -q '^1 results are stored' "$work/out" && grep -q "^tconv-cl: $file: skippe
     grep -q '^tconv-cl: notes.txt: skipped: no file of this version' "$work/err" && [ "$(grep -c '"why":' "$work/r.json")" = 2 ] ||
     fail "damaged files of tune --records: $(cat "$work/out" "$work/err")"
 rm "$work/tuned/notes.txt"
+# the machine is measured, stored and forgotten
+"$tool" tune $device --machine --json "$work/m.json" >"$work/out" 2>"$work/err" || fail "tune --machine: $(cat "$work/err")"
+grep -qE '^(clock|unit_lanes) .*[1-9]' "$work/out" && [ "$(grep -c '"name": "[a-z]' "$work/m.json")" -ge 2 ] ||
+    fail "the table of tune --machine: $(cat "$work/out")"
+"$tool" tune $device --fields "reference_tap=0 reference_output=0 reference_wait=0 gpu_begin=0 gpu_wait=0" || fail "tune --fields"
+TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json "$work/b.json" || fail "bench with fields"
+[ "$(value algorithm)" = '"reference"' ] || fail "bench does not use what tune --fields stored"
+"$tool" tune $device --fields "" || fail "tune --fields that forgets"
+"$tool" tune $device --fields "walk=3" >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'no field "walk"' "$work/err" || fail "a field that does not exist: $(cat "$work/err")"
+"$tool" tune $device --machine --ids B18 >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q -- '--ids is given, but --machine' "$work/err" || fail "tune --machine --ids: $(cat "$work/err")"
 [ "$(TCONV_CL_SEARCH=model "$tool" bench $device --ids B18 --runs 1 --no-ceilings -q --json - | grep -c '"chosen_by": "model"')" = 1 ] ||
     fail "TCONV_CL_SEARCH=model does not leave records alone"
 unset TCONV_CL_CACHE_DIR

@@ -178,6 +178,42 @@ static void processors_get_vectors_and_gpus_get_groups(void **state)
     assert_non_null(strstr(chosen(&on_gpu, "auto", &reason)->name, "_group"));
 }
 
+static void the_machine_follows_the_device(void **state)
+{
+    (void)state;
+    tconv_device_info d = *described_device("CPU AVX-512");
+    struct tconv_machine m = tconv_machine_of(&d, 4);
+    const double usual = m.l3;
+    assert_true(m.lanes == 16 && m.registers == 32 && m.units == d.compute_units);
+    d.clock_mhz = 4100;
+    d.cache_bytes = 8 << 20;
+    m = tconv_machine_of(&d, 4);
+    assert_true(m.clock == 4100 && m.l3 == 8 << 20);
+    d.clock_mhz = 0; /* what runtimes that do not know it report, and of a second-level cache */
+    d.cache_bytes = 1 << 20;
+    m = tconv_machine_of(&d, 4);
+    assert_true(m.clock == 3000 && m.l3 == usual);
+    d.cache_bytes = UINT64_C(512) << 20;
+    assert_true(tconv_machine_of(&d, 4).l3 == usual);
+    const tconv_device_info narrow = *described_device("CPU AVX2");
+    m = tconv_machine_of(&narrow, 4);
+    assert_true(m.lanes == 8 && m.registers == 16 && m.sums == 12);
+
+    /* Names are words and differ, values are numbers, units and meanings are told. */
+    for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
+        const struct tconv_machine_field *f = tconv_machine_field_at(i);
+        assert_int_equal(strspn(f->name, "abcdefghijklmnopqrstuvwxyz0123456789_"), strlen(f->name));
+        assert_true(f->unit[0] != '\0' && f->text[0] != '\0');
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(f->name, tconv_machine_field_at(j)->name);
+    }
+    struct tconv_reason reason;
+    assert_true(tconv_machine_read(&m, " wake=5e3,\tl2=2097152\n", &reason));
+    assert_true(m.wake == 5e3 && m.l2 == 2 << 20);
+    assert_false(tconv_machine_read(&m, "units=3", &reason));
+    assert_non_null(strstr(reason.text, "units"));
+}
+
 static void fast_arithmetic_is_only_taken_on_request(void **state)
 {
     (void)state;
@@ -618,6 +654,7 @@ int main(void)
         cmocka_unit_test(recipes_fit_their_device),
         cmocka_unit_test(tiles_are_asked_for),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
+        cmocka_unit_test(the_machine_follows_the_device),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(the_reference_takes_what_is_left),
         cmocka_unit_test(copied_axes_join_the_batch),

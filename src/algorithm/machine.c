@@ -56,7 +56,7 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
         const size_t length = strcspn(text, spaces), name = strcspn(text, "= \n\t,");
         const struct tconv_machine_field *field = field_named(text, name);
         char *end = NULL;
-        const double value = text[name] == '=' ? strtod(text + name + 1, &end) : NAN;
+        const double value = name + 1 < length ? strtod(text + name + 1, &end) : NAN;
         if (field == NULL || is_fixed(field))
             return tconv_refuse(reason, "there is no field \"%.*s\" that can be set",
                                 (int)(name < 40 ? name : 40), text);
