@@ -79,6 +79,7 @@ tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
 {
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = layer->request.epilogue;
+    options.search = layer->request.search;
     tconv_status status = tconv_host_layer_run(layer->inside, problem, &options, arrays, error);
     if (status != TCONV_ERROR_FORKED) count_made(layer);
     if (status != TCONV_OK && status != TCONV_ERROR_FORKED && !tconv_status_is_request(status)) {

@@ -11,6 +11,7 @@ struct layer_request {
     tconv_list kernel;     /* what the filter's extents must be; empty: anything */
     tconv_epilogue epilogue;
     bool constant_filter; /* the same in all runs */
+    tconv_search search;  /* how the algorithm is chosen */
 };
 
 /* The whole problem, and what it resolves to. */

@@ -25,7 +25,8 @@ struct provider {
     const struct factory *factory;
     const OrtLogger *logger; /* the session's */
     tconv_host *host;        /* NULL: there is no device */
-    bool strict; /* what fails is an error of the session, and no other provider computes */
+    bool strict;         /* what fails is an error of the session, and no other provider computes */
+    tconv_search search; /* how algorithms are chosen */
 };
 
 struct kernel {
@@ -235,8 +236,9 @@ static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int6
 }
 
 /* Whether the device can do it: makes a plan, which compiles kernels. Extents that are not known
- * are invented. */
-static tconv_status try_plan(tconv_host *host, const struct node_layer *layer, tconv_error *error)
+ * are invented, so that nothing is measured. */
+static tconv_status try_plan(const struct provider *provider, const struct node_layer *layer,
+                             tconv_error *error)
 {
     enum { EXTENT = 64, KERNEL = 3 };
     const struct layer_request *request = &layer->request;
@@ -256,8 +258,10 @@ static tconv_status try_plan(tconv_host *host, const struct node_layer *layer, t
     if (status != TCONV_OK) return status;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = request->epilogue;
+    options.search = provider->search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL
+                                                            : TCONV_SEARCH_RECORDS;
     tconv_plan *plan;
-    status = tconv_plan_create(tconv_host_device(host), &problem, &options, &plan, error);
+    status = tconv_plan_create(tconv_host_device(provider->host), &problem, &options, &plan, error);
     if (status == TCONV_OK) tconv_plan_release(plan);
     return status;
 }
@@ -281,12 +285,12 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
         if (known) {
             fuse_followers(&layer, MOST_NODES, &taken);
             if (quantize(&layer, MOST_NODES, &taken, &bytes)) {
-                const bool possible = try_plan(provider->host, &bytes, &error) == TCONV_OK;
+                const bool possible = try_plan(provider, &bytes, &error) == TCONV_OK;
                 node_release(possible ? &layer : &bytes);
                 if (possible) layer = bytes;
             }
         }
-        if (known && (provider->strict || try_plan(provider->host, &layer, &error) == TCONV_OK)) {
+        if (known && (provider->strict || try_plan(provider, &layer, &error) == TCONV_OK)) {
             status = ort.EpGraphSupportInfo_AddNodesToFuse(info, layer.node, layer.count, NULL);
             for (size_t k = 0; k < layer.count; k++) taken.node[taken.count++] = layer.node[k];
         } else if (provider->strict) { /* compile finds the error, which makes the session fail;
@@ -397,9 +401,10 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
             status =
                 fail(error, TCONV_ERROR_INTERNAL, "%zu of %zu nodes are known", layer.count, count);
     }
-    if (status == TCONV_OK && provider->strict) status = try_plan(provider->host, &layer, error);
+    if (status == TCONV_OK && provider->strict) status = try_plan(provider, &layer, error);
     if (status == TCONV_OK) status = find_inputs(kernel, &layer, fused, error);
     if (status == TCONV_OK) status = keep_constants(kernel, &layer, error);
+    layer.request.search = provider->search;
     if (status == TCONV_OK)
         status = layer_create(provider->host, &layer.request, &kernel->layer, error);
     if (status == TCONV_OK) {
@@ -542,14 +547,21 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
                           tconv_error *error)
 {
     const char *name = provider->factory->name;
-    char device[128], fallback[16];
+    char device[128], fallback[16], search[16];
     if (read_option(name, options, "device", device, sizeof device, error) != TCONV_OK ||
-        read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK)
+        read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK ||
+        read_option(name, options, "search", search, sizeof search, error) != TCONV_OK)
         return error->status;
     provider->strict = strcmp(fallback, "error") == 0;
     if (!provider->strict && fallback[0] != '\0' && strcmp(fallback, "warn") != 0)
         return fail(error, TCONV_ERROR_ARGUMENT,
                     "fallback is \"%s\": \"warn\" and \"error\" are possible", fallback);
+    provider->search = TCONV_SEARCH_DEFAULT;
+    if (search[0] != '\0' && !tconv_search_from_name(search, &provider->search))
+        return fail(error, TCONV_ERROR_ARGUMENT,
+                    "search is \"%s\": \"model\", \"records\", \"measure\" and \"renew\" are "
+                    "possible",
+                    search);
     const tconv_status status = device_open(device, &provider->host, error);
     if (status == TCONV_OK || provider->strict || device[0] != '\0') return status;
     tell(provider->logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",

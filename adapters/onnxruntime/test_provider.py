@@ -809,6 +809,30 @@ def test_no_fallback(tmp_path):
         onnxruntime.InferenceSession(dynamic_model(), options, enable_fallback=0)
 
 
+@pytest.mark.parametrize("search, stored", [(None, 0), ("model", 0), ("records", 0), ("measure", 1), ("renew", 1)])
+def test_the_algorithm_can_be_searched_for(search, stored, tmp_path, monkeypatch):
+    """What a search found is stored, once for each shape, though the session also tries invented extents."""
+    monkeypatch.delenv("TCONV_CL_SEARCH", raising=False)
+    x, cache = random((1, 8, 6, 9)), tmp_path / "cache"
+    for _ in range(2):
+        counts, lines, output = in_another_process(dynamic_model(), x, tmp_path, {"search": search},
+                                                   TCONV_CL_CACHE_DIR=str(cache))  # yapf: disable
+        assert counts == [2, 0] and lines == []
+        np.testing.assert_allclose(output, stock(dynamic_model()).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+        files = cache.iterdir() if cache.exists() else ()
+        assert sum(b"best_ms " in file.read_bytes() for file in files) == stored
+
+
+def test_a_search_that_does_not_exist_is_refused():
+    with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
+        tconv_cl.onnxruntime.session_options(search="fastest")
+    name = tconv_cl.onnxruntime.register()
+    options = tconv_cl.onnxruntime.session_options()
+    options.add_session_config_entry(f"ep.{name}.search", "fastest")
+    with pytest.raises(RuntimeError, match='search is "fastest".*"model", "records", "measure" and "renew"'):
+        onnxruntime.InferenceSession(dynamic_model(), options, enable_fallback=0)
+
+
 def test_the_same_options_twice():
     options = onnxruntime.SessionOptions()
     for device in ("cpu", 0):

@@ -29,9 +29,10 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
         stock->set_arguments(inputs);
         stock->visit_attributes(visitor);
         stock->constructor_validate_and_infer_types();
-        std::string device;
+        std::string device, search;
         visitor.on_attribute("device", device);
-        return replacement(stock, device)->outputs();
+        visitor.on_attribute("search", search);
+        return replacement(stock, device, search)->outputs();
     }
 
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override

@@ -121,6 +121,14 @@ tconv_epilogue epilogue_of(const Attributes &attributes)
     return epilogue;
 }
 
+tconv_search search_of(const std::string &name)
+{
+    tconv_search search = TCONV_SEARCH_DEFAULT;
+    if (!name.empty() && !tconv_search_from_name(name.c_str(), &search))
+        throw Failure("search is \"" + name + "\": model, records, measure and renew are possible");
+    return search;
+}
+
 tconv_host_layer *Layer::layer(const Request &r)
 {
     if (tconv_process_forked()) { // before the mutex, which a thread of the parent may have held
@@ -178,6 +186,7 @@ void Layer::run(const Request &r)
                                              r.filter.get_shape(), r.output_shape);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = epilogue_of(r.attributes);
+    options.search = search_of(r.attributes.search);
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);

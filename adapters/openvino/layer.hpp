@@ -27,6 +27,7 @@ struct Attributes {
     std::string activation = "none"; // as tconv_activation_name spells it
     double a = 0, b = 0;             // its numbers
     std::string device;              // see open_device
+    std::string search;              // how the algorithm is chosen, see search_of
     bool channels_last = false;      // data and output are [N, X..., C], else [N, C, X...]
     // Data u8 or i8, filter i8, output u8 or i8: see tconv_epilogue. Scale and bias are then f32.
     bool requantize = false;
@@ -41,6 +42,10 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
                          const ov::Shape &filter, const std::vector<int64_t> &output_shape);
 
 tconv_epilogue epilogue_of(const Attributes &attributes);
+
+// How the algorithm is chosen; empty: as TCONV_CL_SEARCH says. Throws Failure for other names than
+// those of tconv_search_name.
+tconv_search search_of(const std::string &name);
 
 // What has happened in this process so far.
 struct Statistics {

@@ -41,6 +41,7 @@ bool TransposedConvolution::visit_attributes(ov::AttributeVisitor &visitor)
     visitor.on_attribute("a", attributes_.a);
     visitor.on_attribute("b", attributes_.b);
     visitor.on_attribute("device", attributes_.device);
+    visitor.on_attribute("search", attributes_.search);
     visitor.on_attribute("channels_last", attributes_.channels_last);
     visitor.on_attribute("requantize", attributes_.requantize);
     visitor.on_attribute("output_type", attributes_.output_type);
@@ -170,7 +171,7 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
 }
 
 static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &stock,
-                                const std::string &device)
+                                const std::string &device, const std::string &search)
 {
     Attributes a;
     a.grouped = ov::is_type<ov::op::v1::GroupConvolutionBackpropData>(&stock);
@@ -181,6 +182,7 @@ static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &sto
     a.output_padding = stock.get_output_padding();
     a.auto_pad = stock.get_auto_pad();
     a.device = device;
+    a.search = search;
     return a;
 }
 
@@ -210,10 +212,12 @@ static void accept(const Attributes &attributes, const ov::Node &stock)
 
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
-            const std::string &device, const std::optional<ov::Output<ov::Node>> &bias)
+            const std::string &device, const std::string &search,
+            const std::optional<ov::Output<ov::Node>> &bias)
 {
-    Attributes attributes = attributes_of(*stock, device);
+    Attributes attributes = attributes_of(*stock, device, search);
     if (!device.empty()) open_device(device);
+    search_of(search);
     try {
         accept(attributes, *stock);
     } catch (const Failure &failure) {

@@ -51,9 +51,10 @@ class TransposedConvolution : public ov::op::Op
 
 // The operator in the place of OpenVINO's own one, or that one itself, and a line that says why,
 // where the library refuses it or there is no device. With the bias, of one axis, where there is
-// one. A device that is named and not there throws Failure.
+// one. A device that is named and not there, or a search that does not exist, throws Failure.
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
-            const std::string &device, const std::optional<ov::Output<ov::Node>> &bias = {});
+            const std::string &device, const std::string &search,
+            const std::optional<ov::Output<ov::Node>> &bias = {});
 
 } // namespace tconv_openvino

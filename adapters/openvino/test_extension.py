@@ -893,6 +893,32 @@ def test_the_device_can_be_chosen(tmp_path):
         assert counted.evaluations == 1
 
 
+@pytest.mark.parametrize("search, stored", [(None, 0), ("model", 0), ("records", 0), ("measure", 1), ("renew", 1)])
+def test_the_algorithm_can_be_searched_for(search, stored, tmp_path, monkeypatch):
+    """What a search found is stored, and found again by a model that was saved with the property."""
+    monkeypatch.delenv("TCONV_CL_SEARCH", raising=False)
+    path, cache = VECTORS / "ir" / "plain_f32.xml", tmp_path / "cache"
+    data, environment = np.load(VECTORS / "ir" / "plain_f32.0.input.npy"), {"TCONV_CL_CACHE_DIR": str(cache)}
+    model = STOCK.read_model(path)
+    assert convert(model, search=search) == 1
+    ours = [node for node in model.get_ops() if node.get_type_name() == "TransposedConvolution"]
+    assert ours[0].get_attributes()["search"] == (search or "")
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    for _ in range(2):
+        _, log, output = in_another_process(tmp_path / "model.xml", data, tmp_path, **environment)
+        assert log == ""
+        np.testing.assert_allclose(output, STOCK.compile_model(path, "CPU", EXACT)(data)[0], rtol=1e-5, atol=1e-5)
+        files = cache.iterdir() if cache.exists() else ()
+        assert sum(b"best_ms " in file.read_bytes() for file in files) == stored
+
+
+def test_a_search_that_does_not_exist_is_refused():
+    model = STOCK.read_model(VECTORS / "ir" / "plain_f32.xml")
+    with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
+        convert(model, search="fastest")
+    assert "TransposedConvolution" not in types(model)
+
+
 @pytest.mark.parametrize("activation, dynamic", [*((name, False) for name in ACTIVATIONS), ("prelu", True)])
 def test_what_shows_late_is_computed_by_openvino(activation, dynamic, tmp_path):
     """A folder without kernels: only when a plan is made it shows that nothing can be compiled."""

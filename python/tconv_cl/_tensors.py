@@ -20,6 +20,7 @@ from . import _request
 from ._device import HostDevice, HostLayer, Kept, Request, Resolved, host_device, number_of
 from ._host import compute
 from ._request import attributes_of
+from ._types import number_of as number_of_name
 
 SAMPLE = 256  # elements of weights that are looked at at each call
 REQUESTS = 64  # that are kept for each weight: its sets of attributes times shapes of data
@@ -82,6 +83,7 @@ class Call(NamedTuple):
     activation: tuple[Any, ...] = ("none",)
     device: int | None = None
     fallback: str = "warn"
+    search: str | None = None
 
 
 # ---- weights ----
@@ -170,6 +172,7 @@ def _asked(weights: Weights, weight: Tensor, call: Call, data: Tensor, last: boo
         dilations=call.dilation,
         groups=call.groups,
         activation=call.activation,
+        search=call.search,
         data_format="NXC" if last else "NCX",
     )
     shape = tuple(data.shape)
@@ -300,6 +303,12 @@ def device_number(device: int | str | None) -> int | None:
     number = number_of(device) if isinstance(device, str) else _request._integer("device", device, 0, 2**31 - 1)
     host_device(number)
     return number
+
+
+def search_of(search: str | None) -> str | None:
+    if search is not None:
+        number_of_name("search", "search", search)
+    return search
 
 
 def fallback_of(fallback: str) -> str:

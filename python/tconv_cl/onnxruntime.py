@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import onnxruntime
 
 from ._device import number_of
+from ._types import number_of as number_of_name
 
 ADDED = "tconv_cl.added"  # an entry of session options that have the provider
 
@@ -61,19 +62,23 @@ def session_options(
     *,
     device: int | str | None = None,
     fallback: Literal["warn", "error"] = "warn",
+    search: Literal["model", "records", "measure", "renew"] | None = None,
 ) -> onnxruntime.SessionOptions:
     """Registers the provider and adds it to `options`, or to new ones: ONNX Runtime's own computes all other operators.
 
-    Options that have it already get the new `device` and `fallback`.
+    Options that have it already get the new `device`, `fallback` and `search`.
 
     Args:
         device: a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a device's name; a
             session with one that does not exist raises. None: the library's default.
         fallback: what happens where no device is there or a ConvTranspose is refused: "warn": ONNX Runtime's own
             provider computes, and a line of the session's log says why; "error": the session raises.
+        search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
+            says, else "records".
 
     Raises:
         tconv_cl.Error: there is no such device.
+        tconv_cl.RequestError: there is no such search.
         ValueError: `options` are to save an optimized model: ONNX Runtime cannot save nodes that a provider compiled.
     """
     options = options or onnxruntime.SessionOptions()
@@ -84,8 +89,10 @@ def session_options(
         )
     if device is not None or fallback == "error":
         number_of(None if device is None else str(device))
+    if search is not None:
+        number_of_name("search", "search", search)
     name = register()
-    settings = {"device": "" if device is None else str(device), "fallback": fallback}
+    settings = {"device": "" if device is None else str(device), "fallback": fallback, "search": search or ""}
     if _is_added(options):
         for key, value in settings.items():
             options.add_session_config_entry(f"ep.{name}.{key}", value)

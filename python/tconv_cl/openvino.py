@@ -18,6 +18,7 @@ from openvino.passes import AnyInput, Manager, Matcher, MatcherPass
 from openvino.utils.node_factory import NodeFactory
 
 from ._device import number_of
+from ._types import number_of as number_of_name
 
 __all__ = ["Statistics", "add_extension", "convert", "library", "statistics"]
 
@@ -78,20 +79,24 @@ def statistics() -> Statistics:
     return Statistics(*values)
 
 
-def convert(model: openvino.Model, device: int | str | None = None) -> int:
+def convert(model: openvino.Model, device: int | str | None = None, *, search: str | None = None) -> int:
     """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and returns how many changed.
 
     Factors and addends that follow with one constant for each channel, a tensor of the output's shape that is added,
     and an activation that the library has, become part of the operator. What the library refuses stays as it is, and a
     line on stderr says why. `device` is a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a
-    part of a name; None: the library's default.
+    part of a name; None: the library's default. `search` is how the algorithm of each shape is chosen, as that of
+    tconv_cl.conv_transpose: "model", "records", "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
 
     Raises:
         tconv_cl.Error: there is no such device.
+        tconv_cl.RequestError: there is no such search.
     """
     if device is not None:
         number_of(str(device))
-    replace = _Replace("" if device is None else str(device))
+    if search is not None:
+        number_of_name("search", "search", search)
+    replace = _Replace("" if device is None else str(device), search or "")
     _run(replace, model)
     # An operator that is replaced counts as a consumer of its inputs as long as somebody holds it.
     nodes = _found(model)
@@ -119,10 +124,10 @@ def _run(step: MatcherPass, model: openvino.Model) -> None:
 
 
 class _Replace(MatcherPass):
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, search: str) -> None:
         super().__init__()
         self.count = 0
-        self.device = device
+        self.device, self.search = device, search
         self.factory = NodeFactory()
         self.factory.add_extension(library())
         pattern = AnyInput(lambda output: output.get_node().get_type_name() in (*STOCK, OURS))
@@ -133,7 +138,7 @@ class _Replace(MatcherPass):
         attributes = node.get_attributes()
         if node.get_type_name() in STOCK:
             # The extension decides: its factory gives OpenVINO's own node back where the library refuses it.
-            attributes["device"] = self.device
+            attributes["device"], attributes["search"] = self.device, self.search
             made = self.factory.create(node.get_type_name(), node.input_values(), attributes)
             if made.get_type_name() != OURS:
                 return False

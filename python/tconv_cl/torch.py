@@ -100,7 +100,7 @@ def _own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: T
     mutates_args=(),
     schema="(Tensor data, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] output_padding, "
     "SymInt groups, SymInt[] dilation, str activation='none', float[] numbers=[], int? device=None, "
-    "str fallback='warn') -> Tensor",
+    "str fallback='warn', str? search=None) -> Tensor",
 )
 def _operator(
     data: Tensor,
@@ -115,10 +115,11 @@ def _operator(
     numbers: Sequence[float] = (),
     device: int | None = None,
     fallback: str = "warn",
+    search: str | None = None,
 ) -> Tensor:
     """activation(torch.convolution(..., transposed=True)): data [N, CI, X...], weight [CI, CO/groups, K...]."""
     lists = (tuple(stride), tuple(padding), tuple(output_padding), tuple(dilation))
-    call = Call(*lists, groups, (activation, *numbers), device, fallback)
+    call = Call(*lists, groups, (activation, *numbers), device, fallback, search)
 
     return compute_or(
         lambda: _own(data, weight, bias, call).contiguous(memory_format=memory_format(data)), data, weight, bias, call
@@ -134,7 +135,7 @@ def _(data, weight, bias, stride, padding, output_padding, groups, dilation, *_)
 
 
 def _setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    data, weight, bias, *ctx.attributes, ctx.activation, ctx.numbers, ctx.device, ctx.fallback = inputs
+    data, weight, bias, *ctx.attributes, ctx.activation, ctx.numbers, ctx.device, ctx.fallback, ctx.search = inputs
     ctx.save_for_backward(data, weight, bias)
 
 
@@ -143,7 +144,8 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
     data, weight, bias = ctx.saved_tensors
     stride, padding, output_padding, groups, dilation = ctx.attributes
     if ctx.activation != "none":  # the sums were not kept: they are computed once more
-        sums = _operator(data, weight, bias, *ctx.attributes, device=ctx.device, fallback=ctx.fallback)
+        how = {"device": ctx.device, "fallback": ctx.fallback, "search": ctx.search}
+        sums = _operator(data, weight, bias, *ctx.attributes, **how)
         _, pull = torch.func.vjp(lambda x: ACTIVATIONS[ctx.activation](x, *ctx.numbers), sums)
         (gradient,) = pull(gradient)
     gradients = torch.ops.aten.convolution_backward(
@@ -159,7 +161,7 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
         groups,
         [ctx.needs_input_grad[0], ctx.needs_input_grad[1], bias is not None and ctx.needs_input_grad[2]],
     )
-    return *gradients, *[None] * 9
+    return *gradients, *[None] * 10
 
 
 _operator.register_autograd(_backward, setup_context=_setup_context)
@@ -189,6 +191,7 @@ def _function(
     activation: tuple = ("none",),
     device: int | None = None,
     fallback: str = "warn",
+    search: str | None = None,
     scale: Tensor | None = None,
 ) -> Tensor:
     if data.is_quantized:
@@ -216,6 +219,7 @@ def _function(
         activation,
         device,
         fallback,
+        search,
     )
     reason = _transform(data)
     if reason is not None:
@@ -239,6 +243,7 @@ def _function(
             numbers,
             device,
             fallback,
+            search,
         )
     return output if batched else output.squeeze(0)
 
@@ -341,6 +346,7 @@ class _Layer(nn.Module):
 
     tconv_cl_device: int | None = None
     tconv_cl_fallback = "warn"
+    tconv_cl_search: str | None = None
 
     def forward(
         self,
@@ -369,6 +375,7 @@ class _Layer(nn.Module):
             activation,
             self.tconv_cl_device,
             self.tconv_cl_fallback,
+            self.tconv_cl_search,
             scale,
         )
 
@@ -459,7 +466,9 @@ CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
 }
 
 
-def convert(module: nn.Module, device: int | str | None = None, *, fallback: str = "warn") -> int:
+def convert(
+    module: nn.Module, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None
+) -> int:
     """Has tconv-cl compute the ConvTranspose1d, 2d and 3d in `module`, itself included; returns how many there were.
 
     The modules stay, with their weights, hooks and names: only their class changes. Subclasses of torch's classes are
@@ -470,17 +479,21 @@ def convert(module: nn.Module, device: int | str | None = None, *, fallback: str
             library's default.
         fallback: what happens where the library refuses: "warn": torch's own operator computes, and the logger
             `tconv_cl` says why; "error": RuntimeError.
+        search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
+            says, else "records".
 
     Raises:
         tconv_cl.Error: there is no such device.
+        tconv_cl.RequestError: there is no such search.
     """
     number, fallback = _tensors.device_number(device), _tensors.fallback_of(fallback)
+    search = _tensors.search_of(search)
     count = 0
     for one in module.modules():
         if "forward" not in vars(one):
             _change_class(one, CONVERTED)
         if isinstance(one, _Layer):
-            one.tconv_cl_device, one.tconv_cl_fallback = number, fallback
+            one.tconv_cl_device, one.tconv_cl_fallback, one.tconv_cl_search = number, fallback, search
             count += 1
     return count
 
@@ -492,6 +505,7 @@ def revert(module: nn.Module) -> int:
         if isinstance(one, _Layer):
             vars(one).pop("tconv_cl_device", None)
             vars(one).pop("tconv_cl_fallback", None)
+            vars(one).pop("tconv_cl_search", None)
             count += 1
         _change_class(one, {new: old for old, new in CONVERTED.items()})
     return count
@@ -544,9 +558,10 @@ class dispatch(TorchDispatchMode):
     Args: as those of convert.
     """
 
-    def __init__(self, device: int | str | None = None, *, fallback: str = "warn") -> None:
+    def __init__(self, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None) -> None:
         super().__init__()
         self.device, self.fallback = _tensors.device_number(device), _tensors.fallback_of(fallback)
+        self.search = _tensors.search_of(search)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
@@ -558,5 +573,5 @@ class dispatch(TorchDispatchMode):
         data, weight, bias, stride, padding, dilation, _, output_padding, groups = args[:9]
         axes = weight.dim() - 2
         lists = (_list(axes, value) for value in (stride, padding, output_padding, dilation))
-        call = Call(*lists, groups, device=self.device, fallback=self.fallback)
+        call = Call(*lists, groups, device=self.device, fallback=self.fallback, search=self.search)
         return compute_or(lambda: func(*args, **kwargs), data, weight, bias, call)

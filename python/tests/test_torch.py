@@ -752,6 +752,38 @@ def test_fallback_error():
         torch.func.vmap(layer)(data[None])
 
 
+SEARCH = """
+import sys
+import torch
+import tconv_cl.torch
+own, data = torch.nn.ConvTranspose2d(3, 2, 4, stride=2), torch.ones(1, 3, 4, 5)
+wanted, search = own(data), None if sys.argv[1] == "None" else sys.argv[1]
+with torch.inference_mode(), tconv_cl.torch.dispatch(fallback="error", search=search):
+    torch.testing.assert_close(own(data), wanted, rtol=1e-5, atol=1e-5)
+tconv_cl.torch.convert(own, fallback="error", search=search)
+torch.testing.assert_close(own(data), wanted, rtol=1e-5, atol=1e-5)
+own(data).sum().backward()
+assert tconv_cl.torch.revert(own) == 1 and not hasattr(own, "tconv_cl_search")
+"""
+
+
+@pytest.mark.parametrize("search, stored", [(None, 0), ("model", 0), ("records", 0), ("measure", 1), ("renew", 1)])
+def test_the_algorithm_can_be_searched_for(search, stored, tmp_path):
+    environment = dict(os.environ, TCONV_CL_CACHE_DIR=str(tmp_path / "cache"))
+    environment.pop("TCONV_CL_SEARCH", None)
+    subprocess.run([sys.executable, "-c", SEARCH, str(search)], check=True, env=environment)
+    files = (tmp_path / "cache").iterdir() if (tmp_path / "cache").exists() else ()
+    assert sum(b"best_ms " in file.read_bytes() for file in files) == stored
+
+
+def test_a_search_that_does_not_exist_is_refused():
+    layer = nn.ConvTranspose1d(2, 2, 3)
+    for use in (lambda: convert(layer, search="fastest"), lambda: dispatch(search="fastest")):
+        with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
+            use()
+    assert type(layer) is nn.ConvTranspose1d
+
+
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_complex(dtype):
     """As before: torch's own operators, with gradients."""
