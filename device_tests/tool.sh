@@ -66,7 +66,59 @@ quiet devices --json "$work/d.json"
     ! grep -q 'refused by an algorithm' "$work/out" || fail "check --quiet: $(cat "$work/out")"
 "$tool" devices --quiet >"$work/out" && grep -q 'compute units' "$work/out" && ! grep -q 'is used where' "$work/out" || fail "devices --quiet"
 
+# ---- - is stdin or stdout ----
+"$tool" run $device --data - --filter "$d.filter.npy" --output - <"$d.data.npy" >"$work/piped.npy" 2>"$work/err" || fail "run from a pipe: $(cat "$work/err")"
+"$tool" run $device $files --quiet && cmp -s "$work/piped.npy" "$work/y.npy" || fail "run gives something else in a pipe"
+"$tool" run $device --data "$d.data.npy" --filter - --output "$work/y.npy" <"$d.filter.npy" | grep -q 'computed by' && cmp -s "$work/piped.npy" "$work/y.npy" ||
+    fail "the filter from a pipe"
+expect_file() { "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output - --memory-limit 1 >"$work/out" 2>"$work/err"; }
+expect_file
+[ $? = 2 ] && [ ! -s "$work/out" ] && grep -q -- '--output - is no regular file' "$work/err" || fail "slabs into a pipe: $(cat "$work/err")"
+printf 'id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n' |
+    "$tool" bench $device --suite - --runs 5 --no-ceilings --csv - --json "$work/b.json" >"$work/out" 2>"$work/err" || fail "bench of pipes: $(cat "$work/err")"
+[ "$(wc -l <"$work/out")" = 2 ] && head -1 "$work/out" | grep -q '^id,layer,problem,type,algorithm,tile,' && grep -q '^"X","","--data-shape ' "$work/out" ||
+    fail "bench --csv: $(cat "$work/out")"
+python3 - "$work/out" "$work/b.json" <<'END' || fail "CSV and JSON of bench differ: $(cat "$work/out")"
+import csv, json, sys
+row, layer = list(csv.DictReader(open(sys.argv[1])))[0], json.load(open(sys.argv[2]))["layers"][0]
+assert len(row) > 15 and row["ms_median"] != ""
+for key, text in row.items():
+    value = layer[key]
+    assert text == ("" if value is None else value) if isinstance(value, (str, type(None))) else float(text) == value, (key, text, value)
+END
+
+# ---- compared with an earlier run; a picture, where there is matplotlib ----
+cp "$work/b.json" "$work/old.json"
+printf 'id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n' >"$work/s.csv"
+"$tool" bench $device --suite "$work/s.csv" --runs 5 --no-ceilings --compare "$work/old.json" --json "$work/b.json" >"$work/out" 2>"$work/err" ||
+    fail "bench --compare: $(cat "$work/err")"
+grep -qE '^X .* [0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+%' "$work/out" && grep -q '^1 layers in both; geometric mean of old / new time [0-9.]*$' "$work/out" &&
+    grep -q '"geomean_ratio": [0-9]' "$work/b.json" && grep -q '"file": "this run"' "$work/b.json" || fail "bench --compare: $(cat "$work/out")"
+mkdir "$work/python"
+printf '#!/bin/sh\nexit 1\n' >"$work/python/python3"
+chmod +x "$work/python/python3"
+PATH="$work/python:$PATH" "$tool" bench $device --ids S5 --plot "$work/x.svg" >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'has no module matplotlib' "$work/err" && [ ! -s "$work/out" ] && [ ! -e "$work/x.svg" ] || fail "no matplotlib: $(cat "$work/err")"
+tool=$(command -v "$tool")
+PATH=/nowhere "$tool" bench $device --ids S5 --plot "$work/x.svg" >"$work/out" 2>"$work/err"
+[ $? = 2 ] && grep -q 'there is no python3' "$work/err" || fail "no Python: $(cat "$work/err")"
+# A Python that can do it, and one that fails while it draws.
+printf '#!/bin/sh\ncase $2 in import*) ;; *) grep -q fraction_of_floor && echo "<svg/>" ;; esac\n' >"$work/python/python3"
+PATH="$work/python:$PATH" "$tool" bench $device --ids S5 --runs 5 --plot "$work/x.svg" >"$work/out" 2>"$work/err" && [ "$(cat "$work/x.svg")" = "<svg/>" ] ||
+    fail "bench --plot: $(cat "$work/err")"
+PATH="$work/python:$PATH" "$tool" bench $device --ids S5 --runs 5 --plot - 2>"$work/err" | grep -qx '<svg/>' || fail "bench --plot -: $(cat "$work/err")"
+printf '#!/bin/sh\ncase $2 in import*) ;; *) exit 3 ;; esac\n' >"$work/python/python3"
+PATH="$work/python:$PATH" "$tool" bench $device --ids S5 --runs 5 --plot "$work/x.svg" >"$work/out" 2>"$work/err"
+[ $? = 1 ] && grep -q 'cannot be drawn: python3 ended with code 3' "$work/err" && [ "$(cat "$work/x.svg")" = "<svg/>" ] || fail "a failed plot: $(cat "$work/err")"
+if python3 -c 'import matplotlib' 2>/dev/null; then
+    "$tool" bench $device --ids S5 --runs 5 --plot "$work/y.svg" >"$work/out" 2>"$work/err" && grep -q 'S5' "$work/y.svg" || fail "a plot: $(cat "$work/err")"
+fi
+
 # ---- on a terminal, lines end before column 100; in a pipe they are whole ----
+for words in "bench $device --ids S5,S10 --runs 1" "devices" "check $device --data-shape 1,2,9 --filter-shape 2,2,3"; do
+    env NO_COLOR=1 script -qec "'$tool' $words 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$work/out"
+    awk 'length > 100 { bad = 1 } END { exit bad || NR < 3 }' "$work/out" || fail "$words on a terminal: $(cat "$work/out")"
+done
 script -qec "'$tool' algorithms" /dev/null </dev/null | tr -d '\r' >"$work/out"
 awk 'length > 100 || / $/ { bad = 1 } END { exit bad }' "$work/out" || fail "algorithms on a terminal: $(cat "$work/out")"
 "$tool" algorithms >"$work/pipe.txt"

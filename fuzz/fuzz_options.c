@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any command line through the whole tool, on a system without OpenCL devices. The input is the
  * command line without the program's name; a blank or the end of a line ends an argument, so that
- * two of them make an empty one. There are x.npy, w.npy, b.npy, s.csv, m.xml and m.bin to be
- * named. */
+ * two of them make an empty one. There are x.npy, w.npy, b.npy, s.csv, r.json, m.xml and m.bin to
+ * be named; stdin is empty. */
 #include "fuzz.h"
 
 /* main.c is a program; its main becomes a function. */
@@ -27,6 +27,9 @@ static void write_files(void)
     static const char suite[] = "id,in_channels,out_channels,groups,input,kernel\n"
                                 "A,3,4,1,5x6,2x2\nB,4,6,2,7,3\n";
     fuzz_file("s.csv", suite, strlen(suite));
+    static const char report[] = "{\"layers\": [{\"id\": \"A\", \"ms_median\": 1.5, \"runs\": 5, "
+                                 "\"spread\": 0.1}, {\"id\": \"B\", \"ms_median\": null}]}";
+    fuzz_file("r.json", report, strlen(report));
     static const char xml[] =
         "<net><layers><layer id=\"1\" name=\"w\" type=\"Const\"><data element_type=\"f32\" "
         "shape=\"2,1,3\" offset=\"0\" size=\"24\"/></layer><layer id=\"2\" name=\"up\" "
@@ -41,6 +44,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     fuzz_prepare(*argc, *argv);
     setenv("OCL_ICD_VENDORS", "/nowhere/", 1);
+    if (freopen("/dev/null", "r", stdin) == NULL) fuzz_fail("stdin cannot be closed");
     write_files();
     return 0;
 }

@@ -123,6 +123,53 @@ expect 2 "row 2 (X): strides is 0 at spatial axis 1" bench --suite "$work/s.csv"
 printf 'id,layer,in_channels,out_channels,input,kernel\nX,caf\351,3,4,5x6,2x2\n' >"$work/s.csv"
 expect 2 "is not in UTF-8" bench --suite "$work/s.csv"
 
+# Reports: what can be compared, and what cannot.
+echo '{"layers": [{"id": "A", "layer": "one", "problem": "p", "ms_median": 2.0, "runs": 9, "spread": 0.05, "algorithm": "x"},
+    {"id": "B", "problem": "p", "ms_median": 1.0, "runs": 9, "spread": 0.1}, {"id": "C", "problem": "p", "ms_median": null},
+    {"id": "D", "problem": "p", "ms_median": 1.0}, {"id": "F", "problem": "p", "ms_median": 3.0, "runs": 2, "spread": 0.1}]}' >"$work/old.json"
+echo '{"layers": [{"id": "A", "layer": "one", "problem": "p", "ms_median": 1.0, "runs": 9, "spread": 0.05, "algorithm": "y"},
+    {"id": "B", "problem": "p", "ms_median": 1.15, "runs": 9, "spread": 0.1}, {"id": "C", "problem": "p", "ms_median": 1.0},
+    {"id": "D", "problem": "q", "ms_median": 1.0}, {"id": "E", "problem": "p", "ms_median": 1.0},
+    {"id": "F", "problem": "p", "ms_median": 1.0, "runs": 2, "spread": 0.1}]}' >"$work/new.json"
+echo '[1, 2' >"$work/cut.json"
+echo '{"layers": [{"id": "A", "gain": 1.0}]}' >"$work/tune.json"
+expect 2 "compare needs two reports" compare
+expect 2 "compare needs two reports" compare "$work/old.json"
+expect 2 "third is not an option" compare "$work/old.json" "$work/new.json" third
+expect 2 "compare reads reports and needs no device" compare "$work/old.json" "$work/new.json" --device 0
+expect 2 "both reports are -" compare - -
+expect 1 "none.json cannot be opened: No such file" compare "$work/old.json" "$work/none.json"
+expect 1 "cut.json is no JSON: line 2" compare "$work/cut.json" "$work/new.json"
+expect 2 "is no report of tconv-cl bench" compare "$work/tune.json" "$work/new.json"
+expect 1 "No such file" compare "$work/old.json" "$work/new.json" --json "$work/none/c.json"
+expect 1 "--compare $work/cut.json is no JSON" bench --ids B05 --compare "$work/cut.json"
+expect 2 "--suite and --compare are both -: stdin can be read once" bench --compare - --suite -
+expect 2 "--csv and --compare are both" bench --ids B05 --csv "$work/old.json" --compare "$work/old.json"
+expect 2 "--json and --csv are both -: the results need a file of their own" bench --ids B05 --json - --csv -
+expect 2 "--no-ceilings leaves out the roofline" bench --ids B05 --no-ceilings --plot "$work/x.svg"
+expect 1 "--csv" bench --csv "$work/none/x.csv"
+expect 2 "--model is -: a model needs a name" bench --model -
+[ ! -e "$work/x.svg" ] || fail "a picture that was refused"
+
+# compare: faster, slower and alike by the noise of both; what is in one only, of another problem, or not timed.
+"$tool" compare "$work/old.json" "$work/new.json" --json "$work/c.json" >"$work/out" 2>"$work/err" || fail "compare: $(cat "$work/err")"
+for row in 'A    one .* 2 .* 1  2.000  10.0% faster, by y, before x' 'B .* 0.870  20.0%' 'C .* not timed in .*old.json' \
+    'D .* another problem in each' 'E .* only in .*new.json' 'F .* 3.000      -'; do
+    grep -qE "^$row\$" "$work/out" || fail "compare has no row \"$row\": $(cat "$work/out")"
+done
+grep -q '^3 layers in both; geometric mean of old / new time 1.734$' "$work/out" && grep -q '^faster beyond noise: 1 A$' "$work/out" &&
+    grep -q '^slower beyond noise: 0$' "$work/out" || fail "the last lines of compare: $(cat "$work/out")"
+"$tool" compare - "$work/old.json" <"$work/new.json" >"$work/out" && grep -q '^slower beyond noise: 1 A$' "$work/out" || fail "compare from stdin"
+grep -q '"geomean_ratio": 1.73' "$work/c.json" && [ "$(grep -c '"verdict": null' "$work/c.json")" = 4 ] &&
+    [ "$(grep -c '"note": null' "$work/c.json")" = 2 ] || fail "the JSON of compare: $(cat "$work/c.json")"
+"$tool" compare "$work/old.json" "$work/new.json" --json - | grep -q '^{' || fail "compare --json -"
+for variables in "NO_COLOR= TERM=xterm" "NO_COLOR=1 TERM=xterm" "NO_COLOR= TERM=dumb"; do
+    env $variables script -qec "'$tool' compare '$work/new.json' '$work/old.json'" /dev/null </dev/null | tr -d '\r' >"$work/out"
+    awk '{ gsub(/\033\[[0-9]*m/, "") } length > 100 { bad = 1 } END { exit bad }' "$work/out" || fail "compare on a terminal: $(cat "$work/out")"
+    [ "$variables" = "NO_COLOR= TERM=xterm" ] && wanted=1 || wanted=0
+    [ "$(grep -c "^$(printf '\033')\[33mA .*slower" "$work/out")" = "$wanted" ] || fail "colours with $variables: $(cat "$work/out")"
+done
+
 d=$vectors/data/torch_line
 run="run --output $work/y.npy"
 expect 2 "--data is missing" $run --filter "$d.filter.npy"
@@ -159,7 +206,9 @@ for output in plain_f32.xml plain_f32.bin; do
     expect 2 "file of their own" run --data "$d.data.npy" --model "$work/plain_f32.xml" --output "$work/$output"
 done
 cmp -s "$d.data.npy" "$work/x.npy" || fail "an input was overwritten"
-expect 2 "needs a name" run --output - --data "$d.data.npy" --filter "$d.filter.npy"
+expect 1 "no OpenCL device was found" run --output - --data "$d.data.npy" --filter "$d.filter.npy"
+expect 2 "--json and --output are both -" run --output - --data "$d.data.npy" --filter "$d.filter.npy" --json -
+expect 2 "--data and --filter are both -: stdin can be read once" run --output - --data - --filter -
 cp "$vectors/ir/plain_f32.xml" "$work/alone.xml"
 expect 1 "alone.bin, which cannot be opened" $run --model "$work/alone.xml" --data "$vectors/ir/plain_f32.0.input.npy"
 expect 2 "its data has shape" $run --model "$vectors/ir/plain_f32.xml" --data "$d.data.npy"

@@ -2,6 +2,7 @@
 /* tconv-cl bench: times layers, verifies each in the same run, and says how far each is from the
  * device's ceilings. */
 #include "layers.h"
+#include "reports.h"
 #include "roofline.h"
 #include "trial.h"
 
@@ -26,6 +27,8 @@ static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
     POPT_TABLEEND,
 };
+
+static const double SLOW = 0.5; /* of the roofline: rows below are coloured */
 
 enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000, PERCENT_SIZE = 16 };
 
@@ -226,16 +229,20 @@ static void write_percent(const struct result *r, const struct roofline *rooflin
 static void print_result(const struct entry *e, struct result *r, const struct roofline *roofline)
 {
     progress(0, 0, "");
+    const bool known = r->error[0] == '\0' && roofline->sizes > 0;
+    paint(known && floor_ms(r, roofline) < SLOW * r->ms_median ? COLOUR_SLOW : COLOUR_NONE);
     printf("%-4s ", e->id);
     print_column(e->layer, 28);
     if (r->error[0] != '\0') {
-        printf(" %-16s %s\n", r->algorithm[0] == '\0' ? "-" : r->algorithm, r->error);
+        printf(" %-16s ", r->algorithm[0] == '\0' ? "-" : r->algorithm);
+        print_wrapped(r->error, 51);
     } else {
         write_percent(r, roofline, r->percent);
         printf(" %-16s %8.4g %5.1f%% %8.1f %6.1f %7s %9.2g\n", r->algorithm, r->ms_median,
                100 * r->spread, 1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median,
                r->percent, r->max_error);
     }
+    paint(COLOUR_NONE);
     fflush(stdout);
 }
 
@@ -354,7 +361,33 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
     printf("\n");
 }
 
-static enum exit_code bench(const struct work *work, int runs)
+/* What the options want of the results besides the table. Takes the reference; the first error
+ * counts, but the others are written in any case. */
+static enum exit_code write_results(json_t *report, const json_t *old)
+{
+    enum exit_code code = report == NULL ? failed_work("the results need memory that is not there")
+                                         : EXIT_DONE;
+    if (report != NULL && old != NULL) {
+        json_t *comparison = report_compare(old, options.compare, report, "this run");
+        if (comparison != NULL) json_object_set_new(report, "comparison", comparison);
+    }
+    const struct {
+        const char *path;
+        enum exit_code (*write)(const json_t *);
+    } files[] = {{options.csv, report_csv}, {options.plot, plot_draw}};
+    for (size_t i = 0; i < sizeof files / sizeof *files && report != NULL; i++) {
+        const enum exit_code written = files[i].path == NULL ? EXIT_DONE : files[i].write(report);
+        if (code == EXIT_DONE) code = written;
+    }
+    if (report == NULL || options.json == NULL) {
+        json_decref(report);
+        return code;
+    }
+    const enum exit_code written = write_json(report);
+    return code == EXIT_DONE ? written : code;
+}
+
+static enum exit_code bench(const struct work *work, int runs, const json_t *old)
 {
     const struct suite *suite = &work->suite;
     tconv_host *host = work->host;
@@ -385,10 +418,8 @@ static enum exit_code bench(const struct work *work, int runs)
                 "was busy",
                 first_peak, roofline_peak(&roofline));
         if (table_wanted()) print_end(suite, &s, results, &roofline);
-        const enum exit_code written =
-            options.json == NULL
-                ? EXIT_DONE
-                : write_json(with_origin(report_json(work->number, d, &roofline, suite, results)));
+        const enum exit_code written = write_results(
+            with_origin(report_json(work->number, d, &roofline, suite, results)), old);
         if (code == EXIT_DONE) code = written;
         if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }
@@ -420,10 +451,18 @@ enum exit_code command_bench(int argc, const char **argv)
                                        argc, argv, &leave);
     if (leave) return code;
     struct work work = {.host = NULL};
+    json_t *old = NULL;
     int runs;
+    if (options.plot != NULL && options.no_ceilings)
+        return wrong_request("--plot is given, but --no-ceilings leaves out the roofline that it "
+                             "draws");
     if ((code = read_runs(&runs)) == EXIT_DONE &&
-        (code = work_open(&work, built_in_suite)) == EXIT_DONE)
-        code = bench(&work, runs);
+        (options.compare == NULL ||
+         (code = report_read("--compare", options.compare, &old)) == EXIT_DONE) &&
+        (code = work_open(&work, built_in_suite)) == EXIT_DONE &&
+        (options.plot == NULL || (code = plot_check()) == EXIT_DONE))
+        code = bench(&work, runs, old);
+    json_decref(old);
     work_close(&work);
     return code;
 }

@@ -192,12 +192,12 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
     if (table_wanted()) {
         progress(0, 0, "");
         printf("%-4s ", e->id);
-        print_column(e->layer, 36);
-        printf(" %-16s %-8s", algorithm, verdict);
-        if (t->error[0] != '\0')
-            printf(" %s\n", t->error);
-        else
-            printf(" max error %.2g of its bound, %zu positions\n", t->max_error, t->compared);
+        print_column(e->layer, 24);
+        printf(" %-16s %-8s ", algorithm, verdict);
+        char text[100];
+        snprintf(text, sizeof text, "max error %.2g of its bound, %zu positions", t->max_error,
+                 t->compared);
+        print_wrapped(t->error[0] != '\0' ? t->error : text, 56);
         fflush(stdout);
     }
     json_array_append_new(

@@ -2,6 +2,7 @@
 /* tconv-cl devices: the flat list of devices. */
 #include "tool.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 static const struct poptOption table[] = {
@@ -50,20 +51,35 @@ json_t *device_json(int number, const tconv_device_info *d)
         d->integer_dot_product, "matrix_unit", unit_name(d->matrix_unit));
 }
 
+/* A line of a device, wrapped on a terminal. */
+static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void print_line(const char *format, ...)
+{
+    enum { INDENT = 5 };
+    char text[1500];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    printf("%*s", INDENT, "");
+    print_wrapped(text, INDENT);
+}
+
 static void print_device(int number, bool preferred, const tconv_device_info *d)
 {
     printf("%d%s %s\n", number, preferred ? "*" : " ", d->name);
-    printf("     %s, %s, driver %s, %s\n", kind_name(d->kind), d->platform, d->driver, d->version);
-    printf("     %u compute units, vectors of %u x f32%s, work-groups of up to %llu\n",
-           d->compute_units, d->vector_width, d->fma ? " with fma" : "",
-           (unsigned long long)d->work_group_limit);
-    printf("     memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s\n",
-           (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),
-           (unsigned long long)(d->local_memory >> 10), d->dedicated_local ? " (dedicated)" : "");
-    printf("     f16 %s, f64 %s, sub-groups %s, integer dot products %s, matrix unit %s\n",
-           d->half_arithmetic ? "yes" : "no", d->double_arithmetic ? "yes" : "no",
-           d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no",
-           unit_name(d->matrix_unit));
+    print_line("%s, %s, driver %s, %s", kind_name(d->kind), d->platform, d->driver, d->version);
+    print_line("%u compute units, vectors of %u x f32%s, work-groups of up to %llu",
+               d->compute_units, d->vector_width, d->fma ? " with fma" : "",
+               (unsigned long long)d->work_group_limit);
+    print_line("memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s",
+               (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),
+               (unsigned long long)(d->local_memory >> 10),
+               d->dedicated_local ? " (dedicated)" : "");
+    print_line("f16 %s, f64 %s, sub-groups %s, integer dot products %s, matrix unit %s",
+               d->half_arithmetic ? "yes" : "no", d->double_arithmetic ? "yes" : "no",
+               d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no",
+               unit_name(d->matrix_unit));
 }
 
 enum exit_code command_devices(int argc, const char **argv)

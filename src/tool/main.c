@@ -17,6 +17,8 @@ static const struct command {
 } commands[] = {
     {"bench", "time layers and verify their results; options alone are for this one",
      command_bench},
+    {"compare", "compare two reports of bench, layer by layer, with the noise of both",
+     command_compare},
     {"run", "compute one layer from .npy files, or a layer of an OpenVINO model", command_run},
     {"shape", "resolve pads and output shape; no device is needed", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
@@ -39,6 +41,7 @@ static enum exit_code help(void)
            "command. Examples:\n\n"
            "  tconv-cl devices\n"
            "  tconv-cl bench --ids B07,B43\n"
+           "  tconv-cl compare old.json new.json\n"
            "  tconv-cl shape --data-shape 1,20,224,224 --filter-shape 20,10,3,3 --strides 2 "
            "--pads-begin 1 --pads-end 1\n"
            "  tconv-cl run --data x.npy --filter w.npy --strides 2 --output y.npy\n"

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,9 +57,27 @@ void notice(const char *format, ...)
     va_end(arguments);
 }
 
+static bool is_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
 bool table_wanted(void)
 {
-    return options.json == NULL || (strcmp(options.json, "-") != 0 && !options.quiet);
+    if (is_stdout(options.json) || is_stdout(options.csv) || is_stdout(options.plot)) return false;
+    return !options.quiet || (options.json == NULL && options.csv == NULL);
+}
+
+void paint(enum colour colour)
+{
+    static const char *const codes[] = {"\033[0m", "\033[33m", "\033[32m"};
+    static bool begun;
+    const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    if (isatty(STDOUT_FILENO) != 1 || (off != NULL && off[0] != '\0') ||
+        (terminal != NULL && strcmp(terminal, "dumb") == 0))
+        return;
+    if (begun || colour != COLOUR_NONE) fputs(codes[colour], stdout);
+    begun = colour != COLOUR_NONE;
 }
 
 void print_column(const char *text, int width)

@@ -3,6 +3,7 @@
  * size confirms it. */
 #include "npy.h"
 
+#include "in_file.h"
 #include "out_file.h"
 
 #include <errno.h>
@@ -189,13 +190,13 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
 {
     *npy = (struct npy){0};
-    FILE *file = fopen(path, "rb");
+    FILE *file = in_file_open(path);
     if (file == NULL)
         return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
     uint64_t bytes = 0;
     enum exit_code code = read_header(option, path, file, npy, &bytes);
     if (code == EXIT_DONE) code = read_values(option, path, file, npy, bytes);
-    fclose(file);
+    in_file_close(file);
     if (code != EXIT_DONE) npy_free(npy);
     tconv_type wanted;
     if (code == EXIT_DONE && npy->type == TCONV_U16 && options.type != NULL &&

@@ -82,7 +82,8 @@ const struct poptOption math_table[] = {
 
 const struct poptOption suite_table[] = {
     {"suite", 0, POPT_ARG_STRING, &options.suite, 0,
-     "a list of layers with the columns of bench/suite.csv; default: a built-in one", "FILE.csv"},
+     "a list of layers with the columns of bench/suite.csv, - is stdin; default: a built-in one",
+     "FILE.csv"},
     {"ids", 0, POPT_ARG_STRING, &options.ids, 0, "only these layers of the suite", "B01,B02,..."},
     POPT_TABLEEND,
 };
@@ -122,6 +123,11 @@ const struct poptOption bench_table[] = {
      "do not measure what the device can do at most: seconds less, and no % floor", NULL},
     {"why", 0, POPT_ARG_NONE, &options.why, 0,
      "print the expected time, or the reason of the rejection, for each algorithm", NULL},
+    {"compare", 0, POPT_ARG_STRING, &options.compare, 0,
+     "compare with an earlier run, layer by layer; - is stdin", "OLD.json"},
+    {"csv", 0, POPT_ARG_STRING, &options.csv, 0, "write the results as CSV; - is stdout", "FILE"},
+    {"plot", 0, POPT_ARG_STRING, &options.plot, 0,
+     "draw the layers under the roofline, with Python's matplotlib; - is stdout", "FILE.svg"},
     POPT_TABLEEND,
 };
 
@@ -191,30 +197,41 @@ static enum exit_code list_algorithms(void)
     return EXIT_DONE;
 }
 
-/* No file that is written takes another one's place; false after a message. */
-static bool outputs_apart(void)
+/* No file that is written takes another one's place, and stdin and stdout are of one file each;
+ * false after a message. */
+static bool files_apart(void)
 {
-    enum { WRITTEN = 2 }; /* the first ones */
+    enum { WRITTEN = 4 }; /* the first ones */
     char *weights = options.model == NULL ? NULL : model_weights_path(options.model);
     const struct {
         const char *option, *path;
     } files[] = {
         {"--json", options.json},         {"--output", options.output},
+        {"--csv", options.csv},           {"--plot", options.plot},
         {"--data", options.data},         {"--filter", options.filter},
         {"--bias", options.bias},         {"--scale", options.scale},
         {"--slope", options.slope},       {"--residual", options.residual},
         {"--initial", options.initial},   {"--model", options.model},
         {"the model's weights", weights}, {"--suite", options.suite},
+        {"--compare", options.compare},
     };
     bool apart = true;
-    for (size_t i = 0; i < WRITTEN; i++)
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         for (size_t j = i + 1; j < sizeof files / sizeof *files && apart; j++) {
-            apart = files[i].path == NULL || files[j].path == NULL ||
-                    !out_file_same(files[i].path, files[j].path);
+            if (files[i].path == NULL || files[j].path == NULL) continue;
+            const bool stream = strcmp(files[i].path, "-") == 0, written = i < WRITTEN;
+            if (stream ? written != (j < WRITTEN) : !written) continue;
+            apart = !out_file_same(files[i].path, files[j].path);
             if (!apart)
-                wrong_request("%s and %s are both %s: the results need a file of their own",
-                              files[i].option, files[j].option, files[j].path);
+                wrong_request(
+                    "%s and %s are both %s: %s", files[i].option, files[j].option, files[j].path,
+                    written ? "the results need a file of their own" : "stdin can be read once");
         }
+    if (apart && options.model != NULL && strcmp(options.model, "-") == 0) {
+        wrong_request("--model is -: a model needs a name, since its weights are in a file beside "
+                      "it");
+        apart = false;
+    }
     free(weights);
     return apart;
 }
@@ -254,8 +271,43 @@ static enum exit_code unknown_algorithm(void)
                                options.algorithm);
 }
 
+/* Takes the arguments that are no options; false after a message. */
+static bool take_arguments(poptContext context, int most, const char *command)
+{
+    for (int i = 0; poptPeekArg(context) != NULL; i++) {
+        if (i == most) {
+            wrong_request("%s is not an option; see %s --help", poptPeekArg(context), command);
+            return false;
+        }
+        options.arguments[i] = strdup(poptGetArg(context));
+        if (options.arguments[i] == NULL) {
+            failed_work("the options cannot be read: no memory");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the files that are to be written can be begun, before long work. */
+static enum exit_code check_results(void)
+{
+    const struct {
+        const char *option, *path;
+    } files[] = {{"--json", options.json}, {"--csv", options.csv}, {"--plot", options.plot}};
+    enum exit_code code = EXIT_DONE;
+    for (size_t i = 0; i < sizeof files / sizeof *files && code == EXIT_DONE; i++)
+        if (files[i].path != NULL) code = out_file_check(files[i].option, files[i].path);
+    return code;
+}
+
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave)
+{
+    return read_arguments(table, synopsis, argc, argv, 0, leave);
+}
+
+enum exit_code read_arguments(const struct poptOption *table, const char *synopsis, int argc,
+                              const char **argv, int most, bool *leave)
 {
     *leave = true;
     poptContext context = poptGetContext("tconv-cl", argc, argv, table, 0);
@@ -273,8 +325,8 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
         printf("tconv-cl %s\n", TCONV_VERSION_STRING);
     else if (result < -1)
         code = bad_option(table, poptBadOption(context, POPT_BADOPTION_NOALIAS), result, argv[0]);
-    else if (poptPeekArg(context) != NULL)
-        code = wrong_request("%s is not an option; see %s --help", poptPeekArg(context), argv[0]);
+    else if (!take_arguments(context, most, argv[0]))
+        code = EXIT_REQUEST_WRONG;
     else if (options.algorithm != NULL && strcmp(options.algorithm, "list") == 0)
         list_algorithms();
     else if (options.algorithm != NULL && !algorithm_exists(options.algorithm))
@@ -283,12 +335,9 @@ enum exit_code read_options(const struct poptOption *table, const char *synopsis
         code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
     else if (!read_epilogue(&epilogue))
         code = EXIT_REQUEST_WRONG;
-    else if (!outputs_apart())
+    else if (!files_apart())
         code = EXIT_REQUEST_WRONG;
-    else if (options.json != NULL && strcmp(options.json, "-") != 0 &&
-             out_file_check("--json", options.json) != EXIT_DONE)
-        code = EXIT_WORK_FAILED;
-    else
+    else if ((code = check_results()) == EXIT_DONE)
         *leave = false;
     poptFreeContext(context);
     return code;
@@ -389,6 +438,11 @@ void free_options(void)
                             &options.runs,
                             &options.budget,
                             &options.fields,
+                            &options.csv,
+                            &options.compare,
+                            &options.plot,
+                            &options.arguments[0],
+                            &options.arguments[1],
                             &options.math,
                             &options.alpha,
                             &options.beta,

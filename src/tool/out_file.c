@@ -72,9 +72,18 @@ bool out_file_same(const char *a, const char *b)
     return same;
 }
 
+/* stdout, which stays open. */
+static bool begin_stdout(const char *option, struct out_file *file)
+{
+    *file = (struct out_file){stdout, strdup("-"), NULL, option};
+    return file->path != NULL;
+}
+
 enum exit_code out_file_begin(const char *option, const char *path, struct out_file *file)
 {
     struct stat status;
+    if (strcmp(path, "-") == 0)
+        return begin_stdout(option, file) ? EXIT_DONE : failed(file, ENOMEM);
     const bool there = stat(path, &status) == 0;
     char *target = there ? realpath(path, NULL)
                          : strdup(path); /* a link stays, and what it names is written */
@@ -109,7 +118,7 @@ enum exit_code out_file_end(struct out_file *file, bool good)
 {
     int reason = errno;
     const bool sound = good && ferror(file->stream) == 0;
-    const bool closed = fclose(file->stream) == 0;
+    const bool closed = (file->stream == stdout ? fflush(stdout) : fclose(file->stream)) == 0;
     if (sound && !closed) reason = errno;
     bool written = sound && closed;
     if (written && file->temporary != NULL && rename(file->temporary, file->path) != 0) {
@@ -126,7 +135,7 @@ enum exit_code out_file_end(struct out_file *file, bool good)
 
 void out_file_discard(struct out_file *file)
 {
-    fclose(file->stream);
+    if (file->stream != stdout) fclose(file->stream);
     if (file->temporary != NULL) unlink(file->temporary);
     in_progress = NULL;
     free(file->path);
@@ -136,6 +145,7 @@ void out_file_discard(struct out_file *file)
 enum exit_code out_file_check(const char *option, const char *path)
 {
     struct stat status;
+    if (strcmp(path, "-") == 0) return EXIT_DONE;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
         return EXIT_DONE; /* opening a pipe would wait for its reader */
     struct out_file file;

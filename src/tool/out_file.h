@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output files that appear whole or not at all, also when the program is interrupted. What is no
- * ordinary file (a device, a pipe) is written as it is. */
+ * ordinary file (a device, a pipe) is written as it is; "-" is stdout. */
 #ifndef TCONV_TOOL_OUT_FILE_H
 #define TCONV_TOOL_OUT_FILE_H
 

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct poptOption table[] = {
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)file_table, 0, "Files:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)file_table, 0, "Files (- is stdin or stdout):", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
      "A layer of a model, instead of --filter and attributes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0,
@@ -46,8 +47,9 @@ static enum exit_code check_options(void)
             "--model and --filter cannot be given together: the model has weights");
     if (options.model == NULL && options.layer != NULL)
         return wrong_request("--layer needs --model");
-    if (strcmp(options.output, "-") == 0)
-        return wrong_request("--output is -: a .npy file needs a name");
+    if (strcmp(options.output, "-") == 0 && isatty(STDOUT_FILENO) == 1)
+        return wrong_request(
+            "--output is -, but stdout is a terminal: send it to a file or a pipe");
     return out_file_check("--output", options.output);
 }
 
@@ -239,7 +241,8 @@ static void name_algorithm(const struct devices *devices, const struct job *job,
 static enum exit_code report(const struct devices *devices, const struct job *job,
                              const tconv_geometry *geometry)
 {
-    if (options.quiet && options.json == NULL) return EXIT_DONE;
+    if (options.json == NULL && (options.quiet || strcmp(options.output, "-") == 0))
+        return EXIT_DONE;
     char algorithm[40];
     name_algorithm(devices, job, algorithm, sizeof algorithm);
     const int used = devices->slabs > 0 ? devices->count : 1;
@@ -357,7 +360,8 @@ static enum exit_code compute(struct job *job)
     job->plan.math = chosen_math();
     if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
         struct stat status;
-        const bool regular = stat(options.output, &status) != 0 || S_ISREG(status.st_mode);
+        const bool regular = strcmp(options.output, "-") != 0 &&
+                             (stat(options.output, &status) != 0 || S_ISREG(status.st_mode));
         if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
             code = regular ? compute_in_slabs(job, &devices, &geometry)
                            : wrong_request("--output %s is no regular file: several devices, "

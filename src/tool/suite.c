@@ -3,6 +3,7 @@
 #include "suite.h"
 
 #include "base/sources.h"
+#include "in_file.h"
 
 #include <csv.h>
 #include <errno.h>
@@ -256,7 +257,7 @@ static char *read_text(const char *path, size_t *length)
             }
         return NULL;
     }
-    FILE *file = fopen(path, "rb");
+    FILE *file = in_file_open(path);
     if (file == NULL) return NULL;
     char *text = NULL;
     size_t room = 0;
@@ -272,7 +273,7 @@ static char *read_text(const char *path, size_t *length)
         *length += fread(text + *length, 1, room - *length, file);
         if (ferror(file)) reason = errno;
     }
-    fclose(file);
+    in_file_close(file);
     if (reason == 0) return text;
     free(text);
     errno = reason;

@@ -31,9 +31,14 @@ void print_column(const char *text, int width);
  * on below that column where it would pass column 100. */
 void print_wrapped(const char *text, int column);
 
-/* Whether bench and check print their table: with --json only where stdout is not the JSON's, and
- * not with --quiet. */
+/* Whether a table is printed: not where stdout is a file's of the results (--json -), and with
+ * --json or --csv not with --quiet. */
 bool table_wanted(void);
+
+/* Begins coloured text on stdout, or ends it (COLOUR_NONE). Nothing where stdout is no terminal or
+ * NO_COLOR is set. */
+enum colour { COLOUR_NONE, COLOUR_SLOW, COLOUR_FAST };
+void paint(enum colour colour);
 
 /* ---- guess.c ---- */
 
@@ -88,6 +93,8 @@ struct options {
     char *data, *filter, *bias, *scale, *slope, *residual, *initial, *output, *model, *layer;
     /* several layers */
     char *suite, *ids, *runs, *budget, *fields;
+    /* reports of bench */
+    char *csv, *compare, *plot, *arguments[2];
     int no_ceilings, why, records, machine, with_bias, with_scale, with_residual;
 };
 
@@ -121,6 +128,11 @@ bool option_takes_value(const char *name, size_t length, char letter);
  * --usage. */
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave);
+
+/* The same for a command that takes up to `most` arguments that are no options:
+ * options.arguments. */
+enum exit_code read_arguments(const struct poptOption *table, const char *synopsis, int argc,
+                              const char **argv, int most, bool *leave);
 void free_options(void);
 
 /* What --math says. */
@@ -187,6 +199,7 @@ enum exit_code tune_machine(void);
 
 enum exit_code command_algorithms(int argc, const char **argv);
 enum exit_code command_bench(int argc, const char **argv);
+enum exit_code command_compare(int argc, const char **argv);
 enum exit_code command_run(int argc, const char **argv);
 enum exit_code command_shape(int argc, const char **argv);
 enum exit_code command_devices(int argc, const char **argv);

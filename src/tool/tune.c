@@ -136,9 +136,10 @@ static void print_layer(const struct entry *entry, const struct tuned *t)
     progress(0, 0, "");
     printf("%-4s ", entry->id);
     print_column(entry->layer, 28);
-    if (t->error[0] != '\0')
-        printf(" %s\n", t->error);
-    else
+    if (t->error[0] != '\0') {
+        putchar(' ');
+        print_wrapped(t->error, 34);
+    } else
         printf(" %-16s %10d %9.4g %9.4g %6.2f\n", t->algorithm, (int)t->choice.candidates,
                t->choice.model_ms, t->choice.best_ms, gain(t));
     fflush(stdout);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening files, or stdin. */
+#include "in_file.h"
+
+#include <string.h>
+
+FILE *in_file_open(const char *path)
+{
+    return strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+}
+
+void in_file_close(FILE *file)
+{
+    if (file != stdin) fclose(file);
+}
