@@ -254,11 +254,16 @@ static void results_can_be_listed(void **state)
         char name[40], notes[300];
         tconv_plan_options options = with_search(TCONV_SEARCH_MEASURE);
         tconv_device *own = new_device(&devices[d], folder);
-        const int before = stored_results(own).used;
+        if (stored_results(own).used > 0) { /* another device of the same kind stored them */
+            tconv_device_release(own);
+            continue;
+        }
+        const int before = stored_results(own).foreign;
         choose(own, &p, &options, name);
         struct told told = stored_results(own);
         assert_int_equal(told.used, 1);
-        if (before == 0) assert_int_equal(told.foreign + told.used, d + 1);
+        assert_int_equal(told.foreign, before);
+        assert_true(before > 0 || d == 0);
         assert_memory_equal(told.algorithm, name, strlen(name));
         assert_string_equal(told.problem, "f32 n1 g1 i5 o7 x9 k4 s2 d1 p0 y20 x11 k4 s2 d1 p0 y24 "
                                           "steps 99 480");

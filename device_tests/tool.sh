@@ -190,6 +190,13 @@ grep -q '^1 results are stored' "$work/out" && grep -q "^tconv-cl: $file: skippe
     grep -q '^tconv-cl: notes.txt: skipped: no file of this version' "$work/err" && [ "$(grep -c '"why":' "$work/r.json")" = 2 ] ||
     fail "damaged files of tune --records: $(cat "$work/out" "$work/err")"
 rm "$work/tuned/notes.txt"
+# PoCL without threads is another device.
+if grep -q '"platform": "Portable Computing Language"' "$work/r.json"; then
+    POCL_DEVICES=basic "$tool" tune --device cpu --ids S5 --budget 1 >"$work/out" 2>&1 || fail "tune on another device: $(cat "$work/out")"
+    "$tool" tune $device --records --json "$work/r.json" >"$work/out" 2>"$work/err" && grep -q '^1 results are stored' "$work/out" &&
+        [ "$(grep -c ': skipped: of another device, driver or version' "$work/err")" = 1 ] &&
+        [ "$(grep -c '"device": "tconv-cl .*driver ' "$work/r.json")" = 1 ] || fail "records of another device: $(cat "$work/out" "$work/err")"
+fi
 # the machine is measured, stored and forgotten
 "$tool" tune $device --machine --json "$work/m.json" >"$work/out" 2>"$work/err" || fail "tune --machine: $(cat "$work/err")"
 grep -qE '^(clock|unit_lanes) .*[1-9]' "$work/out" && [ "$(grep -c '"name": "[a-z]' "$work/m.json")" -ge 2 ] ||
