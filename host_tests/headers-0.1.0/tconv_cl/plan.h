@@ -166,9 +166,9 @@ TCONV_API int tconv_plan_timed(const tconv_plan *plan, char *text, size_t size);
  * some order: 1, or more with TCONV_MATH_FAST. docs/semantics.md has the bound. */
 TCONV_API double tconv_plan_error_factor(const tconv_plan *plan);
 
-/* One line for each algorithm: its expected milliseconds and its best tile (the plan's own of the one that
- * was taken), or the reason why it was rejected. Writes at most `size` bytes with the terminating
- * zero; returns the length that the whole text has. */
+/* One line for each algorithm: its expected milliseconds and its best tile (the plan's own of the
+ * one that was taken), or the reason why it was rejected. Writes at most `size` bytes with the
+ * terminating zero; returns the length that the whole text has. */
 TCONV_API int tconv_plan_explain(const tconv_plan *plan, char *text, size_t size);
 
 /* The algorithms that were expected to be faster than the plan's, but whose kernels do not build or

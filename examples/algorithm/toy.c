@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The toy algorithm, an example for docs/adding-an-algorithm.md: parameters, cost and recipe of
+ * cl/toy.cl. */
+#include "algorithm/algorithms.h"
+
+#include "algorithm/rows.h"
+#include "toy_table.h"
+
+enum { ITEMS = 64 }; /* of a work-group */
+
+/* The layer with as few axes as possible: false with a reason where these are more than one. */
+static bool prepare(const struct tconv_request *request, struct tconv_layer *layer,
+                    struct tconv_reason *reason)
+{
+    *layer = *request->layer;
+    tconv_layer_fold(layer);
+    if (layer->axes != 1) return tconv_refuse(reason, "%d spatial axes; it takes one", layer->axes);
+    const double weights = (double)layer->groups * (double)layer->in_channels *
+                           (double)layer->out_channels * (double)layer->axis[0].kernel;
+    return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    struct tconv_layer layer;
+    if (!prepare(request, &layer, reason)) return false;
+    /* A loop of plain products, as the reference has it. */
+    const double loops = (double)layer.axis[0].kernel * (1 + (double)layer.in_channels);
+    if (tconv_rows_group_too_long(loops, request->device))
+        return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
+                            loops);
+    const double outputs = (double)layer.batch * (double)layer.groups * (double)layer.out_channels *
+                           (double)layer.axis[0].output;
+    tconv_candidates_add(candidates, (const int64_t[]){ITEMS},
+                         request->machine.reference_tap * outputs * loops);
+    return true;
+}
+
+static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *recipe)
+{
+    const struct tconv_axis *axis = &layer->axis[0];
+    const int64_t channels = layer->groups * layer->out_channels;
+    if (!tconv_recipe_table(recipe, TOY_LONGS)) return false;
+    int64_t *t = recipe->table;
+    t[TOY_OUTPUTS] = layer->batch * channels * axis->output;
+    t[TOY_WEIGHTS] = channels * layer->in_channels * axis->kernel;
+    t[TOY_GROUPS] = layer->groups;
+    t[TOY_IN_CHANNELS] = layer->in_channels;
+    t[TOY_OUT_CHANNELS] = layer->out_channels;
+    t[TOY_INPUT] = axis->input;
+    t[TOY_KERNEL] = axis->kernel;
+    t[TOY_STRIDE] = axis->stride;
+    t[TOY_DILATION] = axis->dilation;
+    t[TOY_PAD] = axis->pad;
+    t[TOY_OUTPUT] = axis->output;
+    t[TOY_DATA_BATCH_STEP] = layer->data_batch_step;
+    t[TOY_DATA_CHANNEL_STEP] = layer->data_channel_step;
+    t[TOY_DATA_STEP] = axis->data_step;
+    t[TOY_OUTPUT_BATCH_STEP] = layer->output_batch_step;
+    t[TOY_OUTPUT_CHANNEL_STEP] = layer->output_channel_step;
+    t[TOY_OUTPUT_STEP] = axis->output_step;
+    t[TOY_SOURCE_GROUP_STEP] = layer->filter_group_step;
+    t[TOY_SOURCE_IN_STEP] = layer->filter_in_step;
+    t[TOY_SOURCE_OUT_STEP] = layer->filter_out_step;
+    t[TOY_SOURCE_STEP] = axis->filter_step;
+    return true;
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
+{
+    struct tconv_layer layer;
+    struct tconv_reason reason;
+    prepare(request, &layer, &reason);
+    if (!write_table(&layer, recipe)) return tconv_fail_table(error, recipe);
+    tconv_recipe_layout(recipe, "toy", &layer, &layer.axis[0].kernel, 1);
+    recipe->filter_bytes = (uint64_t)recipe->table[TOY_WEIGHTS] *
+                           tconv_packed_bytes(request, TCONV_PACK_RAW);
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_toy_pack");
+    tconv_launch_option(pack, "ITEMS", tile[0]);
+    tconv_launch_items(pack, 0, recipe->table[TOY_WEIGHTS], (size_t)tile[0], request->device);
+    tconv_launch_args(pack,
+                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_toy");
+    tconv_launch_option(run, "ITEMS", tile[0]);
+    tconv_launch_items(run, 0, recipe->table[TOY_OUTPUTS], (size_t)tile[0], request->device);
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+        8);
+    return TCONV_OK;
+}
+
+const struct tconv_algorithm tconv_toy = {
+    .name = "toy",
+    .summary = "an example: one work-item for each output element of a layer of one axis",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "toy_table.h",
+                "toy.cl"},
+    .packing = TCONV_PACK_RAW,
+    .made_for = TCONV_FOR_ALL,
+    .tile_names = {"items"},
+    .program_parameters = 1,
+    .enumerate = enumerate,
+    .write = write,
+};

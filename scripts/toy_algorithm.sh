@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Adds the algorithm of examples/algorithm as docs/adding-an-algorithm.md says, to a copy of the sources, and tests it
+# there; then once more with a wrong kernel, which must be found. usage: sh scripts/toy_algorithm.sh
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/tree"
+(cd "$root" && tar -cf - CMakeLists.txt LICENSE README.md CHANGELOG.md cmake src cl include bench docs) | tar -xf - -C "$work/tree"
+cd "$work/tree"
+toy=$root/examples/algorithm
+# 1 to 3: the kernels, their table, and the host's part
+cp "$toy/toy.cl" "$toy/toy_table.h" cl/
+cp "$toy/toy.c" src/algorithm/
+# 4: its name in three places
+sed -i 's/^extern const struct tconv_algorithm tconv_reference;/extern const struct tconv_algorithm tconv_toy;\n&/' src/algorithm/algorithms.h
+sed -i 's/&tconv_reference,/\&tconv_toy, &/' src/algorithm/table.c
+sed -i 's|src/algorithm/table.c|src/algorithm/toy.c &|; s|cl/reference.cl|cl/toy_table.h cl/toy.cl &|' CMakeLists.txt
+cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DTCONV_BUILD_TESTS=OFF >"$work/log" && cmake --build build --parallel "$(nproc)" --target tconv-cl >>"$work/log" 2>&1 ||
+    { tail -30 "$work/log"; exit 1; }
+tool=build/tconv-cl
+"$tool" algorithms | grep -q '^toy ' || { echo "toy is not listed"; exit 1; }
+check() {
+    TCONV_CL_CACHE=off "$tool" check --algorithm "toy items=64" --data-shape 2,6,19 --filter-shape 3,2,4,5 --strides 2 --dilations 3 --pads-begin 1 --pads-end 4 "$@"
+}
+for type in f32 f64 i8; do check --type "$type"; done
+check --groups 1 --data-format NXC --data-shape 2,19,6 --filter-shape 5,4,6
+"$tool" check --algorithm toy --data-shape 1,3,4,5 --filter-shape 3,2,3,3 2>&1 | grep -q '2 spatial axes; it takes one' ||
+    { echo "a refusal is not told"; exit 1; }
+mkdir "$work/wrong"
+cp cl/*.cl cl/*.clh cl/*.h "$work/wrong"
+sed -i 's/k \* table\[TOY_DILATION\]/k * (table[TOY_DILATION] + 1)/' "$work/wrong/toy.cl"
+TCONV_CL_KERNEL_DIR="$work/wrong" check >"$work/log" 2>&1 && { echo "a wrong kernel passes"; exit 1; }
+echo "the algorithm of the example works, and a wrong one is found"
