@@ -121,7 +121,42 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
     }
 }
 
+/* Copies the places from `begin` to `end` - 1 of a row, where all channels of one follow each other
+ * or none do. Rows that lie in local memory as they do in the data are copied like one place. */
+static void copy_row(__global const data_t *from, const acc_t zero, __global const long *table,
+                     const bool inside, __local acc_t *row, const struct steps *steps,
+                     const int inputs, const int left, const int begin, const int end)
+{
+    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
+    if (!BATCHED && channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
+        x_step == SEGMENT * WORD) {
+        const int count = (end - begin) * SEGMENT;
+        from += begin * x_step;
+        row += begin * SEGMENT;
+        int i = 0;
+        for (; i + VW <= count; i += VW) STORE(INPUTS_OF_CHANNELS(from + i * WORD, zero), row + i);
+        for (; i < count; i++) row[i] = INPUT_AT(from + i * WORD, zero, 1, WORD);
+        return;
+    }
+    for (int x = begin; x < end; x++)
+        copy_channels(from + x * x_step, zero, channel_step, inside, row + x * steps->x,
+                      steps->segment, inputs, left);
+}
+
 #if TRANSPOSED
+/* Whether inputs are transposed in registers, and how a place's inputs are stored: a vector of
+ * them, or its first lanes where a place has fewer. */
+#define TRANSPOSED_INPUTS (SEGMENT >= VW || SEGMENT * 2 == VW || SEGMENT * 4 == VW)
+#if SEGMENT >= VW
+#define STORE_INPUTS(v, p) STORE(v, p)
+#elif SEGMENT == 1
+#define STORE_INPUTS(v, p) (*(p) = (v).s0)
+#elif SEGMENT * 2 == VW
+#define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo, 0, p)
+#else
+#define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo.lo, 0, p)
+#endif
+
 /* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each,
  * transposed in registers. Less than a vector is read together with `before` elements in front of
  * it and with what follows. */
@@ -137,18 +172,19 @@ static void copy_transposed(__global const data_t *from, const acc_t zero, const
 #pragma unroll
             for (int i = 0; i < VW; i++) {
                 const int channel = min(first + i, inputs - 1) * WORD;
-                tile[i] = INPUTS_OF_PLACES(from + channel * channel_step + place, zero,
-                                           channel_step, left - channel);
+                tile[i] = i < SEGMENT ? INPUTS_OF_PLACES(from + channel * channel_step + place,
+                                                         zero, channel_step, left - channel)
+                                      : (vec_t)(0);
             }
             turn(tile);
             if (row_length == count && count >= VW) {
 #pragma unroll
-                for (int v = 0; v < VW; v++) STORE(tile[v], own + (place + v) * steps->x);
+                for (int v = 0; v < VW; v++) STORE_INPUTS(tile[v], own + (place + v) * steps->x);
             } else {
                 const int skipped = max(-place, 0), end = min(count - place, (int)VW);
                 int row = (place + skipped) / row_length, in_row = (place + skipped) % row_length;
                 for (int v = skipped; v < end; v++) {
-                    STORE(tile[v], own + row * steps->y + in_row * steps->x);
+                    STORE_INPUTS(tile[v], own + row * steps->y + in_row * steps->x);
                     if (++in_row == row_length) {
                         in_row = 0;
                         row++;
@@ -179,7 +215,7 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
     data += chunk->first * WORD * channel_step;
 #if TRANSPOSED
     const long points = table[ROWS_INPUT_ROWS] * input_x; /* of a channel */
-    const bool transposed = SEGMENT >= VW && points >= VW;
+    const bool transposed = TRANSPOSED_INPUTS && points >= VW;
     /* Rows that follow each other in memory are copied together. */
     const bool together = transposed && end - begin == input_x && y_step == input_x;
 #endif
@@ -204,9 +240,7 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
                                         end - begin, (int)max(at + VW - points, 0L));
                 } else
 #endif
-                    for (int x = begin; x < end; x++)
-                        copy_channels(from + x * table[ROWS_DATA_X_STEP], zero, channel_step, image,
-                                      row + x * steps->x, steps->segment, chunk->count, left);
+                    copy_row(from, zero, table, image, row, steps, chunk->count, left, begin, end);
 #if !BATCHED
                 for (int x = 0; x < rows_x; x++)
                     if (x < begin || x >= end)

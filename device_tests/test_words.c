@@ -34,6 +34,9 @@ static const struct {
     {true, 1, 1, 67, 33, 9, 3, 2, 1, 0, 0},       /* three channels in the last word */
     {false, 1, 1, 9, 5, 21, 3, 2, 1, 2, 0},       /* one, and pads beyond the data */
     {true, 2, 3, 6, 7, 5, 3, 1, 2, 1, 0},         /* groups whose data lie at odd addresses */
+    {true, 1, 4, 1, 3, 9, 3, 1, 1, 0, 0},         /* groups as small as a part of a word */
+    {false, 1, 1, 31, 20, 40, 3, 2, 1, 1, 0},     /* half a vector of words, transposed */
+    {false, 1, 1, 14, 16, 19, 3, 1, 1, 1, 0},     /* a quarter of it */
     {false, 5, 1, 5, 18, 1, 4, 1, 1, 0, 0},       /* images in a vector */
     {false, 1, 1, 1, 1, 33, 2, 3, 1, 0, 0},       /* a single channel, outputs without taps */
     {true, 1, 1, 2085, 40, 11, 3, 2, 1, 1, 8000}, /* chunks of input channels */

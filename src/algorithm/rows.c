@@ -524,8 +524,11 @@ bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t block
     const double taps = (double)rows->z.kernel * (double)rows->y.kernel * (double)rows->x.kernel;
     const double weights = (double)all_blocks * mw * taps *
                            (double)packed_channels(rows, request, packing);
-    if (packing != TCONV_PACK_WORDS &&
-        tconv_rows_too_long(taps * (double)rows->layer.in_channels, request->device))
+    /* Each lane's words are also added up. */
+    const double loops = packing == TCONV_PACK_CHANNEL_WORDS
+                             ? 2.0 * mw * (double)packed_channels(rows, request, packing)
+                             : (double)rows->layer.in_channels;
+    if (packing != TCONV_PACK_WORDS && tconv_rows_too_long(taps * loops, request->device))
         return tconv_refuse(reason, "a work-item would pack too many weights");
     return tconv_filter_addressable(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes,
                                     reason);
