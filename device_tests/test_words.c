@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dot_vector with each way to multiply words of bytes: exact for the least and greatest bytes, all
- * zero points, and channels that do not fill words, vectors and chunks. A CPU device is tried with
- * its own instructions, with none, and with plain quads; test_probe has what happens where
- * instructions fail. */
+ * zero points, and channels that do not fill words, vectors and chunks. A device is tried with each
+ * kind of instructions that its processor has, in vectors of 16 and 8 lanes, with none, and with
+ * plain quads; test_probe has what happens where instructions fail. */
+#include "algorithm/algorithm.h"
 #include "device/object.h"
+#include "device/processor.h"
 #include "plan/probe.h"
 #include "support.h"
 
@@ -101,20 +103,37 @@ static void every_unit_is_exact(void **state)
         struct device d = devices[i];
         tconv_device_info *info = &d.device->info;
         const tconv_device_info own = *info;
-        if (own.kind != TCONV_DEVICE_CPU) continue;
         /* A unit that this processor does not have is never given to it. */
-        const tconv_matrix_unit units[] = {own.matrix_unit, TCONV_MATRIX_NONE,
-                                           TCONV_MATRIX_PLAIN_QUADS};
+        struct {
+            tconv_matrix_unit unit;
+            uint32_t lanes;
+        } units[5] = {{TCONV_MATRIX_NONE, own.vector_width},
+                      {TCONV_MATRIX_PLAIN_QUADS, own.vector_width}};
+        size_t unit_count = 2;
+        if (tconv_vnni(&own) != 0) {
+            const struct tconv_processor processor = tconv_processor_read();
+            units[unit_count].unit = own.matrix_unit;
+            units[unit_count++].lanes = own.vector_width;
+            const tconv_matrix_unit narrow[] = {TCONV_MATRIX_X86_AVX512_VNNI,
+                                                TCONV_MATRIX_X86_AVX_VNNI};
+            for (size_t n = 0; n < 2 && own.vector_width >= 8; n++)
+                if (tconv_processor_has(&processor, narrow[n])) {
+                    units[unit_count].unit = narrow[n];
+                    units[unit_count++].lanes = 8;
+                }
+        }
         unsigned number = 0;
-        for (size_t u = own.matrix_unit == TCONV_MATRIX_NONE ? 1 : 0; u < 3; u++)
+        for (size_t u = 0; u < unit_count; u++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 for (size_t type = 0; type < sizeof types / sizeof *types; type++)
                     for (size_t fill = 0; fill < sizeof fills / sizeof *fills; fill++, number++) {
-                        info->matrix_unit = units[u];
+                        info->matrix_unit = units[u].unit;
+                        info->vector_width = units[u].lanes;
                         if (shapes[s].local_memory != 0 &&
                             shapes[s].local_memory < own.local_memory)
                             info->local_memory = shapes[s].local_memory;
-                        try_case(&d, s, type, fill, fill == 1 ? ALWAYS : number);
+                        const bool always = fill == 1 && type == (u + s) % 3;
+                        try_case(&d, s, type, fill, always ? ALWAYS : number);
                         *info = own;
                     }
     }

@@ -88,7 +88,8 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
 {
     if (use == TCONV_MATRIX_OFF) return TCONV_MATRIX_NONE;
     if (d->kind == TCONV_DEVICE_CPU) {
-        const tconv_matrix_unit unit = computes_here(d) ? tconv_processor_unit()
+        const struct tconv_processor processor = tconv_processor_read();
+        const tconv_matrix_unit unit = computes_here(d) ? tconv_processor_unit(&processor)
                                                         : TCONV_MATRIX_NONE;
         return unit == TCONV_MATRIX_NONE && use == TCONV_MATRIX_TRY ? TCONV_MATRIX_PLAIN_QUADS
                                                                     : unit;

@@ -1,48 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/processor.h"
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#include <cpuid.h>
+/* Leaf 1 of cpuid, ecx. */
+#define OSXSAVE (1u << 27)
 
-/* Leaf 7 of cpuid: bits of subleaf 0 in ebx and ecx, of subleaf 1 in eax. */
+/* Leaf 7: bits of subleaf 0 in ebx and ecx, of subleaf 1 in eax. */
 #define AVX512F (1u << 16)
 #define AVX512VL (1u << 31)
 #define AVX512VNNI (1u << 11)
 #define AVXVNNI (1u << 4)
-
-/* Leaf 1, ecx. */
-#define OSXSAVE (1u << 27)
 
 /* The registers that the operating system keeps, as bits of xcr0: xmm and ymm; mask registers and
  * both parts of zmm. */
 #define YMM 0x06u
 #define ZMM 0xe6u
 
-static unsigned kept_registers(void)
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#include <cpuid.h>
+
+static uint32_t kept_registers(void)
 {
-    unsigned low, high;
+    uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return low;
 }
 
-tconv_matrix_unit tconv_processor_unit(void)
+struct tconv_processor tconv_processor_read(void)
 {
+    struct tconv_processor p = {0};
     unsigned eax, ebx, ecx, edx;
-    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & OSXSAVE) == 0) return TCONV_MATRIX_NONE;
-    const unsigned kept = kept_registers();
-    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return TCONV_MATRIX_NONE;
-    const unsigned subleaves = eax;
-    if ((ebx & AVX512F) != 0 && (ebx & AVX512VL) != 0 && (ecx & AVX512VNNI) != 0 &&
-        (kept & ZMM) == ZMM)
-        return TCONV_MATRIX_X86_AVX512_VNNI;
-    if (subleaves >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & AVXVNNI) != 0 &&
-        (kept & YMM) == YMM)
-        return TCONV_MATRIX_X86_AVX_VNNI;
-    return TCONV_MATRIX_NONE;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return p;
+    p.leaf1_ecx = ecx;
+    if ((ecx & OSXSAVE) != 0) p.kept = kept_registers();
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return p;
+    p.leaf7_ebx = ebx;
+    p.leaf7_ecx = ecx;
+    if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) p.leaf7_1_eax = eax;
+    return p;
 }
 #else
-tconv_matrix_unit tconv_processor_unit(void)
+struct tconv_processor tconv_processor_read(void)
 {
-    return TCONV_MATRIX_NONE;
+    return (struct tconv_processor){0};
 }
 #endif
+
+bool tconv_processor_has(const struct tconv_processor *p, tconv_matrix_unit unit)
+{
+    if ((p->leaf1_ecx & OSXSAVE) == 0) return false;
+    switch (unit) {
+    case TCONV_MATRIX_X86_AVX512_VNNI:
+        return (p->leaf7_ebx & AVX512F) != 0 && (p->leaf7_ebx & AVX512VL) != 0 &&
+               (p->leaf7_ecx & AVX512VNNI) != 0 && (p->kept & ZMM) == ZMM;
+    case TCONV_MATRIX_X86_AVX_VNNI:
+        return (p->leaf7_1_eax & AVXVNNI) != 0 && (p->kept & YMM) == YMM;
+    default: return false;
+    }
+}
+
+tconv_matrix_unit tconv_processor_unit(const struct tconv_processor *processor)
+{
+    return tconv_processor_has(processor, TCONV_MATRIX_X86_AVX512_VNNI)
+               ? TCONV_MATRIX_X86_AVX512_VNNI
+           : tconv_processor_has(processor, TCONV_MATRIX_X86_AVX_VNNI) ? TCONV_MATRIX_X86_AVX_VNNI
+                                                                       : TCONV_MATRIX_NONE;
+}

@@ -5,8 +5,22 @@
 
 #include "tconv_cl/device_info.h"
 
-/* Its instructions that add up products of bytes, if the operating system keeps their registers;
- * TCONV_MATRIX_NONE: it has none. */
-tconv_matrix_unit tconv_processor_unit(void);
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What it says of itself; 0: nothing. */
+struct tconv_processor {
+    uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax; /* cpuid */
+    uint32_t kept;                                         /* xcr0, low half */
+};
+
+struct tconv_processor tconv_processor_read(void);
+
+/* Whether it has instructions that add up products of bytes, and the operating system keeps their
+ * registers: TCONV_MATRIX_X86_*. */
+bool tconv_processor_has(const struct tconv_processor *processor, tconv_matrix_unit unit);
+
+/* The best of them; TCONV_MATRIX_NONE: it has none. */
+tconv_matrix_unit tconv_processor_unit(const struct tconv_processor *processor);
 
 #endif

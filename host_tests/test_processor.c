@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which products of bytes a processor has, by what invented ones say of themselves: an instruction
+ * counts only with all that it needs, and only where the operating system keeps its registers. */
+#include "device/processor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { OSXSAVE = 1 << 27, FIRST = 1 << 16, VNNI = 1 << 11, AVX_VNNI = 1 << 4 };
+#define VL 0x80000000u
+#define ALL_REGISTERS 0xe7u
+
+static const struct {
+    const char *name;
+    struct tconv_processor processor;
+    bool wide, narrow; /* AVX-512 VNNI, AVX-VNNI */
+} processors[] = {
+    {"one that does not answer", {0, 0, 0, 0, 0}, false, false},
+    {"AVX-512 without VNNI", {OSXSAVE, FIRST | VL, 0, 0, ALL_REGISTERS}, false, false},
+    {"AVX-512 VNNI", {OSXSAVE, FIRST | VL, VNNI, 0, ALL_REGISTERS}, true, false},
+    {"without VL", {OSXSAVE, FIRST, VNNI, 0, ALL_REGISTERS}, false, false},
+    {"AVX-VNNI alone", {OSXSAVE, 0, 0, AVX_VNNI, 7}, false, true},
+    {"both", {OSXSAVE, FIRST | VL, VNNI, AVX_VNNI, ALL_REGISTERS}, true, true},
+    {"both, zmm not kept", {OSXSAVE, FIRST | VL, VNNI, AVX_VNNI, 7}, false, true},
+    {"both, ymm not kept", {OSXSAVE, FIRST | VL, VNNI, AVX_VNNI, 3}, false, false},
+    {"both, nothing kept", {0, FIRST | VL, VNNI, AVX_VNNI, ALL_REGISTERS}, false, false},
+};
+
+static void invented_processors(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof processors / sizeof *processors; i++) {
+        const struct tconv_processor *p = &processors[i].processor;
+        const tconv_matrix_unit best = processors[i].wide     ? TCONV_MATRIX_X86_AVX512_VNNI
+                                       : processors[i].narrow ? TCONV_MATRIX_X86_AVX_VNNI
+                                                              : TCONV_MATRIX_NONE;
+        if (tconv_processor_has(p, TCONV_MATRIX_X86_AVX512_VNNI) != processors[i].wide ||
+            tconv_processor_has(p, TCONV_MATRIX_X86_AVX_VNNI) != processors[i].narrow ||
+            tconv_processor_unit(p) != best || tconv_processor_has(p, TCONV_MATRIX_PLAIN_QUADS))
+            fail_msg("%s", processors[i].name);
+    }
+}
+
+/* Whatever it is, asking it works. */
+static void this_processor(void **state)
+{
+    (void)state;
+    const struct tconv_processor p = tconv_processor_read();
+    const tconv_matrix_unit unit = tconv_processor_unit(&p);
+    printf("matrix unit %d\n", (int)unit);
+    assert_true(unit == TCONV_MATRIX_NONE || tconv_processor_has(&p, unit));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(invented_processors),
+        cmocka_unit_test(this_processor),
+    };
+    return cmocka_run_group_tests_name("processor", tests, NULL, NULL);
+}
