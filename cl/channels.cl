@@ -112,9 +112,14 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
             for (; i < count; i++) to[i] = INPUT_OUTSIDE(zero);
             continue;
         }
-        if (channel_step == 1)
+        if (channel_step == 1) {
             for (; i + VW <= count && (first + i + VW) * WORD <= left; i += VW)
                 STORE(INPUTS_OF_CHANNELS(from + (first + i) * WORD, zero), to + i);
+#ifdef COPIES_FOUR
+            for (; i + 4 <= count && (first + i + 4) * WORD <= left; i += 4)
+                copy_four(from + (first + i) * WORD, to + i);
+#endif
+        }
         for (; i < count; i++)
             to[i] = INPUT_AT(from + (first + i) * WORD * channel_step, zero, channel_step,
                              left - (first + i) * WORD);
@@ -442,16 +447,23 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     }
 #endif
 #if !TRANSPOSED
+    /* Copies that outputs of bytes, which may alias everything, do not make compilers load anew. */
+    const struct epilogue own_f = *f;
+    const struct lanes own = *lanes;
+    const long place_step = row->place_step;
     const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
     const struct span last_lanes = lanes_of(
         table, BATCHED ? ox : ox + (PX - 1) * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
-    if (places == PX && row->lane_step == 1 && first_lanes.first == 0 && last_lanes.last == MW) {
+    if ((places == PX || PHASE_LANES == 0) && row->lane_step == 1 && first_lanes.first == 0 &&
+        last_lanes.last == MW) {
 #pragma unroll
         for (int v = 0; v < PX; v++)
+            if (v < places) {
 #pragma unroll
-            for (int c = 0; c < CV; c++)
-                put_lanes(f, affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]),
-                          at + v * row->place_step + c * VW, lanes->slope[c]);
+                for (int c = 0; c < CV; c++)
+                    put_lanes(&own_f, affine_lanes(sum[c][v], own.factor[c], own.bias[c]),
+                              at + v * place_step + c * VW, own.slope[c]);
+            }
         return;
     }
 #pragma unroll
@@ -460,10 +472,10 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             result_vec_t value[CV];
 #pragma unroll
             for (int c = 0; c < CV; c++)
-                value[c] = affine_lanes(sum[c][v], lanes->factor[c], lanes->bias[c]);
+                value[c] = affine_lanes(sum[c][v], own.factor[c], own.bias[c]);
             const struct span own_lanes = lanes_of(
                 table, BATCHED ? ox : ox + v * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
-            store_lanes(f, lanes, at + v * row->place_step, value, row->lane_step, own_lanes.first,
+            store_lanes(&own_f, &own, at + v * place_step, value, row->lane_step, own_lanes.first,
                         own_lanes.last);
         }
 #endif

@@ -258,10 +258,11 @@ static double cost_of(const struct channels *g)
      * processors fetch few places' ahead; the other ones are waited for, unless there is enough to
      * add meanwhile. */
     const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
+    const double lines = vectors * g->vw * (double)tconv_type_size(layer->output_type) / m->line;
     const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
                                    places > m->channels_places &&
                                    tconv_rows_output_bytes(&g->rows) > m->l2
-                               ? m->channels_fetch * vectors
+                               ? m->channels_fetch * lines
                                : 0;
     const double late = fetches > adds ? fetches - adds : 0;
     const double items = (double)g->items;
