@@ -133,7 +133,7 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
                      const int inputs, const int left, const int begin, const int end)
 {
     const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
-    if (!BATCHED && channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
+    if (WORD > 1 && !BATCHED && channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
         x_step == SEGMENT * WORD) {
         const int count = (end - begin) * SEGMENT;
         from += begin * x_step;

@@ -171,9 +171,11 @@ static double transposed_cycles(const struct channels *g)
     if (kept(g) && plane(g) && row == g->axis[2]->output)
         row *= tconv_min(g->box[1] * g->axis[1]->stride, g->axis[1]->output);
     const struct tconv_machine *m = g->rows.machine;
-    return row < g->vw                           ? m->channels_row_part
-           : row < 2 * g->vw && row % g->vw != 0 ? m->channels_row_overlap
-                                                 : m->channels_row;
+    const double cycles = row < g->vw                           ? m->channels_row_part
+                          : row < 2 * g->vw && row % g->vw != 0 ? m->channels_row_overlap
+                                                                : m->channels_row;
+    return tconv_type_size(g->rows.layer.output_type) == 1 ? m->channels_row_bytes * cycles
+                                                           : cycles;
 }
 
 /* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where

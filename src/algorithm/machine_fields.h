@@ -112,6 +112,7 @@
     F(channels_row, 1.2, "cycles", "to keep an accumulator and store it in its row")               \
     F(channels_row_overlap, 2, "cycles", "the same where a row's last vectors overlap")            \
     F(channels_row_part, 2.4, "cycles", "the same where a row is shorter than a vector")           \
+    F(channels_row_bytes, 0.6, "ratio", "of these three where outputs are bytes")                  \
     F(channels_again, 3, "cycles", "to keep a vector of accumulators for the next chunk")          \
     F(channels_copy, 2.5, "cycles", "to copy a vector of channels, or one input of a row")         \
     F(channels_copy_row, 1.1, "cycles", "to copy and transpose an input of a row")                 \
