@@ -133,7 +133,8 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
                      const int inputs, const int left, const int begin, const int end)
 {
     const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
-    if (WORD > 1 && !BATCHED && channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
+#if WORD > 1 && !BATCHED
+    if (channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
         x_step == SEGMENT * WORD) {
         const int count = (end - begin) * SEGMENT;
         from += begin * x_step;
@@ -143,6 +144,7 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
         for (; i < count; i++) row[i] = INPUT_AT(from + i * WORD, zero, 1, WORD);
         return;
     }
+#endif
     for (int x = begin; x < end; x++)
         copy_channels(from + x * x_step, zero, channel_step, inside, row + x * steps->x,
                       steps->segment, inputs, left);
@@ -454,7 +456,8 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
     const struct span last_lanes = lanes_of(
         table, BATCHED ? ox : ox + (PX - 1) * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
-    if ((places == PX || PHASE_LANES == 0) && row->lane_step == 1 && first_lanes.first == 0 &&
+    const bool any_places = !PHASE_LANES;
+    if ((any_places || places == PX) && row->lane_step == 1 && first_lanes.first == 0 &&
         last_lanes.last == MW) {
 #pragma unroll
         for (int v = 0; v < PX; v++)
