@@ -160,8 +160,10 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
 #define STORE_INPUTS(v, p) (*(p) = (v).s0)
 #elif SEGMENT * 2 == VW
 #define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo, 0, p)
-#else
+#elif SEGMENT * 4 == VW
 #define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo.lo, 0, p)
+#else /* never called */
+#define STORE_INPUTS(v, p) (*(p) = (v).s0)
 #endif
 
 /* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each,

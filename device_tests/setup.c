@@ -24,7 +24,8 @@ tconv_problem plane_for(const char *algorithm, int64_t n, int64_t ci, int64_t co
 {
     if (strcmp(algorithm, "phases_vector") == 0) return plane(n, ci, co, x, 8, 4, pad);
     tconv_problem p = plane(n, ci, co, x, k, s, pad);
-    if (strcmp(algorithm, "gather_dot") == 0 || strcmp(algorithm, "matrix_group") == 0) {
+    if (strcmp(algorithm, "gather_dot") == 0 || strcmp(algorithm, "matrix_group") == 0 ||
+        strcmp(algorithm, "dot_vector") == 0) {
         p.data_type = p.filter_type = TCONV_I8;
         p.output_type = TCONV_I32;
     }
@@ -91,7 +92,7 @@ void set_up(struct setup *s, const struct device *device, const tconv_problem *p
     make_tensors(problem, contents, 17, t);
     const tconv_plan_options options = options_for(algorithm, bias);
     expect_ok(tconv_plan_create(device->device, problem, &options, &s->plan, &error), &error);
-    expect_ok(tconv_filter_create(s->plan, NULL, 0, &s->filter, &error), &error);
+    expect_ok(tconv_packed_filter_create(s->plan, NULL, 0, &s->filter, &error), &error);
     t->error_factor = tconv_plan_error_factor(s->plan);
     s->output_bytes = (size_t)t->geometry.output_bytes;
     s->workspace_bytes = (size_t)tconv_plan_workspace_bytes(s->plan);
@@ -109,7 +110,7 @@ void set_up(struct setup *s, const struct device *device, const tconv_problem *p
 
 void tear_down(struct setup *s)
 {
-    tconv_filter_release(s->filter);
+    tconv_packed_filter_release(s->filter);
     tconv_plan_release(s->plan);
     const cl_mem buffers[] = {s->data, s->weights, s->bias, s->output, s->workspace};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clReleaseMemObject(buffers[i]);
@@ -119,8 +120,8 @@ void tear_down(struct setup *s)
 void pack(struct setup *s)
 {
     tconv_error error;
-    expect_ok(tconv_filter_enqueue_pack(s->filter, s->device->queue, s->weights, 0, 0, NULL, NULL,
-                                        &error),
+    expect_ok(tconv_packed_filter_enqueue_pack(s->filter, s->device->queue, s->weights, 0, 0, NULL,
+                                               NULL, &error),
               &error);
 }
 
