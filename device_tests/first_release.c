@@ -67,19 +67,20 @@ static cl_mem upload(cl_context context, const void *from, size_t bytes)
     return buffer;
 }
 
-static void enqueue(tconv_host *host, const tconv_problem *p, const tconv_plan_options *options)
+static void enqueue(tconv_session *session, const tconv_problem *p,
+                    const tconv_plan_options *options)
 {
     tconv_plan *plan;
-    tconv_filter *packed;
-    ok(tconv_plan_create(tconv_host_device(host), p, options, &plan, &error));
+    tconv_packed_filter *packed;
+    ok(tconv_plan_create(tconv_session_device(session), p, options, &plan, &error));
     require(tconv_plan_geometry(plan)->output_bytes == sizeof output &&
                 tconv_plan_geometry(plan)->output_type == TCONV_F32,
             "the plan's geometry");
-    ok(tconv_filter_create(plan, NULL, 0, &packed, &error));
-    cl_context context = tconv_host_context(host);
-    cl_command_queue queue = tconv_host_queue(host);
+    ok(tconv_packed_filter_create(plan, NULL, 0, &packed, &error));
+    cl_context context = tconv_session_context(session);
+    cl_command_queue queue = tconv_session_queue(session);
     cl_mem weights = upload(context, filter, sizeof filter);
-    ok(tconv_filter_enqueue_pack(packed, queue, weights, 0, 0, NULL, NULL, &error));
+    ok(tconv_packed_filter_enqueue_pack(packed, queue, weights, 0, 0, NULL, NULL, &error));
     cl_int code;
     const size_t workspace = (size_t)tconv_plan_workspace_bytes(plan);
     tconv_args args = TCONV_ARGS_INIT;
@@ -100,13 +101,13 @@ static void enqueue(tconv_host *host, const tconv_problem *p, const tconv_plan_o
         weights,           args.data.memory,     args.bias.memory,   args.scale.memory,
         args.slope.memory, args.residual.memory, args.output.memory, args.workspace.memory};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clReleaseMemObject(buffers[i]);
-    tconv_filter_release(packed);
+    tconv_packed_filter_release(packed);
     tconv_plan_release(plan);
 }
 
 static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
 {
-    require(user == &slabs_seen && slab->host == 0 && slab->batch_end == 1 &&
+    require(user == &slabs_seen && slab->session == 0 && slab->batch_end == 1 &&
                 slab->output_end > slab->output_begin && done == slabs_seen + 1 && slabs > 1,
             "a slab");
     slabs_seen++;
@@ -147,13 +148,13 @@ int main(void)
     p.strides.value[0] = S;
 
     const char *number = getenv("TCONV_CL_TEST_DEVICE");
-    tconv_host *host;
-    ok(tconv_host_create(number == NULL ? -1 : atoi(number), &host, &error));
-    const tconv_device_info *info = tconv_device_properties(tconv_host_device(host));
+    tconv_session *session;
+    ok(tconv_session_create(number == NULL ? -1 : atoi(number), &session, &error));
+    const tconv_device_info *info = tconv_device_properties(tconv_session_device(session));
     tconv_device_info described = TCONV_DEVICE_INFO_INIT;
     cl_device_id id;
-    require(clGetContextInfo(tconv_host_context(host), CL_CONTEXT_DEVICES, sizeof id, &id, NULL) ==
-                CL_SUCCESS,
+    require(clGetContextInfo(tconv_session_context(session), CL_CONTEXT_DEVICES, sizeof id, &id,
+                             NULL) == CL_SUCCESS,
             "clGetContextInfo");
     ok(tconv_device_describe(id, &described, &error));
     require(described.struct_size == sizeof described && info->struct_size >= sizeof *info &&
@@ -169,7 +170,7 @@ int main(void)
     options.epilogue.beta = 3;
     options.epilogue.activation = TCONV_ACTIVATION_PRELU;
     set_before();
-    enqueue(host, &p, &options);
+    enqueue(session, &p, &options);
     compare("the output of plan, pack, enqueue");
 
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
@@ -181,7 +182,7 @@ int main(void)
     arrays.slope = slope;
     arrays.residual = residual;
     set_before();
-    ok(tconv_host_run(host, &p, &options, &arrays, &error));
+    ok(tconv_session_run(session, &p, &options, &arrays, &error));
     compare("the output of host arrays");
 
     tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
@@ -189,10 +190,10 @@ int main(void)
     slabs.done = slab_is_done;
     slabs.user = &slabs_seen;
     set_before();
-    ok(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error));
+    ok(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error));
     compare("the output of slabs");
     require(slabs_seen > 1, "the number of slabs");
-    tconv_host_release(host);
+    tconv_session_release(session);
     printf("a program of version " TCONV_VERSION_STRING " works\n");
     return 0;
 }

@@ -20,7 +20,7 @@ struct setup {
     struct tensors tensors;
     size_t output_bytes, workspace_bytes;
     tconv_plan *plan;
-    tconv_filter *filter; /* not packed yet */
+    tconv_packed_filter *filter; /* not packed yet */
     cl_mem data, weights, bias, output, workspace;
     tconv_args args;
 };

@@ -351,10 +351,11 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
         if (tensors[i].memory != NULL) *tensors[i].memory = tensors[i].guarded.memory;
     }
 
-    tconv_filter *filter = NULL;
-    require(tconv_filter_create(plan, packed, GUARD, &filter, error), error, "creating the filter",
-            text, algorithm);
-    require(tconv_filter_enqueue_pack(filter, device->queue, weights, GUARD, 0, NULL, NULL, error),
+    tconv_packed_filter *filter = NULL;
+    require(tconv_packed_filter_create(plan, packed, GUARD, &filter, error), error,
+            "creating the filter", text, algorithm);
+    require(tconv_packed_filter_enqueue_pack(filter, device->queue, weights, GUARD, 0, NULL, NULL,
+                                             error),
             error, "packing", text, algorithm);
     args.filter = filter;
     require(tconv_plan_enqueue(plan, device->queue, &args, 0, NULL, NULL, error), error,
@@ -368,7 +369,7 @@ tconv_status run_guarded(const struct device *device, const tconv_problem *probl
         if (tensors[i].wanted)
             check_guarded(device, text, algorithm, &tensors[i].guarded, tensors[i].unchanged,
                           tensors[i].result);
-    tconv_filter_release(filter);
+    tconv_packed_filter_release(filter);
     tconv_plan_release(plan);
     return TCONV_OK;
 }

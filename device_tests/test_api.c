@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promises of plan.h and host.h: events, offsets, sub-buffers, shared and repacked filters,
+/* The promises of plan.h and session.h: events, offsets, sub-buffers, shared and repacked filters,
  * out-of-order queues, empty problems, and an error with a sentence for each misuse. */
 #include "setup.h"
 
@@ -26,8 +26,8 @@ static void events_order_the_work(void **state)
         cl_int code;
         cl_event gate = clCreateUserEvent(devices[d].context, &code), packed, done;
         if (code != CL_SUCCESS) failed("no user event: %d", code);
-        expect_ok(tconv_filter_enqueue_pack(s.filter, devices[d].queue, s.weights, 0, 1, &gate,
-                                            &packed, &error),
+        expect_ok(tconv_packed_filter_enqueue_pack(s.filter, devices[d].queue, s.weights, 0, 1,
+                                                   &gate, &packed, &error),
                   &error);
         expect_ok(tconv_plan_enqueue(s.plan, devices[d].queue, &s.args, 1, &packed, &done, &error),
                   &error);
@@ -66,9 +66,9 @@ static void out_of_order_queues_work(void **state)
             tconv_error error;
             set_up(&s, &devices[d], &p, tconv_algorithm_name(a), false, SMALL_INTEGERS);
             cl_event packed, done[8];
-            expect_ok(
-                tconv_filter_enqueue_pack(s.filter, queue, s.weights, 0, 0, NULL, &packed, &error),
-                &error);
+            expect_ok(tconv_packed_filter_enqueue_pack(s.filter, queue, s.weights, 0, 0, NULL,
+                                                       &packed, &error),
+                      &error);
             for (int i = 0; i < 8; i++) /* each behind the one before: they share a workspace */
                 expect_ok(tconv_plan_enqueue(s.plan, queue, &s.args, 1,
                                              i == 0 ? &packed : &done[i - 1], &done[i], &error),
@@ -229,7 +229,7 @@ static void misuse_has_a_sentence(void **state)
     tconv_error error;
     set_up(&s, d, &p, "gather_group", false, SMALL_INTEGERS);
     tconv_plan *plan = NULL;
-    tconv_filter *filter = NULL;
+    tconv_packed_filter *filter = NULL;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
 
     expect_error(tconv_plan_create(NULL, &p, NULL, &plan, &error), TCONV_ERROR_ARGUMENT, &error,
@@ -251,26 +251,29 @@ static void misuse_has_a_sentence(void **state)
                  &error, "workspace");
     assert_null(plan);
 
-    expect_error(tconv_filter_create(s.plan, s.data, 4, &filter, &error), TCONV_ERROR_BUFFER,
+    expect_error(tconv_packed_filter_create(s.plan, s.data, 4, &filter, &error), TCONV_ERROR_BUFFER,
                  &error, "byte 4");
     cl_mem tiny = buffer_of(d, NULL, 64);
-    expect_error(tconv_filter_create(s.plan, tiny, 0, &filter, &error), TCONV_ERROR_BUFFER, &error,
-                 "too small");
-    expect_error(tconv_filter_create(s.plan, NULL, 64, &filter, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "no storage");
-    expect_error(tconv_filter_enqueue_pack(s.filter, d->queue, NULL, 0, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "weights is missing");
-    expect_error(tconv_filter_enqueue_pack(s.filter, d->queue, tiny, 0, 0, NULL, NULL, &error),
-                 TCONV_ERROR_BUFFER, &error, "weights is too small");
+    expect_error(tconv_packed_filter_create(s.plan, tiny, 0, &filter, &error), TCONV_ERROR_BUFFER,
+                 &error, "too small");
+    expect_error(tconv_packed_filter_create(s.plan, NULL, 64, &filter, &error),
+                 TCONV_ERROR_ARGUMENT, &error, "no storage");
+    expect_error(
+        tconv_packed_filter_enqueue_pack(s.filter, d->queue, NULL, 0, 0, NULL, NULL, &error),
+        TCONV_ERROR_BUFFER, &error, "weights is missing");
+    expect_error(
+        tconv_packed_filter_enqueue_pack(s.filter, d->queue, tiny, 0, 0, NULL, NULL, &error),
+        TCONV_ERROR_BUFFER, &error, "weights is too small");
     cl_mem both = buffer_of(d, NULL, 1 << 20);
-    expect_ok(tconv_filter_create(s.plan, both, 0, &filter, &error), &error);
-    expect_error(tconv_filter_enqueue_pack(filter, d->queue, both, 0, 0, NULL, NULL, &error),
+    expect_ok(tconv_packed_filter_create(s.plan, both, 0, &filter, &error), &error);
+    expect_error(tconv_packed_filter_enqueue_pack(filter, d->queue, both, 0, 0, NULL, NULL, &error),
                  TCONV_ERROR_BUFFER, &error, "filter overlaps weights");
-    tconv_filter_release(filter);
+    tconv_packed_filter_release(filter);
     filter = NULL;
     clReleaseMemObject(both);
-    expect_error(tconv_filter_enqueue_pack(s.filter, NULL, s.weights, 0, 0, NULL, NULL, &error),
-                 TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
+    expect_error(
+        tconv_packed_filter_enqueue_pack(s.filter, NULL, s.weights, 0, 0, NULL, NULL, &error),
+        TCONV_ERROR_ARGUMENT, &error, "queue is NULL");
     assert_null(filter);
 
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &s.args, 0, NULL, NULL, &error),
@@ -344,7 +347,7 @@ static void misuse_has_a_sentence(void **state)
     args.output.memory = foreign_buffer;
     expect_error(tconv_plan_enqueue(s.plan, d->queue, &args, 0, NULL, NULL, &error),
                  TCONV_ERROR_MISMATCH, &error, "args.output belongs to another context");
-    expect_error(tconv_filter_create(s.plan, foreign_buffer, 0, &filter, &error),
+    expect_error(tconv_packed_filter_create(s.plan, foreign_buffer, 0, &filter, &error),
                  TCONV_ERROR_MISMATCH, &error, "storage belongs to another context");
     clReleaseMemObject(foreign_buffer);
     clReleaseCommandQueue(foreign_queue);
@@ -522,9 +525,9 @@ static void arrays_and_epilogue_agree(void **state)
     const tconv_problem p = plane(1, 2, 3, 4, 2, 2, 0);
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 4, &t);
-    tconv_host *host;
+    tconv_session *session;
     tconv_error error;
-    expect_ok(tconv_host_create(devices[0].number, &host, &error), &error);
+    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
     static const char *const arrays_named[] = {"arrays.bias", "arrays.scale", "arrays.residual",
                                                "arrays.slope"};
     static const char *const members[] = {"options.epilogue.bias is ", "options.epilogue.scale is ",
@@ -547,19 +550,19 @@ static void arrays_and_epilogue_agree(void **state)
                 *flags[which] = true;
             else
                 options.epilogue.activation = TCONV_ACTIVATION_PRELU;
-            expect_error(tconv_host_run(host, &p, &options, &arrays, &error), TCONV_ERROR_ARGUMENT,
-                         &error, arrays_named[which]);
+            expect_error(tconv_session_run(session, &p, &options, &arrays, &error),
+                         TCONV_ERROR_ARGUMENT, &error, arrays_named[which]);
             assert_non_null(strstr(error.message, members[which]));
-            expect_error(tconv_slabs_run(&host, 1, &p, &options, NULL, &arrays, &error),
+            expect_error(tconv_slabs_run(&session, 1, &p, &options, NULL, &arrays, &error),
                          TCONV_ERROR_ARGUMENT, &error, arrays_named[which]);
             assert_non_null(strstr(error.message, members[which]));
             if (given == 0) continue; /* no options: those of TCONV_PLAN_OPTIONS_INIT */
-            expect_error(tconv_host_run(host, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
-                         &error, members[which]);
-            expect_error(tconv_slabs_run(&host, 1, &p, NULL, NULL, &arrays, &error),
+            expect_error(tconv_session_run(session, &p, NULL, &arrays, &error),
+                         TCONV_ERROR_ARGUMENT, &error, members[which]);
+            expect_error(tconv_slabs_run(&session, 1, &p, NULL, NULL, &arrays, &error),
                          TCONV_ERROR_ARGUMENT, &error, members[which]);
         }
-    tconv_host_release(host);
+    tconv_session_release(session);
     free_tensors(&t);
 }
 
@@ -567,9 +570,9 @@ static void host_arrays_in_host_arrays_out(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_host *host;
+        tconv_session *session;
         tconv_error error;
-        expect_ok(tconv_host_create(devices[d].number, &host, &error), &error);
+        expect_ok(tconv_session_create(devices[d].number, &session, &error), &error);
         const tconv_problem p = plane(2, 5, 7, 11, 3, 2, 1);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 4, &t);
@@ -577,38 +580,40 @@ static void host_arrays_in_host_arrays_out(void **state)
         arrays.data = t.data;
         arrays.filter = t.filter;
         arrays.output = t.output;
-        expect_ok(tconv_host_run(host, &p, NULL, &arrays, &error), &error);
+        expect_ok(tconv_session_run(session, &p, NULL, &arrays, &error), &error);
         compare_with_oracle(&devices[d], &p, "auto", false, &t);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.algorithm = "reference";
         options.epilogue.bias = true;
         arrays.bias = t.bias;
-        expect_ok(tconv_host_run(host, &p, &options, &arrays, &error), &error);
+        expect_ok(tconv_session_run(session, &p, &options, &arrays, &error), &error);
         compare_with_oracle(&devices[d], &p, "reference", true, &t);
         arrays.bias = NULL;
-        expect_error(tconv_host_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT, &error,
-                     "host is NULL");
-        expect_error(tconv_host_run(host, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
-                     "arrays is NULL");
+        expect_error(tconv_session_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "host is NULL");
+        expect_error(tconv_session_run(session, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "arrays is NULL");
         arrays.data = NULL;
-        expect_error(tconv_host_run(host, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT, &error,
-                     "data is NULL");
+        expect_error(tconv_session_run(session, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+                     &error, "data is NULL");
         options.struct_size = 8;
-        expect_error(tconv_host_run(host, &p, &options, &arrays, &error), TCONV_ERROR_ARGUMENT,
-                     &error, "struct_size");
+        expect_error(tconv_session_run(session, &p, &options, &arrays, &error),
+                     TCONV_ERROR_ARGUMENT, &error, "struct_size");
         const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
-        expect_ok(tconv_host_run(host, &empty, NULL, &(tconv_arrays)TCONV_ARRAYS_INIT, &error),
-                  &error);
+        expect_ok(
+            tconv_session_run(session, &empty, NULL, &(tconv_arrays)TCONV_ARRAYS_INIT, &error),
+            &error);
         free_tensors(&t);
-        tconv_host_release(host);
+        tconv_session_release(session);
     }
-    tconv_host *host = NULL;
+    tconv_session *session = NULL;
     tconv_error error;
-    expect_error(tconv_host_create(100000, &host, &error), TCONV_ERROR_NO_DEVICE, &error, "100000");
-    assert_null(host);
-    tconv_host_release(NULL);
+    expect_error(tconv_session_create(100000, &session, &error), TCONV_ERROR_NO_DEVICE, &error,
+                 "100000");
+    assert_null(session);
+    tconv_session_release(NULL);
     tconv_plan_release(NULL);
-    tconv_filter_release(NULL);
+    tconv_packed_filter_release(NULL);
     tconv_device_release(NULL);
 }
 
@@ -640,7 +645,7 @@ static void resize(struct sized *s, size_t size)
 }
 
 /* Everything that takes one of the structures, with these. Stops at the first error. */
-static tconv_status use(const struct setup *s, tconv_host *host, struct sized *with,
+static tconv_status use(const struct setup *s, tconv_session *session, struct sized *with,
                         tconv_error *error)
 {
     const tconv_problem *problem = (const tconv_problem *)&with[PROBLEM].copy;
@@ -656,11 +661,11 @@ static tconv_status use(const struct setup *s, tconv_host *host, struct sized *w
     clFinish(s->device->queue);
     tconv_plan_release(plan);
     if (status != TCONV_OK ||
-        (status = tconv_host_run(host, problem, options, arrays, error)) != TCONV_OK)
+        (status = tconv_session_run(session, problem, options, arrays, error)) != TCONV_OK)
         return status;
     compare_with_oracle(s->device, &s->problem, "reference", false, &s->tensors);
     memset(s->tensors.output, 0xff, s->output_bytes);
-    if ((status = tconv_slabs_run(&host, 1, problem, options, slabs, arrays, error)) != TCONV_OK)
+    if ((status = tconv_slabs_run(&session, 1, problem, options, slabs, arrays, error)) != TCONV_OK)
         return status;
     compare_with_oracle(s->device, &s->problem, "reference", false, &s->tensors);
     return TCONV_OK;
@@ -670,13 +675,13 @@ static void structures_may_be_of_any_version(void **state)
 {
     (void)state;
     struct setup s;
-    tconv_host *host;
+    tconv_session *session;
     tconv_error error;
     tconv_problem p = plane(1, 2, 3, 4, 2, 1, 0); /* strides at their default */
     p.strides.count = p.pads_begin.count = p.pads_end.count = 0;
     set_up(&s, &devices[0], &p, "reference", false, SMALL_INTEGERS);
     pack(&s);
-    expect_ok(tconv_host_create(devices[0].number, &host, &error), &error);
+    expect_ok(tconv_session_create(devices[0].number, &session, &error), &error);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = "reference";
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
@@ -696,23 +701,23 @@ static void structures_may_be_of_any_version(void **state)
     for (int i = 0; i < STRUCTURES; i++) {
         for (size_t size = with[i].least; size <= with[i].size + ROOM; size += 8) {
             resize(&with[i], size);
-            expect_ok(use(&s, host, with, &error), &error);
+            expect_ok(use(&s, session, with, &error), &error);
         }
         char words[40];
         snprintf(words, sizeof words, "struct_size of %s", with[i].argument);
         resize(&with[i], with[i].least - 1);
-        expect_error(use(&s, host, with, &error), TCONV_ERROR_ARGUMENT, &error, words);
+        expect_error(use(&s, session, with, &error), TCONV_ERROR_ARGUMENT, &error, words);
         resize(&with[i], with[i].size + 8);
         with[i].copy.bytes[with[i].size + 7] = 1;
-        expect_error(use(&s, host, with, &error), TCONV_ERROR_UNSUPPORTED, &error, words);
+        expect_error(use(&s, session, with, &error), TCONV_ERROR_UNSUPPORTED, &error, words);
         assert_non_null(strstr(error.message, "built for a newer version"));
         resize(&with[i], with[i].size);
     }
     options.epilogue.reserved[12] = 7;
     resize(&with[OPTIONS], sizeof options);
-    expect_error(use(&s, host, with, &error), TCONV_ERROR_UNSUPPORTED, &error,
+    expect_error(use(&s, session, with, &error), TCONV_ERROR_UNSUPPORTED, &error,
                  "epilogue.reserved[12] is 7");
-    tconv_host_release(host);
+    tconv_session_release(session);
     tear_down(&s);
 }
 

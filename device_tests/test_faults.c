@@ -83,7 +83,7 @@ static struct outcome plans(void)
     const tconv_problem p = problem_of();
     tconv_device *device = NULL;
     tconv_plan *plan = NULL;
-    tconv_filter *filter = NULL;
+    tconv_packed_filter *filter = NULL;
     tconv_args args = TCONV_ARGS_INIT;
     tconv_plan_options plan_options = TCONV_PLAN_OPTIONS_INIT;
     plan_options.algorithm = algorithm;
@@ -92,9 +92,11 @@ static struct outcome plans(void)
     if (o.status == TCONV_OK) tconv_device_set_cache(device, NULL, 0, NULL);
     if (o.status == TCONV_OK)
         o.status = tconv_plan_create(device, &p, &plan_options, &plan, &o.error);
-    if (o.status == TCONV_OK) o.status = tconv_filter_create(plan, NULL, 0, &filter, &o.error);
     if (o.status == TCONV_OK)
-        o.status = tconv_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, &packed, &o.error);
+        o.status = tconv_packed_filter_create(plan, NULL, 0, &filter, &o.error);
+    if (o.status == TCONV_OK)
+        o.status =
+            tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, &packed, &o.error);
     args.filter = filter;
     args.data.memory = data;
     args.output.memory = output;
@@ -102,7 +104,7 @@ static struct outcome plans(void)
     if (o.status == TCONV_OK)
         o.status = tconv_plan_enqueue(plan, queue, &args, 1, &packed, NULL, &o.error);
     if (packed != NULL) clReleaseEvent(packed);
-    tconv_filter_release(filter);
+    tconv_packed_filter_release(filter);
     tconv_plan_release(plan);
     tconv_device_release(device);
     return o;
@@ -124,37 +126,37 @@ static struct outcome host_runs(void)
 {
     struct outcome o;
     const tconv_problem p = problem_of();
-    tconv_host *host = NULL;
+    tconv_session *session = NULL;
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
     arrays.data = x;
     arrays.filter = w;
     arrays.output = y;
-    o.status = tconv_host_create(device_number, &host, &o.error);
-    if (o.status == TCONV_OK) tconv_device_set_cache(tconv_host_device(host), NULL, 0, NULL);
-    if (o.status == TCONV_OK) o.status = tconv_host_run(host, &p, NULL, &arrays, &o.error);
-    tconv_host_release(host);
+    o.status = tconv_session_create(device_number, &session, &o.error);
+    if (o.status == TCONV_OK) tconv_device_set_cache(tconv_session_device(session), NULL, 0, NULL);
+    if (o.status == TCONV_OK) o.status = tconv_session_run(session, &p, NULL, &arrays, &o.error);
+    tconv_session_release(session);
     return o;
 }
 
 /* A constant filter, and one that each run packs. */
-static struct outcome host_layers(void)
+static struct outcome session_layers(void)
 {
     struct outcome o;
     const tconv_problem p = problem_of();
-    tconv_host *host = NULL;
-    tconv_host_layer *layers[2] = {NULL, NULL};
+    tconv_session *session = NULL;
+    tconv_session_layer *layers[2] = {NULL, NULL};
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
     arrays.data = x;
     arrays.filter = w;
     arrays.output = y;
-    o.status = tconv_host_create(device_number, &host, &o.error);
-    if (o.status == TCONV_OK) tconv_device_set_cache(tconv_host_device(host), NULL, 0, NULL);
+    o.status = tconv_session_create(device_number, &session, &o.error);
+    if (o.status == TCONV_OK) tconv_device_set_cache(tconv_session_device(session), NULL, 0, NULL);
     for (int i = 0; i < 2 && o.status == TCONV_OK; i++)
-        o.status = tconv_host_layer_create(host, i == 0, &layers[i], &o.error);
+        o.status = tconv_session_layer_create(session, i == 0, &layers[i], &o.error);
     for (int i = 0; i < 4 && o.status == TCONV_OK; i++)
-        o.status = tconv_host_layer_run(layers[i % 2], &p, NULL, &arrays, &o.error);
-    for (int i = 0; i < 2; i++) tconv_host_layer_release(layers[i]);
-    tconv_host_release(host);
+        o.status = tconv_session_layer_run(layers[i % 2], &p, NULL, &arrays, &o.error);
+    for (int i = 0; i < 2; i++) tconv_session_layer_release(layers[i]);
+    tconv_session_release(session);
     return o;
 }
 
@@ -162,7 +164,7 @@ static struct outcome slabs(void)
 {
     struct outcome o;
     const tconv_problem p = problem_of();
-    tconv_host *hosts[2] = {NULL, NULL};
+    tconv_session *sessions[2] = {NULL, NULL};
     tconv_arrays arrays = TCONV_ARRAYS_INIT;
     tconv_slabs_options slabs_options = TCONV_SLABS_OPTIONS_INIT;
     slabs_options.memory_limit = 2 * 2 * sizeof(float) * (CI * X * 2 + CO * Y); /* a row or two */
@@ -171,13 +173,13 @@ static struct outcome slabs(void)
     arrays.output = y;
     o.status = TCONV_OK;
     for (int i = 0; i < 2 && o.status == TCONV_OK; i++) {
-        o.status = tconv_host_create(device_number, &hosts[i], &o.error);
+        o.status = tconv_session_create(device_number, &sessions[i], &o.error);
         if (o.status == TCONV_OK)
-            tconv_device_set_cache(tconv_host_device(hosts[i]), NULL, 0, NULL);
+            tconv_device_set_cache(tconv_session_device(sessions[i]), NULL, 0, NULL);
     }
     if (o.status == TCONV_OK)
-        o.status = tconv_slabs_run(hosts, 2, &p, NULL, &slabs_options, &arrays, &o.error);
-    for (int i = 0; i < 2; i++) tconv_host_release(hosts[i]);
+        o.status = tconv_slabs_run(sessions, 2, &p, NULL, &slabs_options, &arrays, &o.error);
+    for (int i = 0; i < 2; i++) tconv_session_release(sessions[i]);
     return o;
 }
 
@@ -332,9 +334,9 @@ static void expect_sentence(const char *what, const char *call, cl_int code, boo
     if (o->status == TCONV_ERROR_NO_DEVICE) return; /* the only platform did not answer */
     if (o->error.opencl_code != code || strstr(o->error.message, call) == NULL)
         fail_msg("%s: the error is %s (%d)", what, o->error.message, o->error.opencl_code);
-    const bool host = o->status == TCONV_ERROR_HOST_MEMORY,
+    const bool session = o->status == TCONV_ERROR_HOST_MEMORY,
                memory = o->status == TCONV_ERROR_DEVICE_MEMORY;
-    if (host != (code == CL_OUT_OF_HOST_MEMORY) ||
+    if (session != (code == CL_OUT_OF_HOST_MEMORY) ||
         memory != (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
                    code == CL_INVALID_BUFFER_SIZE))
         fail_msg("%s: %s for %d", what, tconv_status_name(o->status), code);
@@ -420,7 +422,7 @@ static void host_runs_that_fail(void **state)
 {
     (void)state;
     fail_everywhere("host run", host_runs, TCONV_OK, false);
-    fail_everywhere("host layers", host_layers, TCONV_OK, false);
+    fail_everywhere("session layers", session_layers, TCONV_OK, false);
     fail_everywhere("slabs", slabs, TCONV_OK, false);
 }
 

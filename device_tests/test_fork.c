@@ -20,9 +20,9 @@ enum { CHANNELS = 8, EXTENT = 40, OUTPUTS = CHANNELS * (2 * EXTENT) * (2 * EXTEN
 
 /* What the parent has, which a child inherits. */
 static struct {
-    tconv_host *host;
+    tconv_session *session;
     tconv_plan *plan;
-    tconv_filter *filter;
+    tconv_packed_filter *filter;
 } own;
 
 static int device_number(void)
@@ -41,7 +41,7 @@ static tconv_problem problem_of(void)
 }
 
 /* One call on host arrays; all outputs are CHANNELS. */
-static tconv_status compute(tconv_host *host, float *output, tconv_error *error)
+static tconv_status compute(tconv_session *session, float *output, tconv_error *error)
 {
     static float data[CHANNELS * EXTENT * EXTENT], filter[CHANNELS * CHANNELS * 4];
     for (size_t i = 0; i < sizeof data / sizeof *data; i++) data[i] = 1;
@@ -51,7 +51,7 @@ static tconv_status compute(tconv_host *host, float *output, tconv_error *error)
     arrays.data = data;
     arrays.filter = filter;
     arrays.output = output;
-    return tconv_host_run(host, &p, NULL, &arrays, error);
+    return tconv_session_run(session, &p, NULL, &arrays, error);
 }
 
 static void expect_right(void)
@@ -59,7 +59,7 @@ static void expect_right(void)
     static float output[OUTPUTS];
     tconv_error error = {TCONV_OK, 0, ""};
     memset(output, 0xff, sizeof output);
-    assert_int_equal(compute(own.host, output, &error), TCONV_OK);
+    assert_int_equal(compute(own.session, output, &error), TCONV_OK);
     for (int i = 0; i < OUTPUTS; i++) assert_true(output[i] == CHANNELS);
 }
 
@@ -70,37 +70,38 @@ static int refused_calls(void)
     tconv_error error = {TCONV_OK, 0, ""};
     int number = 0, count, device;
     cl_device_id id;
-    tconv_host *host = NULL;
+    tconv_session *session = NULL;
     tconv_plan *plan = NULL;
-    tconv_filter *filter = NULL;
+    tconv_packed_filter *filter = NULL;
     size_t size = 0;
     if (number++, tconv_device_count(&count, &error) != TCONV_ERROR_FORKED) return number;
     if (number++, strstr(error.message, "was forked from process") == NULL) return number;
     if (number++, tconv_device_at(0, NULL, &id, &error) != TCONV_ERROR_FORKED) return number;
     if (number++, tconv_device_default(&device, &error) != TCONV_ERROR_FORKED) return number;
-    if (number++, tconv_host_create(-1, &host, &error) != TCONV_ERROR_FORKED) return number;
-    if (own.host == NULL) return 0;
+    if (number++, tconv_session_create(-1, &session, &error) != TCONV_ERROR_FORKED) return number;
+    if (own.session == NULL) return 0;
     const tconv_problem p = problem_of();
-    tconv_device *object = tconv_host_device(own.host);
-    if (number++, compute(own.host, output, &error) != TCONV_ERROR_FORKED) return number;
+    tconv_device *object = tconv_session_device(own.session);
+    if (number++, compute(own.session, output, &error) != TCONV_ERROR_FORKED) return number;
     if (number++, output[0] != 0) return number;
     if (number++, tconv_plan_create(object, &p, NULL, &plan, &error) != TCONV_ERROR_FORKED)
         return number;
     if (number++, tconv_device_export_programs(object, NULL, &size, &error) != TCONV_ERROR_FORKED)
         return number;
-    if (number++, tconv_filter_create(own.plan, NULL, 0, &filter, &error) != TCONV_ERROR_FORKED)
+    if (number++,
+        tconv_packed_filter_create(own.plan, NULL, 0, &filter, &error) != TCONV_ERROR_FORKED)
         return number;
     const tconv_args args = TCONV_ARGS_INIT;
-    cl_command_queue queue = tconv_host_queue(own.host);
+    cl_command_queue queue = tconv_session_queue(own.session);
     if (number++,
         tconv_plan_enqueue(own.plan, queue, &args, 0, NULL, NULL, &error) != TCONV_ERROR_FORKED)
         return number;
-    if (number++, tconv_filter_enqueue_pack(own.filter, queue, NULL, 0, 0, NULL, NULL, &error) !=
-                      TCONV_ERROR_FORKED)
+    if (number++, tconv_packed_filter_enqueue_pack(own.filter, queue, NULL, 0, 0, NULL, NULL,
+                                                   &error) != TCONV_ERROR_FORKED)
         return number;
-    tconv_filter_release(own.filter);
+    tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
-    tconv_host_release(own.host);
+    tconv_session_release(own.session);
     return 0;
 }
 
@@ -146,10 +147,11 @@ static void a_device_was_opened(void **state)
     (void)state;
     tconv_error error = {TCONV_OK, 0, ""};
     const tconv_problem p = problem_of();
-    assert_int_equal(tconv_host_create(device_number(), &own.host, &error), TCONV_OK);
-    assert_int_equal(tconv_plan_create(tconv_host_device(own.host), &p, NULL, &own.plan, &error),
-                     TCONV_OK);
-    assert_int_equal(tconv_filter_create(own.plan, NULL, 0, &own.filter, &error), TCONV_OK);
+    assert_int_equal(tconv_session_create(device_number(), &own.session, &error), TCONV_OK);
+    assert_int_equal(
+        tconv_plan_create(tconv_session_device(own.session), &p, NULL, &own.plan, &error),
+        TCONV_OK);
+    assert_int_equal(tconv_packed_filter_create(own.plan, NULL, 0, &own.filter, &error), TCONV_OK);
     expect_refusals();
 }
 
@@ -167,7 +169,7 @@ static void *work(void *unused)
 {
     (void)unused;
     float *output = malloc(OUTPUTS * sizeof *output);
-    while (output != NULL && !atomic_load(&stop)) compute(own.host, output, NULL);
+    while (output != NULL && !atomic_load(&stop)) compute(own.session, output, NULL);
     free(output);
     return NULL;
 }
@@ -198,9 +200,9 @@ static void another_thread_forks(void **state)
     assert_int_equal(pthread_create(&thread, NULL, fork_here, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     expect_right();
-    tconv_filter_release(own.filter);
+    tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
-    tconv_host_release(own.host);
+    tconv_session_release(own.session);
 }
 
 int main(void)

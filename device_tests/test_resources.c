@@ -56,12 +56,12 @@ static void find_next(const char *name, void *function)
     memcpy(function, &next, sizeof next);
 }
 
-TCONV_API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
+TCONV_API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *session,
                                 cl_int *code)
 {
     cl_mem (*next)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
     find_next("clCreateBuffer", &next);
-    if (!full()) return next(context, flags, size, host, code);
+    if (!full()) return next(context, flags, size, session, code);
     *code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     return NULL;
 }
@@ -79,20 +79,20 @@ TCONV_API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel
 }
 
 TCONV_API cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
-                                      size_t offset, size_t size, const void *host, cl_uint waits,
-                                      const cl_event *wait, cl_event *done)
+                                      size_t offset, size_t size, const void *session,
+                                      cl_uint waits, const cl_event *wait, cl_event *done)
 {
     cl_int (*next)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint,
                    const cl_event *, cl_event *);
     find_next("clEnqueueWriteBuffer", &next);
     return full() ? CL_MEM_OBJECT_ALLOCATION_FAILURE
-                  : next(queue, buffer, blocking, offset, size, host, waits, wait, done);
+                  : next(queue, buffer, blocking, offset, size, session, waits, wait, done);
 }
 
 TCONV_API cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
                                           const size_t *origin, const size_t *host_origin,
                                           const size_t *region, size_t row, size_t slice,
-                                          size_t host_row, size_t host_slice, const void *host,
+                                          size_t host_row, size_t host_slice, const void *session,
                                           cl_uint waits, const cl_event *wait, cl_event *done)
 {
     cl_int (*next)(cl_command_queue, cl_mem, cl_bool, const size_t *, const size_t *,
@@ -101,7 +101,7 @@ TCONV_API cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer,
     find_next("clEnqueueWriteBufferRect", &next);
     return full() ? CL_MEM_OBJECT_ALLOCATION_FAILURE
                   : next(queue, buffer, blocking, origin, host_origin, region, row, slice, host_row,
-                         host_slice, host, waits, wait, done);
+                         host_slice, session, waits, wait, done);
 }
 
 /* The number in front of " bytes" in an error's sentence; 0 where there is none. */
@@ -124,9 +124,9 @@ static void full_memory_is_told_in_bytes(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_host *host;
+        tconv_session *session;
         tconv_error error;
-        expect_ok(tconv_host_create(devices[d].number, &host, &error), &error);
+        expect_ok(tconv_session_create(devices[d].number, &session, &error), &error);
         for (int slabs = 0; slabs < 2; slabs++) {
             const tconv_problem p = plane(2, 6, 10, 20, 4, 2, 1);
             struct tensors t;
@@ -143,9 +143,9 @@ static void full_memory_is_told_in_bytes(void **state)
             tconv_status status;
             do {
                 calls_left = ++calls;
-                status = slabs == 0
-                             ? tconv_host_run(host, &p, &options, &arrays, &error)
-                             : tconv_slabs_run(&host, 1, &p, &options, &division, &arrays, &error);
+                status = slabs == 0 ? tconv_session_run(session, &p, &options, &arrays, &error)
+                                    : tconv_slabs_run(&session, 1, &p, &options, &division, &arrays,
+                                                      &error);
                 const bool failing = calls_left == 0;
                 calls_left = -1;
                 if (failing) expect_full(status, &error);
@@ -155,7 +155,7 @@ static void full_memory_is_told_in_bytes(void **state)
             compare_with_oracle(&devices[d], &p, "gather_group", true, &t);
             free_tensors(&t);
         }
-        tconv_host_release(host);
+        tconv_session_release(session);
     }
 }
 
@@ -171,13 +171,13 @@ static void buffers_beyond_the_device_are_told_in_bytes(void **state)
         /* The packed filter. */
         const int64_t out = 65536, in = (int64_t)(limit / (4 * 65536)) + 64;
         tconv_plan *plan;
-        tconv_filter *filter = NULL;
+        tconv_packed_filter *filter = NULL;
         set_shape(&p.data, 3, (int64_t[]){1, in, 1});
         set_shape(&p.filter, 3, (int64_t[]){in, out, 1});
         expect_ok(tconv_plan_create(devices[d].device, &p, NULL, &plan, &error), &error);
         const unsigned long long bytes = tconv_plan_filter_bytes(plan);
         assert_true(bytes > limit);
-        assert_int_equal(tconv_filter_create(plan, NULL, 0, &filter, &error),
+        assert_int_equal(tconv_packed_filter_create(plan, NULL, 0, &filter, &error),
                          TCONV_ERROR_DEVICE_MEMORY);
         assert_true(bytes_in(&error) == bytes);
         assert_null(filter);
@@ -187,15 +187,15 @@ static void buffers_beyond_the_device_are_told_in_bytes(void **state)
         const int64_t apart = (int64_t)(limit / 4) + 64;
         float two[2] = {1, 2}, output = 3;
         tconv_arrays arrays = TCONV_ARRAYS_INIT;
-        tconv_host *host;
+        tconv_session *session;
         p = (tconv_problem)TCONV_PROBLEM_INIT;
         set_shape(&p.data, 3, (int64_t[]){1, 1, 2});
         set_shape(&p.filter, 3, (int64_t[]){1, 1, 2});
         set_list(&p.strides, 1, &apart);
         arrays.data = arrays.filter = two;
         arrays.output = &output;
-        expect_ok(tconv_host_create(devices[d].number, &host, &error), &error);
-        assert_int_equal(tconv_host_run(host, &p, NULL, &arrays, &error),
+        expect_ok(tconv_session_create(devices[d].number, &session, &error), &error);
+        assert_int_equal(tconv_session_run(session, &p, NULL, &arrays, &error),
                          TCONV_ERROR_DEVICE_MEMORY);
         if (bytes_in(&error) != (unsigned long long)(apart + 2) * 4)
             failed("%lld bytes are not named: %s", (long long)(apart + 2) * 4, error.message);
@@ -216,7 +216,7 @@ static void buffers_beyond_the_device_are_told_in_bytes(void **state)
             arrays.data = data;
             arrays.filter = nothing;
             arrays.output = outputs;
-            assert_int_equal(tconv_slabs_run(&host, 1, &p, NULL, NULL, &arrays, &error),
+            assert_int_equal(tconv_slabs_run(&session, 1, &p, NULL, NULL, &arrays, &error),
                              TCONV_ERROR_DEVICE_MEMORY);
             if (bytes_in(&error) != filter_bytes)
                 failed("%zu bytes are not named: %s", filter_bytes, error.message);
@@ -224,7 +224,7 @@ static void buffers_beyond_the_device_are_told_in_bytes(void **state)
             free(data);
             free(outputs);
         }
-        tconv_host_release(host);
+        tconv_session_release(session);
     }
 }
 
@@ -281,7 +281,7 @@ static void use_plans(struct setup *layers, int count, int begin, int end)
         tconv_plan_options options = options_for(tconv_algorithm_name(i % count), false);
         tconv_error error;
         tconv_plan *plan;
-        tconv_filter *filter;
+        tconv_packed_filter *filter;
         if (i % 10 == 9) {
             options.algorithm = "none";
             expect_error(tconv_plan_create(s->device->device, &s->problem, &options, &plan, &error),
@@ -290,9 +290,9 @@ static void use_plans(struct setup *layers, int count, int begin, int end)
         }
         expect_ok(tconv_plan_create(s->device->device, &s->problem, &options, &plan, &error),
                   &error);
-        expect_ok(tconv_filter_create(plan, NULL, 0, &filter, &error), &error);
-        expect_ok(tconv_filter_enqueue_pack(filter, s->device->queue, s->weights, 0, 0, NULL, NULL,
-                                            &error),
+        expect_ok(tconv_packed_filter_create(plan, NULL, 0, &filter, &error), &error);
+        expect_ok(tconv_packed_filter_enqueue_pack(filter, s->device->queue, s->weights, 0, 0, NULL,
+                                                   NULL, &error),
                   &error);
         tconv_args args = s->args;
         args.filter = filter;
@@ -301,7 +301,7 @@ static void use_plans(struct setup *layers, int count, int begin, int end)
         download(s, 0, NULL);
         if (i < begin + count)
             compare_with_oracle(s->device, &s->problem, options.algorithm, false, &s->tensors);
-        tconv_filter_release(filter);
+        tconv_packed_filter_release(filter);
         tconv_plan_release(plan);
     }
 }
@@ -376,9 +376,9 @@ static cl_int release_early(const struct device *device, const char *algorithm,
     set_up(&s, &own, problem, algorithm, false, SMALL_INTEGERS);
     cl_event gate = clCreateUserEvent(device->context, &code), packed, run, read;
     assert_int_equal(code, CL_SUCCESS);
-    expect_ok(
-        tconv_filter_enqueue_pack(s.filter, device->queue, s.weights, 0, 1, &gate, &packed, &error),
-        &error);
+    expect_ok(tconv_packed_filter_enqueue_pack(s.filter, device->queue, s.weights, 0, 1, &gate,
+                                               &packed, &error),
+              &error);
     expect_ok(tconv_plan_enqueue(s.plan, device->queue, &s.args, 1, &packed, &run, &error), &error);
     assert_int_equal(clEnqueueReadBuffer(device->queue, s.output, CL_FALSE, 0, s.output_bytes,
                                          result, 1, &run, &read),

@@ -12,21 +12,21 @@
 
 #include <cmocka.h>
 
-enum { MOST_PLANS = 128 }; /* that a layer keeps; host.h says the number */
+enum { MOST_PLANS = 128 }; /* that a layer keeps; session.h says the number */
 
-static tconv_host *open_host(const struct device *device)
+static tconv_session *open_host(const struct device *device)
 {
-    tconv_host *host;
+    tconv_session *session;
     tconv_error error;
-    expect_ok(tconv_host_create(device->number, &host, &error), &error);
-    return host;
+    expect_ok(tconv_session_create(device->number, &session, &error), &error);
+    return session;
 }
 
-static tconv_host_layer *make_layer(tconv_host *host, bool constant_filter)
+static tconv_session_layer *make_layer(tconv_session *session, bool constant_filter)
 {
-    tconv_host_layer *layer;
+    tconv_session_layer *layer;
     tconv_error error;
-    expect_ok(tconv_host_layer_create(host, constant_filter, &layer, &error), &error);
+    expect_ok(tconv_session_layer_create(session, constant_filter, &layer, &error), &error);
     return layer;
 }
 
@@ -39,19 +39,19 @@ static tconv_arrays arrays_of(const struct tensors *t)
     return arrays;
 }
 
-static void run(tconv_host_layer *layer, const tconv_problem *problem,
+static void run(tconv_session_layer *layer, const tconv_problem *problem,
                 const tconv_plan_options *options, const tconv_arrays *arrays)
 {
     tconv_error error;
-    expect_ok(tconv_host_layer_run(layer, problem, options, arrays, &error), &error);
+    expect_ok(tconv_session_layer_run(layer, problem, options, arrays, &error), &error);
 }
 
-static void expect_counts(const tconv_host_layer *layer, uint64_t runs, uint64_t plans_made,
+static void expect_counts(const tconv_session_layer *layer, uint64_t runs, uint64_t plans_made,
                           uint64_t plans_kept, uint64_t filters_packed)
 {
-    tconv_host_layer_counts counts = TCONV_HOST_LAYER_COUNTS_INIT;
+    tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
     tconv_error error;
-    expect_ok(tconv_host_layer_count(layer, &counts, &error), &error);
+    expect_ok(tconv_session_layer_count(layer, &counts, &error), &error);
     assert_int_equal(counts.runs, runs);
     assert_int_equal(counts.plans_made, plans_made);
     assert_int_equal(counts.plans_kept, plans_kept);
@@ -63,8 +63,9 @@ static void a_constant_filter_is_packed_once(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_host *host = open_host(&devices[d]);
-        tconv_host_layer *constant = make_layer(host, true), *varying = make_layer(host, false);
+        tconv_session *session = open_host(&devices[d]);
+        tconv_session_layer *constant = make_layer(session, true),
+                            *varying = make_layer(session, false);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.algorithm = "gather_group";
         struct tensors first;
@@ -91,7 +92,7 @@ static void a_constant_filter_is_packed_once(void **state)
         const tconv_problem p = plane(1, 5, 7, 6, 3, 2, 1);
         const tconv_arrays arrays = arrays_of(&first);
         first.filter[0] += 1;
-        tconv_host_layer_refresh(constant);
+        tconv_session_layer_refresh(constant);
         run(constant, &p, &options, &arrays);
         compare_with_oracle(&devices[d], &p, options.algorithm, false, &first);
         expect_counts(constant, 7, 6, 6, 2);
@@ -101,17 +102,17 @@ static void a_constant_filter_is_packed_once(void **state)
         compare_with_oracle(&devices[d], &p, options.algorithm, false, &first);
         expect_counts(constant, 8, 7, 7, 3);
         free_tensors(&first);
-        tconv_host_layer_release(constant);
-        tconv_host_layer_release(varying);
-        tconv_host_release(host);
+        tconv_session_layer_release(constant);
+        tconv_session_layer_release(varying);
+        tconv_session_release(session);
     }
 }
 
 static void the_plans_used_last_are_kept(void **state)
 {
     (void)state;
-    tconv_host *host = open_host(&devices[0]);
-    tconv_host_layer *layer = make_layer(host, true);
+    tconv_session *session = open_host(&devices[0]);
+    tconv_session_layer *layer = make_layer(session, true);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.algorithm = "reference";
     const tconv_problem largest = plane(1, 1, 1, MOST_PLANS + 2, 1, 1, 0);
@@ -151,8 +152,8 @@ static void the_plans_used_last_are_kept(void **state)
     expect_counts(layer, ++runs, made, MOST_PLANS, 2);
     free_tensors(&small);
     free_tensors(&t);
-    tconv_host_layer_release(layer);
-    tconv_host_release(host);
+    tconv_session_layer_release(layer);
+    tconv_session_release(session);
 }
 
 /* A copy of `bytes` in `memory`, `shift` bytes behind a multiple of 64 that is not its begin. */
@@ -168,8 +169,8 @@ static void arrays_lie_anywhere(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_host *host = open_host(&devices[d]);
-        tconv_host_layer *layers[] = {make_layer(host, true), make_layer(host, false)};
+        tconv_session *session = open_host(&devices[d]);
+        tconv_session_layer *layers[] = {make_layer(session, true), make_layer(session, false)};
         const tconv_problem p = plane(1, 3, 4, 5, 3, 2, 1);
         struct tensors t;
         make_tensors(&p, REAL_NUMBERS, 6, &t);
@@ -218,9 +219,9 @@ static void arrays_lie_anywhere(void **state)
                 }
             }
         free_tensors(&t);
-        tconv_host_layer_release(layers[0]);
-        tconv_host_layer_release(layers[1]);
-        tconv_host_release(host);
+        tconv_session_layer_release(layers[0]);
+        tconv_session_layer_release(layers[1]);
+        tconv_session_release(session);
     }
 }
 
@@ -229,8 +230,8 @@ static void arrays_overlap(void **state)
 {
     (void)state;
     for (int d = 0; d < device_count; d++) {
-        tconv_host *host = open_host(&devices[d]);
-        tconv_host_layer *layer = make_layer(host, false);
+        tconv_session *session = open_host(&devices[d]);
+        tconv_session_layer *layer = make_layer(session, false);
         const tconv_problem p =
             plane(1, 2, 2, 3, 3, 1, 1); /* data, and filter, as large as the output */
         struct tensors t;
@@ -253,57 +254,57 @@ static void arrays_overlap(void **state)
         run(layer, &p, &options, &arrays);
         compare_with_oracle(&devices[d], &p, "auto", true, &t);
         free_tensors(&t);
-        tconv_host_layer_release(layer);
-        tconv_host_release(host);
+        tconv_session_layer_release(layer);
+        tconv_session_release(session);
     }
 }
 
 static void wrong_calls(void **state)
 {
     (void)state;
-    tconv_host *host = open_host(&devices[0]);
-    tconv_host_layer *layer = make_layer(host, true), *none = NULL;
+    tconv_session *session = open_host(&devices[0]);
+    tconv_session_layer *layer = make_layer(session, true), *none = NULL;
     tconv_problem p = plane(1, 2, 3, 4, 2, 2, 0);
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 4, &t);
     tconv_arrays arrays = arrays_of(&t);
-    tconv_host_layer_counts counts = TCONV_HOST_LAYER_COUNTS_INIT;
+    tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
     tconv_error error;
-    expect_error(tconv_host_layer_create(NULL, true, &none, &error), TCONV_ERROR_ARGUMENT, &error,
-                 "host is NULL");
-    expect_error(tconv_host_layer_create(host, true, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
-                 "out is NULL");
-    expect_error(tconv_host_layer_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+    expect_error(tconv_session_layer_create(NULL, true, &none, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "host is NULL");
+    expect_error(tconv_session_layer_create(session, true, NULL, &error), TCONV_ERROR_ARGUMENT,
+                 &error, "out is NULL");
+    expect_error(tconv_session_layer_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
                  &error, "layer is NULL");
-    expect_error(tconv_host_layer_run(layer, NULL, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+    expect_error(tconv_session_layer_run(layer, NULL, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
                  &error, "problem is NULL");
-    expect_error(tconv_host_layer_count(NULL, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
+    expect_error(tconv_session_layer_count(NULL, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
                  "layer is NULL");
-    expect_error(tconv_host_layer_count(layer, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
+    expect_error(tconv_session_layer_count(layer, NULL, &error), TCONV_ERROR_ARGUMENT, &error,
                  "counts is NULL");
     counts.struct_size = 8;
-    expect_error(tconv_host_layer_count(layer, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
+    expect_error(tconv_session_layer_count(layer, &counts, &error), TCONV_ERROR_ARGUMENT, &error,
                  "struct_size");
     p.strides.count = 99;
-    expect_error(tconv_host_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ATTRIBUTE,
+    expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ATTRIBUTE,
                  &error, "strides");
     p = plane(1, 2, 3, 4, 2, 2, 0);
     p.data.dim[1] = 3;
-    expect_error(tconv_host_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_SHAPE, &error,
-                 "channels");
+    expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_SHAPE,
+                 &error, "channels");
     p.data.dim[1] = 2;
     arrays.filter = NULL;
-    expect_error(tconv_host_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
+    expect_error(tconv_session_layer_run(layer, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
                  &error, "arrays.filter is NULL");
     expect_counts(layer, 0, 1, 1, 0);
     const tconv_problem empty = plane(0, 5, 7, 11, 3, 2, 1);
     run(layer, &empty, NULL, &(tconv_arrays)TCONV_ARRAYS_INIT);
     expect_counts(layer, 1, 2, 2, 0);
-    tconv_host_layer_release(NULL);
-    tconv_host_layer_refresh(NULL);
-    tconv_host_layer_release(layer);
+    tconv_session_layer_release(NULL);
+    tconv_session_layer_refresh(NULL);
+    tconv_session_layer_release(layer);
     free_tensors(&t);
-    tconv_host_release(host);
+    tconv_session_release(session);
 }
 
 /* ---- threads ---- */
@@ -313,7 +314,7 @@ enum { THREADS = 4, SHAPES = 3, TURNS = 40 };
 struct thread {
     pthread_t id;
     int number;
-    tconv_host_layer *layer;
+    tconv_session_layer *layer;
     const tconv_problem *problems;
     const struct tensors *tensors; /* their outputs are what each run must give */
     char wrong[1300];
@@ -333,8 +334,9 @@ static void *run_shapes(void *argument)
             snprintf(t->wrong, sizeof t->wrong, "no memory");
             break;
         }
-        if (t->number == 0 && i % 8 == 0) tconv_host_layer_refresh(t->layer);
-        if (tconv_host_layer_run(t->layer, &t->problems[shape], NULL, &arrays, &error) != TCONV_OK)
+        if (t->number == 0 && i % 8 == 0) tconv_session_layer_refresh(t->layer);
+        if (tconv_session_layer_run(t->layer, &t->problems[shape], NULL, &arrays, &error) !=
+            TCONV_OK)
             snprintf(t->wrong, sizeof t->wrong, "%s", error.message);
         else if (memcmp(arrays.output, known->output, bytes) != 0)
             snprintf(t->wrong, sizeof t->wrong, "shape %d has other results", shape);
@@ -348,8 +350,8 @@ static void threads_share_a_layer(void **state)
     (void)state;
     if (threads_left_out()) return;
     for (int d = 0; d < device_count; d++) {
-        tconv_host *host = open_host(&devices[d]);
-        tconv_host_layer *alone = make_layer(host, true), *layer = make_layer(host, true);
+        tconv_session *session = open_host(&devices[d]);
+        tconv_session_layer *alone = make_layer(session, true), *layer = make_layer(session, true);
         tconv_problem problems[SHAPES];
         struct tensors tensors[SHAPES];
         for (int i = 0; i < SHAPES; i++) {
@@ -372,15 +374,15 @@ static void threads_share_a_layer(void **state)
             assert_int_equal(pthread_join(threads[i].id, NULL), 0);
             if (threads[i].wrong[0] != '\0') failed("thread %d: %s", i, threads[i].wrong);
         }
-        tconv_host_layer_counts counts = TCONV_HOST_LAYER_COUNTS_INIT;
+        tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
         tconv_error error;
-        expect_ok(tconv_host_layer_count(layer, &counts, &error), &error);
+        expect_ok(tconv_session_layer_count(layer, &counts, &error), &error);
         assert_int_equal(counts.runs, THREADS * TURNS);
         assert_int_equal(counts.plans_made, SHAPES);
         for (int i = 0; i < SHAPES; i++) free_tensors(&tensors[i]);
-        tconv_host_layer_release(alone);
-        tconv_host_layer_release(layer);
-        tconv_host_release(host);
+        tconv_session_layer_release(alone);
+        tconv_session_layer_release(layer);
+        tconv_session_release(session);
     }
 }
 
@@ -394,5 +396,5 @@ int main(void)
         cmocka_unit_test(wrong_calls),
         cmocka_unit_test(threads_share_a_layer),
     };
-    return cmocka_run_group_tests_name("host_layer", tests, open_all_devices, close_all_devices);
+    return cmocka_run_group_tests_name("session_layer", tests, open_all_devices, close_all_devices);
 }

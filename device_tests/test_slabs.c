@@ -87,14 +87,14 @@ static float *rows_of(const float *tensor, bool last, int64_t batch, int64_t cha
 
 struct watch {
     int64_t calls, last, total, stop_at;
-    int hosts[8];
+    int sessions[8];
 };
 
 static bool watch_slab(void *user, const tconv_slab *slab, int64_t done, int64_t total)
 {
     struct watch *w = user;
     w->calls++;
-    w->hosts[slab->host]++;
+    w->sessions[slab->session]++;
     assert_int_equal(done, w->last + 1);
     w->last = done;
     w->total = total;
@@ -109,14 +109,14 @@ static void windows_are_parts_of_the_whole(void **state)
         struct tensors t;
         make_tensors(&p, SMALL_INTEGERS, (unsigned)which, &t);
         const tconv_geometry *g = &t.geometry;
-        tconv_host *host;
+        tconv_session *session;
         tconv_error error;
-        expect(tconv_host_create(devices[0].number, &host, &error), &error);
+        expect(tconv_session_create(devices[0].number, &session, &error), &error);
         tconv_arrays arrays;
         set_arrays(&t, &arrays);
         tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
         options.epilogue.bias = true;
-        expect(tconv_host_run(host, &p, &options, &arrays, &error), &error);
+        expect(tconv_session_run(session, &p, &options, &arrays, &error), &error);
         compare_with_oracle(&devices[0], &p, "auto", true, &t);
         const bool last = g->data_format == TCONV_NXC;
         const int64_t step = g->output[0] / 3 + 1;
@@ -136,7 +136,7 @@ static void windows_are_parts_of_the_whole(void **state)
             options.output_end = end;
             arrays.data = data;
             arrays.output = output;
-            expect(tconv_host_run(host, &p, &options, &arrays, &error), &error);
+            expect(tconv_session_run(session, &p, &options, &arrays, &error), &error);
             if (memcmp(output, wanted, count * sizeof *output) != 0)
                 failed("problem %d: rows %lld to %lld are not those of the whole", which,
                        (long long)begin, (long long)end);
@@ -149,7 +149,7 @@ static void windows_are_parts_of_the_whole(void **state)
             slabs.done = watch_slab;
             slabs.user = &watch;
             memset(output, 0xff, count * sizeof *output);
-            expect(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error), &error);
+            expect(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error), &error);
             assert_true(watch.calls > g->batch && watch.calls == watch.total);
             if (memcmp(output, wanted, count * sizeof *output) != 0)
                 failed("problem %d: rows %lld to %lld in slabs are not those of the whole", which,
@@ -162,7 +162,7 @@ static void windows_are_parts_of_the_whole(void **state)
         assert_int_equal(tconv_window_input(g, 0, g->output[0] + 1, &from, &to, &error),
                          TCONV_ERROR_ARGUMENT);
         assert_non_null(strstr(error.message, "output rows 0 to"));
-        tconv_host_release(host);
+        tconv_session_release(session);
         free_tensors(&t);
     }
 }
@@ -180,9 +180,9 @@ static void slabs_are_the_whole(void **state)
             e.beta = which == 0 ? 2 : 0;
             make_epilogue(&p, &e, 3, &t);
             if (e.beta != 0) memcpy(t.output, t.before, t.output_count * sizeof *t.output);
-            tconv_host *host;
+            tconv_session *session;
             tconv_error error;
-            expect(tconv_host_create(devices[d].number, &host, &error), &error);
+            expect(tconv_session_create(devices[d].number, &session, &error), &error);
             struct watch watch = {0};
             tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
             const int64_t item = (int64_t)(t.geometry.data_bytes + 2 * t.geometry.output_bytes);
@@ -194,22 +194,22 @@ static void slabs_are_the_whole(void **state)
             options.epilogue.bias = true;
             tconv_arrays arrays;
             set_arrays(&t, &arrays);
-            expect(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error), &error);
+            expect(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error), &error);
             compare_with_oracle(&devices[d], &p, "slabs", true, &t);
             assert_true(watch.total > t.geometry.batch && watch.calls == watch.total);
 
             /* Too little for a row. */
             slabs.memory_limit = 100;
-            assert_int_equal(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error),
+            assert_int_equal(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error),
                              TCONV_ERROR_DEVICE_MEMORY);
             assert_non_null(strstr(error.message, "one row of the outermost axis"));
             /* Stopped. */
             slabs.memory_limit = (uint64_t)(item / t.geometry.batch * 2 / (which + 2));
             watch = (struct watch){.stop_at = 2};
-            assert_int_equal(tconv_slabs_run(&host, 1, &p, &options, &slabs, &arrays, &error),
+            assert_int_equal(tconv_slabs_run(&session, 1, &p, &options, &slabs, &arrays, &error),
                              TCONV_ERROR_CANCELLED);
             assert_true(watch.calls == 2);
-            tconv_host_release(host);
+            tconv_session_release(session);
             free_tensors(&t);
         }
 }
@@ -224,10 +224,11 @@ static void several_devices_share_the_work(void **state)
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 21, &t);
     const int count = device_count == 1 ? 2 : device_count < 4 ? device_count : 4;
-    tconv_host *hosts[4];
+    tconv_session *sessions[4];
     tconv_error error;
     for (int i = 0; i < count; i++)
-        expect(tconv_host_create(devices[i % device_count].number, &hosts[i], &error), &error);
+        expect(tconv_session_create(devices[i % device_count].number, &sessions[i], &error),
+               &error);
     struct watch watch = {0};
     tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
     slabs.done = watch_slab;
@@ -236,13 +237,13 @@ static void several_devices_share_the_work(void **state)
     set_arrays(&t, &arrays);
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue.bias = true;
-    expect(tconv_slabs_run(hosts, count, &p, &options, &slabs, &arrays, &error), &error);
+    expect(tconv_slabs_run(sessions, count, &p, &options, &slabs, &arrays, &error), &error);
     compare_with_oracle(&devices[0], &p, "slabs on several devices", true, &t);
     assert_true(watch.calls >= 6 * count && watch.calls == watch.total);
 
     /* An error names the device. */
     options.algorithm = "depthwise_vector";
-    assert_int_equal(tconv_slabs_run(hosts, count, &p, &options, &slabs, &arrays, &error),
+    assert_int_equal(tconv_slabs_run(sessions, count, &p, &options, &slabs, &arrays, &error),
                      TCONV_ERROR_ALGORITHM);
     bool named = false;
     for (int i = 0; i < count; i++)
@@ -250,11 +251,11 @@ static void several_devices_share_the_work(void **state)
                 strstr(error.message, devices[i % device_count].info->name) == error.message;
     assert_true(named);
     /* The same host twice is refused. */
-    tconv_host *twice[] = {hosts[0], hosts[0]};
+    tconv_session *twice[] = {sessions[0], sessions[0]};
     assert_int_equal(tconv_slabs_run(twice, 2, &p, NULL, NULL, &arrays, &error),
                      TCONV_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "given twice"));
-    for (int i = 0; i < count; i++) tconv_host_release(hosts[i]);
+    for (int i = 0; i < count; i++) tconv_session_release(sessions[i]);
     free_tensors(&t);
 }
 

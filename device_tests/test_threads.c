@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plan.h and host.h promise to threads: eight of them run shared plans of every algorithm,
+/* What plan.h and session.h promise to threads: eight of them run shared plans of every algorithm,
  * each with its own queue and buffers, while others make and release plans, filters and device
  * objects in the same context. */
 #include "setup.h"
@@ -27,7 +27,7 @@ struct common {
     const struct device *device;
     int count;
     struct setup layers[MOST_LAYERS]; /* their tensors' outputs are what every run must give */
-    tconv_host *host;
+    tconv_session *session;
     tconv_device *object; /* where programs are built by all at once */
     pthread_barrier_t start;
     atomic_bool stop;
@@ -66,7 +66,8 @@ static bool report_opencl(struct thread *t, const char *call, cl_int code)
 }
 
 /* One run on the thread's own buffers, whose output holds NaNs before. */
-static bool start(struct thread *t, int layer, const tconv_plan *plan, const tconv_filter *filter)
+static bool start(struct thread *t, int layer, const tconv_plan *plan,
+                  const tconv_packed_filter *filter)
 {
     const struct setup *s = &t->common->layers[layer];
     static const cl_uint nothing = UINT32_MAX;
@@ -110,16 +111,17 @@ static void *run_shared_plans(void *argument)
 }
 
 /* Makes a filter for a plan, packs it, enqueues a run. */
-static bool start_with_filter(struct thread *t, int layer, tconv_plan *plan, tconv_filter **filter)
+static bool start_with_filter(struct thread *t, int layer, tconv_plan *plan,
+                              tconv_packed_filter **filter)
 {
     const struct setup *s = &t->common->layers[layer];
     tconv_error error;
-    return report(t, "a filter", layer, tconv_filter_create(plan, NULL, 0, filter, &error),
+    return report(t, "a filter", layer, tconv_packed_filter_create(plan, NULL, 0, filter, &error),
                   &error) &&
-           report(
-               t, "packing", layer,
-               tconv_filter_enqueue_pack(*filter, t->queue, s->weights, 0, 0, NULL, NULL, &error),
-               &error) &&
+           report(t, "packing", layer,
+                  tconv_packed_filter_enqueue_pack(*filter, t->queue, s->weights, 0, 0, NULL, NULL,
+                                                   &error),
+                  &error) &&
            start(t, layer, plan, *filter);
 }
 
@@ -130,9 +132,9 @@ static void *make_filters(void *argument)
     const struct common *c = t->common;
     for (int i = 0; t->wrong[0] == '\0' && (i == 0 || !atomic_load(&c->stop)); i++) {
         const int layer = i % c->count;
-        tconv_filter *filter = NULL;
+        tconv_packed_filter *filter = NULL;
         const bool started = start_with_filter(t, layer, c->layers[layer].plan, &filter);
-        tconv_filter_release(filter);
+        tconv_packed_filter_release(filter);
         if (started) finish(t, layer);
     }
     return NULL;
@@ -145,14 +147,14 @@ static bool make_plan(struct thread *t, int layer, tconv_device *device)
     const tconv_plan_options options = options_for(name_of(layer), false);
     tconv_error error;
     tconv_plan *plan = NULL;
-    tconv_filter *filter = NULL;
+    tconv_packed_filter *filter = NULL;
     const tconv_status status = tconv_plan_create(device, &s->problem, &options, &plan, &error);
     char why[3000];
     const bool started = report(t, "a plan", layer, status, &error) &&
                          tconv_plan_explain(plan, why, sizeof why) > 0 &&
                          start_with_filter(t, layer, plan, &filter);
     tconv_plan_release(plan);
-    tconv_filter_release(filter);
+    tconv_packed_filter_release(filter);
     return started && finish(t, layer);
 }
 
@@ -221,7 +223,7 @@ static void *run_host_arrays(void *argument)
         arrays.filter = s->tensors.filter;
         arrays.output = t->result;
         if (!report(t, "a run on host arrays", layer,
-                    tconv_host_run(c->host, &s->problem, &options, &arrays, &error), &error))
+                    tconv_session_run(c->session, &s->problem, &options, &arrays, &error), &error))
             break;
         t->runs++;
         if (memcmp(t->result, s->tensors.output, s->output_bytes) != 0)
@@ -320,7 +322,7 @@ static void threads_share_plans_while_others_come_and_go(void **state)
         struct thread *threads[RUNNERS + OTHERS];
         tconv_error error;
         begin(&c, &devices[d]);
-        expect_ok(tconv_host_create(devices[d].number, &c.host, &error), &error);
+        expect_ok(tconv_session_create(devices[d].number, &c.session, &error), &error);
         for (int i = 0; i < RUNNERS + OTHERS; i++) threads[i] = new_thread(&c);
         for (int i = 0; i < RUNNERS + OTHERS; i++)
             launch(threads[i], i < RUNNERS ? run_shared_plans : works[i - RUNNERS]);
@@ -332,7 +334,7 @@ static void threads_share_plans_while_others_come_and_go(void **state)
             *(i < RUNNERS ? &shared : &own) += join(threads[i]);
         print_message("device %d: %ld runs of shared plans beside %ld of own ones\n",
                       devices[d].number, shared, own);
-        tconv_host_release(c.host);
+        tconv_session_release(c.session);
         end(&c);
     }
 }

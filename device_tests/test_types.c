@@ -410,7 +410,7 @@ static void filters_know_their_zero_point(void **state)
     p.data_type = p.filter_type = TCONV_I8;
     p.output_type = TCONV_I32;
     tconv_plan *plans[2] = {NULL, NULL};
-    tconv_filter *filter = NULL;
+    tconv_packed_filter *filter = NULL;
     struct tensors t;
     make_tensors(&p, SMALL_INTEGERS, 1, &t);
     tconv_error error = {TCONV_OK, 0, ""};
@@ -423,10 +423,10 @@ static void filters_know_their_zero_point(void **state)
         if (tconv_plan_create(devices[0].device, &p, &options, &plans[i], &error) != TCONV_OK)
             failed("%s", error.message);
     }
-    assert_int_equal(tconv_filter_create(plans[0], NULL, 0, &filter, &error), TCONV_OK);
-    assert_int_equal(
-        tconv_filter_enqueue_pack(filter, devices[0].queue, buffer, 0, 0, NULL, NULL, &error),
-        TCONV_OK);
+    assert_int_equal(tconv_packed_filter_create(plans[0], NULL, 0, &filter, &error), TCONV_OK);
+    assert_int_equal(tconv_packed_filter_enqueue_pack(filter, devices[0].queue, buffer, 0, 0, NULL,
+                                                      NULL, &error),
+                     TCONV_OK);
     tconv_args args = TCONV_ARGS_INIT;
     args.filter = filter;
     args.data.memory = args.output.memory = buffer;
@@ -434,7 +434,7 @@ static void filters_know_their_zero_point(void **state)
                      TCONV_ERROR_MISMATCH);
     assert_non_null(strstr(error.message, "zero 1"));
     clFinish(devices[0].queue);
-    tconv_filter_release(filter);
+    tconv_packed_filter_release(filter);
     for (int i = 0; i < 2; i++) tconv_plan_release(plans[i]);
     clReleaseMemObject(buffer);
     free_tensors(&t);

@@ -87,9 +87,9 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_slabs_options, memory_limit), MEMBER(tconv_slabs_options, done),
     MEMBER(tconv_slabs_options, user),
 
-    GROWING(tconv_host_layer_counts, filters_packed), MEMBER(tconv_host_layer_counts, runs),
-    MEMBER(tconv_host_layer_counts, plans_made), MEMBER(tconv_host_layer_counts, plans_kept),
-    MEMBER(tconv_host_layer_counts, filters_packed),
+    GROWING(tconv_session_layer_counts, filters_packed), MEMBER(tconv_session_layer_counts, runs),
+    MEMBER(tconv_session_layer_counts, plans_made), MEMBER(tconv_session_layer_counts, plans_kept),
+    MEMBER(tconv_session_layer_counts, filters_packed),
 
     FIXED(tconv_epilogue),
     MEMBER(tconv_epilogue, bias), MEMBER(tconv_epilogue, scale), MEMBER(tconv_epilogue, residual),
@@ -108,7 +108,7 @@ const struct abi_entry TABLE[] = {
     FIXED(tconv_shape), MEMBER(tconv_shape, rank), MEMBER(tconv_shape, dim),
     FIXED(tconv_list), MEMBER(tconv_list, count), MEMBER(tconv_list, value),
     FIXED(tconv_buffer), MEMBER(tconv_buffer, memory), MEMBER(tconv_buffer, offset),
-    FIXED(tconv_slab), MEMBER(tconv_slab, host), MEMBER(tconv_slab, batch_begin),
+    FIXED(tconv_slab), MEMBER(tconv_slab, session), MEMBER(tconv_slab, batch_begin),
     MEMBER(tconv_slab, batch_end), MEMBER(tconv_slab, output_begin), MEMBER(tconv_slab, output_end),
     MEMBER(tconv_slab, input_begin), MEMBER(tconv_slab, input_end),
 

@@ -12,7 +12,7 @@ allowed() {
     cache) echo cache ;;
     device) echo base cache device ;;
     plan) echo base geometry algorithm device plan ;;
-    host) echo base host ;;
+    session) echo base session ;;
     oracle) echo oracle ;;
     tool) echo base oracle tool ;;
     *) echo "" ;;
@@ -30,7 +30,7 @@ for file in src/*/*.[ch]; do
     # Only these rooms know OpenCL.
     case $room in
     base | geometry | algorithm | cache | oracle)
-        grep -nE 'CL/cl|tconv_cl/(device|plan|host|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
+        grep -nE 'CL/cl|tconv_cl/(device|plan|session|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
         ;;
     esac
     # The library never prints or aborts, and reads the environment at one place.

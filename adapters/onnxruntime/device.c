@@ -16,11 +16,11 @@ tconv_status fail(tconv_error *error, tconv_status status, const char *format, .
     return status;
 }
 
-tconv_status device_open(const char *name, tconv_host **out, tconv_error *error)
+tconv_status device_open(const char *name, tconv_session **out, tconv_error *error)
 {
     enum { MOST = 256 };
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static tconv_host *hosts[MOST]; /* by number */
+    static tconv_session *hosts[MOST]; /* by number */
     int number;
     /* In a forked child this fails, before the mutex, which a thread of the parent may have
      * held. */
@@ -29,7 +29,7 @@ tconv_status device_open(const char *name, tconv_host **out, tconv_error *error)
         return fail(error, TCONV_ERROR_NO_DEVICE, "device %d is beyond the first %d", number, MOST);
     pthread_mutex_lock(&mutex);
     const tconv_status status =
-        hosts[number] != NULL ? TCONV_OK : tconv_host_create(number, &hosts[number], error);
+        hosts[number] != NULL ? TCONV_OK : tconv_session_create(number, &hosts[number], error);
     if (status == TCONV_OK) *out = hosts[number];
     pthread_mutex_unlock(&mutex);
     return status;

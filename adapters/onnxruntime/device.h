@@ -11,6 +11,6 @@ __attribute__((format(printf, 3, 4))) tconv_status fail(tconv_error *error, tcon
 
 /* The device with that name (see tconv_device_find; "": the default one). Opened once, never
  * closed: when a process ends, OpenCL runtimes may be gone before this library is. */
-tconv_status device_open(const char *name, tconv_host **out, tconv_error *error);
+tconv_status device_open(const char *name, tconv_session **out, tconv_error *error);
 
 #endif

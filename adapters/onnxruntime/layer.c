@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 struct layer {
-    tconv_host *host;
+    tconv_session *host;
     struct layer_request request;
-    tconv_host_layer *inside;
-    pthread_mutex_t mutex;           /* of `counted` */
-    tconv_host_layer_counts counted; /* what is in `counts` of it */
+    tconv_session_layer *inside;
+    pthread_mutex_t mutex;              /* of `counted` */
+    tconv_session_layer_counts counted; /* what is in `counts` of it */
 };
 
 static atomic_uint_least64_t counts[LAYER_COUNTS];
@@ -38,22 +38,22 @@ tconv_status layer_resolve(const struct layer_request *request, const tconv_shap
 void layer_release(struct layer *layer)
 {
     if (layer == NULL) return;
-    tconv_host_layer_release(layer->inside);
+    tconv_session_layer_release(layer->inside);
     pthread_mutex_destroy(&layer->mutex);
     free(layer);
 }
 
-tconv_status layer_create(tconv_host *host, const struct layer_request *request, struct layer **out,
-                          tconv_error *error)
+tconv_status layer_create(tconv_session *host, const struct layer_request *request,
+                          struct layer **out, tconv_error *error)
 {
     struct layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL) return fail(error, TCONV_ERROR_HOST_MEMORY, "no memory for a layer");
     layer->host = host;
     layer->request = *request;
-    layer->counted = (tconv_host_layer_counts)TCONV_HOST_LAYER_COUNTS_INIT;
+    layer->counted = (tconv_session_layer_counts)TCONV_SESSION_LAYER_COUNTS_INIT;
     pthread_mutex_init(&layer->mutex, NULL);
     const tconv_status status =
-        tconv_host_layer_create(host, request->constant_filter, &layer->inside, error);
+        tconv_session_layer_create(host, request->constant_filter, &layer->inside, error);
     if (status != TCONV_OK)
         layer_release(layer);
     else
@@ -64,9 +64,9 @@ tconv_status layer_create(tconv_host *host, const struct layer_request *request,
 /* Adds what the layer made since it was last asked. */
 static void count_made(struct layer *layer)
 {
-    tconv_host_layer_counts now = TCONV_HOST_LAYER_COUNTS_INIT;
+    tconv_session_layer_counts now = TCONV_SESSION_LAYER_COUNTS_INIT;
     pthread_mutex_lock(&layer->mutex);
-    if (tconv_host_layer_count(layer->inside, &now, NULL) == TCONV_OK) {
+    if (tconv_session_layer_count(layer->inside, &now, NULL) == TCONV_OK) {
         atomic_fetch_add(&counts[PLANS], now.plans_made - layer->counted.plans_made);
         atomic_fetch_add(&counts[PACKS], now.filters_packed - layer->counted.filters_packed);
         layer->counted = now;
@@ -80,7 +80,7 @@ tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue = layer->request.epilogue;
     options.search = layer->request.search;
-    tconv_status status = tconv_host_layer_run(layer->inside, problem, &options, arrays, error);
+    tconv_status status = tconv_session_layer_run(layer->inside, problem, &options, arrays, error);
     if (status != TCONV_ERROR_FORKED) count_made(layer);
     if (status != TCONV_OK && status != TCONV_ERROR_FORKED && !tconv_status_is_request(status)) {
         *in_slabs = *error;

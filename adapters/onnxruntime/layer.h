@@ -20,8 +20,8 @@ tconv_status layer_resolve(const struct layer_request *request, const tconv_shap
                            tconv_geometry *geometry, tconv_error *error);
 
 struct layer;
-tconv_status layer_create(tconv_host *host, const struct layer_request *request, struct layer **out,
-                          tconv_error *error);
+tconv_status layer_create(tconv_session *host, const struct layer_request *request,
+                          struct layer **out, tconv_error *error);
 void layer_release(struct layer *layer);
 
 /* Computes `problem` of layer_resolve. Any number of threads may run a layer at once.

@@ -24,7 +24,7 @@ struct provider {
     OrtEp base;
     const struct factory *factory;
     const OrtLogger *logger; /* the session's */
-    tconv_host *host;        /* NULL: there is no device */
+    tconv_session *host;     /* NULL: there is no device */
     bool strict;         /* what fails is an error of the session, and no other provider computes */
     tconv_search search; /* how algorithms are chosen */
 };
@@ -261,7 +261,8 @@ static tconv_status try_plan(const struct provider *provider, const struct node_
     options.search = provider->search == TCONV_SEARCH_MODEL ? TCONV_SEARCH_MODEL
                                                             : TCONV_SEARCH_RECORDS;
     tconv_plan *plan;
-    status = tconv_plan_create(tconv_host_device(provider->host), &problem, &options, &plan, error);
+    status =
+        tconv_plan_create(tconv_session_device(provider->host), &problem, &options, &plan, error);
     if (status == TCONV_OK) tconv_plan_release(plan);
     return status;
 }

@@ -21,6 +21,6 @@ void check(tconv_status status, const tconv_error &error);
 
 // The device with that name (see tconv_device_find; empty: the default one). Opened once, never
 // closed: when a process ends, OpenCL runtimes may be gone before this library is. Throws Failure.
-tconv_host *open_device(const std::string &name);
+tconv_session *open_device(const std::string &name);
 
 } // namespace tconv_openvino

@@ -129,7 +129,7 @@ tconv_search search_of(const std::string &name)
     return search;
 }
 
-tconv_host_layer *Layer::layer(const Request &r)
+tconv_session_layer *Layer::layer(const Request &r)
 {
     if (tconv_process_forked()) { // before the mutex, which a thread of the parent may have held
         int count;
@@ -138,10 +138,10 @@ tconv_host_layer *Layer::layer(const Request &r)
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     if (layer_ == nullptr) {
-        tconv_host_layer *made;
+        tconv_session_layer *made;
         tconv_error error;
-        check(tconv_host_layer_create(open_device(r.attributes.device), r.constant_filter, &made,
-                                      &error),
+        check(tconv_session_layer_create(open_device(r.attributes.device), r.constant_filter, &made,
+                                         &error),
               error);
         layer_.reset(made);
     }
@@ -151,9 +151,9 @@ tconv_host_layer *Layer::layer(const Request &r)
 // Adds what the layer made since it was last asked.
 void Layer::count_made()
 {
-    tconv_host_layer_counts now = TCONV_HOST_LAYER_COUNTS_INIT;
+    tconv_session_layer_counts now = TCONV_SESSION_LAYER_COUNTS_INIT;
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (tconv_host_layer_count(layer_.get(), &now, nullptr) != TCONV_OK) return;
+    if (tconv_session_layer_count(layer_.get(), &now, nullptr) != TCONV_OK) return;
     if (now.plans_made != counted_.plans_made)
         count(&Statistics::plans, now.plans_made - counted_.plans_made);
     if (now.filters_packed != counted_.filters_packed)
@@ -180,7 +180,7 @@ static const void *numbers_of(const ov::Tensor *tensor, std::vector<float> &conv
 
 void Layer::run(const Request &r)
 {
-    tconv_host_layer *layer = this->layer(r);
+    tconv_session_layer *layer = this->layer(r);
     const tconv_problem problem = problem_of(r.attributes, r.data.get_element_type(),
                                              r.filter.get_element_type(), r.data.get_shape(),
                                              r.filter.get_shape(), r.output_shape);
@@ -204,7 +204,7 @@ void Layer::run(const Request &r)
     arrays.residual = r.residual == nullptr ? nullptr : r.residual->data();
     arrays.scale = numbers_of(r.scale, scales);
     arrays.slope = numbers_of(r.slope, slopes);
-    const tconv_status status = tconv_host_layer_run(layer, &problem, &options, &arrays, &error);
+    const tconv_status status = tconv_session_layer_run(layer, &problem, &options, &arrays, &error);
     if (status != TCONV_ERROR_FORKED) count_made();
     check(status, error);
     count(&Statistics::evaluations);

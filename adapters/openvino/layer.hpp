@@ -75,13 +75,14 @@ class Layer
     void run(const Request &request);
 
   private:
-    tconv_host_layer *layer(const Request &request);
+    tconv_session_layer *layer(const Request &request);
     void count_made();
 
     std::mutex mutex_; // of all below
-    std::unique_ptr<tconv_host_layer, decltype(&tconv_host_layer_release)> layer_{
-        nullptr, tconv_host_layer_release};
-    tconv_host_layer_counts counted_ = TCONV_HOST_LAYER_COUNTS_INIT; // what is in the statistics
+    std::unique_ptr<tconv_session_layer, decltype(&tconv_session_layer_release)> layer_{
+        nullptr, tconv_session_layer_release};
+    tconv_session_layer_counts counted_ =
+        TCONV_SESSION_LAYER_COUNTS_INIT; // what is in the statistics
 };
 
 } // namespace tconv_openvino

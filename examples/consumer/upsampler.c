@@ -55,12 +55,12 @@ int main(void)
 
     tconv_device *device;
     tconv_plan *plan;
-    tconv_filter *filter;
+    tconv_packed_filter *filter;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     options.epilogue.bias = true;
     check(tconv_device_create(context, id, &device, &error), &error);
     check(tconv_plan_create(device, &problem, &options, &plan, &error), &error);
-    check(tconv_filter_create(plan, NULL, 0, &filter, &error), &error);
+    check(tconv_packed_filter_create(plan, NULL, 0, &filter, &error), &error);
 
     const tconv_geometry *geometry = tconv_plan_geometry(plan);
     float *data = calloc((size_t)geometry->data_bytes, 1),
@@ -69,7 +69,7 @@ int main(void)
     for (size_t i = 0; i < geometry->filter_bytes / sizeof *weights; i++) weights[i] = 1.0F;
     for (int c = 0; c < 8; c++) bias[c] = (float)c;
     cl_mem device_weights = buffer(context, weights, geometry->filter_bytes);
-    check(tconv_filter_enqueue_pack(filter, queue, device_weights, 0, 0, NULL, NULL, &error),
+    check(tconv_packed_filter_enqueue_pack(filter, queue, device_weights, 0, 0, NULL, NULL, &error),
           &error);
 
     tconv_args args = TCONV_ARGS_INIT;
@@ -103,7 +103,7 @@ int main(void)
     free(data);
     free(weights);
     free(output);
-    tconv_filter_release(filter);
+    tconv_packed_filter_release(filter);
     tconv_plan_release(plan);
     tconv_device_release(device);
     clReleaseCommandQueue(queue);

@@ -4,8 +4,8 @@
  *
  *     tconv_device_create(context, device, &dev, &err);
  *     tconv_plan_create(dev, &problem, NULL, &plan, &err);
- *     tconv_filter_create(plan, NULL, 0, &filter, &err);
- *     tconv_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, NULL, &err);
+ *     tconv_packed_filter_create(plan, NULL, 0, &filter, &err);
+ *     tconv_packed_filter_enqueue_pack(filter, queue, weights, 0, 0, NULL, NULL, &err);
  *     tconv_plan_enqueue(plan, queue, &args, 0, NULL, &done, &err);
  *
  * THREADS. Every function here may be called from any thread, also on the same device, plan or
@@ -29,7 +29,8 @@ extern "C" {
 #endif
 
 typedef struct tconv_plan tconv_plan; /* one problem on one device: immutable, reference counted */
-typedef struct tconv_filter tconv_filter; /* packed weights, as one algorithm wants them */
+typedef struct tconv_packed_filter
+    tconv_packed_filter; /* packed weights, as one algorithm wants them */
 
 /* Called while candidates (an algorithm with a tile) are timed: before number `index` of `count` is
  * compiled, and when all are timed (`index` equals `count`, `algorithm` is the fastest one's).
@@ -79,7 +80,7 @@ typedef struct tconv_buffer {
  * (TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
 typedef struct tconv_args {
     size_t struct_size;
-    const tconv_filter *filter;
+    const tconv_packed_filter *filter;
     tconv_buffer data;
     tconv_buffer
         output; /* every element is written; read before only where the epilogue's beta is not 0 */
@@ -184,28 +185,29 @@ TCONV_API int tconv_plan_passed_over(const tconv_plan *plan, char *text, size_t 
  * `storage` is where the packed weights will lie, tconv_plan_filter_bytes from `offset` on (a
  * multiple of 64), in a buffer that kernels may read and write; NULL: the library allocates them in
  * the plan's context. Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _HOST_MEMORY,
- * _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_filter_release; a given `storage`
- * is retained until then. */
-TCONV_API tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
-                                           tconv_filter **out, tconv_error *error);
+ * _DEVICE_MEMORY, _OPENCL. Ownership: the caller's, until tconv_packed_filter_release; a given
+ * `storage` is retained until then. */
+TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
+                                                  tconv_packed_filter **out, tconv_error *error);
 
 /* Enqueues the packing of `weights` (the problem's filter tensor, from byte `offset` on). To be
  * repeated whenever the weights change. `done`, where not NULL, receives an event that the caller
  * releases; executions that read the filter wait for it, or run later on the same in-order queue.
  * `queue` is of the plan's device, or of a part of it; `weights` overlap no storage of the filter.
  * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
-TCONV_API tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue queue,
-                                                 cl_mem weights, size_t offset, cl_uint wait_count,
-                                                 const cl_event *wait, cl_event *done,
-                                                 tconv_error *error);
+TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter,
+                                                        cl_command_queue queue, cl_mem weights,
+                                                        size_t offset, cl_uint wait_count,
+                                                        const cl_event *wait, cl_event *done,
+                                                        tconv_error *error);
 
 /* Whether executions of `plan` may read the filter: it is packed as they need it, and on the same
  * device. Any thread. */
-TCONV_API bool tconv_filter_fits(const tconv_filter *filter, const tconv_plan *plan);
+TCONV_API bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_plan *plan);
 
 /* Releases the filter. NULL is a no-op. Pending commands that pack or read it run to completion;
  * OpenCL keeps the packed weights until then. */
-TCONV_API void tconv_filter_release(tconv_filter *filter);
+TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
 
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas are at
  * tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not

@@ -6,8 +6,8 @@
  * themselves and nothing is copied: OpenCL buffers are made with CL_MEM_USE_HOST_PTR over exactly
  * the bytes of an array, so that none overlaps another. Copied are arrays that overlap each other,
  * and those whose alignment the device does not take in place. */
-#ifndef TCONV_CL_HOST_H
-#define TCONV_CL_HOST_H
+#ifndef TCONV_CL_SESSION_H
+#define TCONV_CL_SESSION_H
 
 #include "plan.h"
 
@@ -16,21 +16,22 @@ extern "C" {
 #endif
 
 /* A context, an in-order queue and a tconv_device on one device. Opaque. */
-typedef struct tconv_host tconv_host;
+typedef struct tconv_session tconv_session;
 
 /* Opens the device with that number (see tconv_device_at); a negative number opens the default one.
  * Returns TCONV_ERROR_ARGUMENT, _NO_DEVICE, _HOST_MEMORY, _OPENCL. Ownership: the caller's, until
- * tconv_host_release. */
-TCONV_API tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error);
+ * tconv_session_release. */
+TCONV_API tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *error);
 
 /* Releases everything. NULL is a no-op. */
-TCONV_API void tconv_host_release(tconv_host *host);
+TCONV_API void tconv_session_release(tconv_session *session);
 
-/* What it is made of, to go on with plan.h on the same device. Borrowed: valid as long as `host`.
+/* What it is made of, to go on with plan.h on the same device. Borrowed: valid as long as
+ * `session`.
  */
-TCONV_API cl_context tconv_host_context(const tconv_host *host);
-TCONV_API cl_command_queue tconv_host_queue(const tconv_host *host);
-TCONV_API tconv_device *tconv_host_device(const tconv_host *host);
+TCONV_API cl_context tconv_session_context(const tconv_session *session);
+TCONV_API cl_command_queue tconv_session_queue(const tconv_session *session);
+TCONV_API tconv_device *tconv_session_device(const tconv_session *session);
 
 /* Host arrays, in the problem's shapes and formats. `bias`, `scale`, `slope` and `residual` are set
  * exactly where the epilogue has them; NULL: absent. Its struct_size (see tconv_cl.h) reaches at
@@ -53,55 +54,57 @@ typedef struct tconv_arrays {
  * complete. `options` may be NULL: all at their defaults, so without bias, scale and residual. An
  * array that the epilogue does not have, or one that it has and that is NULL, is a
  * TCONV_ERROR_ARGUMENT. Returns what tconv_plan_create and tconv_plan_enqueue return; on an error
- * before the download `output` is untouched. Threads: any number at once on one tconv_host. */
-TCONV_API tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
-                                      const tconv_plan_options *options, const tconv_arrays *arrays,
-                                      tconv_error *error);
+ * before the download `output` is untouched. Threads: any number at once on one tconv_session. */
+TCONV_API tconv_status tconv_session_run(tconv_session *session, const tconv_problem *problem,
+                                         const tconv_plan_options *options,
+                                         const tconv_arrays *arrays, tconv_error *error);
 
 /* One layer of a model, which runs often: keeps the plans of the 128 problems that it computed
  * last, packed weights, and, in its host, a queue with buffers for each thread that runs.
  * Opaque. */
-typedef struct tconv_host_layer tconv_host_layer;
+typedef struct tconv_session_layer tconv_session_layer;
 
 /* `constant_filter`: the filter has the same elements at every run, and they are packed at the
  * first one; for plans that read another packed layout, once more. Else they are packed at every
- * run. `host` must outlive the layer. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the
- * caller's, until tconv_host_layer_release. Any thread. */
-TCONV_API tconv_status tconv_host_layer_create(tconv_host *host, bool constant_filter,
-                                               tconv_host_layer **out, tconv_error *error);
+ * run. `session` must outlive the layer. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the
+ * caller's, until tconv_session_layer_release. Any thread. */
+TCONV_API tconv_status tconv_session_layer_create(tconv_session *session, bool constant_filter,
+                                                  tconv_session_layer **out, tconv_error *error);
 
 /* Releases everything. NULL is a no-op. Not beside another use of the layer. */
-TCONV_API void tconv_host_layer_release(tconv_host_layer *layer);
+TCONV_API void tconv_session_layer_release(tconv_session_layer *layer);
 
-/* As tconv_host_run, with the same arguments and errors. The plan is that of the same problem and
- * options, where one is kept. With a constant filter, arrays->filter is read only where it must be
- * packed. Threads: any number at once on one layer. */
-TCONV_API tconv_status tconv_host_layer_run(tconv_host_layer *layer, const tconv_problem *problem,
-                                            const tconv_plan_options *options,
-                                            const tconv_arrays *arrays, tconv_error *error);
+/* As tconv_session_run, with the same arguments and errors. The plan is that of the same problem
+ * and options, where one is kept. With a constant filter, arrays->filter is read only where it must
+ * be packed. Threads: any number at once on one layer. */
+TCONV_API tconv_status tconv_session_layer_run(tconv_session_layer *layer,
+                                               const tconv_problem *problem,
+                                               const tconv_plan_options *options,
+                                               const tconv_arrays *arrays, tconv_error *error);
 
 /* The constant filter has changed: runs that begin from now on pack it anew. NULL is fine. Any
  * thread. */
-TCONV_API void tconv_host_layer_refresh(tconv_host_layer *layer);
+TCONV_API void tconv_session_layer_refresh(tconv_session_layer *layer);
 
 /* What a layer did so far. Its struct_size (see tconv_cl.h) reaches at least up to
  * `filters_packed`. */
-typedef struct tconv_host_layer_counts {
+typedef struct tconv_session_layer_counts {
     size_t struct_size;
     uint64_t runs;           /* that succeeded */
     uint64_t plans_made;     /* runs for which none was kept */
     uint64_t plans_kept;     /* now */
     uint64_t filters_packed; /* how often */
-} tconv_host_layer_counts;
+} tconv_session_layer_counts;
 
-#define TCONV_HOST_LAYER_COUNTS_INIT                                                               \
+#define TCONV_SESSION_LAYER_COUNTS_INIT                                                            \
     {                                                                                              \
-        sizeof(tconv_host_layer_counts), 0, 0, 0, 0                                                \
+        sizeof(tconv_session_layer_counts), 0, 0, 0, 0                                             \
     }
 
 /* Returns TCONV_ERROR_ARGUMENT. Any thread. */
-TCONV_API tconv_status tconv_host_layer_count(const tconv_host_layer *layer,
-                                              tconv_host_layer_counts *counts, tconv_error *error);
+TCONV_API tconv_status tconv_session_layer_count(const tconv_session_layer *layer,
+                                                 tconv_session_layer_counts *counts,
+                                                 tconv_error *error);
 
 #ifdef __cplusplus
 }

@@ -178,11 +178,11 @@ class Plan(Resolved):
 
 
 class Filter:
-    """A tconv_filter: weights packed on the device, for one plan and those of the same layout."""
+    """A tconv_packed_filter: weights packed on the device, for one plan and those of the same layout."""
 
     def __init__(self, plan: Plan, queue: int, weights: int, offset: int, waits: list[int]) -> None:
-        self.handle = keep(self, "tconv_filter_release", create("tconv_filter_create", plan.handle, None, 0))
-        event = create("tconv_filter_enqueue_pack", self.handle, queue, weights, offset, *wait_list(waits))
+        self.handle = keep(self, "tconv_packed_filter_release", create("tconv_packed_filter_create", plan.handle, None, 0))
+        event = create("tconv_packed_filter_enqueue_pack", self.handle, queue, weights, offset, *wait_list(waits))
         self.event = keep(self, "clReleaseEvent", event)  # executions on other queues wait for it
         library.clFlush(queue)
 
@@ -202,12 +202,12 @@ class Device:
 
 
 class HostDevice(Device):
-    """A device of the library's own, a tconv_host."""
+    """A device of the library's own, a tconv_session."""
 
     def __init__(self, number: int) -> None:
-        self.host = create("tconv_host_create", number)
-        super().__init__(library.tconv_host_device(self.host))
-        keep(self, "tconv_host_release", self.host)
+        self.host = create("tconv_session_create", number)
+        super().__init__(library.tconv_session_device(self.host))
+        keep(self, "tconv_session_release", self.host)
         self.allocation_limit = library.tconv_device_properties(self.handle).contents.allocation_limit
         self.layer = HostLayer(self, constant_filter=False)
 
@@ -224,19 +224,19 @@ class HostDevice(Device):
 
 
 class HostLayer:
-    """A tconv_host_layer: plans, packed filters and queues for NumPy arrays. For any thread."""
+    """A tconv_session_layer: plans, packed filters and queues for NumPy arrays. For any thread."""
 
     def __init__(self, device: HostDevice, *, constant_filter: bool) -> None:
-        self.handle = create("tconv_host_layer_create", device.host, constant_filter)
+        self.handle = create("tconv_session_layer_create", device.host, constant_filter)
         if constant_filter:
             self._device = device  # which goes after it
-            keep(self, "tconv_host_layer_release", self.handle)
+            keep(self, "tconv_session_layer_release", self.handle)
         else:  # the device's own; what was kept last goes first
-            keep(device, "tconv_host_layer_release", self.handle)
+            keep(device, "tconv_session_layer_release", self.handle)
 
     def counts(self) -> c.HostLayerCounts:
         counts = c.HostLayerCounts()
-        call("tconv_host_layer_count", self.handle, byref(counts))
+        call("tconv_session_layer_count", self.handle, byref(counts))
         return counts
 
 

@@ -85,7 +85,7 @@ def compute(
     if device.needs_slabs(resolved):
         _run_in_slabs(resolved, arrays, [device], 0, progress)
         return
-    call("tconv_host_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), byref(arrays))
+    call("tconv_session_layer_run", layer.handle, byref(resolved.problem), byref(resolved.options), byref(arrays))
     if progress is not None:
         progress(1, 1)
 

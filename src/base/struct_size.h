@@ -30,7 +30,8 @@ struct tconv_sized {
 #define TCONV_SIZED_ARGS TCONV_SIZED(tconv_args, output, "args", "TCONV_ARGS_INIT")
 #define TCONV_SIZED_ARRAYS TCONV_SIZED(tconv_arrays, output, "arrays", "TCONV_ARRAYS_INIT")
 #define TCONV_SIZED_HOST_LAYER_COUNTS                                                              \
-    TCONV_SIZED(tconv_host_layer_counts, filters_packed, "counts", "TCONV_HOST_LAYER_COUNTS_INIT")
+    TCONV_SIZED(tconv_session_layer_counts, filters_packed, "counts",                              \
+                "TCONV_SESSION_LAYER_COUNTS_INIT")
 #define TCONV_SIZED_SLABS_OPTIONS                                                                  \
     TCONV_SIZED(tconv_slabs_options, memory_limit, "slabs", "TCONV_SLABS_OPTIONS_INIT")
 

@@ -192,7 +192,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     return TCONV_OK;
 }
 
-static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *filter,
+static tconv_status check_filter(const tconv_plan *plan, const tconv_packed_filter *filter,
                                  tconv_error *error)
 {
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "args.filter is NULL");
@@ -207,9 +207,10 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_filter *fil
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "args.filter is packed as \"%s\", but this plan reads \"%s\"",
                           filter->plan->recipe.layout, plan->recipe.layout);
-    if (!atomic_load(&((tconv_filter *)filter)->packed))
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "args.filter was never packed: call tconv_filter_enqueue_pack first");
+    if (!atomic_load(&((tconv_packed_filter *)filter)->packed))
+        return tconv_fail(
+            error, TCONV_ERROR_ARGUMENT,
+            "args.filter was never packed: call tconv_packed_filter_enqueue_pack first");
     return TCONV_OK;
 }
 

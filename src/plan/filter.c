@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
-                                 tconv_filter **out, tconv_error *error)
+tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
+                                        tconv_packed_filter **out, tconv_error *error)
 {
     if (plan == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", plan == NULL ? "plan" : "out");
@@ -26,7 +26,7 @@ tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "offset is %zu, but there is no storage",
                           offset);
     }
-    tconv_filter *filter = calloc(1, sizeof *filter);
+    tconv_packed_filter *filter = calloc(1, sizeof *filter);
     if (filter == NULL) return tconv_fail_memory(error, sizeof *filter, "creating a filter");
     cl_int code;
     if (storage != NULL) {
@@ -50,9 +50,10 @@ tconv_status tconv_filter_create(tconv_plan *plan, cl_mem storage, size_t offset
     return TCONV_OK;
 }
 
-tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue queue, cl_mem weights,
-                                       size_t offset, cl_uint wait_count, const cl_event *wait,
-                                       cl_event *done, tconv_error *error)
+tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_command_queue queue,
+                                              cl_mem weights, size_t offset, cl_uint wait_count,
+                                              const cl_event *wait, cl_event *done,
+                                              tconv_error *error)
 {
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter is NULL");
     const tconv_plan *plan = filter->plan;
@@ -81,7 +82,7 @@ tconv_status tconv_filter_enqueue_pack(tconv_filter *filter, cl_command_queue qu
     return TCONV_OK;
 }
 
-bool tconv_filter_fits(const tconv_filter *filter, const tconv_plan *plan)
+bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_plan *plan)
 {
     return filter != NULL && plan != NULL &&
            tconv_device_context(filter->plan->device) == tconv_device_context(plan->device) &&
@@ -89,7 +90,7 @@ bool tconv_filter_fits(const tconv_filter *filter, const tconv_plan *plan)
            strcmp(filter->plan->recipe.layout, plan->recipe.layout) == 0;
 }
 
-void tconv_filter_release(tconv_filter *filter)
+void tconv_packed_filter_release(tconv_packed_filter *filter)
 {
     if (filter == NULL || tconv_process_forked()) return;
     clReleaseMemObject(filter->memory);

@@ -34,7 +34,7 @@ static const double CLEARLY_FASTER = 0.97, MOSTLY = 0.75;
 struct timed {
     struct tconv_candidate candidate;
     tconv_plan *plan;
-    tconv_filter *filter;
+    tconv_packed_filter *filter;
     double ms; /* the least time; 0: not timed yet */
     int rounds;
     float each[MOST_ROUNDS]; /* their times */
@@ -141,7 +141,7 @@ static void free_bench(struct bench *bench)
 {
     if (bench->queue != NULL) clFinish(bench->queue);
     for (int i = 0; i < bench->count; i++) {
-        tconv_filter_release(bench->candidates[i].filter);
+        tconv_packed_filter_release(bench->candidates[i].filter);
         tconv_plan_release(bench->candidates[i].plan);
     }
     const cl_mem buffers[] = {bench->data,      bench->weights,  bench->output,
@@ -188,9 +188,9 @@ static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed 
         return status;
     }
     if (!make_workspace(plan, bench, tconv_plan_workspace_bytes(c->plan)) ||
-        tconv_filter_create(c->plan, NULL, 0, &c->filter, NULL) != TCONV_OK ||
-        tconv_filter_enqueue_pack(c->filter, bench->queue, bench->weights, 0, 0, NULL, NULL,
-                                  NULL) != TCONV_OK ||
+        tconv_packed_filter_create(c->plan, NULL, 0, &c->filter, NULL) != TCONV_OK ||
+        tconv_packed_filter_enqueue_pack(c->filter, bench->queue, bench->weights, 0, 0, NULL, NULL,
+                                         NULL) != TCONV_OK ||
         run(bench, c) < 0) {
         tconv_plan_release(c->plan);
         c->plan = NULL;

@@ -34,7 +34,7 @@ struct tconv_plan {
         lock; /* OpenCL lets only one thread at a time set the arguments of a kernel object */
 };
 
-struct tconv_filter {
+struct tconv_packed_filter {
     tconv_plan *plan; /* that it was made for; has the kernels that pack it */
     cl_mem memory;
     size_t offset;

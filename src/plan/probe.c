@@ -59,17 +59,17 @@ static void put(tconv_type type, void *tensor, int index, int value)
 /* What a probe holds; everything may be missing. */
 struct probe {
     tconv_plan *plan;
-    tconv_filter *filter;
+    tconv_packed_filter *filter;
     cl_command_queue queue;
     cl_mem data, weights, output;
 };
 
-static tconv_status copied(const tconv_device *device, size_t bytes, void *host, cl_mem *memory,
+static tconv_status copied(const tconv_device *device, size_t bytes, void *session, cl_mem *memory,
                            tconv_error *error)
 {
     cl_int code;
     *memory =
-        clCreateBuffer(tconv_device_context(device), CL_MEM_COPY_HOST_PTR, bytes, host, &code);
+        clCreateBuffer(tconv_device_context(device), CL_MEM_COPY_HOST_PTR, bytes, session, &code);
     if (code == CL_SUCCESS) return TCONV_OK;
     *memory = NULL;
     return tconv_fail_opencl(error, code, "clCreateBuffer", "creating a buffer of %zu bytes",
@@ -142,7 +142,7 @@ static tconv_status compute(struct probe *p, tconv_device *device, const struct 
     tconv_status status;
     if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
         (status = make_named(p->plan, algorithm, error)) != TCONV_OK ||
-        (status = tconv_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
+        (status = tconv_packed_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
         (status = make_queue(device, &p->queue, error)) != TCONV_OK ||
         (status = copied(device, sizeof data, data, &p->data, error)) != TCONV_OK ||
         (status = copied(device, sizeof weights, weights, &p->weights, error)) != TCONV_OK ||
@@ -151,8 +151,8 @@ static tconv_status compute(struct probe *p, tconv_device *device, const struct 
     args.filter = p->filter;
     args.data.memory = p->data;
     args.output.memory = p->output;
-    if ((status = tconv_filter_enqueue_pack(p->filter, p->queue, p->weights, 0, 0, NULL, NULL,
-                                            error)) != TCONV_OK ||
+    if ((status = tconv_packed_filter_enqueue_pack(p->filter, p->queue, p->weights, 0, 0, NULL,
+                                                   NULL, error)) != TCONV_OK ||
         (status = tconv_plan_enqueue(p->plan, p->queue, &args, 0, NULL, NULL, error)) != TCONV_OK ||
         (status = read_back(p, output, sizeof output, error)) != TCONV_OK)
         return status;
@@ -166,7 +166,7 @@ static void free_probe(struct probe *p)
     const cl_mem buffers[] = {p->data, p->weights, p->output};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
-    tconv_filter_release(p->filter);
+    tconv_packed_filter_release(p->filter);
     if (p->queue != NULL) clReleaseCommandQueue(p->queue);
     tconv_plan_release(p->plan);
 }

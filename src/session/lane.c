@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/lane.h"
+#include "session/lane.h"
 
 #include "base/error.h"
-#include "host/host_internal.h"
+#include "session/session_internal.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 struct tconv_lane {
     struct tconv_lane *next; /* idle ones only */
-    tconv_host *host;
+    tconv_session *session;
     cl_command_queue queue;
     cl_mem buffer[TCONV_ROLES]; /* the lane's own */
     uint64_t size[TCONV_ROLES];
@@ -22,18 +22,18 @@ static const char *const names[TCONV_ROLES] = {"data",       "the filter",      
                                                "the scale",  "the slope",         "residual",
                                                "the output", "the packed filter", "the workspace"};
 
-tconv_status tconv_lane_take(tconv_host *host, struct tconv_lane **out, tconv_error *error)
+tconv_status tconv_lane_take(tconv_session *session, struct tconv_lane **out, tconv_error *error)
 {
-    pthread_mutex_lock(&host->mutex);
-    struct tconv_lane *lane = host->idle;
-    if (lane != NULL) host->idle = lane->next;
-    pthread_mutex_unlock(&host->mutex);
+    pthread_mutex_lock(&session->mutex);
+    struct tconv_lane *lane = session->idle;
+    if (lane != NULL) session->idle = lane->next;
+    pthread_mutex_unlock(&session->mutex);
     if (lane == NULL) {
         lane = calloc(1, sizeof *lane);
         if (lane == NULL) return tconv_fail_memory(error, sizeof *lane, "making a queue");
         cl_int code;
-        lane->host = host;
-        lane->queue = clCreateCommandQueue(host->context, host->id, 0, &code);
+        lane->session = session;
+        lane->queue = clCreateCommandQueue(session->context, session->id, 0, &code);
         if (code != CL_SUCCESS) {
             free(lane);
             return tconv_fail_opencl(error, code, "clCreateCommandQueue", "running a layer");
@@ -54,24 +54,24 @@ static void release_buffers(struct tconv_lane *lane)
 
 void tconv_lane_give_back(struct tconv_lane *lane, bool keep)
 {
-    tconv_host *host = lane->host;
+    tconv_session *session = lane->session;
     clFinish(lane->queue);
     for (int role = 0; role < TCONV_ROLES; role++) {
         if (lane->in_place[role] != NULL) clReleaseMemObject(lane->in_place[role]);
         lane->in_place[role] = NULL;
     }
     if (!keep) release_buffers(lane);
-    pthread_mutex_lock(&host->mutex);
-    lane->next = host->idle;
-    host->idle = lane;
-    pthread_mutex_unlock(&host->mutex);
+    pthread_mutex_lock(&session->mutex);
+    lane->next = session->idle;
+    session->idle = lane;
+    pthread_mutex_unlock(&session->mutex);
 }
 
-void tconv_lanes_release(tconv_host *host)
+void tconv_lanes_release(tconv_session *session)
 {
-    while (host->idle != NULL) {
-        struct tconv_lane *lane = host->idle;
-        host->idle = lane->next;
+    while (session->idle != NULL) {
+        struct tconv_lane *lane = session->idle;
+        session->idle = lane->next;
         release_buffers(lane);
         clReleaseCommandQueue(lane->queue);
         free(lane);
@@ -98,7 +98,7 @@ tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uin
         lane->size[role] = 0;
         cl_int code;
         lane->buffer[role] =
-            clCreateBuffer(lane->host->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+            clCreateBuffer(lane->session->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
         if (code != CL_SUCCESS) {
             lane->buffer[role] = NULL;
             return tconv_fail_opencl(error, code, "clCreateBuffer",
@@ -115,11 +115,11 @@ tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uin
 static bool use_in_place(struct tconv_lane *lane, enum tconv_role role, void *array, uint64_t bytes,
                          cl_mem_flags access)
 {
-    const size_t alignment = lane->host->alignment;
+    const size_t alignment = lane->session->alignment;
     if (alignment == 0 || (uintptr_t)array % alignment != 0) return false;
     cl_int code;
-    cl_mem buffer = clCreateBuffer(lane->host->context, access | CL_MEM_USE_HOST_PTR, (size_t)bytes,
-                                   array, &code);
+    cl_mem buffer = clCreateBuffer(lane->session->context, access | CL_MEM_USE_HOST_PTR,
+                                   (size_t)bytes, array, &code);
     if (code != CL_SUCCESS) return false;
     lane->in_place[role] = buffer;
     return true;

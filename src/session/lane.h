@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lane is an in-order queue with buffers for the arrays of one call: uploads, downloads, and
  * arrays in place. */
-#ifndef TCONV_HOST_LANE_H
-#define TCONV_HOST_LANE_H
+#ifndef TCONV_SESSION_LANE_H
+#define TCONV_SESSION_LANE_H
 
-#include "tconv_cl/host.h"
+#include "tconv_cl/session.h"
 
 /* What a call has a buffer for. */
 enum tconv_role {
@@ -23,7 +23,7 @@ enum tconv_role {
 struct tconv_lane;
 
 /* A lane of the host that no other call has, until tconv_lane_give_back. */
-tconv_status tconv_lane_take(tconv_host *host, struct tconv_lane **out, tconv_error *error);
+tconv_status tconv_lane_take(tconv_session *session, struct tconv_lane **out, tconv_error *error);
 
 /* Waits for the lane's commands and lets go of the caller's arrays. Buffers of the lane's own stay
  * for the next call, where `keep` is true. */
@@ -55,6 +55,6 @@ tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t
                                  tconv_error *error);
 
 /* Gives back the lanes of a host, while no call runs. */
-void tconv_lanes_release(tconv_host *host);
+void tconv_lanes_release(tconv_session *session);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device with a context and a queue for host arrays, and what calls on host arrays are given. */
-#include "host/host_internal.h"
+#include "session/session_internal.h"
 
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "host/lane.h"
+#include "session/lane.h"
 
 #include <stdlib.h>
 
@@ -13,18 +13,18 @@
  * OpenCL wants memory that it is given aligned to what kernels access (1.2, appendix C.3), which
  * are single elements here. Drivers of GPUs that share the host's memory map whole pages, and copy
  * what does not begin one. */
-static size_t alignment_of(const struct tconv_host *host)
+static size_t alignment_of(const struct tconv_session *session)
 {
     enum { ELEMENT = 8, PAGE = 4096 };
     cl_bool unified = CL_FALSE;
-    if (clGetDeviceInfo(host->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL) !=
-            CL_SUCCESS ||
+    if (clGetDeviceInfo(session->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified,
+                        NULL) != CL_SUCCESS ||
         !unified)
         return 0;
-    return tconv_device_properties(host->device)->kind == TCONV_DEVICE_CPU ? ELEMENT : PAGE;
+    return tconv_device_properties(session->device)->kind == TCONV_DEVICE_CPU ? ELEMENT : PAGE;
 }
 
-tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error)
+tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *error)
 {
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
     cl_platform_id platform;
@@ -33,71 +33,71 @@ tconv_status tconv_host_create(int number, tconv_host **out, tconv_error *error)
     if ((number < 0 && (status = tconv_device_default(&number, error)) != TCONV_OK) ||
         (status = tconv_device_at(number, &platform, &id, error)) != TCONV_OK)
         return status;
-    tconv_host *host = calloc(1, sizeof *host);
-    if (host == NULL || pthread_mutex_init(&host->mutex, NULL) != 0) {
-        free(host);
-        return tconv_fail_memory(error, sizeof *host, "opening a device");
+    tconv_session *session = calloc(1, sizeof *session);
+    if (session == NULL || pthread_mutex_init(&session->mutex, NULL) != 0) {
+        free(session);
+        return tconv_fail_memory(error, sizeof *session, "opening a device");
     }
-    host->id = id;
+    session->id = id;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)platform, 0};
     cl_int code;
-    host->context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
+    session->context = clCreateContext(properties, 1, &id, NULL, NULL, &code);
     if (code != CL_SUCCESS) {
-        host->context = NULL;
+        session->context = NULL;
         status = tconv_fail_opencl(error, code, "clCreateContext", "opening device %d", number);
-    } else if ((host->queue = clCreateCommandQueue(host->context, id, 0, &code),
+    } else if ((session->queue = clCreateCommandQueue(session->context, id, 0, &code),
                 code != CL_SUCCESS)) {
-        host->queue = NULL;
+        session->queue = NULL;
         status =
             tconv_fail_opencl(error, code, "clCreateCommandQueue", "opening device %d", number);
     } else {
-        status = tconv_device_create(host->context, id, &host->device, error);
+        status = tconv_device_create(session->context, id, &session->device, error);
     }
     if (status == TCONV_OK) {
-        host->alignment = alignment_of(host);
-        *out = host;
+        session->alignment = alignment_of(session);
+        *out = session;
     } else {
-        tconv_host_release(host);
+        tconv_session_release(session);
     }
     return status;
 }
 
-void tconv_host_release(tconv_host *host)
+void tconv_session_release(tconv_session *session)
 {
-    if (host == NULL || tconv_process_forked()) return;
-    tconv_lanes_release(host);
-    tconv_device_release(host->device);
-    if (host->queue != NULL) clReleaseCommandQueue(host->queue);
-    if (host->context != NULL) clReleaseContext(host->context);
-    pthread_mutex_destroy(&host->mutex);
-    free(host);
+    if (session == NULL || tconv_process_forked()) return;
+    tconv_lanes_release(session);
+    tconv_device_release(session->device);
+    if (session->queue != NULL) clReleaseCommandQueue(session->queue);
+    if (session->context != NULL) clReleaseContext(session->context);
+    pthread_mutex_destroy(&session->mutex);
+    free(session);
 }
 
-cl_context tconv_host_context(const tconv_host *host)
+cl_context tconv_session_context(const tconv_session *session)
 {
-    return host == NULL ? NULL : host->context;
+    return session == NULL ? NULL : session->context;
 }
 
-cl_command_queue tconv_host_queue(const tconv_host *host)
+cl_command_queue tconv_session_queue(const tconv_session *session)
 {
-    return host == NULL ? NULL : host->queue;
+    return session == NULL ? NULL : session->queue;
 }
 
-tconv_device *tconv_host_device(const tconv_host *host)
+tconv_device *tconv_session_device(const tconv_session *session)
 {
-    return host == NULL ? NULL : host->device;
+    return session == NULL ? NULL : session->device;
 }
 
-tconv_status tconv_host_read(const tconv_problem *problem, const tconv_plan_options *options,
-                             const tconv_arrays *arrays, struct tconv_host_call *call,
-                             tconv_error *error)
+tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_options *options,
+                                const tconv_arrays *arrays, struct tconv_session_call *call,
+                                tconv_error *error)
 {
     if (problem == NULL || arrays == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           problem == NULL ? "problem" : "arrays");
     *call =
-        (struct tconv_host_call){TCONV_PROBLEM_INIT, TCONV_PLAN_OPTIONS_INIT, TCONV_ARRAYS_INIT};
+        (struct tconv_session_call){TCONV_PROBLEM_INIT, TCONV_PLAN_OPTIONS_INIT, TCONV_ARRAYS_INIT};
     tconv_status status;
     if ((status = tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &call->problem, error)) !=
             TCONV_OK ||
@@ -107,8 +107,8 @@ tconv_status tconv_host_read(const tconv_problem *problem, const tconv_plan_opti
     return tconv_struct_read(TCONV_SIZED_ARRAYS, arrays, &call->arrays, error);
 }
 
-tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
-                                     tconv_error *error)
+tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
+                                        tconv_error *error)
 {
     const char *missing = arrays->data == NULL     ? "data"
                           : arrays->filter == NULL ? "filter"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What runs on host arrays share. */
-#ifndef TCONV_HOST_HOST_INTERNAL_H
-#define TCONV_HOST_HOST_INTERNAL_H
+#ifndef TCONV_SESSION_SESSION_INTERNAL_H
+#define TCONV_SESSION_SESSION_INTERNAL_H
 
-#include "tconv_cl/host.h"
+#include "tconv_cl/session.h"
 
 #include <pthread.h>
 
-struct tconv_host {
+struct tconv_session {
     cl_context context;
     cl_command_queue queue;
     tconv_device *device;
@@ -18,19 +18,19 @@ struct tconv_host {
 };
 
 /* A call's structures in this version's sizes. */
-struct tconv_host_call {
+struct tconv_session_call {
     tconv_problem problem;
     tconv_plan_options options;
     tconv_arrays arrays;
 };
 
 /* Reads them from the caller's. `options` may be NULL. */
-tconv_status tconv_host_read(const tconv_problem *problem, const tconv_plan_options *options,
-                             const tconv_arrays *arrays, struct tconv_host_call *call,
-                             tconv_error *error);
+tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_options *options,
+                                const tconv_arrays *arrays, struct tconv_session_call *call,
+                                tconv_error *error);
 
 /* An error where an array is missing, or where one is given that the epilogue does not have. */
-tconv_status tconv_host_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
-                                     tconv_error *error);
+tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
+                                        tconv_error *error);
 
 #endif

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "host/host_internal.h"
-#include "host/lane.h"
+#include "session/lane.h"
+#include "session/session_internal.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -28,12 +28,12 @@ struct kept_plan {
 };
 
 struct kept_filter {
-    tconv_filter *filter;
+    tconv_packed_filter *filter;
     int users;
 };
 
-struct tconv_host_layer {
-    tconv_host *host;
+struct tconv_session_layer {
+    tconv_session *session;
     bool constant_filter;
     pthread_mutex_t mutex;                    /* of all below but the numbers of runs */
     struct kept_plan *plan[MOST_PLANS];       /* the last used first */
@@ -124,17 +124,17 @@ static void drop_plan(struct kept_plan *plan)
 static void drop_filter(struct kept_filter *filter)
 {
     if (--filter->users > 0) return;
-    tconv_filter_release(filter->filter);
+    tconv_packed_filter_release(filter->filter);
     free(filter);
 }
 
-static tconv_status make_plan(tconv_host *host, const struct tconv_host_call *call,
+static tconv_status make_plan(tconv_session *session, const struct tconv_session_call *call,
                               const struct key *key, struct kept_plan **out, tconv_error *error)
 {
     struct kept_plan *made = calloc(1, sizeof *made);
     if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a plan");
     const tconv_status status =
-        tconv_plan_create(host->device, &call->problem, &call->options, &made->plan, error);
+        tconv_plan_create(session->device, &call->problem, &call->options, &made->plan, error);
     if (status != TCONV_OK) {
         free(made);
         return status;
@@ -147,13 +147,13 @@ static tconv_status make_plan(tconv_host *host, const struct tconv_host_call *ca
 
 /* The plan of a call, which counts as used until drop_plan. The lock is held while kernels are
  * compiled: other threads would compile the same ones. */
-static tconv_status take_plan(tconv_host_layer *layer, const struct tconv_host_call *call,
+static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_session_call *call,
                               struct kept_plan **out, tconv_error *error)
 {
     struct key key;
     struct kept_plan *found = NULL;
     const bool known = make_key(&call->problem, &call->options, &key);
-    if (!known) return make_plan(layer->host, call, &key, out, error); /* the error */
+    if (!known) return make_plan(layer->session, call, &key, out, error); /* the error */
     int place = 0;
     tconv_status status = TCONV_OK;
     pthread_mutex_lock(&layer->mutex);
@@ -166,7 +166,7 @@ static tconv_status take_plan(tconv_host_layer *layer, const struct tconv_host_c
         }
     }
     if (found == NULL) {
-        status = make_plan(layer->host, call, &key, &found, error);
+        status = make_plan(layer->session, call, &key, &found, error);
         layer->plans_made += status == TCONV_OK;
     }
     if (status == TCONV_OK) {
@@ -196,18 +196,18 @@ struct array {
 };
 
 static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *weights, bool alone,
-                         cl_mem storage, tconv_filter **out, tconv_error *error)
+                         cl_mem storage, tconv_packed_filter **out, tconv_error *error)
 {
-    tconv_filter *filter;
-    tconv_status status = tconv_filter_create(plan, storage, 0, &filter, error);
+    tconv_packed_filter *filter;
+    tconv_status status = tconv_packed_filter_create(plan, storage, 0, &filter, error);
     if (status != TCONV_OK) return status;
     cl_mem buffer;
     if ((status = tconv_lane_upload(lane, TCONV_ROLE_FILTER, weights,
                                     tconv_plan_geometry(plan)->filter_bytes, alone, &buffer,
                                     error)) != TCONV_OK ||
-        (status = tconv_filter_enqueue_pack(filter, tconv_lane_queue(lane), buffer, 0, 0, NULL,
-                                            NULL, error)) != TCONV_OK) {
-        tconv_filter_release(filter);
+        (status = tconv_packed_filter_enqueue_pack(filter, tconv_lane_queue(lane), buffer, 0, 0,
+                                                   NULL, NULL, error)) != TCONV_OK) {
+        tconv_packed_filter_release(filter);
         return status;
     }
     *out = filter;
@@ -215,15 +215,16 @@ static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *
 }
 
 /* The packed constant filter that fits the plan, which counts as used until drop_filter. */
-static tconv_status take_filter(tconv_host_layer *layer, tconv_plan *plan, struct tconv_lane *lane,
-                                const void *weights, struct kept_filter **out, tconv_error *error)
+static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
+                                struct tconv_lane *lane, const void *weights,
+                                struct kept_filter **out, tconv_error *error)
 {
     tconv_status status = TCONV_OK;
     struct kept_filter *found = NULL;
     int place = 0;
     pthread_mutex_lock(&layer->mutex);
     for (; place < MOST_FILTERS && layer->filter[place] != NULL; place++)
-        if (tconv_filter_fits(layer->filter[place]->filter, plan)) {
+        if (tconv_packed_filter_fits(layer->filter[place]->filter, plan)) {
             found = layer->filter[place];
             break;
         }
@@ -239,7 +240,7 @@ static tconv_status take_filter(tconv_host_layer *layer, tconv_plan *plan, struc
             layer->filter[0] = found;
             atomic_fetch_add(&layer->filters_packed, 1);
         } else if (found != NULL) {
-            tconv_filter_release(found->filter);
+            tconv_packed_filter_release(found->filter);
             free(found);
         }
     }
@@ -253,7 +254,7 @@ static tconv_status take_filter(tconv_host_layer *layer, tconv_plan *plan, struc
 
 /* With `filter` NULL, the call packs its own. */
 static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
-                                const struct tconv_host_call *call, tconv_filter *filter,
+                                const struct tconv_session_call *call, tconv_packed_filter *filter,
                                 tconv_error *error)
 {
     const tconv_geometry *g = tconv_plan_geometry(plan);
@@ -264,7 +265,7 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
     const uint64_t bias = channels * tconv_type_size(tconv_bias_type(epilogue, g->output_type));
     tconv_args args = TCONV_ARGS_INIT;
     cl_mem packed;
-    tconv_filter *own = NULL;
+    tconv_packed_filter *own = NULL;
     const struct array inputs[] = {
         {TCONV_ROLE_DATA, arrays->data, g->data_bytes, &args.data.memory},
         {TCONV_ROLE_FILTER, filter == NULL ? arrays->filter : NULL, g->filter_bytes, NULL},
@@ -301,21 +302,21 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
         status = tconv_plan_enqueue(plan, tconv_lane_queue(lane), &args, 0, NULL, NULL, error);
     if (status == TCONV_OK)
         status = tconv_lane_download(lane, arrays->output, g->output_bytes, error);
-    tconv_filter_release(own);
+    tconv_packed_filter_release(own);
     return status;
 }
 
 /* With `layer` NULL nothing is kept. */
-static tconv_status run_plan(tconv_host *host, tconv_host_layer *layer, tconv_plan *plan,
-                             const struct tconv_host_call *call, tconv_error *error)
+static tconv_status run_plan(tconv_session *session, tconv_session_layer *layer, tconv_plan *plan,
+                             const struct tconv_session_call *call, tconv_error *error)
 {
     if (tconv_plan_geometry(plan)->output_bytes == 0) return TCONV_OK;
     struct tconv_lane *lane;
     struct kept_filter *filter = NULL;
     tconv_status status;
-    if ((status = tconv_host_check_arrays(&call->arrays, &call->options.epilogue, error)) !=
+    if ((status = tconv_session_check_arrays(&call->arrays, &call->options.epilogue, error)) !=
             TCONV_OK ||
-        (status = tconv_lane_take(host, &lane, error)) != TCONV_OK)
+        (status = tconv_lane_take(session, &lane, error)) != TCONV_OK)
         return status;
     if (layer != NULL && layer->constant_filter)
         status = take_filter(layer, plan, lane, call->arrays.filter, &filter, error);
@@ -330,34 +331,35 @@ static tconv_status run_plan(tconv_host *host, tconv_host_layer *layer, tconv_pl
     return status;
 }
 
-tconv_status tconv_host_run(tconv_host *host, const tconv_problem *problem,
-                            const tconv_plan_options *options, const tconv_arrays *arrays,
-                            tconv_error *error)
+tconv_status tconv_session_run(tconv_session *session, const tconv_problem *problem,
+                               const tconv_plan_options *options, const tconv_arrays *arrays,
+                               tconv_error *error)
 {
-    if (host == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
-    struct tconv_host_call call;
+    if (session == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
+    struct tconv_session_call call;
     tconv_plan *plan;
     tconv_status status;
-    if ((status = tconv_host_read(problem, options, arrays, &call, error)) != TCONV_OK ||
-        (status = tconv_plan_create(host->device, &call.problem, &call.options, &plan, error)) !=
+    if ((status = tconv_session_read(problem, options, arrays, &call, error)) != TCONV_OK ||
+        (status = tconv_plan_create(session->device, &call.problem, &call.options, &plan, error)) !=
             TCONV_OK)
         return status;
-    status = run_plan(host, NULL, plan, &call, error);
+    status = run_plan(session, NULL, plan, &call, error);
     tconv_plan_release(plan);
     return status;
 }
 
-tconv_status tconv_host_layer_create(tconv_host *host, bool constant_filter, tconv_host_layer **out,
-                                     tconv_error *error)
+tconv_status tconv_session_layer_create(tconv_session *session, bool constant_filter,
+                                        tconv_session_layer **out, tconv_error *error)
 {
-    if (host == NULL || out == NULL)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", host == NULL ? "host" : "out");
-    tconv_host_layer *layer = calloc(1, sizeof *layer);
+    if (session == NULL || out == NULL)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
+                          session == NULL ? "host" : "out");
+    tconv_session_layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL || pthread_mutex_init(&layer->mutex, NULL) != 0) {
         free(layer);
         return tconv_fail_memory(error, sizeof *layer, "making a layer");
     }
-    layer->host = host;
+    layer->session = session;
     layer->constant_filter = constant_filter;
     atomic_init(&layer->runs, 0);
     atomic_init(&layer->filters_packed, 0);
@@ -365,28 +367,28 @@ tconv_status tconv_host_layer_create(tconv_host *host, bool constant_filter, tco
     return TCONV_OK;
 }
 
-void tconv_host_layer_release(tconv_host_layer *layer)
+void tconv_session_layer_release(tconv_session_layer *layer)
 {
     if (layer == NULL || tconv_process_forked()) return;
-    tconv_host_layer_refresh(layer);
+    tconv_session_layer_refresh(layer);
     for (int i = 0; i < MOST_PLANS && layer->plan[i] != NULL; i++) drop_plan(layer->plan[i]);
     pthread_mutex_destroy(&layer->mutex);
     free(layer);
 }
 
-tconv_status tconv_host_layer_run(tconv_host_layer *layer, const tconv_problem *problem,
-                                  const tconv_plan_options *options, const tconv_arrays *arrays,
-                                  tconv_error *error)
+tconv_status tconv_session_layer_run(tconv_session_layer *layer, const tconv_problem *problem,
+                                     const tconv_plan_options *options, const tconv_arrays *arrays,
+                                     tconv_error *error)
 {
     if (layer == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "layer is NULL");
-    struct tconv_host_call call;
+    struct tconv_session_call call;
     struct kept_plan *plan = NULL;
     tconv_status status;
     if ((status = tconv_process_enter(error)) != TCONV_OK ||
-        (status = tconv_host_read(problem, options, arrays, &call, error)) != TCONV_OK ||
+        (status = tconv_session_read(problem, options, arrays, &call, error)) != TCONV_OK ||
         (status = take_plan(layer, &call, &plan, error)) != TCONV_OK)
         return status;
-    status = run_plan(layer->host, layer, plan->plan, &call, error);
+    status = run_plan(layer->session, layer, plan->plan, &call, error);
     pthread_mutex_lock(&layer->mutex);
     drop_plan(plan);
     pthread_mutex_unlock(&layer->mutex);
@@ -396,7 +398,7 @@ tconv_status tconv_host_layer_run(tconv_host_layer *layer, const tconv_problem *
     return TCONV_OK;
 }
 
-void tconv_host_layer_refresh(tconv_host_layer *layer)
+void tconv_session_layer_refresh(tconv_session_layer *layer)
 {
     if (layer == NULL || tconv_process_forked()) return;
     pthread_mutex_lock(&layer->mutex);
@@ -407,16 +409,16 @@ void tconv_host_layer_refresh(tconv_host_layer *layer)
     pthread_mutex_unlock(&layer->mutex);
 }
 
-tconv_status tconv_host_layer_count(const tconv_host_layer *layer, tconv_host_layer_counts *counts,
-                                    tconv_error *error)
+tconv_status tconv_session_layer_count(const tconv_session_layer *layer,
+                                       tconv_session_layer_counts *counts, tconv_error *error)
 {
     if (layer == NULL || counts == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           layer == NULL ? "layer" : "counts");
     const tconv_status status = tconv_struct_check(TCONV_SIZED_HOST_LAYER_COUNTS, counts, error);
     if (status != TCONV_OK) return status;
-    tconv_host_layer_counts own = TCONV_HOST_LAYER_COUNTS_INIT;
-    tconv_host_layer *inside = (tconv_host_layer *)(uintptr_t)layer; /* for its lock */
+    tconv_session_layer_counts own = TCONV_SESSION_LAYER_COUNTS_INIT;
+    tconv_session_layer *inside = (tconv_session_layer *)(uintptr_t)layer; /* for its lock */
     own.runs = atomic_load(&inside->runs);
     own.filters_packed = atomic_load(&inside->filters_packed);
     pthread_mutex_lock(&inside->mutex);

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "host/host_internal.h"
+#include "session/session_internal.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ struct division {
 
 /* What all workers share. */
 struct job {
-    struct tconv_host_call call;
+    struct tconv_session_call call;
     tconv_slabs_options slabs;
     tconv_geometry geometry; /* of the arrays: of the problem, or of the window in call.options */
     struct division division;
@@ -45,7 +45,7 @@ struct job {
 struct kind {
     int64_t items, input, pad, output;
     tconv_plan *plan;
-    tconv_filter *filter;
+    tconv_packed_filter *filter;
     cl_mem workspace[SETS];
 };
 
@@ -61,7 +61,7 @@ struct set {
 struct worker {
     struct job *job;
     int index;
-    tconv_host *host;
+    tconv_session *session;
     pthread_t thread;
     cl_mem weights, bias, scale, slope;
     struct set set[SETS];
@@ -74,11 +74,11 @@ static int64_t count_of(const struct job *job)
     return job->division.item_parts * job->division.row_parts;
 }
 
-static tconv_slab slab_at(const struct job *job, int64_t number, int host)
+static tconv_slab slab_at(const struct job *job, int64_t number, int session)
 {
     const struct division *d = &job->division;
     const int64_t item = number / d->row_parts * d->items, row = number % d->row_parts * d->rows;
-    tconv_slab slab = {.host = host,
+    tconv_slab slab = {.session = session,
                        .batch_begin = item,
                        .batch_end = item + d->items,
                        .output_begin = row,
@@ -117,7 +117,7 @@ static bool fits(const struct job *job, int64_t items, int64_t rows, uint64_t li
 }
 
 /* The largest slabs that fit every device, but enough of them for several devices. */
-static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_count,
+static tconv_status divide(struct job *job, tconv_session *const *sessions, int session_count,
                            tconv_error *error)
 {
     const tconv_geometry *g = &job->geometry;
@@ -125,12 +125,13 @@ static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_c
     const uint64_t limit = job->slabs.memory_limit != 0 ? job->slabs.memory_limit : DEFAULT_LIMIT;
     uint64_t allocation = UINT64_MAX;
     int smallest = 0;
-    for (int i = 0; i < host_count; i++) {
-        const uint64_t own = tconv_device_properties(tconv_host_device(hosts[i]))->allocation_limit;
+    for (int i = 0; i < session_count; i++) {
+        const uint64_t own =
+            tconv_device_properties(tconv_session_device(sessions[i]))->allocation_limit;
         if (own < allocation) smallest = i;
         if (own < allocation) allocation = own;
     }
-    const int64_t wanted = host_count > 1 ? (int64_t)host_count * SLABS_A_DEVICE : 1;
+    const int64_t wanted = session_count > 1 ? (int64_t)session_count * SLABS_A_DEVICE : 1;
     *d = (struct division){.items = 1, .rows = g->output[0]};
     if (fits(job, 1, d->rows, limit, allocation) && g->batch >= wanted) {
         while (d->items * 2 <= g->batch / wanted &&
@@ -149,13 +150,13 @@ static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_c
         uint64_t data, output;
         bytes_of(job, 1, &data, &output);
         if (low == 0)
-            return tconv_fail(error, TCONV_ERROR_DEVICE_MEMORY,
-                              "one row of the outermost axis takes %" PRIu64
-                              " bytes of data and %" PRIu64
-                              " of output; %d slabs at once must fit into %" PRIu64
-                              " bytes, and each into the %" PRIu64 " that %s allows in one buffer",
-                              data, output, SETS, limit, allocation,
-                              tconv_device_properties(tconv_host_device(hosts[smallest]))->name);
+            return tconv_fail(
+                error, TCONV_ERROR_DEVICE_MEMORY,
+                "one row of the outermost axis takes %" PRIu64 " bytes of data and %" PRIu64
+                " of output; %d slabs at once must fit into %" PRIu64
+                " bytes, and each into the %" PRIu64 " that %s allows in one buffer",
+                data, output, SETS, limit, allocation,
+                tconv_device_properties(tconv_session_device(sessions[smallest]))->name);
         d->rows = low;
         /* Whole strides, so that slabs inside are of one kind. */
         if (low > g->stride[0] && low < g->output[0]) d->rows = low / g->stride[0] * g->stride[0];
@@ -169,7 +170,7 @@ static tconv_status divide(struct job *job, tconv_host *const *hosts, int host_c
 
 static const char *name_of(const struct worker *w)
 {
-    return tconv_device_properties(tconv_host_device(w->host))->name;
+    return tconv_device_properties(tconv_session_device(w->session))->name;
 }
 
 /* Keeps the first error, with the device's name, and stops the others. */
@@ -216,7 +217,7 @@ static bool make_buffer(struct worker *w, const char *what, const void *source, 
                         cl_mem *buffer)
 {
     cl_int code;
-    cl_mem made = clCreateBuffer(tconv_host_context(w->host),
+    cl_mem made = clCreateBuffer(tconv_session_context(w->session),
                                  CL_MEM_READ_WRITE | (source != NULL ? CL_MEM_COPY_HOST_PTR : 0),
                                  bytes, (void *)source, &code);
     if (code != CL_SUCCESS) return fail_bytes(w, code, "clCreateBuffer", what, bytes);
@@ -249,12 +250,12 @@ static bool prepare(struct worker *w)
         (a->slope != NULL && !make_buffer(w, "slope", a->slope, channels * number, &w->slope)))
         return false;
     cl_device_id device;
-    cl_int code = clGetCommandQueueInfo(tconv_host_queue(w->host), CL_QUEUE_DEVICE, sizeof device,
-                                        &device, NULL);
+    cl_int code = clGetCommandQueueInfo(tconv_session_queue(w->session), CL_QUEUE_DEVICE,
+                                        sizeof device, &device, NULL);
     if (code != CL_SUCCESS)
         return fail_opencl(w, code, "clGetCommandQueueInfo", "reading the device of a queue");
     for (int i = 0; i < SETS && code == CL_SUCCESS; i++) {
-        w->set[i].queue = clCreateCommandQueue(tconv_host_context(w->host), device, 0, &code);
+        w->set[i].queue = clCreateCommandQueue(tconv_session_context(w->session), device, 0, &code);
         if (code != CL_SUCCESS) w->set[i].queue = NULL;
     }
     return code == CL_SUCCESS || fail_opencl(w, code, "clCreateCommandQueue", "making two queues");
@@ -262,7 +263,7 @@ static bool prepare(struct worker *w)
 
 static void clear_kind(struct kind *kind)
 {
-    tconv_filter_release(kind->filter);
+    tconv_packed_filter_release(kind->filter);
     tconv_plan_release(kind->plan);
     for (int i = 0; i < SETS; i++)
         if (kind->workspace[i] != NULL) clReleaseMemObject(kind->workspace[i]);
@@ -286,13 +287,13 @@ static bool make_kind(struct worker *w, const tconv_slab *slab, struct kind *kin
     const int64_t first = job->call.options.output_begin; /* 0 without a window */
     options.output_begin = first + slab->output_begin;
     options.output_end = first + slab->output_end;
-    tconv_status status =
-        tconv_plan_create(tconv_host_device(w->host), &problem, &options, &kind->plan, &error);
+    tconv_status status = tconv_plan_create(tconv_session_device(w->session), &problem, &options,
+                                            &kind->plan, &error);
     if (status == TCONV_OK)
-        status = tconv_filter_create(kind->plan, NULL, 0, &kind->filter, &error);
+        status = tconv_packed_filter_create(kind->plan, NULL, 0, &kind->filter, &error);
     if (status == TCONV_OK)
-        status = tconv_filter_enqueue_pack(kind->filter, w->set[0].queue, w->weights, 0, 0, NULL,
-                                           NULL, &error);
+        status = tconv_packed_filter_enqueue_pack(kind->filter, w->set[0].queue, w->weights, 0, 0,
+                                                  NULL, NULL, &error);
     if (status != TCONV_OK) {
         fail(w, &error);
         return false;
@@ -472,16 +473,17 @@ static void *work(void *worker)
 
 /* ---- All devices ---- */
 
-static tconv_status run_workers(struct job *job, tconv_host *const *hosts, int host_count,
+static tconv_status run_workers(struct job *job, tconv_session *const *sessions, int session_count,
                                 tconv_error *error)
 {
-    struct worker *workers = calloc((size_t)host_count, sizeof *workers);
+    struct worker *workers = calloc((size_t)session_count, sizeof *workers);
     if (workers == NULL)
-        return tconv_fail_memory(error, (size_t)host_count * sizeof *workers, "starting workers");
+        return tconv_fail_memory(error, (size_t)session_count * sizeof *workers,
+                                 "starting workers");
     int started = 0;
-    for (int i = 0; i < host_count; i++)
-        workers[i] = (struct worker){.job = job, .index = i, .host = hosts[i]};
-    for (int i = 1; i < host_count; i++, started++)
+    for (int i = 0; i < session_count; i++)
+        workers[i] = (struct worker){.job = job, .index = i, .session = sessions[i]};
+    for (int i = 1; i < session_count; i++, started++)
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             tconv_error own;
             tconv_fail(&own, TCONV_ERROR_HOST_MEMORY, "no thread can be started");
@@ -495,17 +497,18 @@ static tconv_status run_workers(struct job *job, tconv_host *const *hosts, int h
     return job->stopped ? job->error.status : TCONV_OK;
 }
 
-static tconv_status check_hosts(tconv_host *const *hosts, int host_count, tconv_error *error)
+static tconv_status check_hosts(tconv_session *const *sessions, int session_count,
+                                tconv_error *error)
 {
-    if (hosts == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "hosts is NULL");
-    if (host_count < 1)
+    if (sessions == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "sessions is NULL");
+    if (session_count < 1)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "host_count is %d: one host at least is needed", host_count);
-    for (int i = 0; i < host_count; i++)
+                          "host_count is %d: one host at least is needed", session_count);
+    for (int i = 0; i < session_count; i++)
         for (int j = 0; j <= i; j++)
-            if (hosts[i] == NULL || (j < i && hosts[j] == hosts[i]))
-                return tconv_fail(error, TCONV_ERROR_ARGUMENT, "hosts[%d] is %s", i,
-                                  hosts[i] == NULL ? "NULL" : "given twice");
+            if (sessions[i] == NULL || (j < i && sessions[j] == sessions[i]))
+                return tconv_fail(error, TCONV_ERROR_ARGUMENT, "sessions[%d] is %s", i,
+                                  sessions[i] == NULL ? "NULL" : "given twice");
     return TCONV_OK;
 }
 
@@ -539,14 +542,15 @@ static tconv_status take_window(struct job *job, tconv_error *error)
     return TCONV_OK;
 }
 
-tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tconv_problem *problem,
-                             const tconv_plan_options *options, const tconv_slabs_options *slabs,
-                             const tconv_arrays *arrays, tconv_error *error)
+tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
+                             const tconv_problem *problem, const tconv_plan_options *options,
+                             const tconv_slabs_options *slabs, const tconv_arrays *arrays,
+                             tconv_error *error)
 {
     struct job job = {.geometry = TCONV_GEOMETRY_INIT, .slabs = TCONV_SLABS_OPTIONS_INIT};
     tconv_status status;
-    if ((status = check_hosts(hosts, host_count, error)) != TCONV_OK ||
-        (status = tconv_host_read(problem, options, arrays, &job.call, error)) != TCONV_OK ||
+    if ((status = check_hosts(sessions, session_count, error)) != TCONV_OK ||
+        (status = tconv_session_read(problem, options, arrays, &job.call, error)) != TCONV_OK ||
         (status = tconv_struct_read(TCONV_SIZED_SLABS_OPTIONS, slabs, &job.slabs, error)) !=
             TCONV_OK ||
         (status = tconv_resolve(&job.call.problem, &job.geometry, error)) != TCONV_OK ||
@@ -554,15 +558,15 @@ tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count, const tco
         (status = tconv_check_addressable(&job.geometry, error)) != TCONV_OK)
         return status;
     if (job.geometry.output_bytes == 0) return TCONV_OK;
-    if ((status = tconv_host_check_arrays(&job.call.arrays, &job.call.options.epilogue, error)) !=
-            TCONV_OK ||
+    if ((status = tconv_session_check_arrays(&job.call.arrays, &job.call.options.epilogue,
+                                             error)) != TCONV_OK ||
         (status = check_overlap(&job, error)) != TCONV_OK ||
         (status = tconv_process_enter(error)) != TCONV_OK ||
-        (status = divide(&job, hosts, host_count, error)) != TCONV_OK)
+        (status = divide(&job, sessions, session_count, error)) != TCONV_OK)
         return status;
     if (pthread_mutex_init(&job.lock, NULL) != 0)
         return tconv_fail_memory(error, sizeof job.lock, "making a lock");
-    status = run_workers(&job, hosts, host_count, error);
+    status = run_workers(&job, sessions, session_count, error);
     pthread_mutex_destroy(&job.lock);
     return status;
 }

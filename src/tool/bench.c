@@ -142,11 +142,11 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
     free(why);
 }
 
-static void measure(tconv_host *host, const struct entry *entry, int runs, struct result *r)
+static void measure(tconv_session *session, const struct entry *entry, int runs, struct result *r)
 {
     *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
     struct trial trial;
-    const bool ran = trial_prepare(&trial, host, entry) && trial_run(&trial, options.algorithm);
+    const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
     /* Before the plan is made anew, by the algorithm's name. */
     if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
     if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, runs, r)) trial_run_anew(&trial);
@@ -326,16 +326,16 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
 
 /* Measures and prints one layer after the other. After an interruption the rest of them give up at
  * once. */
-static struct summary time_layers(tconv_host *host, const struct suite *suite, int runs,
+static struct summary time_layers(tconv_session *session, const struct suite *suite, int runs,
                                   struct roofline *roofline, struct result *results)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
     struct summary s = {0};
     for (size_t i = 0; i < suite->count; i++) {
         const struct entry *entry = &suite->entries[i];
         struct result *r = &results[i];
         progress((int)i, (int)suite->count, entry->layer);
-        measure(host, entry, runs, r);
+        measure(session, entry, runs, r);
         raise_roofline(roofline, r, entry->problem.data_type, d);
         if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofline);
         count(&s, suite, i, r);
@@ -390,8 +390,8 @@ static enum exit_code write_results(json_t *report, const json_t *old)
 static enum exit_code bench(const struct work *work, int runs, const json_t *old)
 {
     const struct suite *suite = &work->suite;
-    tconv_host *host = work->host;
-    const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
+    tconv_session *session = work->session;
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
     struct result *results = calloc(suite->count, sizeof *results);
     struct roofline roofline = {.layers = calloc(suite->count, sizeof *roofline.layers)};
     enum exit_code code = results == NULL || roofline.layers == NULL
@@ -400,7 +400,7 @@ static enum exit_code bench(const struct work *work, int runs, const json_t *old
     watch_interrupts();
     if (code == EXIT_DONE && !options.no_ceilings) {
         progress(0, (int)suite->count, "measuring the device's ceilings");
-        code = roofline_measure(host, &roofline);
+        code = roofline_measure(session, &roofline);
         progress(0, 0, "");
     }
     if (code == EXIT_DONE) {
@@ -409,8 +409,9 @@ static enum exit_code bench(const struct work *work, int runs, const json_t *old
             printf("device %d: %s (%s)\n", work->number, d->name, d->platform);
             print_head();
         }
-        const struct summary s = time_layers(host, suite, runs, &roofline, results);
-        if (!options.no_ceilings && !interrupted()) code = roofline_measure_again(host, &roofline);
+        const struct summary s = time_layers(session, suite, runs, &roofline, results);
+        if (!options.no_ceilings && !interrupted())
+            code = roofline_measure_again(session, &roofline);
         progress(0, 0, "");
         if (roofline_peak(&roofline) > 1.1 * first_peak)
             notice(
@@ -450,7 +451,7 @@ enum exit_code command_bench(int argc, const char **argv)
                                        "--data-shape ... --filter-shape ...",
                                        argc, argv, &leave);
     if (leave) return code;
-    struct work work = {.host = NULL};
+    struct work work = {.session = NULL};
     json_t *old = NULL;
     int runs;
     if (options.plot != NULL && options.no_ceilings)

@@ -234,10 +234,10 @@ static bool none_takes(struct trial *trial)
     return false;
 }
 
-static void check_entry(tconv_host *host, const struct entry *entry, struct tally *tally)
+static void check_entry(tconv_session *session, const struct entry *entry, struct tally *tally)
 {
     struct trial trial;
-    if (!trial_prepare(&trial, host, entry)) {
+    if (!trial_prepare(&trial, session, entry)) {
         if (trial.empty) { /* and right so */
             tally->passed++;
             report(tally, entry, "-", "passed", &trial);
@@ -281,7 +281,7 @@ static enum exit_code check(const struct work *work)
     watch_interrupts();
     for (size_t i = 0; i < suite->count && !interrupted(); i++) {
         progress((int)i, (int)suite->count, suite->entries[i].layer);
-        check_entry(work->host, &suite->entries[i], &tally);
+        check_entry(work->session, &suite->entries[i], &tally);
     }
     progress(0, 0, "");
     if (table_wanted() && !options.quiet)

@@ -17,7 +17,7 @@ enum exit_code built_in_suite(struct suite *suite);
 struct work {
     struct suite suite;
     int number; /* of the device */
-    tconv_host *host;
+    tconv_session *session;
 };
 
 /* Chooses the layers and opens the device, as the options say. To be closed in any case. */

@@ -71,13 +71,14 @@ static struct spread spread_of(const tconv_device_info *d)
                            .items = (size_t)d->compute_units * 2048 / local * local};
 }
 
-static cl_program build(tconv_host *host, const tconv_device_info *d, const struct spread *spread,
-                        cl_int *code)
+static cl_program build(tconv_session *session, const tconv_device_info *d,
+                        const struct spread *spread, cl_int *code)
 {
     const char *text = NULL;
     for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
         if (strcmp(file->name, "roofline.cl") == 0) text = file->text;
-    cl_program program = clCreateProgramWithSource(tconv_host_context(host), 1, &text, NULL, code);
+    cl_program program =
+        clCreateProgramWithSource(tconv_session_context(session), 1, &text, NULL, code);
     if (*code != CL_SUCCESS) return NULL;
     char flags[200];
     snprintf(flags, sizeof flags, "-cl-std=CL1.2 -DVW=%d -DCHAINS=%d -DCHUNK=%d -DUSE_FMA=%d",
@@ -114,13 +115,13 @@ static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, 
     return least;
 }
 
-static bool measure_peak(tconv_host *host, cl_program program, const struct spread *spread,
+static bool measure_peak(tconv_session *session, cl_program program, const struct spread *spread,
                          double *gflops)
 {
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "peak", &code);
     if (code != CL_SUCCESS) return false;
-    cl_mem out = clCreateBuffer(tconv_host_context(host), CL_MEM_READ_WRITE,
+    cl_mem out = clCreateBuffer(tconv_session_context(session), CL_MEM_READ_WRITE,
                                 spread->items * sizeof(float), NULL, &code);
     bool measured = code == CL_SUCCESS;
     const float a = 0.999F, b = 1e-3F;
@@ -131,9 +132,9 @@ static bool measure_peak(tconv_host *host, cl_program program, const struct spre
                    clSetKernelArg(kernel, 1, sizeof a, &a) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 2, sizeof b, &b) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 3, sizeof steps, &steps) == CL_SUCCESS;
-        seconds = measured
-                      ? shortest(tconv_host_queue(host), kernel, spread->items, spread->local, 0.1)
-                      : -1;
+        seconds = measured ? shortest(tconv_session_queue(session), kernel, spread->items,
+                                      spread->local, 0.1)
+                           : -1;
         measured = seconds > 0;
         *gflops = 2e-9 * steps * spread->chains * spread->vw * (double)spread->items / seconds;
     }
@@ -142,7 +143,7 @@ static bool measure_peak(tconv_host *host, cl_program program, const struct spre
     return measured;
 }
 
-static bool measure_launch(tconv_host *host, cl_program program, double *microseconds)
+static bool measure_launch(tconv_session *session, cl_program program, double *microseconds)
 {
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "empty", &code);
@@ -151,7 +152,7 @@ static bool measure_launch(tconv_host *host, cl_program program, double *microse
     int runs = 0;
     bool measured = true;
     while (measured && runs < (int)(sizeof seconds / sizeof *seconds)) {
-        seconds[runs] = run_once(tconv_host_queue(host), kernel, 1, 1);
+        seconds[runs] = run_once(tconv_session_queue(session), kernel, 1, 1);
         measured = seconds[runs++] > 0;
     }
     clReleaseKernel(kernel);
@@ -159,10 +160,10 @@ static bool measure_launch(tconv_host *host, cl_program program, double *microse
     return measured;
 }
 
-static bool measure_bandwidth(tconv_host *host, cl_program program, const struct spread *spread,
-                              struct roofline *roofline)
+static bool measure_bandwidth(tconv_session *session, cl_program program,
+                              const struct spread *spread, struct roofline *roofline)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "triad", &code);
     if (code != CL_SUCCESS) return false;
@@ -177,17 +178,17 @@ static bool measure_bandwidth(tconv_host *host, cl_program program, const struct
         cl_mem buffers[3] = {NULL, NULL, NULL};
         for (cl_uint i = 0; i < 3 && measured; i++) {
             const cl_float zero = 0;
-            buffers[i] =
-                clCreateBuffer(tconv_host_context(host), CL_MEM_READ_WRITE, array, NULL, &code);
+            buffers[i] = clCreateBuffer(tconv_session_context(session), CL_MEM_READ_WRITE, array,
+                                        NULL, &code);
             measured = code == CL_SUCCESS &&
-                       clEnqueueFillBuffer(tconv_host_queue(host), buffers[i], &zero, sizeof zero,
-                                           0, array, 0, NULL, NULL) == CL_SUCCESS &&
+                       clEnqueueFillBuffer(tconv_session_queue(session), buffers[i], &zero,
+                                           sizeof zero, 0, array, 0, NULL, NULL) == CL_SUCCESS &&
                        clSetKernelArg(kernel, i, sizeof buffers[i], &buffers[i]) == CL_SUCCESS;
         }
         measured = measured && clSetKernelArg(kernel, 3, sizeof s, &s) == CL_SUCCESS &&
-                   clFinish(tconv_host_queue(host)) == CL_SUCCESS;
+                   clFinish(tconv_session_queue(session)) == CL_SUCCESS;
         const double seconds =
-            measured ? shortest(tconv_host_queue(host), kernel,
+            measured ? shortest(tconv_session_queue(session), kernel,
                                 bytes / sizeof(float) / (size_t)(spread->vw * spread->chunk),
                                 spread->local, 0.1)
                      : -1;
@@ -201,28 +202,28 @@ static bool measure_bandwidth(tconv_host *host, cl_program program, const struct
     return measured && roofline->sizes > 0;
 }
 
-enum exit_code roofline_measure(tconv_host *host, struct roofline *roofline)
+enum exit_code roofline_measure(tconv_session *session, struct roofline *roofline)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_host_device(host));
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
     const struct spread spread = spread_of(d);
     cl_int code;
-    cl_program program = build(host, d, &spread, &code);
+    cl_program program = build(session, d, &spread, &code);
     if (program == NULL)
         return failed_work("the kernels that measure the device's ceilings do not build (%d)",
                            code);
-    const bool measured = measure_peak(host, program, &spread, &roofline->probed_gflops) &&
-                          measure_launch(host, program, &roofline->launch_us) &&
-                          measure_bandwidth(host, program, &spread, roofline);
+    const bool measured = measure_peak(session, program, &spread, &roofline->probed_gflops) &&
+                          measure_launch(session, program, &roofline->launch_us) &&
+                          measure_bandwidth(session, program, &spread, roofline);
     clReleaseProgram(program);
     return measured
                ? EXIT_DONE
                : failed_work("the device's ceilings cannot be measured: an OpenCL call failed");
 }
 
-enum exit_code roofline_measure_again(tconv_host *host, struct roofline *roofline)
+enum exit_code roofline_measure_again(tconv_session *session, struct roofline *roofline)
 {
     struct roofline later = {0};
-    const enum exit_code code = roofline_measure(host, &later);
+    const enum exit_code code = roofline_measure(session, &later);
     if (code != EXIT_DONE) return code;
     roofline->probed_gflops = fmax(roofline->probed_gflops, later.probed_gflops);
     roofline->launch_us = fmin(roofline->launch_us, later.launch_us);

@@ -24,11 +24,11 @@ struct roofline {
 };
 
 /* Takes about a second on the host's queue. */
-enum exit_code roofline_measure(tconv_host *host, struct roofline *roofline);
+enum exit_code roofline_measure(tconv_session *session, struct roofline *roofline);
 
 /* Measures again and keeps the larger figures: a machine that was busy the first time must not make
  * layers look good. */
-enum exit_code roofline_measure_again(tconv_host *host, struct roofline *roofline);
+enum exit_code roofline_measure_again(tconv_session *session, struct roofline *roofline);
 
 /* What a layer reached is no less than what the device can do: the peak is at least `gflops` (0:
  * this layer says nothing about it), and `bytes` can be moved at `gbs`. */

@@ -181,7 +181,7 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
 /* The devices of a run, and what is said of it. */
 struct devices {
     int count, number[MOST_DEVICES];
-    tconv_host *host[MOST_DEVICES];
+    tconv_session *session[MOST_DEVICES];
     int64_t limit;    /* MiB of device memory for tensors; 0: the library's */
     int64_t slabs;    /* 0: the tensors were computed whole, by the first device */
     tconv_slab first; /* of them */
@@ -194,7 +194,7 @@ static enum exit_code open_devices(struct devices *devices)
     enum exit_code code = choose_devices(devices->number, MOST_DEVICES, &devices->count);
     tconv_error error;
     for (int i = 0; i < devices->count && code == EXIT_DONE; i++)
-        if (tconv_host_create(devices->number[i], &devices->host[i], &error) != TCONV_OK)
+        if (tconv_session_create(devices->number[i], &devices->session[i], &error) != TCONV_OK)
             code = failed_call(&error);
     return code;
 }
@@ -214,7 +214,7 @@ static enum exit_code read_limit(int64_t *limit)
 
 static void close_devices(struct devices *devices)
 {
-    for (int i = 0; i < MOST_DEVICES; i++) tconv_host_release(devices->host[i]);
+    for (int i = 0; i < MOST_DEVICES; i++) tconv_session_release(devices->session[i]);
 }
 
 /* The algorithm that was taken: asked of a plan of the same kind, whose programs are there
@@ -231,8 +231,8 @@ static void name_algorithm(const struct devices *devices, const struct job *job,
         wanted.output_end = devices->first.output_end;
     }
     snprintf(name, size, "?");
-    if (tconv_plan_create(tconv_host_device(devices->host[0]), &problem, &wanted, &plan, NULL) !=
-        TCONV_OK)
+    if (tconv_plan_create(tconv_session_device(devices->session[0]), &problem, &wanted, &plan,
+                          NULL) != TCONV_OK)
         return;
     snprintf(name, size, "%s", tconv_plan_algorithm(plan));
     tconv_plan_release(plan);
@@ -246,7 +246,8 @@ static enum exit_code report(const struct devices *devices, const struct job *jo
     char algorithm[40];
     name_algorithm(devices, job, algorithm, sizeof algorithm);
     const int used = devices->slabs > 0 ? devices->count : 1;
-    const tconv_device_info *device = tconv_device_properties(tconv_host_device(devices->host[0]));
+    const tconv_device_info *device =
+        tconv_device_properties(tconv_session_device(devices->session[0]));
     if (options.json != NULL) {
         json_t *shape = json_array(), *numbers = json_array();
         for (int i = 0; i < geometry->output_shape.rank; i++)
@@ -266,7 +267,7 @@ static enum exit_code report(const struct devices *devices, const struct job *jo
     if (devices->slabs > 0) printf(" in %" PRId64 " slabs", devices->slabs);
     for (int i = 0; i < used; i++)
         printf("%s device %d, %s", i == 0 ? " on" : " and", devices->number[i],
-               tconv_device_properties(tconv_host_device(devices->host[i]))->name);
+               tconv_device_properties(tconv_session_device(devices->session[i]))->name);
     printf("\n");
     return EXIT_DONE;
 }
@@ -276,7 +277,7 @@ static bool in_slabs(const struct devices *devices, const tconv_geometry *g)
 {
     enum { WHOLE = 512 << 20 }; /* bytes that are not worth dividing */
     const uint64_t allocation =
-        tconv_device_properties(tconv_host_device(devices->host[0]))->allocation_limit;
+        tconv_device_properties(tconv_session_device(devices->session[0]))->allocation_limit;
     return devices->count > 1 || options.memory_limit != NULL ||
            g->data_bytes + g->output_bytes > WHOLE || g->data_bytes > allocation ||
            g->output_bytes > allocation;
@@ -323,7 +324,7 @@ static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
     tconv_arrays arrays;
     set_arrays(job, out.values, &arrays);
     tconv_error error;
-    const tconv_status status = tconv_slabs_run(devices->host, devices->count, &job->problem,
+    const tconv_status status = tconv_slabs_run(devices->session, devices->count, &job->problem,
                                                 &job->plan, &slabs, &arrays, &error);
     progress(0, 0, "");
     if (status == TCONV_OK) return npy_write_end(&out);
@@ -343,7 +344,8 @@ static enum exit_code compute_whole(struct job *job, struct devices *devices,
     tconv_arrays arrays;
     set_arrays(job, job->output, &arrays);
     tconv_error error;
-    if (tconv_host_run(devices->host[0], &job->problem, &job->plan, &arrays, &error) != TCONV_OK)
+    if (tconv_session_run(devices->session[0], &job->problem, &job->plan, &arrays, &error) !=
+        TCONV_OK)
         return failed_call(&error);
     return npy_write(options.output, geometry->output_type, &geometry->output_shape, job->output);
 }

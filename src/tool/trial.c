@@ -45,7 +45,7 @@ static bool give_up_call(struct trial *t, const tconv_error *error)
 /* Layers that do not fit are told before anything is allocated. */
 static bool check_fit(struct trial *t)
 {
-    const tconv_device_info *d = tconv_device_properties(tconv_host_device(t->host));
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(t->session));
     const struct {
         const char *what;
         uint64_t bytes;
@@ -108,11 +108,11 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
 {
     if (bytes == 0) return true;
     cl_int code;
-    *buffer =
-        clCreateBuffer(tconv_host_context(t->host), CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+    *buffer = clCreateBuffer(tconv_session_context(t->session), CL_MEM_READ_WRITE, (size_t)bytes,
+                             NULL, &code);
     if (code == CL_SUCCESS && source != NULL)
-        code = clEnqueueWriteBuffer(tconv_host_queue(t->host), *buffer, CL_TRUE, 0, (size_t)bytes,
-                                    source, 0, NULL, NULL);
+        code = clEnqueueWriteBuffer(tconv_session_queue(t->session), *buffer, CL_TRUE, 0,
+                                    (size_t)bytes, source, 0, NULL, NULL);
     return code == CL_SUCCESS ||
            give_up(t, TCONV_ERROR_DEVICE_MEMORY,
                    "does not fit: %llu bytes for the %s cannot be had (OpenCL code %d)",
@@ -176,11 +176,13 @@ void trial_epilogue(tconv_epilogue *epilogue)
     epilogue->residual = options.with_residual != 0;
 }
 
-bool trial_prepare(struct trial *t, tconv_host *host, const struct entry *entry)
+bool trial_prepare(struct trial *t, tconv_session *session, const struct entry *entry)
 {
     const tconv_problem *problem = &entry->problem;
-    *t = (struct trial){
-        .host = host, .problem = problem, .geometry = TCONV_GEOMETRY_INIT, .args = TCONV_ARGS_INIT};
+    *t = (struct trial){.session = session,
+                        .problem = problem,
+                        .geometry = TCONV_GEOMETRY_INIT,
+                        .args = TCONV_ARGS_INIT};
     if (!go_on(t)) return false;
     if (entry->error != NULL)
         return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT, "%s",
@@ -198,8 +200,8 @@ bool trial_prepare(struct trial *t, tconv_host *host, const struct entry *entry)
 static void free_plan(struct trial *t)
 {
     /* No command outlives the buffers that it uses, nor the program. */
-    if (t->plan != NULL) clFinish(tconv_host_queue(t->host));
-    tconv_filter_release(t->packed);
+    if (t->plan != NULL) clFinish(tconv_session_queue(t->session));
+    tconv_packed_filter_release(t->packed);
     tconv_plan_release(t->plan);
     if (t->args.workspace.memory != NULL) clReleaseMemObject(t->args.workspace.memory);
     t->packed = NULL;
@@ -212,7 +214,7 @@ static void free_plan(struct trial *t)
 static bool clear_output(struct trial *t)
 {
     const cl_uint nan_bits = 0x7ff87ff8;
-    const cl_command_queue queue = tconv_host_queue(t->host);
+    const cl_command_queue queue = tconv_session_queue(t->session);
     const size_t bytes = (size_t)t->geometry.output_bytes;
     const size_t pattern = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
     const cl_int code = t->operands.before != NULL
@@ -241,9 +243,9 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
     if (!make_buffer(t, "workspace", NULL, tconv_plan_workspace_bytes(t->plan),
                      &t->args.workspace.memory))
         return false;
-    if (tconv_filter_create(t->plan, NULL, 0, &t->packed, &error) != TCONV_OK ||
-        tconv_filter_enqueue_pack(t->packed, tconv_host_queue(t->host), t->weights, 0, 0, NULL,
-                                  NULL, &error) != TCONV_OK)
+    if (tconv_packed_filter_create(t->plan, NULL, 0, &t->packed, &error) != TCONV_OK ||
+        tconv_packed_filter_enqueue_pack(t->packed, tconv_session_queue(t->session), t->weights, 0,
+                                         0, NULL, NULL, &error) != TCONV_OK)
         return give_up_call(t, &error);
     t->args.filter = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);
@@ -256,7 +258,7 @@ bool trial_run(struct trial *t, const char *algorithm)
 {
     t->error[0] = '\0';
     return clear_output(t) &&
-           first_call(t, tconv_host_device(t->host), algorithm, &t->first_call_seconds);
+           first_call(t, tconv_session_device(t->session), algorithm, &t->first_call_seconds);
 }
 
 bool trial_run_anew(struct trial *t)
@@ -264,7 +266,7 @@ bool trial_run_anew(struct trial *t)
     tconv_error error;
     cl_device_id id;
     tconv_device *device = NULL;
-    const cl_context context = tconv_host_context(t->host);
+    const cl_context context = tconv_session_context(t->session);
     char algorithm[64];
     snprintf(algorithm, sizeof algorithm, "%s", tconv_plan_algorithm(t->plan));
     const cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL);
@@ -283,12 +285,12 @@ double trial_repeat(struct trial *t)
     if (!go_on(t)) return -1;
     tconv_error error;
     const double start = now();
-    if (tconv_plan_enqueue(t->plan, tconv_host_queue(t->host), &t->args, 0, NULL, NULL, &error) !=
-        TCONV_OK) {
+    if (tconv_plan_enqueue(t->plan, tconv_session_queue(t->session), &t->args, 0, NULL, NULL,
+                           &error) != TCONV_OK) {
         give_up_call(t, &error);
         return -1;
     }
-    const cl_int code = clFinish(tconv_host_queue(t->host));
+    const cl_int code = clFinish(tconv_session_queue(t->session));
     if (code != CL_SUCCESS) {
         give_up(t, TCONV_ERROR_OPENCL, "the device failed while computing (OpenCL code %d)", code);
         return -1;
@@ -323,7 +325,7 @@ bool trial_verify(struct trial *t, size_t most)
     if (t->output == NULL) t->output = malloc(bytes);
     if (t->output == NULL)
         return give_up(t, TCONV_ERROR_HOST_MEMORY, "no host memory to verify its output");
-    const cl_int code = clEnqueueReadBuffer(tconv_host_queue(t->host), t->args.output.memory,
+    const cl_int code = clEnqueueReadBuffer(tconv_session_queue(t->session), t->args.output.memory,
                                             CL_TRUE, 0, bytes, t->output, 0, NULL, NULL);
     if (code != CL_SUCCESS)
         return give_up(t, TCONV_ERROR_OPENCL, "its output cannot be downloaded (OpenCL code %d)",

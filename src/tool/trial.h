@@ -15,7 +15,7 @@ enum { TILE_TEXT = 200 }; /* room for what tconv_plan_tile writes */
 char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t));
 
 struct trial {
-    tconv_host *host;
+    tconv_session *session;
     const tconv_problem *problem;
     tconv_geometry geometry;
     tconv_epilogue epilogue;
@@ -23,7 +23,7 @@ struct trial {
     void *output;                   /* once it was downloaded */
     cl_mem weights;
     tconv_plan *plan;
-    tconv_filter *packed;
+    tconv_packed_filter *packed;
     tconv_args args;
     double first_call_seconds; /* plan, pack and first run, with everything that was not compiled
                                   yet */
@@ -42,7 +42,7 @@ void trial_epilogue(tconv_epilogue *epilogue);
 /* Makes the tensors of a layer (its weights, or any where it has none; those of the epilogue as the
  * options say) and uploads them. False with trial->error where that fails, or where the layer could
  * not be read. */
-bool trial_prepare(struct trial *trial, tconv_host *host, const struct entry *entry);
+bool trial_prepare(struct trial *trial, tconv_session *session, const struct entry *entry);
 
 /* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
  * May be called again with others. */

@@ -92,9 +92,9 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
 }
 
 /* Measures, stores and tells. */
-static enum exit_code measure(int number, tconv_host *host, struct measurement *m)
+static enum exit_code measure(int number, tconv_session *session, struct measurement *m)
 {
-    tconv_device *device = tconv_host_device(host);
+    tconv_device *device = tconv_session_device(session);
     const tconv_device_info *info = tconv_device_properties(device);
     const char *folder = tconv_device_search_folder(device);
     struct roofline roofline = {0};
@@ -105,7 +105,7 @@ static enum exit_code measure(int number, tconv_host *host, struct measurement *
     if (tconv_device_set_machine(device, "", &error) != TCONV_OK) return failed_call(&error);
     m->lines = lines_of(device);
     if (m->lines == NULL) return failed_work("the fields need memory that is not there");
-    const enum exit_code code = roofline_measure(host, &roofline);
+    const enum exit_code code = roofline_measure(session, &roofline);
     progress(0, 0, "");
     if (code != EXIT_DONE) return code;
     if (info->kind == TCONV_DEVICE_GPU)
@@ -130,7 +130,7 @@ enum exit_code tune_machine(void)
 {
     int number;
     tconv_error error;
-    tconv_host *host = NULL;
+    tconv_session *session = NULL;
     struct measurement m = {.count = 0};
     enum exit_code code =
         refuse_layers("--machine and --fields are about the device, and time no layer");
@@ -140,14 +140,15 @@ enum exit_code tune_machine(void)
         code = wrong_request("--json is given, but --fields has no results");
     if (code == EXIT_DONE) code = choose_device(&number);
     if (code != EXIT_DONE) return code;
-    if (tconv_host_create(number, &host, &error) != TCONV_OK) return failed_call(&error);
-    if (tconv_device_search_folder(tconv_host_device(host)) == NULL)
+    if (tconv_session_create(number, &session, &error) != TCONV_OK) return failed_call(&error);
+    if (tconv_device_search_folder(tconv_session_device(session)) == NULL)
         notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
     if (options.fields == NULL)
-        code = measure(number, host, &m);
-    else if (tconv_device_set_machine(tconv_host_device(host), options.fields, &error) != TCONV_OK)
+        code = measure(number, session, &m);
+    else if (tconv_device_set_machine(tconv_session_device(session), options.fields, &error) !=
+             TCONV_OK)
         code = failed_call(&error);
     free(m.lines);
-    tconv_host_release(host);
+    tconv_session_release(session);
     return code;
 }

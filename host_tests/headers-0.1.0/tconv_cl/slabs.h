@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tensors that are larger than a device's memory, and for several devices: host arrays,
  * computed in slabs of output rows with overlapping transfers and compute. A layer over plan.h and
- * host.h. */
+ * session.h. */
 #ifndef TCONV_CL_SLABS_H
 #define TCONV_CL_SLABS_H
 
-#include "host.h"
+#include "session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,7 +14,7 @@ extern "C" {
 /* A part of the work: batch items [batch_begin, batch_end), output rows [output_begin, output_end)
  * of the outermost spatial axis, from the input rows [input_begin, input_end). */
 typedef struct tconv_slab {
-    int host; /* index of the tconv_host that computed it */
+    int session; /* index of the tconv_session that computed it */
     int64_t batch_begin, batch_end;
     int64_t output_begin, output_end;
     int64_t input_begin, input_end;
@@ -38,14 +38,14 @@ typedef struct tconv_slabs_options {
         sizeof(tconv_slabs_options), 0, NULL, NULL                                                 \
     }
 
-/* Computes what tconv_host_run computes, in slabs, on all of `hosts` at once, each taking the next
- * slab when it is ready: faster devices compute more. The same host may not be given twice.
+/* Computes what tconv_session_run computes, in slabs, on all of `sessions` at once, each taking the
+ * next slab when it is ready: faster devices compute more. The same host may not be given twice.
  * Transfers to and from a device run beside its kernels. Data and output may not overlap: a slab
  * reads rows beside those that another one stores. With a window in `options` the arrays hold its
  * rows, and the slabs count rows from its first ones. Returns also TCONV_ERROR_DEVICE_MEMORY where
  * not even one row fits, and TCONV_ERROR_CANCELLED; the sentence of an error names the device. On
  * an error the output is complete where `done` was called, elsewhere it may be partly written. */
-TCONV_API tconv_status tconv_slabs_run(tconv_host *const *hosts, int host_count,
+TCONV_API tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
                                        const tconv_problem *problem,
                                        const tconv_plan_options *options,
                                        const tconv_slabs_options *slabs, const tconv_arrays *arrays,

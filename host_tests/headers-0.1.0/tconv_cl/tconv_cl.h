@@ -9,7 +9,7 @@
  *   device.h    devices (device_info.h: what the library uses of one)
  *   cache.h     compiled programs and search results on disk, or exported as a blob
  *   plan.h      plan, pack, enqueue: for applications with OpenCL buffers
- *   host.h      upload, run, download: for applications with host arrays
+ *   session.h   upload, run, download: for applications with host arrays
  *   slabs.h     the same in slabs: tensors larger than memory, several devices
  *
  * STRUCTURES that a later version may extend begin with `struct_size`: the size that the program
@@ -37,9 +37,9 @@
 #include "cache.h"
 #include "device.h"
 #include "epilogue.h"
-#include "host.h"
 #include "plan.h"
 #include "problem.h"
+#include "session.h"
 #include "slabs.h"
 #include "status.h"
 #include "version.h"
