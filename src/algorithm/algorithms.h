@@ -15,6 +15,7 @@ extern const struct tconv_algorithm tconv_dot;
 extern const struct tconv_algorithm tconv_depthwise;
 extern const struct tconv_algorithm tconv_winograd;
 extern const struct tconv_algorithm tconv_tiled_group;
+extern const struct tconv_algorithm tconv_direct_group;
 extern const struct tconv_algorithm tconv_gather_group;
 extern const struct tconv_algorithm tconv_gather_dot;
 extern const struct tconv_algorithm tconv_matrix_group;

@@ -244,6 +244,14 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
     return true;
 }
 
+/* What a GPU's work-items do before their first product and behind the last, in multiply-adds of
+ * which each takes as long as GPU_LOADS: some 1200 instructions, from compiled code. */
+static double begin_cost(const struct gather *g, const tconv_device_info *device)
+{
+    const double items = work_groups(g) * (double)g->group_x;
+    return device->kind == TCONV_DEVICE_GPU ? g->rows.machine->gather_begin * items : 0;
+}
+
 static bool enumerate(const struct tconv_request *request, enum variant variant,
                       struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
@@ -262,10 +270,10 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
         choose_group(&g, request->device);
         if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
         const int64_t tile[] = {g.vw, g.mw};
+        const double cost = cost_of(&g) + begin_cost(&g, request->device);
         tconv_candidates_add(
             candidates, tile,
-            tconv_rows_gpu_cost(request, cost_of(&g), request->machine.gather_wait, waits) *
-                factor);
+            tconv_rows_gpu_cost(request, cost, request->machine.gather_wait, waits) * factor);
     }
     return candidates->count > 0;
 }

@@ -166,6 +166,7 @@
     F(gather_store_apart, 16, "madds", "to store an output alone")                                 \
     F(gather_store_page, 120, "madds", "to store an output in a page of its own")                  \
     F(gather_stage, 4, "madds", "to copy an input to the workspace")                               \
+    F(gather_begin, 375, "madds", "to begin a work-item on a GPU")                                 \
     F(gather_wait, 4, "ratio", "time on a GPU of a multiply-add that has a load of its own")       \
     F(gather_bytes, 100, "ratio", "cost of a product of bytes where it is not an instruction")     \
     F(col2im_load, 0.3, "ratio", "cycles of a load that products do not hide")                     \

@@ -136,11 +136,18 @@ bool tconv_rows_fold(const struct tconv_request *request, struct tconv_rows *row
 bool tconv_rows_of(const struct tconv_request *request, struct tconv_rows *rows,
                    struct tconv_reason *reason)
 {
-    if (!fold(request, rows, TCONV_MAX_AXES, reason)) return false;
+    if (!tconv_rows_any(request, rows, reason)) return false;
     if (rows->x.data_step != 1 || rows->x.output_step != 1)
         return tconv_refuse(
             reason,
             "its vectors run along the last axis, which is not contiguous in this data format");
+    return true;
+}
+
+bool tconv_rows_any(const struct tconv_request *request, struct tconv_rows *rows,
+                    struct tconv_reason *reason)
+{
+    if (!fold(request, rows, TCONV_MAX_AXES, reason)) return false;
     if (rows->output_rows >= INDEX_LIMIT || rows->input_rows >= INDEX_LIMIT)
         return tconv_refuse(reason, "rows exceed its 32-bit indices");
     return true;

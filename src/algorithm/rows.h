@@ -31,6 +31,10 @@ bool tconv_rows_fold(const struct tconv_request *request, struct tconv_rows *row
 bool tconv_rows_of(const struct tconv_request *request, struct tconv_rows *rows,
                    struct tconv_reason *reason);
 
+/* The same for kernels that follow the steps along x, in any data format. */
+bool tconv_rows_any(const struct tconv_request *request, struct tconv_rows *rows,
+                    struct tconv_reason *reason);
+
 /* The distance from a place to the input that tap k reads for it. The later the tap, the less. */
 int64_t tconv_rows_distance(const struct tconv_axis *axis, int64_t k);
 

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The direct algorithm: parameters, cost and recipe of cl/direct.cl. */
+#include "algorithm/algorithms.h"
+
+#include "algorithm/rows.h"
+#include "base/checked.h"
+#include "direct_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ITEMS = 256,          /* of a work-group at most */
+    MOST_WRITTEN = 4,     /* taps along an axis that are written out */
+    MOST_STRIDE = 1 << 8, /* of phases in a work-group */
+};
+
+/* A tile, as cl/direct.cl says: OUTPUTS, CHANNELS, ALONG_Y; and lanes of blocks of channels, along
+ * y and along x. */
+struct tile {
+    int64_t outputs, channels, along_y, lanes[3];
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct direct {
+    struct tconv_rows rows;
+    bool last;
+    struct tile tile;
+    int64_t blocks;   /* of output channels in a group */
+    int64_t tiles[3]; /* of work-groups, as the lanes */
+    double groups;
+};
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+/* Lanes of `most`, so that `count` takes as few tiles as it can, and all of them are used; a
+ * multiple of `step`. */
+static int64_t even_lanes(int64_t count, int64_t most, int64_t step)
+{
+    most = tconv_max(most / step * step, step);
+    const int64_t tiles = tconv_ceil_div(count, most);
+    return tconv_ceil_div(tconv_ceil_div(count, tiles), step) * step;
+}
+
+/* Hands out the lanes of a work-group: first along what is contiguous, then along the other axis of
+ * the image, then to blocks of channels, with enough left for the phases of the axis along which
+ * the outputs of a work-item lie. False where there are not so many. */
+static bool choose_lanes(struct direct *g, const tconv_device_info *device)
+{
+    struct tile *t = &g->tile;
+    const struct tconv_axis *x = &g->rows.x, *y = &g->rows.y;
+    const int64_t most = tconv_min(
+        ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
+    const int64_t step_x = t->outputs > 1 && !t->along_y ? x->stride : 1,
+                  step_y = t->along_y ? y->stride : 1;
+    const int64_t count_x = t->along_y ? x->output : tconv_ceil_div(x->output, t->outputs),
+                  count_y = t->along_y ? tconv_ceil_div(y->output, t->outputs) : y->output;
+    const int64_t count_c = g->rows.layer.groups * g->blocks;
+    if (step_x * step_y > most) return false;
+    int64_t left = most / step_y / step_x;
+    if (g->last) {
+        t->lanes[0] = even_lanes(count_c, left, 1);
+        left = most / t->lanes[0] / step_y;
+        t->lanes[2] = even_lanes(count_x, left, step_x);
+        t->lanes[1] = even_lanes(count_y, most / t->lanes[0] / t->lanes[2], step_y);
+    } else {
+        t->lanes[2] = even_lanes(count_x, most / step_y, step_x);
+        t->lanes[1] = even_lanes(count_y, most / t->lanes[2], step_y);
+        t->lanes[0] = even_lanes(count_c, most / t->lanes[2] / t->lanes[1], 1);
+    }
+    return t->lanes[0] * t->lanes[1] * t->lanes[2] <= most;
+}
+
+/* What follows from the tile. */
+static void derive(struct direct *g)
+{
+    const struct tile *t = &g->tile;
+    const struct tconv_layer *layer = &g->rows.layer;
+    g->blocks = tconv_ceil_div(layer->out_channels, t->channels);
+    g->tiles[0] = tconv_ceil_div(layer->groups * g->blocks, tconv_max(t->lanes[0], 1));
+    g->tiles[1] =
+        tconv_ceil_div(g->rows.y.output, tconv_max(t->lanes[1], 1) * (t->along_y ? t->outputs : 1));
+    g->tiles[2] =
+        tconv_ceil_div(g->rows.x.output, tconv_max(t->lanes[2], 1) * (t->along_y ? 1 : t->outputs));
+    g->groups = (double)g->tiles[0] * (double)g->tiles[1] * (double)g->tiles[2] *
+                (double)g->rows.z.output * (double)layer->batch;
+}
+
+/* How many taps every phase of an axis has, if they are few and the same for all, else 0. */
+static int64_t written_taps(const struct tconv_axis *axis)
+{
+    const int64_t taps = axis->kernel / axis->stride;
+    return axis->dilation == 1 && axis->kernel % axis->stride == 0 && taps <= MOST_WRITTEN ? taps
+                                                                                           : 0;
+}
+
+/* ---- cost ----------------------------------------------------------------------------------- */
+
+/* As in tiled.c: of a GPU's compute unit, in cycles and instructions of 32 work-items. */
+enum { WARP = 32, UNIT_LANES = 128, UNIT_WARPS = 32 };
+static const double issue_rate = 3.2;
+static const double begin_instructions = 220;
+static const double begin_loads = 45;
+static const double row_instructions = 16;   /* of a row of taps */
+static const double store_instructions = 10; /* of a sum */
+static const double begin_latency = 3500;
+static const double row_latency = 450;  /* of the loads of a row of taps */
+static const double part_latency = 150; /* of those of another channel, or of a tap in a loop */
+static const double unit_dram_bytes = 10;
+static const double launch_cycles = 6000;
+
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The time of a tile, in multiply-adds that all units could have done in it. */
+static double cost_of(const struct direct *g, const tconv_device_info *device)
+{
+    const struct tconv_rows *r = &g->rows;
+    const struct tile *t = &g->tile;
+    const double units = device->compute_units > 0 ? device->compute_units : 1;
+    const double items = (double)(t->lanes[0] * t->lanes[1] * t->lanes[2]);
+    const double group_warps = (double)tconv_ceil_div((int64_t)items, WARP);
+    const double rows = tconv_rows_slices(r) / (double)r->z.output * (double)tconv_most_taps(&r->y);
+    const double taps = rows * (double)tconv_most_taps(&r->x);
+    const double channels = (double)r->layer.in_channels;
+    const double sums = (double)(t->outputs * t->channels);
+    const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
+    /* Channels last, the input channels that follow each other are not what the lanes load. */
+    const double apart = g->last && channels > 1 ? most(1, (double)WARP / (double)t->lanes[0] / 4)
+                                                 : 1;
+    const double loads = taps * channels * ((double)t->outputs * apart + (double)t->channels) +
+                         begin_loads + sums;
+    const bool written = written_taps(&r->x) > 0;
+    const double parts = rows * channels * (written ? 1 : (double)tconv_most_taps(&r->x));
+    const double instructions = begin_instructions + rows * row_instructions + parts * 6 +
+                                taps * channels *
+                                    ((double)(t->outputs + t->channels) + sums * (wide + 0.2)) +
+                                sums * store_instructions;
+    const double alone = begin_latency + rows * row_latency + (parts - rows) * part_latency +
+                         instructions;
+    const double each = g->groups / units > (1 << 20)
+                            ? g->groups / units
+                            : (double)tconv_ceil_div((int64_t)g->groups, (int64_t)units);
+    const double warps = each * group_warps;
+    const double rounds = warps / UNIT_WARPS > 1 ? warps / UNIT_WARPS : 1;
+    const double cycles = most(warps * most(instructions / issue_rate, loads), rounds * alone);
+    const double dram = (tconv_rows_data_bytes(r) + tconv_rows_output_bytes(r)) / units /
+                        unit_dram_bytes;
+    return (most(cycles, dram) + launch_cycles) * units * UNIT_LANES;
+}
+
+/* ---- recipe --------------------------------------------------------------------------------- */
+
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct direct *g,
+                    struct tconv_reason *reason)
+{
+    enum { INDEX_LIMIT = 1 << 30 };
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct direct){0};
+    if (!tconv_rows_any(request, &g->rows, reason)) return false;
+    const struct tconv_rows *r = &g->rows;
+    g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
+              (layer->in_channels > 1 || layer->out_channels > 1 || layer->groups > 1);
+    if (r->x.stride > MOST_STRIDE || r->y.stride > MOST_STRIDE)
+        return tconv_refuse(reason, "a stride of more than %d", MOST_STRIDE);
+    if ((double)r->y.input * (double)r->y.data_step + (double)r->x.input * (double)r->x.data_step >
+        INDEX_LIMIT)
+        return tconv_refuse(reason, "an image exceeds its 32-bit indices");
+    const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
+    if (taps > 1 << 20) return tconv_refuse(reason, "more than %d taps", 1 << 20);
+    if (tconv_rows_group_too_long((double)tconv_rows_taps_z(r) * (double)tconv_most_taps(&r->y) *
+                                      (double)tconv_most_taps(&r->x) * (double)layer->in_channels,
+                                  request->device))
+        return tconv_refuse(reason, "a work-item would add too many products");
+    if (!tconv_rows_table_fits(r, DIRECT_LONGS - ROWS_LONGS + REACH_LONGS * 2 * MOST_STRIDE,
+                               reason))
+        return false;
+    const double weights = taps * (double)layer->groups * (double)layer->in_channels *
+                           (double)layer->out_channels;
+    if (weights > INDEX_LIMIT)
+        return tconv_refuse(reason, "more weights than its 32-bit indices count");
+    return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
+}
+
+/* Whether 32-bit indices count the work of this tile, and the outputs of a work-item. */
+static bool check_work(const struct direct *g, struct tconv_reason *reason)
+{
+    const struct tile *t = &g->tile;
+    const struct tconv_axis *axis = t->along_y ? &g->rows.y : &g->rows.x;
+    const double span = (double)t->outputs * ITEMS * (double)axis->output_step;
+    bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
+    const double most_parts = 1 << DIRECT_DIVISOR_BITS;
+    for (int i = 0; i < 3; i++) fit = fit && (double)g->tiles[i] < most_parts;
+    fit = fit && (double)g->rows.z.output < most_parts && (double)g->blocks < most_parts;
+    return fit || tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    static const int outputs[] = {1, 2, 4, 8}, channels[] = {1, 2, 4};
+    struct direct g;
+    if (!prepare(request, &g, reason)) return false;
+    tconv_refuse(reason, "it needs larger work-groups");
+    for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
+        if (c > 0 && (g.last || channels[c] / 2 >= g.rows.layer.out_channels)) continue;
+        for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++) {
+            if (outputs[o] * channels[c] * (int)g.rows.acc_bytes > 32) continue;
+            for (int along_y = 0; along_y < (o > 0 && g.rows.y.output > 1 ? 2 : 1); along_y++) {
+                g.tile = (struct tile){outputs[o], channels[c], along_y, {0}};
+                derive(&g);
+                if (!choose_lanes(&g, request->device)) continue;
+                derive(&g);
+                if (!check_work(&g, reason)) continue;
+                const int64_t *lanes = g.tile.lanes;
+                const int64_t tile[] = {outputs[o], channels[c], along_y,
+                                        lanes[0],   lanes[1],    lanes[2]};
+                tconv_candidates_add(candidates, tile, cost_of(&g, request->device));
+            }
+        }
+    }
+    return candidates->count > 0;
+}
+
+/* A divisor, as cl/direct_table.h says. */
+static int64_t divisor_of(int64_t divisor)
+{
+    int shift = 0;
+    while ((INT64_C(1) << shift) < divisor) shift++;
+    const uint64_t factor = ((UINT64_C(1) << (31 + shift)) + (uint64_t)divisor - 1) /
+                            (uint64_t)divisor;
+    return (int64_t)(factor << 32 | (uint64_t)shift << DIRECT_DIVISOR_BITS | (uint64_t)divisor);
+}
+
+/* Writes a reach for each phase (o + pad) mod stride of the outputs along an axis; REACH_INPUT is
+ * of the place (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or in a filter that
+ * is `sorted` by phases its place. False only where host memory is missing. */
+static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list)
+{
+    int64_t start = 0;
+    struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);
+    if (classes == NULL) return false;
+    tconv_classes(axis, classes);
+    const int64_t places = tconv_floor_div(axis->pad, axis->stride);
+    for (int64_t p = 0; p < axis->stride; p++, list += REACH_LONGS) {
+        list[REACH_TAPS] = classes[p].taps;
+        list[REACH_TAP] = sorted ? start : classes[p].first;
+        start += classes[p].taps;
+        list[REACH_INPUT] = places - classes[p].shift;
+    }
+    free(classes);
+    return true;
+}
+
+static bool write_table(const struct direct *g, struct tconv_recipe *recipe)
+{
+    const struct tconv_rows *r = &g->rows;
+    const struct tile *t = &g->tile;
+    const size_t own = DIRECT_LONGS - ROWS_LONGS +
+                       REACH_LONGS * (size_t)(r->y.stride + r->x.stride);
+    if (!tconv_recipe_table(recipe, tconv_rows_table_size(r, own))) return false;
+    int64_t *n = recipe->table;
+    if (!tconv_rows_write_table(r, g->blocks, 0, own, n)) return false;
+    /* Blocks of channels are the innermost lanes, or the outermost. */
+    const int order[2][3] = {{2, 1, 0}, {0, 2, 1}};
+    for (int i = 0; i < 3; i++) {
+        n[i < 2 ? DIRECT_LANES_0 + i : DIRECT_LANES_2] = divisor_of(t->lanes[order[g->last][i]]);
+        n[DIRECT_TILES_0 + i] = divisor_of(g->tiles[order[g->last][i]]);
+    }
+    n[DIRECT_POINTS_Z] = divisor_of(r->z.output);
+    n[DIRECT_BLOCKS] = divisor_of(g->blocks);
+    n[DIRECT_STRIDE_Y] = divisor_of(r->y.stride);
+    n[DIRECT_STRIDE_X] = divisor_of(r->x.stride);
+    n[DIRECT_ALL_BLOCKS] = g->blocks * r->layer.groups;
+    n[DIRECT_PAD_Y] = tconv_mod(r->y.pad, r->y.stride);
+    n[DIRECT_PAD_X] = tconv_mod(r->x.pad, r->x.stride);
+    n[DIRECT_TAP_STEP_X] = tconv_tap_step(&r->x);
+    const struct tconv_axis *axis = t->along_y ? &r->y : &r->x;
+    n[DIRECT_APART] = t->along_y ? t->lanes[1] : t->lanes[2];
+    n[DIRECT_APART_IN] = t->outputs == 1 ? 0 : n[DIRECT_APART] / axis->stride;
+    n[DIRECT_APART_DATA] = n[DIRECT_APART_IN] * axis->data_step;
+    n[DIRECT_APART_OUTPUT] = n[DIRECT_APART] * axis->output_step;
+    n[DIRECT_TAP_DATA] = tconv_input_step(&r->x) * r->x.data_step;
+    const int64_t taps = r->z.kernel * r->y.kernel * r->x.kernel, in = r->layer.in_channels;
+    n[DIRECT_WEIGHT_CHANNEL] = g->last ? 1 : taps * in;
+    n[DIRECT_WEIGHT_IN] = g->last ? r->layer.groups * r->layer.out_channels : taps;
+    n[DIRECT_WEIGHT_TAP] = g->last ? n[DIRECT_WEIGHT_IN] * in : 1;
+    n[DIRECT_Y_AT] = DIRECT_LONGS;
+    n[DIRECT_X_AT] = DIRECT_LONGS + REACH_LONGS * r->y.stride;
+    return write_axis(&r->y, false, n + n[DIRECT_Y_AT]) &&
+           write_axis(&r->x, true, n + n[DIRECT_X_AT]);
+}
+
+static void write_options(const struct direct *g, struct tconv_launch *launch)
+{
+    tconv_launch_option(launch, "OUTPUTS", g->tile.outputs);
+    tconv_launch_option(launch, "CHANNELS", g->tile.channels);
+    tconv_launch_option(launch, "ALONG_Y", g->tile.along_y);
+    tconv_launch_option(launch, "TAPS_X", written_taps(&g->rows.x));
+    tconv_launch_option(launch, "ADJACENT",
+                        g->rows.x.data_step * tconv_input_step(&g->rows.x) == 1);
+    tconv_launch_option(launch, "SINGLE", g->rows.layer.in_channels == 1);
+    tconv_launch_option(launch, "LAST", g->last);
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_recipe *recipe, tconv_error *error)
+{
+    struct direct g;
+    struct tconv_reason reason;
+    prepare(request, &g, &reason);
+    g.tile = (struct tile){tile[0], tile[1], tile[2], {tile[3], tile[4], tile[5]}};
+    derive(&g);
+    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
+    const struct tconv_layer *layer = request->layer;
+    const struct tconv_rows *r = &g.rows;
+    char name[64]; /* with what decides the order of taps along x */
+    snprintf(name, sizeof name, "direct%s %" PRId64 "/%" PRId64, g.last ? " last" : "",
+             r->x.dilation % r->x.stride, r->x.stride);
+    tconv_rows_layout(recipe, name, r);
+    const int64_t channels = layer->groups * layer->out_channels,
+                  taps = r->z.kernel * r->y.kernel * r->x.kernel;
+    recipe->filter_bytes = (uint64_t)(channels * layer->in_channels * taps) *
+                           tconv_packed_bytes(request, TCONV_PACK_RAW);
+
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_direct_pack");
+    write_options(&g, pack);
+    tconv_launch_items(pack, 0, channels, 64, request->device);
+    tconv_launch_items(pack, 1, taps, 1, request->device);
+    tconv_launch_items(pack, 2, layer->in_channels, 1, request->device);
+    tconv_launch_args(pack,
+                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+
+    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_direct");
+    write_options(&g, run);
+    run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
+    run->global[0] = run->local[0] * (size_t)g.groups;
+    run->macs = (double)layer->macs;
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+        8);
+    return TCONV_OK;
+}
+
+const struct tconv_algorithm tconv_direct_group = {
+    .name = "direct_group",
+    .summary = "output-stationary, several outputs of a phase in a work-item: depthwise layers and "
+               "few channels, for GPUs",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+                "direct_table.h", "direct.cl"},
+    .packing = TCONV_PACK_RAW,
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"outputs", "channels", "along_y", "lanes_c", "lanes_y", "lanes_x"},
+    .program_parameters = 3,
+    .enumerate = enumerate,
+    .write = write,
+};
