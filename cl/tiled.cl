@@ -27,7 +27,8 @@
  * stages. Taps that reach no place of the tile are left out. Local memory holds two stages: while
  * one is multiplied, the next is on its way through registers. With SLICES, parts of the work-group
  * multiply different channels of the stage for the same tile, and add up their sums at the end in a
- * fixed order.
+ * fixed order. With SPLIT, work-groups have parts of the channels, and leave their sums in the
+ * workspace, where tconv_tiled_finish adds them up in a fixed order.
  *
  * A place without an input has a zero there, which must not meet a weight that is infinite or NaN.
  * Packing marks groups that have such weights; their outputs are computed one by one. So are those
@@ -41,19 +42,24 @@
  *   SLICES      parts of the work-group, each with its channels of a stage    divides KS and TM
  *   WHOLE       1: KS divides the number of input channels                    0, 1
  *   LAST        1: input channels are neighbours, as are output channels      0, 1
+ *   ROWS_LAST   1: with LAST, rows are quads of output channels of a phase    0, 1
  *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
  *               wherever the tensors are
  *   ROUNDS      1: a phase may have more than 32 taps. Without, what finds    0, 1
  *               them needs no registers during the stages
  *   LACKING     1: some phases that are rows have fewer taps than others,     0, 1
  *               and zeros for them
+ *   SPLIT       1: work-groups of several parts share the input channels;     0, 1, 2
+ *               2: the kernel that adds up their sums, of which more slices
+ *               have fewer rows or places each, and KS is of no consequence
  *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
  *
  * Registers: TM * TN sums. */
 #if !defined(MT) || !defined(NT) || !defined(TM) || !defined(TN) || !defined(KS) ||                \
-    !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(QUADS) ||                    \
-    !defined(ROUNDS) || !defined(LACKING) || !defined(PZ) || !defined(PY) || !defined(PX)
-#error "MT, NT, TM, TN, KS, SLICES, WHOLE, LAST, QUADS, ROUNDS, LACKING, PZ, PY and PX must be set"
+    !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(ROWS_LAST) ||                \
+    !defined(QUADS) || !defined(ROUNDS) || !defined(LACKING) || !defined(SPLIT) || !defined(PZ) || \
+    !defined(PY) || !defined(PX)
+#error "MT to SPLIT, PZ, PY and PX must be set"
 #endif
 #if MT % TM != 0 || NT % TN != 0 || TM % 4 != 0 || TN % 4 != 0 || KS % (4 * SLICES) != 0 ||        \
     TM % SLICES != 0
@@ -118,7 +124,7 @@
 
 /* The packed filter: a word for each group, padded, which tells whether a weight is not finite;
  * then [group][tap][input channel][row]. A row is an output channel with a phase along each axis,
- * the channels outside, or with LAST inside and a multiple of 4. */
+ * the channels outside, or with ROWS_LAST inside and a multiple of 4. */
 static __global const packed_t *weights_of(__global const packed_t *filter,
                                            __global const long *table, const long group)
 {
@@ -129,9 +135,9 @@ static __global const packed_t *weights_of(__global const packed_t *filter,
 
 static int channel_of(const int row, __global const long *table)
 {
-#if LAST && PHASE_ROWS > 1
+#if ROWS_LAST && PHASE_ROWS > 1
     return row % (int)table[TILED_CHANNELS];
-#elif LAST
+#elif ROWS_LAST
     return row;
 #else
     return row / PHASE_ROWS;
@@ -141,7 +147,7 @@ static int channel_of(const int row, __global const long *table)
 /* The phase of a row along all axes. */
 static int phase_of(const int row, __global const long *table)
 {
-#if LAST && PHASE_ROWS > 1
+#if ROWS_LAST && PHASE_ROWS > 1
     return row / (int)table[TILED_CHANNELS];
 #else
     return row % PHASE_ROWS;
@@ -153,9 +159,9 @@ static int phase_of(const int row, __global const long *table)
 
 static int row_of(const int channel, const int phase, __global const long *table)
 {
-#if LAST && PHASE_ROWS > 1
+#if ROWS_LAST && PHASE_ROWS > 1
     return phase * (int)table[TILED_CHANNELS] + channel;
-#elif LAST
+#elif ROWS_LAST
     return channel;
 #else
     return channel * PHASE_ROWS + phase;
@@ -343,6 +349,7 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
 
 /* ---- stages --------------------------------------------------------------------------------- */
 
+#if SPLIT < 2
 /* A quad of neighbouring channels, and one of packed weights, both aligned to their size. PoCL has
  * no need of that and may have buffers that are not. */
 #define IS_HALF_f16 1
@@ -473,12 +480,13 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
             sums[m][n] = MULTIPLY_ADD(LANE(w[m / 4], m % 4), LANE(x[n / 4], n % 4), sums[m][n]);
     }
 }
+#endif
 
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
-/* Of a work-item's sums, those that it has to finish: with SLICES, a part of the rows, or with LAST
- * of the places, from PART_M(slice), PART_N(slice) on. */
-#if LAST
+/* Of a work-item's sums, those that it has to finish: with SLICES, a part of the rows, or with
+ * ROWS_LAST of the places, from PART_M(slice), PART_N(slice) on. */
+#if ROWS_LAST
 #define OWN_M TM
 #define OWN_N (TN / SLICES)
 #define PART_M(slice) 0
@@ -491,7 +499,7 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 #endif
 #define ROW_OF(tm, m) ((m) / 4 * 4 * LANES_M + (tm)*4 + (m) % 4)
 
-#if SLICES > 1
+#if SLICES > 1 && SPLIT < 2
 /* Slice `slice` receives the sums of its part from the others, and adds them in their order. Each
  * part is the first one when its turn comes: registers have no index, and loops with barriers are
  * not unrolled. */
@@ -513,7 +521,7 @@ static void share_part(acc_t sums[TM][TN], __local acc_t *shared, const int slic
 
 static void next_part(acc_t sums[TM][TN])
 {
-#if LAST
+#if ROWS_LAST
     EACH for (int m = 0; m < TM; m++) EACH for (int n = OWN_N; n < TN; n++)
         sums[m][n - OWN_N] = sums[m][n];
 #else
@@ -575,7 +583,7 @@ static bool is_wrong(const acc_t sums[TM][TN])
 #define EACH_PART EACH
 #endif
 
-#if LAST
+#if ROWS_LAST
 /* The same as factor_of, BIAS_OF and SLOPE_OF for four channels. */
 #define FOUR_OF(one, f, channel)                                                                   \
     ((result_vec_t)(one(f, channel), one(f, (channel) + 1), one(f, (channel) + 2),                 \
@@ -656,34 +664,99 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
 }
 #endif
 
-/* ---- kernel --------------------------------------------------------------------------------- */
+/* ---- kernels -------------------------------------------------------------------------------- */
 
+/* What a work-group computes. */
+struct tile {
+    int phase, first_row, first,
+        count; /* its rows and places from these on; places that there are */
+    long group;
+    int number, part; /* among all tiles of a part */
+};
+
+/* Phases first: they write between each other's outputs. Then blocks, which read the same
+ * inputs. */
+static struct tile own_tile(__global const long *table)
+{
+    const int phases = (int)(table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X]);
+    const int blocks = (int)table[ROWS_BLOCKS], tiles = (int)table[ROWS_TILES];
+    struct tile tile;
+    int number = (int)get_group_id(0);
+#if SPLIT
+    const int all = phases * blocks * tiles * (int)table[ROWS_GROUPS];
+    tile.part = number / all;
+    number -= tile.part * all;
+    tile.number = number;
+#endif
+    tile.phase = number % phases;
+    number /= phases;
+    tile.first_row = number % blocks * MT;
+    number /= blocks;
+    tile.first = number % tiles * NT;
+    tile.group = number / tiles;
+    tile.count = (int)min((long)NT, table[ROWS_BATCHES] * table[TILED_PLACES_Z] *
+                                            table[TILED_PLACES_Y] * table[TILED_PLACES_X] -
+                                        tile.first);
+    return tile;
+}
+
+static void find_tile_outputs(__local struct outputs *outputs, const struct tile *tile,
+                              __global const long *table)
+{
+    const int phases_y = (int)table[TILED_PHASES_Y], phases_x = (int)table[TILED_PHASES_X];
+    find_outputs(outputs, tile->first, tile->count, tile->phase / phases_x / phases_y,
+                 tile->phase / phases_x % phases_y, tile->phase % phases_x, table);
+    barrier(CLK_LOCAL_MEM_FENCE); /* outputs are known */
+}
+
+/* A work-item's place among those that multiply the same channels of a stage. */
+#if LAST
+#define OWN_TM(item) ((item) % SLICE_ITEMS % LANES_M)
+#define OWN_TN(item) ((item) % SLICE_ITEMS / LANES_M)
+#else
+#define OWN_TM(item) ((item) % SLICE_ITEMS / LANES_N)
+#define OWN_TN(item) ((item) % SLICE_ITEMS % LANES_N)
+#endif
+
+#if SPLIT
+/* A work-item's first sum in the workspace, of part 0. Those of a part lie as
+ * [tile][row of a work-item][place of a work-item][work-item of a slice]. */
+#define SUM_AT(m, n) (((m)*TN + (n)) * SLICE_ITEMS)
+static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, const int tile,
+                                const int slice)
+{
+    return workspace + (offset * sizeof(data_t) + sizeof(acc_t) - 1) / sizeof(acc_t) +
+           (long)tile * (TM * TN * SLICE_ITEMS) + SUM_AT(PART_M(slice), PART_N(slice)) +
+           get_local_id(0) % SLICE_ITEMS;
+}
+
+static long part_step(__global const long *table)
+{
+    return table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X] *
+           table[ROWS_BLOCKS] * table[ROWS_TILES] * table[ROWS_GROUPS] * (TM * TN * SLICE_ITEMS);
+}
+#endif
+
+#if SPLIT < 2
 KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             __global const packed_t *restrict filter, const ulong filter_offset,
-            __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
+            __global const uint *restrict flags, const ulong flags_offset,
+#if SPLIT
+            __global acc_t *restrict workspace, const ulong workspace_offset,
+#else
+            EPILOGUE_PARAMETERS,
+#endif
             __global const long *restrict table)
 {
     __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
+    const struct tile own = own_tile(table);
+    const int first = own.first, first_row = own.first_row, count = own.count;
+    const long group = own.group;
+#if !SPLIT
     __local struct outputs outputs;
-    /* Phases first: they write between each other's outputs. Then blocks, which read the same
-     * inputs. */
-    const int phases_y = (int)table[TILED_PHASES_Y], phases_x = (int)table[TILED_PHASES_X];
-    const int phases = (int)table[TILED_PHASES_Z] * phases_y * phases_x;
-    const int blocks = (int)table[ROWS_BLOCKS], tiles = (int)table[ROWS_TILES];
-    int number = (int)get_group_id(0);
-    const int phase = number % phases;
-    number /= phases;
-    const int first_row = number % blocks * MT;
-    number /= blocks;
-    const int first = number % tiles * NT;
-    const long group = number / tiles;
-    const int count = (int)min((long)NT, table[ROWS_BATCHES] * table[TILED_PLACES_Z] *
-                                                 table[TILED_PLACES_Y] * table[TILED_PLACES_X] -
-                                             first);
-    find_outputs(&outputs, first, count, phase / phases_x / phases_y, phase / phases_x % phases_y,
-                 phase % phases_x, table);
-    barrier(CLK_LOCAL_MEM_FENCE); /* outputs are known */
+    find_tile_outputs(&outputs, &own, table);
+#endif
     __global const data_t *own_data =
         data + data_offset + group * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
     __global const packed_t *weights = weights_of(filter + filter_offset, table, group);
@@ -694,17 +767,18 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 #endif
 
     const int item = (int)get_local_id(0);
-    const int slice = item / SLICE_ITEMS, in_slice = item % SLICE_ITEMS;
-#if LAST
-    const int tm = in_slice % LANES_M, tn = in_slice / LANES_M;
-#else
-    const int tm = in_slice / LANES_N, tn = in_slice % LANES_N;
-#endif
+    const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
     struct fetch fetch;
     fetch.channel = FETCHED_CHANNEL(item);
     fetch.in_channels = (int)table[ROWS_IN_CHANNELS];
     fetch.rows = (int)table[TILED_ROWS];
     fetch.channel_step = table[ROWS_DATA_CHANNEL_STEP];
+#if SPLIT
+    const int skipped = own.part * (int)table[TILED_PART_CHANNELS];
+    own_data += skipped * fetch.channel_step;
+    weights += (long)skipped * fetch.rows;
+    fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
+#endif
     fetch.aligned = (size_t)own_data % (4 * sizeof(data_t)) == 0;
     fetch.zero = DATA_ZERO(table);
     struct place place[OWN_PLACES];
@@ -729,7 +803,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 
     acc_t sums[TM][TN];
     EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
-    __global const long *kind = table + table[TILED_PHASES_AT] + phase * KIND_LONGS;
+    __global const long *kind = table + table[TILED_PHASES_AT] + own.phase * KIND_LONGS;
     __global const long *list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
     const int tap_stages = (fetch.in_channels + KS - 1) / KS;
     int left = exact ? 0 : (int)kind[KIND_TAPS];
@@ -779,7 +853,9 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         }
     }
 
+#if !SPLIT
     EPILOGUE(epilogue, table)
+#endif
     /* One part, or one after the other. */
 #pragma unroll 1
     for (int part = 0; part < SLICES; part++) {
@@ -787,6 +863,12 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         share_part(sums, numbers, part, slice);
 #endif
         if (slice == part) {
+#if SPLIT
+            __global acc_t *to = own_sums(workspace, workspace_offset, own.number, slice) +
+                                 own.part * part_step(table);
+            EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+                to[SUM_AT(m, n)] = sums[m][n];
+#else
 #if FLOATING
             if (exact || is_wrong(sums))
                 store_exact(&epilogue, part, &outputs, own_data, weights, table, group, first_row,
@@ -794,9 +876,45 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             else
 #endif
                 store_sums(&epilogue, sums, part, &outputs, table, group, first_row, tm, tn);
+#endif
         }
 #if SLICES > 1
         next_part(sums);
 #endif
     }
 }
+
+#else
+/* Adds up the sums of all parts in their order, and finishes them. */
+KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset,
+                   __global const packed_t *restrict filter, const ulong filter_offset,
+                   __global const uint *restrict flags, const ulong flags_offset,
+                   __global acc_t *restrict workspace, const ulong workspace_offset,
+                   EPILOGUE_PARAMETERS, __global const long *restrict table)
+{
+    __local struct outputs outputs;
+    const struct tile own = own_tile(table);
+    find_tile_outputs(&outputs, &own, table);
+    const int item = (int)get_local_id(0);
+    const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
+    acc_t sums[TM][TN];
+    EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
+    __global const acc_t *from = own_sums(workspace, workspace_offset, own.number, slice);
+    const long step = part_step(table);
+    for (int part = 0; part < (int)table[TILED_PARTS]; part++, from += step)
+        EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+            sums[m][n] += from[SUM_AT(m, n)];
+    EPILOGUE(epilogue, table)
+#if FLOATING
+    if (flags[flags_offset + (ulong)own.group] != 0 || is_wrong(sums))
+        store_exact(&epilogue, slice, &outputs,
+                    data + data_offset +
+                        own.group * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP],
+                    weights_of(filter + filter_offset, table, own.group), table, own.group,
+                    own.first_row, own.first, tm, tn);
+    else
+#endif
+        store_sums(&epilogue, sums, slice, &outputs, table, own.group, own.first_row, tm, tn);
+}
+#endif

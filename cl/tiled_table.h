@@ -19,11 +19,13 @@ enum {
     TILED_TAPS_Z, /* of the packed filter along each axis */
     TILED_TAPS_Y,
     TILED_TAPS_X,
-    TILED_ROWS,         /* of the packed filter for one tap and input channel, a multiple of 4 */
-    TILED_CHANNELS,     /* output channels of a group, rounded up to a multiple of 4 */
-    TILED_OUTPUT_QUADS, /* 1: with LAST, quads of output channels are aligned as the output is */
-    TILED_PHASES_AT,    /* for each phase (tz, ty, tx) of work-groups a kind, as in rows_table.h */
-    TILED_LIST_AT,      /* their taps */
+    TILED_ROWS,          /* of the packed filter for one tap and input channel, a multiple of 4 */
+    TILED_CHANNELS,      /* output channels of a group, rounded up to a multiple of 4 */
+    TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
+    TILED_PARTS,         /* with SPLIT: of the input channels */
+    TILED_PART_CHANNELS, /* of a part, a multiple of KS */
+    TILED_PHASES_AT,     /* for each phase (tz, ty, tx) of work-groups a kind, as in rows_table.h */
+    TILED_LIST_AT,       /* their taps */
     TILED_LONGS
 };
 

@@ -424,25 +424,31 @@ static tconv_problem channels_last(const struct plane *q)
     return p;
 }
 
+static tconv_problem plane_problem(const struct plane *q, bool last)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    if (last)
+        p = channels_last(q);
+    else {
+        p.operation = TCONV_GROUP_CONV_BACKPROP;
+        set_shape(&p.data, 4, (int64_t[]){q->batch, q->groups * q->in, q->x[0], q->x[1]});
+        set_shape(&p.filter, 5, (int64_t[]){q->groups, q->in, q->out, q->k[0], q->k[1]});
+    }
+    set_list(&p.strides, 2, q->s);
+    set_list(&p.dilations, 2, q->d);
+    set_list(&p.pads_begin, 2, q->pb);
+    set_list(&p.pads_end, 2, q->pe);
+    set_list(&p.output_padding, 2, q->op);
+    return p;
+}
+
 static void problems_with_a_reason(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof planes / sizeof *planes; i++) {
         const struct plane *q = &planes[i];
         for (int last = 0; last < 2; last++) {
-            tconv_problem p = TCONV_PROBLEM_INIT;
-            if (last)
-                p = channels_last(q);
-            else {
-                p.operation = TCONV_GROUP_CONV_BACKPROP;
-                set_shape(&p.data, 4, (int64_t[]){q->batch, q->groups * q->in, q->x[0], q->x[1]});
-                set_shape(&p.filter, 5, (int64_t[]){q->groups, q->in, q->out, q->k[0], q->k[1]});
-            }
-            set_list(&p.strides, 2, q->s);
-            set_list(&p.dilations, 2, q->d);
-            set_list(&p.pads_begin, 2, q->pb);
-            set_list(&p.pads_end, 2, q->pe);
-            set_list(&p.output_padding, 2, q->op);
+            const tconv_problem p = plane_problem(q, last != 0);
             run_all(&p, i % 2 == 0 ? REAL_NUMBERS : SMALL_INTEGERS,
                     1000 + 2 * (unsigned)i + (unsigned)last);
         }
@@ -548,6 +554,60 @@ static void depthwise_tiles(void **state)
     only = NULL;
 }
 
+static uint64_t largest_group(void)
+{
+    uint64_t largest = 0;
+    for (int d = 0; d < device_count; d++)
+        if (devices[d].info->work_group_limit > largest)
+            largest = devices[d].info->work_group_limit;
+    return largest;
+}
+
+/* Tiles of algorithms for GPUs that no small problem would be given: input channels in parts,
+ * slices of a work-group, several outputs and channels of a work-item. */
+static void tiles_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct plane problem;
+    } tiles[] = {
+        {"tiled_group parts=2",
+         {"parts", 2, 35, 7, 1, {4, 9}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
+        {"tiled_group parts=4",
+         {"and groups", 1, 65, 3, 2, {3, 11}, {3, 3}, {2, 2}, {1, 1}, {0, 1}, {0, 1}, {0, 0}}},
+        {"tiled_group slices=4 parts=2",
+         {"and slices", 1, 130, 33, 1, {5, 6}, {3, 5}, {1, 2}, {2, 1}, {1, 1}, {1, 1}, {0, 1}}},
+        {"tiled_group slices=4",
+         {"slices", 1, 33, 18, 1, {5, 6}, {3, 5}, {1, 2}, {2, 1}, {1, 1}, {1, 1}, {0, 1}}},
+        {"tiled_group nt=16 mt=16",
+         {"few rows", 1, 9, 2, 1, {4, 6}, {3, 3}, {3, 2}, {1, 1}, {0, 1}, {0, 1}, {0, 0}}},
+        {"direct_group outputs=8 along_y=0",
+         {"a row", 2, 1, 1, 5, {3, 37}, {4, 6}, {2, 3}, {1, 1}, {1, 4}, {1, 2}, {0, 0}}},
+        {"direct_group outputs=8 along_y=1",
+         {"a column", 2, 1, 1, 5, {29, 5}, {3, 3}, {2, 2}, {2, 1}, {1, 4}, {1, 2}, {0, 0}}},
+        {"direct_group outputs=2",
+         {"channels", 1, 6, 3, 3, {5, 12}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
+        {"direct_group channels=4",
+         {"channels", 1, 6, 7, 2, {5, 12}, {3, 3}, {2, 1}, {1, 3}, {1, 1}, {1, 1}, {0, 0}}},
+        {"direct_group channels=2 outputs=4",
+         {"channels", 1, 6, 3, 2, {5, 12}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
+    };
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+        for (int last = 0; last < 2; last++) {
+            const tconv_problem p = plane_problem(&tiles[i].problem, last != 0);
+            struct tensors t;
+            make_tensors(&p, REAL_NUMBERS, 6000 + (unsigned)i, &t);
+            for (int d = 0; d < device_count; d++)
+                if (run_algorithm(&devices[d], &p, tiles[i].name, i % 2 == 0, &t, ALWAYS))
+                    compare_with_oracle(&devices[d], &p, tiles[i].name, i % 2 == 0, &t);
+                else /* work-groups are small, or more channels are not one lane's */
+                    assert_true(largest_group() < 256 ||
+                                (last && strstr(tiles[i].name, "channels")));
+            free_tensors(&t);
+        }
+}
+
 /* Dilations at the limits of 32-bit indices. */
 static void huge_dilations_are_right_or_refused(void **state)
 {
@@ -562,15 +622,6 @@ static void huge_dilations_are_right_or_refused(void **state)
         p.rules = TCONV_RULES_OPENVINO;
         run_all(&p, SMALL_INTEGERS, 5000);
     }
-}
-
-static uint64_t largest_group(void)
-{
-    uint64_t largest = 0;
-    for (int d = 0; d < device_count; d++)
-        if (devices[d].info->work_group_limit > largest)
-            largest = devices[d].info->work_group_limit;
-    return largest;
 }
 
 static void every_algorithm_took_problems(void **state)
@@ -593,6 +644,7 @@ int main(void)
         cmocka_unit_test(a_large_bias_is_added_last),
         cmocka_unit_test(tiles_of_every_size),
         cmocka_unit_test(depthwise_tiles),
+        cmocka_unit_test(tiles_by_name),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_algorithm_took_problems),
     };

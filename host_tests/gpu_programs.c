@@ -56,10 +56,11 @@ static bool for_gpus(const struct tconv_algorithm *algorithm, const tconv_device
 /* Adds the programs of one layer: of the algorithm that selection takes, and with `all` of all
  * algorithms for GPUs. */
 static bool add_layer(struct program **list, const tconv_device_info *device,
-                      const struct entry *entry, tconv_type type, tconv_activation activation,
-                      tconv_math math, bool all)
+                      const struct entry *entry, tconv_data_format format, tconv_type type,
+                      tconv_activation activation, tconv_math math, bool all)
 {
     tconv_problem problem = entry->problem;
+    if (format == TCONV_NXC) suite_channels_last(&problem);
     problem.data_type = problem.filter_type = type;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
@@ -120,7 +121,7 @@ static void print_and_free(const char *device, struct program *list)
     }
 }
 
-enum { ALL_EVERY = 4, OTHERS_EVERY = 26, UNITS_EVERY = 5 };
+enum { ALL_EVERY = 4, LAST_EVERY = 3, OTHERS_EVERY = 26, UNITS_EVERY = 5 };
 static const struct {
     tconv_type type;
     tconv_activation activation;
@@ -184,15 +185,18 @@ int main(int argc, char **argv)
         const tconv_device_info *device = described_device(cards[d]);
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i++)
-            done = add_layer(&list, device, &suite.entries[i], TCONV_F32, TCONV_ACTIVATION_NONE,
-                             TCONV_MATH_EXACT, i % ALL_EVERY == 0);
+            done = add_layer(&list, device, &suite.entries[i], TCONV_NCX, TCONV_F32,
+                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, i % ALL_EVERY == 0);
+        for (size_t i = 0; i < suite.count && done; i += LAST_EVERY)
+            done = add_layer(&list, device, &suite.entries[i], TCONV_NXC, TCONV_F32,
+                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, false);
         /* Other types, and an epilogue, for a few layers: the loops are the same. f16 only where
          * conversions are the compiler's own: those of libclc are not what drivers have. */
         for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
             for (size_t t = 0; t < sizeof others / sizeof *others && done; t++)
                 if ((others[t].type != TCONV_F64 || device->double_arithmetic) &&
                     (others[t].type != TCONV_F16 || device->half_arithmetic))
-                    done = add_layer(&list, device, &suite.entries[i], others[t].type,
+                    done = add_layer(&list, device, &suite.entries[i], TCONV_NCX, others[t].type,
                                      others[t].activation, TCONV_MATH_EXACT, true);
         print_and_free(cards[d], list);
     }
@@ -201,8 +205,8 @@ int main(int argc, char **argv)
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i += UNITS_EVERY)
             for (size_t t = 0; t < sizeof types / sizeof *types && done; t++)
-                done = add_layer(&list, described_device(units[u]), &suite.entries[i], types[t],
-                                 i == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
+                done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NCX,
+                                 types[t], i == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
                                  TCONV_MATH_FAST, true);
         print_and_free(units[u], list);
     }

@@ -42,12 +42,14 @@ static bool has(const struct tconv_launch *launch, enum tconv_arg arg)
 }
 
 /* Bytes that a launch must move from and to DRAM: what it is bound to, once. A launch without a
- * filter only copies: it reads no more of the data than it writes into the workspace. */
+ * filter only copies: it reads no more of the data than it writes into the workspace. One that
+ * finishes what an earlier one added up reads data and filter only where weights are not finite. */
 static uint64_t bytes_of(const struct tconv_launch *launch, const struct tconv_recipe *recipe,
                          const tconv_geometry *geometry)
 {
-    const bool filter = has(launch, TCONV_ARG_FILTER);
-    uint64_t data = geometry->data_bytes, bytes = 0;
+    const bool finishes = launch != recipe->run && launch->macs == 0 && recipe->run->macs > 0;
+    const bool filter = has(launch, TCONV_ARG_FILTER) && !finishes;
+    uint64_t data = finishes ? 0 : geometry->data_bytes, bytes = 0;
     if (!filter && data > recipe->workspace_bytes) data = recipe->workspace_bytes;
     if (has(launch, TCONV_ARG_DATA)) bytes += data;
     if (has(launch, TCONV_ARG_WORKSPACE)) bytes += recipe->workspace_bytes;

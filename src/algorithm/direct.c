@@ -106,7 +106,7 @@ static const double row_instructions = 16;   /* of a row of taps */
 static const double store_instructions = 10; /* of a sum */
 static const double begin_latency = 3500;
 static const double row_latency = 450;  /* of the loads of a row of taps */
-static const double part_latency = 150; /* of those of another channel, or of a tap in a loop */
+static const double part_latency = 200; /* of those of another channel, or of a tap in a loop */
 static const double unit_dram_bytes = 10;
 static const double launch_cycles = 6000;
 
@@ -135,10 +135,12 @@ static double cost_of(const struct direct *g, const tconv_device_info *device)
                          begin_loads + sums;
     const bool written = written_taps(&r->x) > 0;
     const double parts = rows * channels * (written ? 1 : (double)tconv_most_taps(&r->x));
-    const double instructions = begin_instructions + rows * row_instructions + parts * 6 +
-                                taps * channels *
-                                    ((double)(t->outputs + t->channels) + sums * (wide + 0.2)) +
-                                sums * store_instructions;
+    /* With several input channels, each load has an address of its own. */
+    const double load = channels > 1 ? 4 : 1;
+    const double instructions =
+        begin_instructions + rows * row_instructions + parts * 6 +
+        taps * channels * ((double)(t->outputs + t->channels) * load + sums * (wide + 0.2)) +
+        sums * store_instructions;
     const double alone = begin_latency + rows * row_latency + (parts - rows) * part_latency +
                          instructions;
     const double each = g->groups / units > (1 << 20)

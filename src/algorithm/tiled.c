@@ -13,8 +13,10 @@
 enum {
     MOST_PHASES = 1 << 12,
     MOST_TAPS = 1 << 16,
-    ROUND_TAPS = 32,  /* bits of a mask */
-    PLACE_BYTES = 20, /* of struct outputs in cl/tiled.cl, for each place */
+    ROUND_TAPS = 32, /* bits of a mask */
+    MOST_PARTS = 8,
+    MOST_WORKSPACE = 64 << 20, /* bytes: where sums are more, there are tiles enough */
+    PLACE_BYTES = 20,          /* of struct outputs in cl/tiled.cl, for each place */
 };
 
 /* A tile, as cl/tiled.cl says: MT, NT, TM, TN, SLICES, KS. */
@@ -48,7 +50,9 @@ struct tiled {
     struct tconv_rows rows;
     struct side side[3]; /* z, y, x */
     struct tile tile;
-    bool last;
+    int parts;      /* of the input channels, each with work-groups of its own */
+    bool last;      /* channels are neighbours */
+    bool rows_last; /* rows are quads of output channels */
     int64_t phases, list_taps, reaching; /* of all phases of work-groups */
     int64_t merged, matrix_rows;         /* phases that are rows; rows of the packed filter */
     int64_t all_places, tiles, blocks;
@@ -130,8 +134,8 @@ static void choose_phases(struct tiled *g)
     enum { MOST_ROWS = 1 << 14 };
     const double apart = 1.1; /* phases along x that are stored by different work-groups */
     const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
-    const int64_t channels = g->last ? tconv_ceil_div(g->rows.layer.out_channels, 4) * 4
-                                     : g->rows.layer.out_channels;
+    const int64_t channels = g->rows_last ? tconv_ceil_div(g->rows.layer.out_channels, 4) * 4
+                                          : g->rows.layer.out_channels;
     double least = 0;
     int best = -1;
     for (int choice = 0; choice < 8; choice++) {
@@ -192,6 +196,7 @@ enum {
     UNIT_REGISTERS = 65536, /* of 32 bits */
     UNIT_WARPS = 32,        /* that are resident at most */
     OTHER_REGISTERS = 104,  /* of a work-item, beside its sums */
+    SLICED_REGISTERS = 50,  /* more, where slices have 8 x 8 sums */
     INTEL_CORES = 8, /* compute units as Intel counts them that share a unit's local memory */
 };
 static const double issue_rate = 3.2; /* instructions in a cycle: 4 schedulers, 0.8 sustained */
@@ -199,10 +204,11 @@ static const double read_cycles = 4;  /* of local memory, for a quad of each wor
 static const double stage_instructions = 60;   /* beside products, reads and copies */
 static const double weight_instructions = 3;   /* to copy a quad of weights */
 static const double input_instructions = 4;    /* to copy an input */
-static const double stage_latency = 380;       /* from a load to the stage that it is for */
+static const double stage_latency = 580;       /* of a warp in a stage, beside its instructions */
 static const double begin_instructions = 1200; /* before and behind all stages */
 static const double sum_instructions = 14;     /* to store a sum */
-static const double begin_latency = 4000;
+static const double begin_latency = 6000;
+static const double around_latency = 3.9; /* of an instruction before and behind all stages */
 static const double unit_l2_bytes = 20;   /* in a cycle, if all units read */
 static const double unit_dram_bytes = 10; /* the same */
 static const double launch_cycles = 6000;
@@ -215,11 +221,16 @@ static double rounds_of(double groups, double units)
     return each > MANY ? each : (double)tconv_ceil_div((int64_t)groups, (int64_t)units);
 }
 
+/* Input channels of a part: whole stages. */
+static int64_t part_channels(const struct tiled *g, const struct tile *t)
+{
+    return tconv_ceil_div(tconv_ceil_div(g->rows.layer.in_channels, t->ks), g->parts) * t->ks;
+}
+
 /* Stages of one work-group, the mean of all phases. */
 static double stages_of(const struct tiled *g, const struct tile *t)
 {
-    return (double)g->reaching / (double)g->phases *
-           (double)tconv_ceil_div(g->rows.layer.in_channels, t->ks);
+    return (double)g->reaching / (double)g->phases * (double)(part_channels(g, t) / t->ks);
 }
 
 static double most(double a, double b)
@@ -233,11 +244,21 @@ static double resident_groups(const struct tiled *g, const struct tile *t,
 {
     const int64_t warps = tconv_ceil_div(items_of(t), WARP);
     const int64_t words = (int64_t)g->rows.acc_bytes / 4;
-    const int64_t registers = (OTHER_REGISTERS + words * t->tm * t->tn) * WARP * warps;
+    const int64_t sliced = t->slices > 1 && t->tm * t->tn == 64 ? SLICED_REGISTERS : 0;
+    const int64_t registers = (OTHER_REGISTERS + sliced + words * t->tm * t->tn) * WARP * warps;
     const int64_t local = 2 * (int64_t)device->local_memory / local_bytes(g, t);
     const int64_t groups =
         tconv_min(tconv_min(UNIT_REGISTERS / registers, UNIT_WARPS / warps), local);
     return (double)tconv_max(groups, 1);
+}
+
+/* The second launch, which adds up the sums of all parts: `groups` of a unit wrote them. */
+static double finish_cycles(const struct tiled *g, const struct tile *t, double groups)
+{
+    const double sum_latency = 500; /* of a part */
+    if (g->parts == 1) return 0;
+    const double bytes = 2 * groups * t->mt * t->nt * (double)g->rows.acc_bytes;
+    return launch_cycles + 2 * begin_latency + g->parts * sum_latency + bytes / unit_l2_bytes;
 }
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
@@ -249,7 +270,7 @@ static double cost_of(const struct tiled *g, const struct tile *t, const tconv_d
                              : cores;
     const double groups = (double)tconv_ceil_div(g->all_places, t->nt) *
                           (double)tconv_ceil_div(g->matrix_rows, t->mt) * (double)g->phases *
-                          (double)g->rows.layer.groups;
+                          (double)g->rows.layer.groups * g->parts;
     const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
     const double warps = (double)tconv_ceil_div(items_of(t), WARP);
     /* Numbers of 64 bits, and integers, take two instructions. */
@@ -265,7 +286,7 @@ static double cost_of(const struct tiled *g, const struct tile *t, const tconv_d
     const double around = begin_instructions + sums * sum_instructions;
     const double stages = stages_of(g, t);
     const double busy = stages * stage_cycles + around / issue_rate;
-    const double alone = stages * (most(stage, stage_latency) + stage_latency / 4) + around +
+    const double alone = stages * (stage + stage_latency) + around * around_latency +
                          begin_latency + (warps - 1) * busy;
 
     const double each = rounds_of(groups, units), held = resident_groups(g, t, device);
@@ -276,7 +297,8 @@ static double cost_of(const struct tiled *g, const struct tile *t, const tconv_d
                       units / unit_l2_bytes;
     const double dram = (tconv_rows_data_bytes(&g->rows) + tconv_rows_output_bytes(&g->rows)) /
                         units / unit_dram_bytes;
-    return (most(cycles, most(l2, dram)) + launch_cycles) * units * UNIT_LANES;
+    return (most(cycles, most(l2, dram)) + launch_cycles + finish_cycles(g, t, groups / units)) *
+           units * UNIT_LANES;
 }
 
 /* Whether the device takes work-groups of this tile, and its registers hold the sums. */
@@ -311,6 +333,7 @@ static bool prepare(const struct tconv_request *request, struct tiled *g,
     if (!tconv_rows_fold(request, &g->rows, reason)) return false;
     g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1);
+    g->rows_last = g->last && layer->out_channels > 3; /* no quads of few */
     lengthen_strides(g);
     choose_phases(g);
     double places = (double)g->rows.layer.batch;
@@ -335,7 +358,7 @@ static bool check_work(const struct tiled *g, const tconv_device_info *device,
                        struct tconv_reason *reason)
 {
     const double groups = (double)g->tiles * (double)g->blocks * (double)g->phases *
-                          (double)g->rows.layer.groups;
+                          (double)g->rows.layer.groups * g->parts;
     if (groups * items_of(&g->tile) > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)g->tile.mt * g->tile.nt / items_of(&g->tile);
@@ -343,6 +366,27 @@ static bool check_work(const struct tiled *g, const tconv_device_info *device,
             stages_of(g, &g->tile) + own * (1 + tconv_rows_exact_loops(&g->rows)), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     return true;
+}
+
+/* Of what parts leave for the second launch: sums of the work-items of all tiles, and what aligns
+ * them. */
+static double workspace_bytes(const struct tiled *g)
+{
+    const double groups = (double)g->tiles * (double)g->blocks * (double)g->phases *
+                          (double)g->rows.layer.groups;
+    return (groups * g->parts * g->tile.mt * g->tile.nt + 1) * (double)g->rows.acc_bytes;
+}
+
+/* Whether so many parts have two stages each, and the workspace that they need may be had. */
+static bool may_split(const struct tiled *g, const struct tconv_request *request)
+{
+    const int64_t stages = tconv_ceil_div(g->rows.layer.in_channels, g->tile.ks);
+    uint64_t limit = MOST_WORKSPACE;
+    if (request->workspace_limit != 0 && request->workspace_limit < limit)
+        limit = request->workspace_limit;
+    return stages >= 2 * g->parts &&
+           tconv_ceil_div(stages, tconv_ceil_div(stages, g->parts)) == g->parts &&
+           workspace_bytes(g) <= (double)limit;
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -356,9 +400,13 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         if (!fits(&g, t, request->device)) continue;
         g.tile = *t;
         derive(&g);
-        const int64_t tile[] = {t->mt, t->nt, t->tm, t->tn, t->slices, t->ks};
-        if (check_work(&g, request->device, reason))
-            tconv_candidates_add(candidates, tile, cost_of(&g, t, request->device));
+        for (g.parts = 1; g.parts <= MOST_PARTS; g.parts *= 2) {
+            if (g.parts > 1 && !may_split(&g, request)) break;
+            const int64_t tile[] = {t->mt,     t->nt, t->tm,       t->tn,
+                                    t->slices, t->ks, g.parts > 1, g.parts};
+            if (check_work(&g, request->device, reason))
+                tconv_candidates_add(candidates, tile, cost_of(&g, t, request->device));
+        }
     }
     return candidates->count > 0;
 }
@@ -445,6 +493,8 @@ static bool write_table(const struct tiled *g, struct tconv_recipe *recipe)
     t[TILED_ROWS] = g->matrix_rows;
     t[TILED_CHANNELS] = tconv_ceil_div(g->rows.layer.out_channels, 4) * 4;
     t[TILED_OUTPUT_QUADS] = has_quads(g, true);
+    t[TILED_PARTS] = g->parts;
+    t[TILED_PART_CHANNELS] = part_channels(g, &g->tile);
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
     return write_phases(g, t + phases_at, t + list_at);
@@ -517,9 +567,12 @@ static bool lacks_taps(const struct tiled *g)
     return lacks;
 }
 
-static void write_options(const struct tiled *g, struct tconv_launch *launch)
+/* SPLIT of cl/tiled.cl. */
+enum split { WHOLE_SUMS, PART_SUMS, FINISHED_SUMS };
+
+static void write_options(const struct tiled *g, const struct tile *t, enum split split,
+                          struct tconv_launch *launch)
 {
-    const struct tile *t = &g->tile;
     tconv_launch_option(launch, "VW", 4);
     tconv_launch_option(launch, "MT", t->mt);
     tconv_launch_option(launch, "NT", t->nt);
@@ -529,12 +582,28 @@ static void write_options(const struct tiled *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "SLICES", t->slices);
     tconv_launch_option(launch, "WHOLE", g->rows.layer.in_channels % t->ks == 0);
     tconv_launch_option(launch, "LAST", g->last);
+    tconv_launch_option(launch, "ROWS_LAST", g->rows_last);
     tconv_launch_option(launch, "QUADS", has_quads(g, false));
     tconv_launch_option(launch, "ROUNDS", most_taps(g) > ROUND_TAPS);
     tconv_launch_option(launch, "LACKING", lacks_taps(g));
+    tconv_launch_option(launch, "SPLIT", split);
     tconv_launch_option(launch, "PZ", merged_phases(&g->side[0]));
     tconv_launch_option(launch, "PY", merged_phases(&g->side[1]));
     tconv_launch_option(launch, "PX", merged_phases(&g->side[2]));
+}
+
+/* The same tile for the kernel that adds up the sums of parts, in as many slices as a work-group
+ * has: each work-item then has few sums. */
+static struct tile finishing_tile(const struct tile *tile, const tconv_device_info *device)
+{
+    enum { ITEMS = 256 };
+    const int64_t most = tconv_min(
+        ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
+    struct tile t = *tile;
+    t.slices = 1;
+    while (2 * items_of(&t) <= most && 2 * t.slices <= t.tm && 2 * t.slices <= t.tn) t.slices *= 2;
+    t.ks = 4 * t.slices;
+    return t;
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
@@ -545,13 +614,15 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     prepare(request, &g, &reason);
     g.tile = (struct tile){(int)tile[0], (int)tile[1], (int)tile[2],
                            (int)tile[3], (int)tile[4], (int)tile[5]};
+    g.parts = (int)tile[7];
     derive(&g);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     char name[64];
-    snprintf(name, sizeof name, "tiled%s %" PRId64 "x%" PRId64 "x%" PRId64, g.last ? " last" : "",
-             merged_phases(&g.side[0]), merged_phases(&g.side[1]), merged_phases(&g.side[2]));
+    snprintf(name, sizeof name, "tiled%s %" PRId64 "x%" PRId64 "x%" PRId64,
+             g.rows_last ? " last" : "", merged_phases(&g.side[0]), merged_phases(&g.side[1]),
+             merged_phases(&g.side[2]));
     tconv_rows_layout(recipe, name, &g.rows);
     const size_t bytes = tconv_packed_bytes(request, TCONV_PACK_SUMMED);
     recipe->filter_bytes =
@@ -560,11 +631,11 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
         bytes;
 
     struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_tiled_clear");
-    write_options(&g, clear);
+    write_options(&g, &g.tile, WHOLE_SUMS, clear);
     tconv_launch_items(clear, 0, layer->groups, 64, device);
     tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
     struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_tiled_pack");
-    write_options(&g, pack);
+    write_options(&g, &g.tile, WHOLE_SUMS, pack);
     tconv_launch_items(pack, 0, g.matrix_rows, 64, device);
     tconv_launch_items(pack, 1, layer->in_channels, 1, device);
     tconv_launch_items(pack, 2, layer->groups * g.list_taps, 1, device);
@@ -573,16 +644,34 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
         (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
         4);
 
+    const size_t items = (size_t)items_of(&g.tile),
+                 groups = (size_t)(g.phases * g.tiles * g.blocks * layer->groups);
     struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_tiled");
-    write_options(&g, run);
-    const size_t items = (size_t)items_of(&g.tile);
+    write_options(&g, &g.tile, g.parts > 1 ? PART_SUMS : WHOLE_SUMS, run);
     run->local[0] = items;
     run->macs = issued(&g, recipe->table);
-    run->global[0] = items * (size_t)(g.phases * g.tiles * g.blocks * layer->groups);
+    run->global[0] = items * groups * (size_t)g.parts;
+    if (g.parts == 1) {
+        tconv_launch_args(run,
+                          (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                             TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+                          9);
+        return TCONV_OK;
+    }
+    recipe->workspace_bytes = (uint64_t)workspace_bytes(&g);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-                      9);
+                                         TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE},
+                      5);
+    struct tconv_launch *finish = tconv_recipe_run(recipe, "tconv_tiled_finish");
+    const struct tile finishing = finishing_tile(&g.tile, device);
+    write_options(&g, &finishing, FINISHED_SUMS, finish);
+    finish->local[0] = (size_t)items_of(&finishing);
+    finish->global[0] = finish->local[0] * groups;
+    tconv_launch_args(finish,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARG_WORKSPACE, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+                      10);
     return TCONV_OK;
 }
 
@@ -593,8 +682,8 @@ const struct tconv_algorithm tconv_tiled_group = {
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
                 "tiled_table.h", "tiled.cl"},
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks"},
-    .program_parameters = 6,
+    .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks", "split", "parts"},
+    .program_parameters = 7,
     .enumerate = enumerate,
     .write = write,
 };
