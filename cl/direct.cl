@@ -111,11 +111,10 @@ struct item {
     acc_t zero;
 };
 
-/* Adds what a row of taps reads, the first from `at` on, which is input x. Checked: inputs may lie
- * outside, and all do of outputs that are not `there`. */
+/* Adds what a row of taps reads, the first from `at` on, which is input x[i] of the row for output
+ * i. Checked: inputs may lie outside. */
 static void add_row(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, const bool checked,
-                    const bool there[OUTPUTS], const int at, const int x,
-                    __global const packed_t *weights)
+                    const int at, const int x[OUTPUTS], __global const packed_t *weights)
 {
     const int data_step = ADJACENT ? 1 : item->data_step;
     const int tap_step = LAST ? item->weight_tap : 1;
@@ -132,12 +131,11 @@ static void add_row(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, cons
                 READ_WEIGHT(weights + min(m, item->last) * item->weight_channel + j * tap_step);
             EACH for (int i = 0; i < OUTPUTS; i++)
             {
-                const int input = x - j * item->step + (ALONG_Y ? 0 : i * item->apart_in);
-                const bool inside = !checked || (there[i] && (uint)input < (uint)item->inputs);
-                __global const data_t *from = data + (at + i * item->apart) - j * data_step;
-                const acc_t value = READ_DATA(inside ? from : data, item->zero);
+                if (checked && (uint)(x[i] - j * item->step) >= (uint)item->inputs) continue;
+                const acc_t value =
+                    READ_DATA(data + (at + i * item->apart) - j * data_step, item->zero);
                 EACH for (int m = 0; m < CHANNELS; m++)
-                    sums[i][m] = inside ? MULTIPLY_ADD(value, w[m], sums[i][m]) : sums[i][m];
+                    sums[i][m] = MULTIPLY_ADD(value, w[m], sums[i][m]);
             }
         }
     }
@@ -234,13 +232,16 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
             const int tap = (tap_z + j * (int)table[ROWS_TAP_STEP_Y]) * kernel_x +
                             (int)reach_x[REACH_TAP];
             const int at = y * data_y + input_x * (int)table[ROWS_DATA_X_STEP];
-            bool there[OUTPUTS];
+            int x[OUTPUTS]; /* far outside where the row is */
             EACH for (int i = 0; i < OUTPUTS; i++)
-                there[i] = (uint)(y + (ALONG_Y ? i * item.apart_in : 0)) < (uint)inputs_y;
+                x[i] = (uint)(y + (ALONG_Y ? i * item.apart_in : 0)) < (uint)inputs_y
+                           ? input_x + (ALONG_Y ? 0 : i * item.apart_in)
+                           : -(1 << 30);
+            __global const packed_t *own = weights + tap * item.weight_tap;
             if (whole)
-                add_row(sums, &item, false, there, at, input_x, weights + tap * item.weight_tap);
+                add_row(sums, &item, false, at, x, own);
             else
-                add_row(sums, &item, true, there, at, input_x, weights + tap * item.weight_tap);
+                add_row(sums, &item, true, at, x, own);
         }
     }
 

@@ -576,8 +576,8 @@ static bool is_wrong(const acc_t sums[TM][TN])
 #endif
 
 /* Where an epilogue takes many instructions they are not written out for each sum; the sums move up
- * instead, since registers have no index. */
-#if HEAVY
+ * instead, since registers have no index. Nor for Intel's pvc, which spills otherwise. */
+#if HEAVY || defined(SUBGROUP)
 #define EACH_PART _Pragma("unroll 1")
 #else
 #define EACH_PART EACH

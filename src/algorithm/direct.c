@@ -309,6 +309,35 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "LAST", g->last);
 }
 
+/* Taps that all work-items along an axis add to their outputs, `outputs` each and `lanes` apart,
+ * from inside the data: of outputs past the last one, too, if the first is none of them. */
+static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t outputs)
+{
+    enum { MOST_COUNTED = 1 << 16 };
+    const double mean = (double)axis->kernel / (double)axis->stride;
+    struct tconv_class *classes =
+        axis->output > MOST_COUNTED ? NULL : malloc((size_t)axis->stride * sizeof *classes);
+    if (classes == NULL) return mean * (double)axis->output;
+    tconv_classes(axis, classes);
+    int64_t taps = 0;
+    for (int64_t o = 0; o < axis->output; o++)
+        for (int64_t i = 0; i < outputs && o % (lanes * outputs) < lanes; i++)
+            taps += tconv_reach_of(axis, classes, o + i * lanes).taps;
+    free(classes);
+    return (double)taps;
+}
+
+/* Multiply-adds that are issued. */
+static double issued(const struct direct *g)
+{
+    const struct tconv_rows *r = &g->rows;
+    const struct tile *t = &g->tile;
+    return (double)r->layer.batch * (double)(r->layer.groups * g->blocks * t->channels) *
+           (double)r->layer.in_channels * tconv_rows_slices(r) *
+           taps_along(&r->y, t->lanes[1], t->along_y ? t->outputs : 1) *
+           taps_along(&r->x, t->lanes[2], t->along_y ? 1 : t->outputs);
+}
+
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
                           struct tconv_recipe *recipe, tconv_error *error)
 {
@@ -341,7 +370,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     write_options(&g, run);
     run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
     run->global[0] = run->local[0] * (size_t)g.groups;
-    run->macs = (double)layer->macs;
+    run->macs = issued(&g);
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},

@@ -304,11 +304,14 @@ static double cost_of(const struct tiled *g, const struct tile *t, const tconv_d
 /* Whether the device takes work-groups of this tile, and its registers hold the sums. */
 static bool fits(const struct tiled *g, const struct tile *t, const tconv_device_info *device)
 {
-    /* Intel's compiler keeps few sums beside the copies in registers; numbers of 64 bits take two
-     * registers, and their products more. */
-    const int64_t sums = device->subgroup_least > 0 || g->rows.acc_bytes > 4 ? 16 : 64;
-    const bool spills = g->rows.acc_bytes > 4 &&
-                        (device->subgroup_least > 0 || tconv_adds_integers(&g->rows.layer));
+    /* Intel's compiler keeps few sums beside the copies in registers, and none of narrow tiles
+     * with slices; AMD's gfx10 to gfx12 take registers to convert elements; numbers of 64 bits take
+     * two registers, and their products more. */
+    const bool intel = device->subgroup_least > 0, wide = g->rows.acc_bytes > 4;
+    const bool converts = tconv_type_size(g->rows.layer.data_type) < g->rows.acc_bytes;
+    const int64_t sums = intel || wide ? 16 : converts ? 32 : 64;
+    const bool spills = (wide && (intel || tconv_adds_integers(&g->rows.layer))) ||
+                        (intel && t->slices > 1 && t->nt <= 16);
     const uint64_t items = (uint64_t)items_of(t);
     return !spills && t->tm * t->tn <= sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] &&
