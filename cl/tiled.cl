@@ -275,13 +275,24 @@ struct outputs {
     int z[NT], y[NT], x[NT];
 };
 
+/* The output's extents: held, since compilers read them again behind every store. */
+static struct place extents_of(__global const long *table)
+{
+    struct place extents;
+    extents.n = (int)table[ROWS_BATCHES];
+    extents.z = (int)table[ROWS_OUTPUT_Z];
+    extents.y = (int)table[ROWS_OUTPUT_Y];
+    extents.x = (int)table[ROWS_OUTPUT_X];
+    return extents;
+}
+
 /* Whether a place has an output in a phase of the rows. */
 static bool has_output(__local const struct outputs *outputs, const int n, const int phase,
-                       __global const long *table)
+                       const struct place *extents)
 {
-    return (uint)(outputs->z[n] + PHASE_Z(phase)) < (uint)table[ROWS_OUTPUT_Z] &&
-           (PY == 1 || (uint)(outputs->y[n] + PHASE_Y(phase)) < (uint)table[ROWS_OUTPUT_Y]) &&
-           (PX == 1 || (uint)(outputs->x[n] + PHASE_X(phase)) < (uint)table[ROWS_OUTPUT_X]);
+    return (uint)(outputs->z[n] + PHASE_Z(phase)) < (uint)extents->z &&
+           (PY == 1 || (uint)(outputs->y[n] + PHASE_Y(phase)) < (uint)extents->y) &&
+           (PX == 1 || (uint)(outputs->x[n] + PHASE_X(phase)) < (uint)extents->x);
 }
 
 static void find_outputs(__local struct outputs *outputs, const long first, const int count,
@@ -540,13 +551,14 @@ static void store_exact(const struct epilogue *f, const int slice,
                         const int tn)
 {
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const struct place extents = extents_of(table);
 #pragma unroll 1
     for (int i = 0; i < OWN_M * OWN_N; i++) {
         const int row = first_row + ROW_OF(tm, PART_M(slice) + i / OWN_N),
                   own_n = PART_N(slice) + i % OWN_N, n = PLACE_OF(tn, own_n / 4, own_n % 4);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         if (row >= table[TILED_ROWS] || channel >= out_channels ||
-            !has_output(outputs, n, phase, table))
+            !has_output(outputs, n, phase, &extents))
             continue;
         const long oz = outputs->z[n] + PHASE_Z(phase), oy = outputs->y[n] + PHASE_Y(phase),
                    ox = outputs->x[n] + PHASE_X(phase), all = group * out_channels + channel;
@@ -611,6 +623,10 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
                        const long group, const int first_row, const int tm, const int tn)
 {
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const struct place extents = extents_of(table);
+    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], z_step = table[ROWS_OUTPUT_Z_STEP],
+               y_step = table[ROWS_OUTPUT_Y_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
+    const int rows = (int)table[TILED_ROWS];
     const bool aligned = (size_t)f->output % (4 * sizeof(output_t)) == 0 &&
                          table[TILED_OUTPUT_QUADS] != 0;
     EACH_PART for (int m = 0; m < TM; m += 4)
@@ -618,14 +634,13 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
         const int row = first_row + ROW_OF(tm, m);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         const long all = group * out_channels + channel;
-        const long from =
-            all * table[ROWS_OUTPUT_CHANNEL_STEP] + PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
-            PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] + PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP];
+        const long from = all * channel_step + PHASE_Z(phase) * z_step + PHASE_Y(phase) * y_step +
+                          PHASE_X(phase) * x_step;
         EACH for (int j = 0; j < OWN_N; j++)
         {
             const int n = PART_N(slice) + j;
             const int place = PLACE_OF(tn, n / 4, n % 4);
-            if (row >= table[TILED_ROWS] || !has_output(outputs, place, phase, table)) continue;
+            if (row >= rows || !has_output(outputs, place, phase, &extents)) continue;
             const long at = outputs->at[place] + from;
             const vec_t four = (vec_t)(sums[0][j], sums[1][j], sums[2][j], sums[3][j]);
             if (channel + 4 <= out_channels)
@@ -644,20 +659,26 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
                        const long group, const int first_row, const int tm, const int tn)
 {
     const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const struct place extents = extents_of(table);
+    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], z_step = table[ROWS_OUTPUT_Z_STEP],
+               y_step = table[ROWS_OUTPUT_Y_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
     EACH_PART for (int i = 0; i < OWN_M; i++)
     {
         const int row = first_row + ROW_OF(tm, PART_M(slice) + i);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         const long all = group * out_channels + channel;
-        const long from =
-            all * table[ROWS_OUTPUT_CHANNEL_STEP] + PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
-            PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] + PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP];
-        if (channel < out_channels) EACH for (int n = 0; n < TN; n++)
+        const long from = all * channel_step + PHASE_Z(phase) * z_step + PHASE_Y(phase) * y_step +
+                          PHASE_X(phase) * x_step;
+        if (channel < out_channels) {
+            const result_t factor = factor_of(f, all), bias = BIAS_OF(f, all);
+            EACH for (int n = 0; n < TN; n++)
             {
                 const int place = PLACE_OF(tn, n / 4, n % 4);
-                if (has_output(outputs, place, phase, table))
-                    put_one(f, affine_one(f, sums[0][n], all), outputs->at[place] + from, all);
+                if (has_output(outputs, place, phase, &extents))
+                    put_one(f, affine_with(sums[0][n], factor, bias), outputs->at[place] + from,
+                            all);
             }
+        }
         EACH for (int next = 1; next < OWN_M; next++) EACH for (int n = 0; n < TN; n++)
             sums[next - 1][n] = sums[next][n];
     }
