@@ -208,10 +208,11 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     struct direct g;
     if (!prepare(request, &g, reason)) return false;
     tconv_refuse(reason, "it needs larger work-groups");
+    const int sum_bytes = request->device->subgroup_least > 0 ? 16 : 32; /* Intel's spill */
     for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
         if (c > 0 && (g.last || channels[c] / 2 >= g.rows.layer.out_channels)) continue;
         for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++) {
-            if (outputs[o] * channels[c] * (int)g.rows.acc_bytes > 32) continue;
+            if (outputs[o] * channels[c] * (int)g.rows.acc_bytes > sum_bytes) continue;
             for (int along_y = 0; along_y < (o > 0 && g.rows.y.output > 1 ? 2 : 1); along_y++) {
                 g.tile = (struct tile){outputs[o], channels[c], along_y, {0}};
                 derive(&g);

@@ -311,7 +311,7 @@ static bool fits(const struct tiled *g, const struct tile *t, const tconv_device
     const bool converts = tconv_type_size(g->rows.layer.data_type) < g->rows.acc_bytes;
     const int64_t sums = intel || wide ? 16 : converts ? 32 : 64;
     const bool spills = (wide && (intel || tconv_adds_integers(&g->rows.layer))) ||
-                        (intel && t->slices > 1 && t->nt <= 16);
+                        (intel && t->slices > 1 && t->nt <= 32);
     const uint64_t items = (uint64_t)items_of(t);
     return !spills && t->tm * t->tn <= sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] &&
