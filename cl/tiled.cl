@@ -410,9 +410,9 @@ struct waiting {
 static struct stage stage_of(const uint taps, __global const long *list,
                              __global const packed_t *weights, const struct fetch *fetch)
 {
-    struct stage stage;
-    stage.tap = (int)clz(taps | 1);
-    stage.channel = 0;
+    struct stage stage = {.tap = 0, .channel = 0, .data = 0, .weights = weights};
+    if (taps == 0) return stage; /* never added: the list may end here */
+    stage.tap = (int)clz(taps);
     stage.data = list[stage.tap * TAP_LONGS + TAP_OFFSET];
     stage.weights = weights + list[stage.tap * TAP_LONGS + TAP_WEIGHTS];
     return stage;

@@ -23,7 +23,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HARDWARE = "units lanes clock l3 l2 l1 line registers adds loads issue latency sums unit_lanes gpu_begin gpu_wait".split()
+HARDWARE = ("units lanes clock l3 l2 l1 line registers adds loads issue latency sums unit_lanes warp unit_warps "
+            "unit_registers unit_issue unit_read unit_l2 unit_dram gpu_launch gpu_begin gpu_wait").split()
 SHARPNESS = 25  # of the soft choice: a candidate that is expected to take 4 % longer counts 1/e times as much
 STEPS = (0.5, 0.71, 0.84, 1.19, 1.41, 2.0)
 

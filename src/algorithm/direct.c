@@ -97,61 +97,48 @@ static int64_t written_taps(const struct tconv_axis *axis)
 
 /* ---- cost ----------------------------------------------------------------------------------- */
 
-/* As in tiled.c: of a GPU's compute unit, in cycles and instructions of 32 work-items. */
-enum { WARP = 32, UNIT_LANES = 128, UNIT_WARPS = 32 };
-static const double issue_rate = 3.2;
-static const double begin_instructions = 220;
-static const double begin_loads = 45;
-static const double row_instructions = 16;   /* of a row of taps */
-static const double store_instructions = 10; /* of a sum */
-static const double begin_latency = 3500;
-static const double row_latency = 450;  /* of the loads of a row of taps */
-static const double part_latency = 200; /* of those of another channel, or of a tap in a loop */
-static const double unit_dram_bytes = 10;
-static const double launch_cycles = 6000;
-
 static double most(double a, double b)
 {
     return a > b ? a : b;
 }
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
-static double cost_of(const struct direct *g, const tconv_device_info *device)
+static double cost_of(const struct direct *g)
 {
+    const struct tconv_machine *m = g->rows.machine;
     const struct tconv_rows *r = &g->rows;
     const struct tile *t = &g->tile;
-    const double units = device->compute_units > 0 ? device->compute_units : 1;
+    const double units = m->units;
     const double items = (double)(t->lanes[0] * t->lanes[1] * t->lanes[2]);
-    const double group_warps = (double)tconv_ceil_div((int64_t)items, WARP);
+    const double group_warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double rows = tconv_rows_slices(r) / (double)r->z.output * (double)tconv_most_taps(&r->y);
     const double taps = rows * (double)tconv_most_taps(&r->x);
     const double channels = (double)r->layer.in_channels;
     const double sums = (double)(t->outputs * t->channels);
     const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
     /* Channels last, the input channels that follow each other are not what the lanes load. */
-    const double apart = g->last && channels > 1 ? most(1, (double)WARP / (double)t->lanes[0] / 4)
-                                                 : 1;
+    const double apart = g->last && channels > 1 ? most(1, m->warp / (double)t->lanes[0] / 4) : 1;
     const double loads = taps * channels * ((double)t->outputs * apart + (double)t->channels) +
-                         begin_loads + sums;
+                         m->direct_begin_loads + sums;
     const bool written = written_taps(&r->x) > 0;
     const double parts = rows * channels * (written ? 1 : (double)tconv_most_taps(&r->x));
     /* With several input channels, each load has an address of its own. */
-    const double load = channels > 1 ? 4 : 1;
+    const double load = channels > 1 ? m->direct_address : 1;
     const double instructions =
-        begin_instructions + rows * row_instructions + parts * 6 +
+        m->direct_begin + rows * m->direct_row + parts * m->direct_part +
         taps * channels * ((double)(t->outputs + t->channels) * load + sums * (wide + 0.2)) +
-        sums * store_instructions;
-    const double alone = begin_latency + rows * row_latency + (parts - rows) * part_latency +
-                         instructions;
+        sums * m->direct_store;
+    const double alone = m->direct_begin_wait + rows * m->direct_row_wait +
+                         (parts - rows) * m->direct_part_wait + instructions;
     const double each = g->groups / units > (1 << 20)
                             ? g->groups / units
                             : (double)tconv_ceil_div((int64_t)g->groups, (int64_t)units);
     const double warps = each * group_warps;
-    const double rounds = warps / UNIT_WARPS > 1 ? warps / UNIT_WARPS : 1;
-    const double cycles = most(warps * most(instructions / issue_rate, loads), rounds * alone);
+    const double rounds = warps / m->unit_warps > 1 ? warps / m->unit_warps : 1;
+    const double cycles = most(warps * most(instructions / m->unit_issue, loads), rounds * alone);
     const double dram = (tconv_rows_data_bytes(r) + tconv_rows_output_bytes(r)) / units /
-                        unit_dram_bytes;
-    return (most(cycles, dram) + launch_cycles) * units * UNIT_LANES;
+                        m->unit_dram;
+    return (most(cycles, dram) + m->gpu_launch) * units * m->unit_lanes;
 }
 
 /* ---- recipe --------------------------------------------------------------------------------- */
@@ -222,7 +209,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
                 const int64_t *lanes = g.tile.lanes;
                 const int64_t tile[] = {outputs[o], channels[c], along_y,
                                         lanes[0],   lanes[1],    lanes[2]};
-                tconv_candidates_add(candidates, tile, cost_of(&g, request->device));
+                tconv_candidates_add(candidates, tile, cost_of(&g));
             }
         }
     }

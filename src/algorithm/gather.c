@@ -244,8 +244,8 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
     return true;
 }
 
-/* What a GPU's work-items do before their first product and behind the last, in multiply-adds of
- * which each takes as long as GPU_LOADS: some 1200 instructions, from compiled code. */
+/* What a GPU's work-items do before their first product and behind the last: some 1200
+ * instructions, from compiled code. */
 static double begin_cost(const struct gather *g, const tconv_device_info *device)
 {
     const double items = work_groups(g) * (double)g->group_x;

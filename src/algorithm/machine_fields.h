@@ -27,8 +27,42 @@
  * code compiled for four cards. */
 #define TCONV_GPU_FIELDS(F)                                                                        \
     F(unit_lanes, 128, "per cycle", "multiply-adds of a compute unit")                             \
+    F(warp, 32, "number", "work-items that go on together")                                        \
+    F(unit_warps, 32, "number", "warps that a compute unit holds")                                 \
+    F(unit_registers, 65536, "number", "registers of 32 bits of a compute unit")                   \
+    F(unit_issue, 3.2, "per cycle", "instructions of all warps of a unit: 4 schedulers, 0.8 each") \
+    F(unit_read, 4, "cycles", "of local memory, for 16 bytes of each work-item of a warp")         \
+    F(unit_l2, 20, "bytes", "that a unit has from the cache in a cycle, if all units read")        \
+    F(unit_dram, 10, "bytes", "the same from memory")                                              \
+    F(gpu_launch, 6000, "cycles", "of a launch")                                                   \
     F(gpu_begin, 20e3, "cycles", "of a launch, of dependent loads and of the last work-groups")    \
     F(gpu_wait, 60, "cycles", "of an iteration that waits for its loads")
+
+/* Implicit GEMM on GPUs (tiled.c); instructions are those of a warp. */
+#define TCONV_TILED_FIELDS(F)                                                                      \
+    F(tiled_registers, 104, "number", "registers of a work-item beside its accumulators")          \
+    F(tiled_sliced, 50, "number", "more, where slices have 8 x 8 accumulators")                    \
+    F(tiled_stage, 60, "number", "instructions of a stage beside products, reads and copies")      \
+    F(tiled_weight, 3, "number", "instructions to copy four weights")                              \
+    F(tiled_input, 4, "number", "instructions to copy an input")                                   \
+    F(tiled_stage_wait, 580, "cycles", "of a warp in a stage beside its instructions")             \
+    F(tiled_begin, 1200, "number", "instructions before and after all stages")                     \
+    F(tiled_begin_wait, 6000, "cycles", "of loads before and after all stages")                    \
+    F(tiled_store, 14, "number", "instructions to store an accumulator")                           \
+    F(tiled_around_wait, 3.9, "cycles", "of an instruction before and after all stages")           \
+    F(tiled_part_wait, 500, "cycles", "to add the sums of a part")
+
+/* Direct computation on GPUs (direct.c); instructions are those of a warp. */
+#define TCONV_DIRECT_FIELDS(F)                                                                     \
+    F(direct_begin, 220, "number", "instructions before the first product")                        \
+    F(direct_begin_loads, 45, "number", "loads before the first product")                          \
+    F(direct_begin_wait, 3500, "cycles", "of these loads")                                         \
+    F(direct_row, 16, "number", "instructions to begin a row of taps")                             \
+    F(direct_row_wait, 450, "cycles", "of the loads of a row of taps")                             \
+    F(direct_part, 6, "number", "instructions to begin a channel of a row of taps")                \
+    F(direct_part_wait, 200, "cycles", "of the loads of a further channel")                        \
+    F(direct_address, 4, "number", "instructions of a load, of several input channels")            \
+    F(direct_store, 10, "number", "instructions to store an accumulator")
 
 /* What all algorithms for CPUs have in common. */
 #define TCONV_CPU_FIELDS(F)                                                                        \
@@ -192,6 +226,8 @@
 #define TCONV_MACHINE_FIELDS(F)                                                                    \
     TCONV_HARDWARE_FIELDS(F)                                                                       \
     TCONV_GPU_FIELDS(F)                                                                            \
+    TCONV_TILED_FIELDS(F)                                                                          \
+    TCONV_DIRECT_FIELDS(F)                                                                         \
     TCONV_CPU_FIELDS(F)                                                                            \
     TCONV_PACKED_FIELDS(F)                                                                         \
     TCONV_THIN_FIELDS(F)                                                                           \

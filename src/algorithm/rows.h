@@ -49,6 +49,9 @@ double tconv_rows_pairs(const struct tconv_axis *axis);
 /* The same of all axes that z stands for. */
 double tconv_rows_slices(const struct tconv_rows *rows);
 
+/* The axes that z stands for: these many of the layer's, from the first on. */
+int tconv_rows_outer_axes(const struct tconv_rows *rows);
+
 /* How many taps along z reach one output at most. */
 int64_t tconv_rows_taps_z(const struct tconv_rows *rows);
 

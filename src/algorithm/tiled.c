@@ -187,31 +187,7 @@ static int64_t local_bytes(const struct tiled *g, const struct tile *t)
     return tconv_max(stages, shared) * (int64_t)g->rows.acc_bytes + PLACE_BYTES * (int64_t)t->nt;
 }
 
-/* A GPU's compute unit, in cycles and instructions of 32 work-items (a warp). Round numbers from
- * data sheets and from compiled code: only the choice among tiles and algorithms depends on them.
- */
-enum {
-    WARP = 32,
-    UNIT_LANES = 128,       /* multiply-adds of f32 in a cycle */
-    UNIT_REGISTERS = 65536, /* of 32 bits */
-    UNIT_WARPS = 32,        /* that are resident at most */
-    OTHER_REGISTERS = 104,  /* of a work-item, beside its sums */
-    SLICED_REGISTERS = 50,  /* more, where slices have 8 x 8 sums */
-    INTEL_CORES = 8, /* compute units as Intel counts them that share a unit's local memory */
-};
-static const double issue_rate = 3.2; /* instructions in a cycle: 4 schedulers, 0.8 sustained */
-static const double read_cycles = 4;  /* of local memory, for a quad of each work-item */
-static const double stage_instructions = 60;   /* beside products, reads and copies */
-static const double weight_instructions = 3;   /* to copy a quad of weights */
-static const double input_instructions = 4;    /* to copy an input */
-static const double stage_latency = 580;       /* of a warp in a stage, beside its instructions */
-static const double begin_instructions = 1200; /* before and behind all stages */
-static const double sum_instructions = 14;     /* to store a sum */
-static const double begin_latency = 6000;
-static const double around_latency = 3.9; /* of an instruction before and behind all stages */
-static const double unit_l2_bytes = 20;   /* in a cycle, if all units read */
-static const double unit_dram_bytes = 10; /* the same */
-static const double launch_cycles = 6000;
+enum { INTEL_CORES = 8 }; /* compute units as Intel counts them that share local memory */
 
 /* Groups of the unit that has most; with many, their mean. */
 static double rounds_of(double groups, double units)
@@ -242,63 +218,66 @@ static double most(double a, double b)
 static double resident_groups(const struct tiled *g, const struct tile *t,
                               const tconv_device_info *device)
 {
-    const int64_t warps = tconv_ceil_div(items_of(t), WARP);
+    const struct tconv_machine *m = g->rows.machine;
+    const int64_t warp = (int64_t)m->warp, warps = tconv_ceil_div(items_of(t), warp);
     const int64_t words = (int64_t)g->rows.acc_bytes / 4;
-    const int64_t sliced = t->slices > 1 && t->tm * t->tn == 64 ? SLICED_REGISTERS : 0;
-    const int64_t registers = (OTHER_REGISTERS + sliced + words * t->tm * t->tn) * WARP * warps;
+    const double sliced = t->slices > 1 && t->tm * t->tn == 64 ? m->tiled_sliced : 0;
+    const int64_t registers = ((int64_t)(m->tiled_registers + sliced) + words * t->tm * t->tn) *
+                              warp * warps;
     const int64_t local = 2 * (int64_t)device->local_memory / local_bytes(g, t);
-    const int64_t groups =
-        tconv_min(tconv_min(UNIT_REGISTERS / registers, UNIT_WARPS / warps), local);
+    const int64_t groups = tconv_min(
+        tconv_min((int64_t)m->unit_registers / registers, (int64_t)m->unit_warps / warps), local);
     return (double)tconv_max(groups, 1);
 }
 
 /* The second launch, which adds up the sums of all parts: `groups` of a unit wrote them. */
 static double finish_cycles(const struct tiled *g, const struct tile *t, double groups)
 {
-    const double sum_latency = 500; /* of a part */
+    const struct tconv_machine *m = g->rows.machine;
     if (g->parts == 1) return 0;
     const double bytes = 2 * groups * t->mt * t->nt * (double)g->rows.acc_bytes;
-    return launch_cycles + 2 * begin_latency + g->parts * sum_latency + bytes / unit_l2_bytes;
+    return m->gpu_launch + 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait +
+           bytes / m->unit_l2;
 }
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
 static double cost_of(const struct tiled *g, const struct tile *t, const tconv_device_info *device)
 {
-    const double cores = device->compute_units > 0 ? device->compute_units : 1;
-    const double units = device->subgroup_least > 0 && cores >= INTEL_CORES
-                             ? (double)(device->compute_units / INTEL_CORES)
-                             : cores;
+    const struct tconv_machine *m = g->rows.machine;
+    const double units = device->subgroup_least > 0 && m->units >= INTEL_CORES
+                             ? (double)((int64_t)m->units / INTEL_CORES)
+                             : m->units;
     const double groups = (double)tconv_ceil_div(g->all_places, t->nt) *
                           (double)tconv_ceil_div(g->matrix_rows, t->mt) * (double)g->phases *
                           (double)g->rows.layer.groups * g->parts;
     const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
-    const double warps = (double)tconv_ceil_div(items_of(t), WARP);
+    const double warps = (double)tconv_ceil_div(items_of(t), (int64_t)m->warp);
     /* Numbers of 64 bits, and integers, take two instructions. */
     const double adds = g->rows.acc_bytes > 4 || tconv_adds_integers(&g->rows.layer) ? 2 : 1;
     const double reads = k * (t->tm + t->tn) / 4 * (double)(g->rows.acc_bytes / 4);
 
     /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
      * at its barrier if it is alone. */
-    const double stage = sums * k * adds + reads + stage_instructions +
-                         weight_instructions * t->ks * t->mt / 4 / items +
-                         input_instructions * t->ks * t->nt / items;
-    const double stage_cycles = most(stage / issue_rate, reads * read_cycles);
-    const double around = begin_instructions + sums * sum_instructions;
+    const double stage = sums * k * adds + reads + m->tiled_stage +
+                         m->tiled_weight * t->ks * t->mt / 4 / items +
+                         m->tiled_input * t->ks * t->nt / items;
+    const double stage_cycles = most(stage / m->unit_issue, reads * m->unit_read);
+    const double around = m->tiled_begin + sums * m->tiled_store;
     const double stages = stages_of(g, t);
-    const double busy = stages * stage_cycles + around / issue_rate;
-    const double alone = stages * (stage + stage_latency) + around * around_latency +
-                         begin_latency + (warps - 1) * busy;
+    const double busy = stages * stage_cycles + around / m->unit_issue;
+    const double alone = stages * (stage + m->tiled_stage_wait) + around * m->tiled_around_wait +
+                         m->tiled_begin_wait + (warps - 1) * busy;
 
     const double each = rounds_of(groups, units), held = resident_groups(g, t, device);
     const double full = (double)(int64_t)(each / held), rest = each - full * held;
     const double cycles = full * most(held * warps * busy, alone) +
                           (rest > 0 ? most(rest * warps * busy, alone) : 0);
     const double l2 = groups * stages * t->ks * (t->mt + t->nt) * (double)g->rows.acc_bytes /
-                      units / unit_l2_bytes;
+                      units / m->unit_l2;
     const double dram = (tconv_rows_data_bytes(&g->rows) + tconv_rows_output_bytes(&g->rows)) /
-                        units / unit_dram_bytes;
-    return (most(cycles, most(l2, dram)) + launch_cycles + finish_cycles(g, t, groups / units)) *
-           units * UNIT_LANES;
+                        units / m->unit_dram;
+    return (most(cycles, most(l2, dram)) + m->gpu_launch + finish_cycles(g, t, groups / units)) *
+           units * m->unit_lanes;
 }
 
 /* Whether the device takes work-groups of this tile, and its registers hold the sums. */

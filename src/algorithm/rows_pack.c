@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filters packed in the order of their taps, and the launches that pack and use them. */
+#include "algorithm/rows.h"
+
+#include "base/checked.h"
+#include "rows_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void tconv_rows_layout(struct tconv_recipe *recipe, const char *algorithm,
+                       const struct tconv_rows *rows)
+{
+    const int64_t kernel[] = {rows->z.kernel, rows->y.kernel, rows->x.kernel};
+    tconv_recipe_layout(recipe, algorithm, &rows->layer, kernel, 3);
+}
+
+/* What a filter packed in the order of its taps has of each output channel: input channels, or
+ * words of them. */
+static int64_t packed_channels(const struct tconv_rows *rows, const struct tconv_request *request,
+                               enum tconv_packing packing)
+{
+    const struct tconv_layer *layer = &rows->layer;
+    if (packing == TCONV_PACK_CHANNEL_WORDS) {
+        const int word = tconv_word_channels(request); /* with 4, sums of weights follow */
+        return tconv_ceil_div(layer->in_channels, word) + (word == 4);
+    }
+    if (packing != TCONV_PACK_WORDS) return layer->in_channels;
+    const int64_t words =
+        tconv_ceil_div(layer->in_channels * (int64_t)tconv_type_size(layer->filter_type),
+                       (int64_t)tconv_packed_bytes(request, packing));
+    return tconv_ceil_div(words, 4) * 4;
+}
+
+bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t blocks,
+                            const struct tconv_request *request, enum tconv_packing packing,
+                            struct tconv_reason *reason)
+{
+    const size_t bytes = tconv_packed_bytes(request, packing);
+    const int64_t all_blocks = rows->layer.groups * blocks;
+    const double taps = (double)rows->z.kernel * (double)rows->y.kernel * (double)rows->x.kernel;
+    const double weights = (double)all_blocks * mw * taps *
+                           (double)packed_channels(rows, request, packing);
+    /* Each lane's words are also added up. */
+    const double loops = packing == TCONV_PACK_CHANNEL_WORDS
+                             ? 2.0 * mw * (double)packed_channels(rows, request, packing)
+                             : (double)rows->layer.in_channels;
+    if (packing != TCONV_PACK_WORDS && tconv_rows_too_long(taps * loops, request->device))
+        return tconv_refuse(reason, "a work-item would pack too many weights");
+    return tconv_filter_addressable(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes,
+                                    reason);
+}
+
+/* Packs with the kernel of `run`, which does so where it gets no packed filter: a work-item for
+ * each block. */
+static void pack_with(struct tconv_launch *pack, const struct tconv_launch *run, int64_t items,
+                      const tconv_device_info *device)
+{
+    enum tconv_arg args[TCONV_MAX_ARGS];
+    for (int i = 0; i < run->arg_count; i++)
+        args[i] = run->args[i] == TCONV_ARG_DATA     ? TCONV_ARG_WEIGHTS
+                  : run->args[i] == TCONV_ARG_FILTER ? TCONV_ARG_NOTHING
+                  : run->args[i] == TCONV_ARG_OUTPUT ? TCONV_ARG_FILTER
+                                                     : run->args[i];
+    memcpy(pack->options, run->options, sizeof pack->options);
+    tconv_launch_items(pack, 0, items, 1, device);
+    tconv_launch_args(pack, args, run->arg_count);
+    pack->local_bytes = run->local_bytes;
+}
+
+void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
+                     int mw, int64_t blocks, const struct tconv_launch *run,
+                     const struct tconv_request *request, enum tconv_packing packing)
+{
+    const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
+    const int64_t all_blocks = rows->layer.groups * blocks;
+    const tconv_device_info *device = request->device;
+    const size_t bytes = tconv_packed_bytes(request, packing);
+    const int64_t in = packed_channels(rows, request, packing);
+    char name[80];
+    snprintf(name, sizeof name, "%s%d", kind, mw);
+    tconv_rows_layout(recipe, name, rows);
+    recipe->filter_bytes =
+        (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * in) * bytes;
+
+    if (packing != TCONV_PACK_WORDS) {
+        pack_with(tconv_recipe_pack(recipe, run->kernel), run, all_blocks, device);
+        return;
+    }
+    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_taps_clear");
+    snprintf(clear->options, sizeof clear->options, "%s", run->options);
+    tconv_launch_items(clear, 0, all_blocks, 64, device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_taps_pack");
+    snprintf(pack->options, sizeof pack->options, "%s", run->options);
+    tconv_launch_items(pack, 0, in, 32, device);
+    tconv_launch_items(pack, 1, taps, 1, device);
+    tconv_launch_items(pack, 2, all_blocks, 1, device);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
+        4);
+}
+
+void tconv_rows_taps_options(const struct tconv_rows *rows, struct tconv_launch *run)
+{
+    const struct tconv_axis *x = &rows->x;
+    tconv_launch_option(run, "KX", x->kernel);
+    tconv_launch_option(run, "DX", x->dilation);
+    tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
+    tconv_launch_option(run, "LOW", rows->low - tconv_floor_div(x->pad, x->stride));
+}
+
+void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
+                    const tconv_device_info *device)
+{
+    tconv_launch_items(run, 0, items, 1, device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
+                      10);
+    run->local_bytes = (size_t)local_bytes;
+}
+
+int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3])
+{
+    return (k[0] * rows->y.kernel + k[1]) * rows->x.kernel + k[2];
+}
