@@ -290,9 +290,10 @@ static struct place extents_of(__global const long *table)
 static bool has_output(__local const struct outputs *outputs, const int n, const int phase,
                        const struct place *extents)
 {
-    return (uint)(outputs->z[n] + PHASE_Z(phase)) < (uint)extents->z &&
-           (PY == 1 || (uint)(outputs->y[n] + PHASE_Y(phase)) < (uint)extents->y) &&
-           (PX == 1 || (uint)(outputs->x[n] + PHASE_X(phase)) < (uint)extents->x);
+    /* Constants stand on the left, where compilers do not warn of them. */
+    return (PX == 1 || (uint)(outputs->x[n] + PHASE_X(phase)) < (uint)extents->x) &&
+           ((PY == 1 || (uint)(outputs->y[n] + PHASE_Y(phase)) < (uint)extents->y) &&
+            (uint)(outputs->z[n] + PHASE_Z(phase)) < (uint)extents->z);
 }
 
 static void find_outputs(__local struct outputs *outputs, const long first, const int count,
@@ -306,8 +307,8 @@ static void find_outputs(__local struct outputs *outputs, const long first, cons
         outputs->at[n] = place.n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
                          y * table[ROWS_OUTPUT_Y_STEP] + x * table[ROWS_OUTPUT_X_STEP];
         /* Where phases are no rows, what is outside along y and x is told along z. */
-        const bool there = n < count && (PY > 1 || y < table[ROWS_OUTPUT_Y]) &&
-                           (PX > 1 || x < table[ROWS_OUTPUT_X]);
+        const bool there = (PX > 1 || x < table[ROWS_OUTPUT_X]) &&
+                           ((PY > 1 || y < table[ROWS_OUTPUT_Y]) && n < count);
         outputs->z[n] = there ? (int)z : -(1 << 30);
         outputs->y[n] = (int)y;
         outputs->x[n] = (int)x;
