@@ -14,8 +14,8 @@
  *                 `----- lanes along x -----'  `---- output 1 of each ----'
  *
  * Taps are loops that are written out where all phases have the same number of them. An input
- * outside the data is read as the first one of its channel, and its product is not added: no zero
- * meets a weight that is not finite.
+ * outside the data is not read, and its product is not added: no zero meets a weight that is not
+ * finite.
  *
  *   macro       meaning                                                       legal values
  *   OUTPUTS     outputs of a work-item in each channel                        1, 2, 4, 8

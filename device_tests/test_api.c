@@ -590,7 +590,7 @@ static void host_arrays_in_host_arrays_out(void **state)
         compare_with_oracle(&devices[d], &p, "reference", true, &t);
         arrays.bias = NULL;
         expect_error(tconv_session_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,
-                     &error, "host is NULL");
+                     &error, "session is NULL");
         expect_error(tconv_session_run(session, &p, NULL, NULL, &error), TCONV_ERROR_ARGUMENT,
                      &error, "arrays is NULL");
         arrays.data = NULL;

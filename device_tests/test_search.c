@@ -357,6 +357,9 @@ static void the_machine_is_stored(void **state)
                      {"wake=-1", "wake=-1"},
                      {"clock=nan", "clock=nan"},
                      {"l2=0", "l2=0"},
+                     {"warp=0", "warp=0"},
+                     {"unit_l2=0", "unit_l2=0"},
+                     {"sums=1e12", "sums=1e12"},
                      {"wake=1e99", "wake=1e99"},
                      {"wake", "wake"}};
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -271,7 +271,7 @@ static void wrong_calls(void **state)
     tconv_session_layer_counts counts = TCONV_SESSION_LAYER_COUNTS_INIT;
     tconv_error error;
     expect_error(tconv_session_layer_create(NULL, true, &none, &error), TCONV_ERROR_ARGUMENT,
-                 &error, "host is NULL");
+                 &error, "session is NULL");
     expect_error(tconv_session_layer_create(session, true, NULL, &error), TCONV_ERROR_ARGUMENT,
                  &error, "out is NULL");
     expect_error(tconv_session_layer_run(NULL, &p, NULL, &arrays, &error), TCONV_ERROR_ARGUMENT,

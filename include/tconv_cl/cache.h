@@ -83,9 +83,9 @@ typedef struct tconv_stored_search {
 typedef void (*tconv_search_visit)(void *context, const tconv_stored_search *stored);
 
 /* Calls `visit` for each search result in tconv_device_search_folder, in no particular order, and
- * for every other file there that is no program. Nothing is compiled, and nothing counts as used.
- * Without a folder there is none. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY (`visit` may have been
- * called before). Any thread. */
+ * for every other file there that is no program and no machine. Nothing is compiled, and nothing
+ * counts as used. Without a folder there is none. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY
+ * (`visit` may have been called before). Any thread. */
 TCONV_API tconv_status tconv_device_stored_searches(const tconv_device *device,
                                                     tconv_search_visit visit, void *context,
                                                     tconv_error *error);

@@ -40,7 +40,8 @@ TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_er
 
 /* Reads what the library uses of a device. `info` starts with its struct_size set, as
  * TCONV_DEVICE_INFO_INIT does. The environment variable TCONV_CL_MATRIX says which matrix units are
- * used: NVIDIA's where it is not set or empty, none with "off", AMD's and Intel's too with "try";
+ * used: NVIDIA's and the dot products of x86 CPUs where it is not set or empty, none with "off",
+ * AMD's and Intel's too with "try", and on other CPUs the same products in plain OpenCL C;
  * other values are an error. Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);

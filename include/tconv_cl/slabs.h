@@ -39,7 +39,7 @@ typedef struct tconv_slabs_options {
     }
 
 /* Computes what tconv_session_run computes, in slabs, on all of `sessions` at once, each taking the
- * next slab when it is ready: faster devices compute more. The same host may not be given twice.
+ * next slab when it is ready: faster devices compute more. The same session may not be given twice.
  * Transfers to and from a device run beside its kernels. Data and output may not overlap: a slab
  * reads rows beside those that another one stores. With a window in `options` the arrays hold its
  * rows, and the slabs count rows from its first ones. Returns also TCONV_ERROR_DEVICE_MEMORY where

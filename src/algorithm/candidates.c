@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ static bool is_wanted(const struct tconv_candidates *candidates, const int64_t *
 void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost)
 {
     struct tconv_candidate *list = candidates->list;
+    if (isnan(cost)) cost = INFINITY; /* fields that somebody set can make it one */
     int at = 0, end = candidates->count;
     if (end == TCONV_MAX_CANDIDATES && cost >= list[end - 1].cost) return;
     if (candidates->wanted != NULL && !is_wanted(candidates, tile)) return;

@@ -41,11 +41,13 @@ static bool is_fixed(const struct tconv_machine_field *field)
            field->offset == offsetof(struct tconv_machine, lanes);
 }
 
-/* Sizes and speeds of hardware are divisors. */
+/* Sizes and speeds of hardware, which come first, are divisors; some become integers. */
 static bool in_range(const struct tconv_machine_field *field, double value)
 {
-    const bool hardware = field->offset <= offsetof(struct tconv_machine, latency);
-    return isfinite(value) && value >= (hardware ? 1 : 0) && value <= 1e12;
+    const bool divisor = field->offset <= offsetof(struct tconv_machine, unit_dram) ||
+                         field->offset == offsetof(struct tconv_machine, sums);
+    const double most = strcmp(field->unit, "bytes") == 0 ? 1e12 : 1e7;
+    return value >= (divisor ? 1 : 0) && value <= most; /* and so no NaN */
 }
 
 bool tconv_machine_read(struct tconv_machine *machine, const char *text,

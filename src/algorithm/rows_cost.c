@@ -13,7 +13,8 @@ double tconv_rows_shared(const struct tconv_rows *rows, double cost, double larg
     const double item = cost * largest;
     if (item <= 0 || 1 / largest > INT32_MAX) return cost; /* many, however they are shared */
     const int64_t items = (int64_t)(1 / largest + 0.999999), units = (int64_t)m->units;
-    const double late = (most_late < most_share ? most_late : most_share) / item; /* in items */
+    const double least = (most_late < most_share ? most_late : most_share) / item; /* in items */
+    const double late = least < (double)items ? least : (double)items;
     const int64_t begun = (int64_t)late;
     /* The unit that begins first also ends last, or another does. */
     const double first =

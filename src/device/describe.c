@@ -69,14 +69,17 @@ static uint32_t read_subgroup_least(cl_device_id device)
 }
 
 /* Whether a CPU device computes in this process, by a compiler that takes the processor's own
- * assembly: PoCL's drivers for CPUs. Its devices elsewhere (remote) have other names. */
-static bool computes_here(const tconv_device_info *d)
+ * assembly: PoCL's drivers for CPUs. Its devices on other machines have their names, but share no
+ * memory with this one. */
+static bool computes_here(cl_device_id device, const tconv_device_info *d)
 {
+    cl_bool shared = CL_FALSE;
+    clGetDeviceInfo(device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof shared, &shared, NULL);
     static const char *const drivers[] = {"pthread", "basic", "cpu"};
     bool here = false;
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
         here = here || strncmp(d->name, drivers[i], strlen(drivers[i])) == 0;
-    return here && d->kind == TCONV_DEVICE_CPU &&
+    return here && shared == CL_TRUE && d->kind == TCONV_DEVICE_CPU &&
            strcmp(d->platform, "Portable Computing Language") == 0;
 }
 
@@ -89,8 +92,8 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
     if (use == TCONV_MATRIX_OFF) return TCONV_MATRIX_NONE;
     if (d->kind == TCONV_DEVICE_CPU) {
         const struct tconv_processor processor = tconv_processor_read();
-        const tconv_matrix_unit unit = computes_here(d) ? tconv_processor_unit(&processor)
-                                                        : TCONV_MATRIX_NONE;
+        const tconv_matrix_unit unit = computes_here(device, d) ? tconv_processor_unit(&processor)
+                                                                : TCONV_MATRIX_NONE;
         return unit == TCONV_MATRIX_NONE && use == TCONV_MATRIX_TRY ? TCONV_MATRIX_PLAIN_QUADS
                                                                     : unit;
     }

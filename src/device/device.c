@@ -87,6 +87,7 @@ void tconv_device_release(tconv_device *device)
         return;
     tconv_programs_release(device->programs);
     tconv_search_records_release(device->records);
+    free(device->machine);
     clReleaseContext(device->context);
     pthread_mutex_destroy(&device->lock);
     free(device->kernel_dir);

@@ -35,8 +35,8 @@ void tconv_device_keep_search_record(tconv_device *device, const char *key, cons
  * places. From malloc; NULL: none. Any thread. */
 char *tconv_device_machine_record(tconv_device *device);
 
-/* Keeps them. Any thread. */
-void tconv_device_keep_machine_record(tconv_device *device, const char *text);
+/* Keeps them in memory, and in the folder where there is one. False without memory. Any thread. */
+bool tconv_device_keep_machine_record(tconv_device *device, const char *text);
 
 /* A search record of the folder, or another file there that is no program; texts that are not known
  * are "". `device` is what the key of a foreign record begins with: library, platform, device and

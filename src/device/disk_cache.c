@@ -104,7 +104,9 @@ tconv_status tconv_device_set_cache(tconv_device *device, const char *folder, ui
     free(device->cache);
     device->cache = own;
     device->programs_on_disk = true;
-    device->no_machine = false;
+    free(device->machine);
+    device->machine = NULL;
+    device->machine_known = false;
     device->cache_limit = limit == 0 ? TCONV_CACHE_LIMIT : limit;
     return TCONV_OK;
 }

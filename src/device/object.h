@@ -42,7 +42,8 @@ struct tconv_device {
     pthread_mutex_t lock;
     struct tconv_program *programs;      /* the one used last comes first */
     struct tconv_search_record *records; /* the newest comes first */
-    bool no_machine; /* the folder was asked for a machine record: there is none */
+    char *machine;      /* fields of the cost model that were stored for the device, or NULL */
+    bool machine_known; /* else the folder has not been asked yet */
     atomic_int verdicts[TCONV_U64 + 1][TCONV_U64 + 1];
 };
 

@@ -53,7 +53,6 @@ bool tconv_search_record_add(tconv_device *device, const char *key, const char *
     make_room(device, key);
     record->next = device->records;
     device->records = record;
-    device->no_machine = false;
     pthread_mutex_unlock(&device->lock);
     return true;
 }
@@ -99,22 +98,51 @@ void tconv_device_keep_search_record(tconv_device *device, const char *key, cons
 
 static const char machine_key[] = "machine";
 
+/* From the folder; NULL: it is not there. */
+static char *load_machine(tconv_device *device)
+{
+    char *whole = device->identity == NULL || device->cache == NULL
+                      ? NULL
+                      : tconv_whole_key(device, TCONV_KIND_SEARCH, machine_key);
+    char *text = NULL;
+    void *bytes;
+    struct tconv_record record;
+    if (whole != NULL && tconv_folder_load(device->cache, whole, &bytes, &record)) {
+        text = strndup(record.binary, record.binary_size);
+        free(bytes);
+    }
+    free(whole);
+    return text;
+}
+
 char *tconv_device_machine_record(tconv_device *device)
 {
     pthread_mutex_lock(&device->lock);
-    const bool none = device->no_machine;
+    if (!device->machine_known) device->machine = load_machine(device);
+    device->machine_known = true;
+    char *text = device->machine == NULL ? NULL : strdup(device->machine);
     pthread_mutex_unlock(&device->lock);
-    char *text = none ? NULL : tconv_device_search_record(device, machine_key);
-    if (text != NULL || none) return text;
-    pthread_mutex_lock(&device->lock);
-    device->no_machine = true;
-    pthread_mutex_unlock(&device->lock);
-    return NULL;
+    return text;
 }
 
-void tconv_device_keep_machine_record(tconv_device *device, const char *text)
+bool tconv_device_keep_machine_record(tconv_device *device, const char *text)
 {
-    tconv_device_keep_search_record(device, machine_key, text);
+    char *own = strdup(text);
+    if (own == NULL) return false;
+    pthread_mutex_lock(&device->lock);
+    free(device->machine);
+    device->machine = own;
+    device->machine_known = true;
+    pthread_mutex_unlock(&device->lock);
+    char *whole = device->identity == NULL || device->cache == NULL
+                      ? NULL
+                      : tconv_whole_key(device, TCONV_KIND_SEARCH, machine_key);
+    if (whole != NULL) {
+        const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
+        tconv_folder_store(device->cache, device->cache_limit, &record);
+    }
+    free(whole);
+    return true;
 }
 
 struct listing {

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
                                        size_t acc_bytes)
@@ -30,8 +31,8 @@ tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, 
     struct tconv_machine machine = tconv_machine_of(tconv_device_properties(device), sizeof(float));
     if (!tconv_machine_read(&machine, fields, &reason))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "fields: %s", reason.text);
-    tconv_device_keep_machine_record(device, fields);
-    return TCONV_OK;
+    if (tconv_device_keep_machine_record(device, fields)) return TCONV_OK;
+    return tconv_fail_memory(error, strlen(fields) + 1, "keeping fields of the cost model");
 }
 
 int tconv_device_machine(tconv_device *device, char *text, size_t size)

@@ -7,6 +7,9 @@
 #include "session/lane.h"
 #include "session/session_internal.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,13 +63,11 @@ static void add_real(struct key *key, double value)
     add(key, bits);
 }
 
-/* -1: the library chooses; a name that is unknown never becomes a plan. */
+/* An algorithm with its tile; -1: the library chooses. */
 static int64_t algorithm_number(const char *name)
 {
-    int i = 0;
-    if (name == NULL) return -1;
-    while (tconv_algorithm_name(i) != NULL && strcmp(tconv_algorithm_name(i), name) != 0) i++;
-    return tconv_algorithm_name(i) != NULL ? i : strcmp(name, "auto") == 0 ? -1 : i;
+    return name == NULL || strcmp(name, "auto") == 0 ? -1
+                                                     : (int64_t)XXH3_64bits(name, strlen(name));
 }
 
 /* False where a list is longer than lists can be, which tconv_plan_create refuses. */
@@ -335,7 +336,7 @@ tconv_status tconv_session_run(tconv_session *session, const tconv_problem *prob
                                const tconv_plan_options *options, const tconv_arrays *arrays,
                                tconv_error *error)
 {
-    if (session == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "host is NULL");
+    if (session == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "session is NULL");
     struct tconv_session_call call;
     tconv_plan *plan;
     tconv_status status;
@@ -353,7 +354,7 @@ tconv_status tconv_session_layer_create(tconv_session *session, bool constant_fi
 {
     if (session == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
-                          session == NULL ? "host" : "out");
+                          session == NULL ? "session" : "out");
     tconv_session_layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL || pthread_mutex_init(&layer->mutex, NULL) != 0) {
         free(layer);

@@ -503,7 +503,7 @@ static tconv_status check_hosts(tconv_session *const *sessions, int session_coun
     if (sessions == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "sessions is NULL");
     if (session_count < 1)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "host_count is %d: one host at least is needed", session_count);
+                          "session_count is %d: one session at least is needed", session_count);
     for (int i = 0; i < session_count; i++)
         for (int j = 0; j <= i; j++)
             if (sessions[i] == NULL || (j < i && sessions[j] == sessions[i]))

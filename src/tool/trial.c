@@ -267,8 +267,9 @@ bool trial_run_anew(struct trial *t)
     cl_device_id id;
     tconv_device *device = NULL;
     const cl_context context = tconv_session_context(t->session);
-    char algorithm[64];
-    snprintf(algorithm, sizeof algorithm, "%s", tconv_plan_algorithm(t->plan));
+    char algorithm[64 + TILE_TEXT], tile[TILE_TEXT];
+    tconv_plan_tile(t->plan, tile, sizeof tile);
+    snprintf(algorithm, sizeof algorithm, "%s %s", tconv_plan_algorithm(t->plan), tile);
     const cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL);
     if (code != CL_SUCCESS)
         return give_up(t, TCONV_ERROR_OPENCL,

@@ -60,7 +60,7 @@ TCONV_API tconv_status tconv_session_run(tconv_session *session, const tconv_pro
                                          const tconv_arrays *arrays, tconv_error *error);
 
 /* One layer of a model, which runs often: keeps the plans of the 128 problems that it computed
- * last, packed weights, and, in its host, a queue with buffers for each thread that runs.
+ * last, packed weights, and, in its session, a queue with buffers for each thread that runs.
  * Opaque. */
 typedef struct tconv_session_layer tconv_session_layer;
 
