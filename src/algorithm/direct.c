@@ -188,6 +188,18 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
     return fit || tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 }
 
+/* Sets the tile. Its lanes follow from the device's limits and are no parameters of it: a plan
+ * whose kernel can run only in smaller work-groups has the same tile. False where it has none. */
+static bool set_tile(struct direct *g, int64_t outputs, int64_t channels, bool along_y,
+                     const tconv_device_info *device)
+{
+    g->tile = (struct tile){outputs, channels, along_y, {0}};
+    derive(g);
+    const bool chosen = choose_lanes(g, device);
+    derive(g);
+    return chosen;
+}
+
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
@@ -201,14 +213,10 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++) {
             if (outputs[o] * channels[c] * (int)g.rows.acc_bytes > sum_bytes) continue;
             for (int along_y = 0; along_y < (o > 0 && g.rows.y.output > 1 ? 2 : 1); along_y++) {
-                g.tile = (struct tile){outputs[o], channels[c], along_y, {0}};
-                derive(&g);
-                if (!choose_lanes(&g, request->device)) continue;
-                derive(&g);
-                if (!check_work(&g, reason)) continue;
-                const int64_t *lanes = g.tile.lanes;
-                const int64_t tile[] = {outputs[o], channels[c], along_y,
-                                        lanes[0],   lanes[1],    lanes[2]};
+                if (!set_tile(&g, outputs[o], channels[c], along_y != 0, request->device) ||
+                    !check_work(&g, reason))
+                    continue;
+                const int64_t tile[] = {outputs[o], channels[c], along_y};
                 tconv_candidates_add(candidates, tile, cost_of(&g));
             }
         }
@@ -332,8 +340,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     struct direct g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    g.tile = (struct tile){tile[0], tile[1], tile[2], {tile[3], tile[4], tile[5]}};
-    derive(&g);
+    set_tile(&g, tile[0], tile[1], tile[2] != 0, request->device);
     if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
     const struct tconv_layer *layer = request->layer;
     const struct tconv_rows *r = &g.rows;
@@ -374,7 +381,7 @@ const struct tconv_algorithm tconv_direct_group = {
                 "direct_table.h", "direct.cl"},
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"outputs", "channels", "along_y", "lanes_c", "lanes_y", "lanes_x"},
+    .tile_names = {"outputs", "channels", "along_y"},
     .program_parameters = 3,
     .enumerate = enumerate,
     .write = write,
