@@ -96,7 +96,7 @@ lane_others() {
     done
     step oclgrind_accesses oclgrind_test accesses 100
     step oclgrind_slabs oclgrind_test slabs
-    step oclgrind_host_layer oclgrind_test session_layer
+    step oclgrind_session_layer oclgrind_test session_layer
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
     step fuzz sh fuzz/nightly.sh "$seconds"
 }

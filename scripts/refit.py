@@ -12,7 +12,7 @@ that was timed: the regret is the time of the one over that of the other.
 
 With --fit, fields are changed, one after the other and in several rounds, so that the choices become better, and the
 changes are printed as `tconv-cl tune --fields` takes them; with --write they go into src/algorithm/machine_fields.h.
-With --unneeded, each field is doubled and halved, and those are listed whose change changes no choice."""
+With --unneeded, each field is doubled and halved, and printed with the number of choices that this changes."""
 
 import argparse
 import json

@@ -10,10 +10,10 @@ mkdir "$work/tree"
 (cd "$root" && tar -cf - CMakeLists.txt LICENSE README.md CHANGELOG.md cmake src cl include bench docs) | tar -xf - -C "$work/tree"
 cd "$work/tree"
 toy=$root/examples/algorithm
-# 1 to 3: the kernels, their table, and the host's part
+# Steps 1 to 6: the kernels, their table, and the host's part
 cp "$toy/toy.cl" "$toy/toy_table.h" cl/
 cp "$toy/toy.c" src/algorithm/
-# 4: its name in three places
+# Step 7: its name in three files
 sed -i 's/^extern const struct tconv_algorithm tconv_reference;/extern const struct tconv_algorithm tconv_toy;\n&/' src/algorithm/algorithms.h
 sed -i 's/&tconv_reference,/\&tconv_toy, &/' src/algorithm/table.c
 sed -i 's|src/algorithm/table.c|src/algorithm/toy.c &|; s|cl/reference.cl|cl/toy_table.h cl/toy.cl &|' CMakeLists.txt

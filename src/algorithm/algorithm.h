@@ -2,7 +2,7 @@
 /* The common shape of all algorithms. An algorithm is pure host arithmetic: for a layer and a
  * device's properties it enumerates candidates, which are tiles with an expected cost, and writes
  * the recipe of one of them, which is plain data: what to compile, what to pass, how many
- * work-items. The plan room carries recipes out. */
+ * work-items. The module `plan` executes recipes. */
 #ifndef TCONV_ALGORITHM_ALGORITHM_H
 #define TCONV_ALGORITHM_ALGORITHM_H
 

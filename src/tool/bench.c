@@ -457,6 +457,9 @@ enum exit_code command_bench(int argc, const char **argv)
     if (options.plot != NULL && options.no_ceilings)
         return wrong_request("--plot is given, but --no-ceilings leaves out the roofline that it "
                              "draws");
+    if (options.compare != NULL && !table_wanted() && options.json == NULL)
+        return wrong_request("--compare is given, but stdout is taken by results: give --json FILE "
+                             "for the comparison");
     if ((code = read_runs(&runs)) == EXIT_DONE &&
         (options.compare == NULL ||
          (code = report_read("--compare", options.compare, &old)) == EXIT_DONE) &&

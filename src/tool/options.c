@@ -206,14 +206,23 @@ static bool files_apart(void)
     const struct {
         const char *option, *path;
     } files[] = {
-        {"--json", options.json},         {"--output", options.output},
-        {"--csv", options.csv},           {"--plot", options.plot},
-        {"--data", options.data},         {"--filter", options.filter},
-        {"--bias", options.bias},         {"--scale", options.scale},
-        {"--slope", options.slope},       {"--residual", options.residual},
-        {"--initial", options.initial},   {"--model", options.model},
-        {"the model's weights", weights}, {"--suite", options.suite},
+        {"--json", options.json},
+        {"--output", options.output},
+        {"--csv", options.csv},
+        {"--plot", options.plot},
+        {"--data", options.data},
+        {"--filter", options.filter},
+        {"--bias", options.bias},
+        {"--scale", options.scale},
+        {"--slope", options.slope},
+        {"--residual", options.residual},
+        {"--initial", options.initial},
+        {"--model", options.model},
+        {"the model's weights", weights},
+        {"--suite", options.suite},
         {"--compare", options.compare},
+        {"the old report", options.arguments[0]},
+        {"the new report", options.arguments[1]},
     };
     bool apart = true;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)

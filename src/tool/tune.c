@@ -235,6 +235,9 @@ enum exit_code command_tune(int argc, const char **argv)
                      "--data-shape ... --filter-shape ... | --records | --machine",
                      argc, argv, &leave);
     if (leave) return code;
+    if (options.records && (options.machine || options.fields != NULL))
+        return wrong_request("--records lists, and --machine and --fields change what is stored: "
+                             "one is possible");
     if (options.records) return list_records();
     if (options.machine || options.fields != NULL) return tune_machine();
     struct work work = {.session = NULL};

@@ -58,7 +58,7 @@ static void add_gpu(struct measurement *m, const struct roofline *r)
 {
     const double madds = 1e9 * r->probed_gflops / 2, hertz = 1e6 * value_of(m, "clock");
     add(m, "unit_lanes", madds / (value_of(m, "units") * hertz));
-    add(m, "gpu_begin", 1e-6 * r->launch_us * hertz);
+    add(m, "gpu_launch", 1e-6 * r->launch_us * hertz);
 }
 
 static char *lines_of(tconv_device *device)
@@ -101,13 +101,13 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
     tconv_error error;
     char fields[500];
     progress(0, 1, "measuring the device");
-    /* From the values that OpenCL and the library have: an earlier measurement is forgotten. */
-    if (tconv_device_set_machine(device, "", &error) != TCONV_OK) return failed_call(&error);
-    m->lines = lines_of(device);
-    if (m->lines == NULL) return failed_work("the fields need memory that is not there");
     const enum exit_code code = roofline_measure(session, &roofline);
     progress(0, 0, "");
     if (code != EXIT_DONE) return code;
+    /* From the values that OpenCL and the library have: what was stored is forgotten. */
+    if (tconv_device_set_machine(device, "", &error) != TCONV_OK) return failed_call(&error);
+    m->lines = lines_of(device);
+    if (m->lines == NULL) return failed_work("the fields need memory that is not there");
     if (info->kind == TCONV_DEVICE_GPU)
         add_gpu(m, &roofline);
     else
