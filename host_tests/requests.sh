@@ -137,7 +137,8 @@ expect 2 "compare needs two reports" compare
 expect 2 "compare needs two reports" compare "$work/old.json"
 expect 2 "third is not an option" compare "$work/old.json" "$work/new.json" third
 expect 2 "compare reads reports and needs no device" compare "$work/old.json" "$work/new.json" --device 0
-expect 2 "both reports are -" compare - -
+expect 2 "the old report and the new report are both -" compare - -
+expect 2 "--json and the old report are both" compare "$work/old.json" "$work/new.json" --json "$work/old.json"
 expect 1 "none.json cannot be opened: No such file" compare "$work/old.json" "$work/none.json"
 expect 1 "cut.json is no JSON: line 2" compare "$work/cut.json" "$work/new.json"
 expect 2 "is no report of tconv-cl bench" compare "$work/tune.json" "$work/new.json"

@@ -251,8 +251,6 @@ enum exit_code command_compare(int argc, const char **argv)
     if (old_name == NULL || new_name == NULL)
         return wrong_request(
             "compare needs two reports of tconv-cl bench --json: OLD.json NEW.json");
-    if (strcmp(old_name, "-") == 0 && strcmp(new_name, "-") == 0)
-        return wrong_request("both reports are -: stdin can be read once");
     if ((code = report_read("report", old_name, &old)) == EXIT_DONE &&
         (code = report_read("report", new_name, &new)) == EXIT_DONE) {
         json_t *comparison = report_compare(old, old_name, new, new_name);
