@@ -265,7 +265,11 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
     /* Taps of one output: a work-item waits for the loads of each. */
     const double waits = additions(&g, request->layer) /
                          (double)(g.rows.z.stride * g.rows.y.stride);
-    for (g.vw = WIDEST; g.vw >= 1; g.vw /= 2) {
+    /* Four phases of vectors with an activation are too much to be unrolled for GPUs: compilers
+     * keep the vectors in memory. */
+    const bool unrolled = request->device->kind != TCONV_DEVICE_GPU || !g.merged ||
+                          g.rows.x.stride < 4;
+    for (g.vw = unrolled ? WIDEST : 1; g.vw >= 1; g.vw /= 2) {
         derive(&g);
         choose_group(&g, request->device);
         if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
