@@ -88,8 +88,8 @@ static void find_places(__local struct places *places, __global const long *tabl
 #define FILL EACH
 #endif
 
-/* Sums on their way out: a fragment of each sub-group along channels, all places. Rows are padded
- * against conflicts of the banks of local memory: matrix.clh. */
+/* Accumulators that are to be stored: a fragment of each sub-group along channels, all places. Rows
+ * are padded against conflicts of the banks of local memory: matrix.clh. */
 #define FINISHED_ROWS (GM * FRAG_M)
 #if LAST
 #define FINISHED_STEP (FINISHED_ROWS + PAD_CHANNELS)

@@ -238,9 +238,9 @@ static double cost_of(const struct channels *g)
     for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
-    const double begun = copied / (double)(g->box[2] + g->span[2]) * m->channels_copy_begin;
+    const double pieces = copied / (double)(g->box[2] + g->span[2]) * m->channels_copy_begin;
     const double copies =
-        passes * (copied * (m->channels_copy_place * chunks + in * copied_cycles(g)) + begun);
+        passes * (copied * (m->channels_copy_place * chunks + in * copied_cycles(g)) + pieces);
     /* Weights stream past each box, and past each row of it where a phase's weights do not stay in
      * a cache. */
     double live = 1; /* taps that reach any output from inside the data */

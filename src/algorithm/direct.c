@@ -97,11 +97,6 @@ static int64_t written_taps(const struct tconv_axis *axis)
 
 /* ---- cost ----------------------------------------------------------------------------------- */
 
-static double most(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* The time of a tile, in multiply-adds that all units could have done in it. */
 static double cost_of(const struct direct *g)
 {
@@ -117,7 +112,8 @@ static double cost_of(const struct direct *g)
     const double sums = (double)(t->outputs * t->channels);
     const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
     /* Channels last, the input channels that follow each other are not what the lanes load. */
-    const double apart = g->last && channels > 1 ? most(1, m->warp / (double)t->lanes[0] / 4) : 1;
+    const double apart =
+        g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
     const double loads = taps * channels * ((double)t->outputs * apart + (double)t->channels) +
                          m->direct_begin_loads + sums;
     const bool written = written_taps(&r->x) > 0;
@@ -135,10 +131,11 @@ static double cost_of(const struct direct *g)
                             : (double)tconv_ceil_div((int64_t)g->groups, (int64_t)units);
     const double warps = each * group_warps;
     const double rounds = warps / m->unit_warps > 1 ? warps / m->unit_warps : 1;
-    const double cycles = most(warps * most(instructions / m->unit_issue, loads), rounds * alone);
+    const double cycles =
+        tconv_larger(warps * tconv_larger(instructions / m->unit_issue, loads), rounds * alone);
     const double dram = (tconv_rows_data_bytes(r) + tconv_rows_output_bytes(r)) / units /
                         m->unit_dram;
-    return (most(cycles, dram) + m->gpu_launch) * units * m->unit_lanes;
+    return (tconv_larger(cycles, dram) + m->gpu_launch) * units * m->unit_lanes;
 }
 
 /* ---- recipe --------------------------------------------------------------------------------- */

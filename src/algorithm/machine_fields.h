@@ -23,8 +23,8 @@
     F(issue, 6, "per cycle", "instructions of an innermost loop")                                  \
     F(latency, 4, "cycles", "of a multiply-add")
 
-/* GPUs. Until a card is there: what puts the costs in the order of the times that are predicted from
- * code compiled for four cards. */
+/* GPUs. Until a card is there: what puts the costs in the order of times predicted from code that
+ * was compiled for four cards. */
 #define TCONV_GPU_FIELDS(F)                                                                        \
     F(unit_lanes, 128, "per cycle", "multiply-adds of a compute unit")                             \
     F(warp, 32, "number", "work-items that go on together")                                        \

@@ -42,6 +42,11 @@ int64_t tconv_rows_distance(const struct tconv_axis *axis, int64_t k);
  * their place 0. */
 void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *phase, int64_t *input);
 
+static inline double tconv_larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* The pairs (output, tap) of an axis that have an input inside the data: the work along an axis
  * whose taps are clipped. */
 double tconv_rows_pairs(const struct tconv_axis *axis);

@@ -15,11 +15,11 @@ double tconv_rows_shared(const struct tconv_rows *rows, double cost, double larg
     const int64_t items = (int64_t)(1 / largest + 0.999999), units = (int64_t)m->units;
     const double least = (most_late < most_share ? most_late : most_share) / item; /* in items */
     const double late = least < (double)items ? least : (double)items;
-    const int64_t begun = (int64_t)late;
+    const int64_t missed = (int64_t)late;
     /* The unit that begins first also ends last, or another does. */
     const double first =
-        (double)tconv_min(tconv_ceil_div(items + (units - 1) * (begun + 1), units), items);
-    const double other = (double)tconv_ceil_div(items - begun, units) + late;
+        (double)tconv_min(tconv_ceil_div(items + (units - 1) * (missed + 1), units), items);
+    const double other = (double)tconv_ceil_div(items - missed, units) + late;
     return (first < other ? first : other) * item * (double)units;
 }
 

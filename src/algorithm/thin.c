@@ -31,9 +31,9 @@ struct thin {
 };
 
 /* Cycles of adding `channels` input channels' taps along x to a row of a tile: multiply-adds or
- * loads, and what the loops themselves take, `begun` for the first channel; or chains of
+ * loads, and what the loops themselves take, `begin` for the first channel; or chains of
  * multiply-adds, or what tconv_rows_issue says of 16 registers. */
-static double adding_cycles(const struct thin *g, double channels, double begun)
+static double adding_cycles(const struct thin *g, double channels, double begin)
 {
     const struct tconv_machine *m = g->rows.machine;
     const double k = (double)g->rows.x.kernel, distances = (double)(g->rows.high - g->rows.low + 1);
@@ -47,7 +47,7 @@ static double adding_cycles(const struct thin *g, double channels, double begun)
     const double cycles = g->mw > 1 && g->nx > 1
                               ? (most + m->thin_block) * m->thin_block_factor
                               : (most + m->thin_row / g->ry) * (1 + m->thin_row_factor / g->ry);
-    const double issued = channels * (cycles > issue ? cycles : issue) + begun;
+    const double issued = channels * (cycles > issue ? cycles : issue) + begin;
     return issued > channels * chain ? issued : channels * chain;
 }
 

@@ -209,11 +209,6 @@ static double stages_of(const struct tiled *g, const struct tile *t)
     return (double)g->reaching / (double)g->phases * (double)(part_channels(g, t) / t->ks);
 }
 
-static double most(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Work-groups that a unit holds. */
 static double resident_groups(const struct tiled *g, const struct tile *t,
                               const tconv_device_info *device)
@@ -261,7 +256,7 @@ static double cost_of(const struct tiled *g, const struct tile *t, const tconv_d
     const double stage = sums * k * adds + reads + m->tiled_stage +
                          m->tiled_weight * t->ks * t->mt / 4 / items +
                          m->tiled_input * t->ks * t->nt / items;
-    const double stage_cycles = most(stage / m->unit_issue, reads * m->unit_read);
+    const double stage_cycles = tconv_larger(stage / m->unit_issue, reads * m->unit_read);
     const double around = m->tiled_begin + sums * m->tiled_store;
     const double stages = stages_of(g, t);
     const double busy = stages * stage_cycles + around / m->unit_issue;
@@ -270,13 +265,14 @@ static double cost_of(const struct tiled *g, const struct tile *t, const tconv_d
 
     const double each = rounds_of(groups, units), held = resident_groups(g, t, device);
     const double full = (double)(int64_t)(each / held), rest = each - full * held;
-    const double cycles = full * most(held * warps * busy, alone) +
-                          (rest > 0 ? most(rest * warps * busy, alone) : 0);
+    const double cycles = full * tconv_larger(held * warps * busy, alone) +
+                          (rest > 0 ? tconv_larger(rest * warps * busy, alone) : 0);
     const double l2 = groups * stages * t->ks * (t->mt + t->nt) * (double)g->rows.acc_bytes /
                       units / m->unit_l2;
     const double dram = (tconv_rows_data_bytes(&g->rows) + tconv_rows_output_bytes(&g->rows)) /
                         units / m->unit_dram;
-    return (most(cycles, most(l2, dram)) + m->gpu_launch + finish_cycles(g, t, groups / units)) *
+    return (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch +
+            finish_cycles(g, t, groups / units)) *
            units * m->unit_lanes;
 }
 

@@ -68,20 +68,39 @@ static char *find_in_memory(tconv_device *device, const char *key)
     return text;
 }
 
-char *tconv_device_search_record(tconv_device *device, const char *key)
+/* The text of that key from the folder; NULL: it is not there. */
+static char *load_text(const tconv_device *device, const char *key)
 {
-    if (device->identity == NULL) return NULL;
-    char *text = find_in_memory(device, key);
-    if (text != NULL || device->cache == NULL) return text;
-    char *whole = tconv_whole_key(device, TCONV_KIND_SEARCH, key);
+    if (device->identity == NULL || device->cache == NULL) return NULL;
+    char *whole = tconv_whole_key(device, TCONV_KIND_SEARCH, key), *text = NULL;
     void *bytes;
     struct tconv_record record;
     if (whole != NULL && tconv_folder_load(device->cache, whole, &bytes, &record)) {
         text = strndup(record.binary, record.binary_size);
         free(bytes);
-        if (text != NULL) tconv_search_record_add(device, key, text);
     }
     free(whole);
+    return text;
+}
+
+/* Puts it there, if there is a folder. */
+static void store_text(const tconv_device *device, const char *key, const char *text)
+{
+    if (device->identity == NULL || device->cache == NULL) return;
+    char *whole = tconv_whole_key(device, TCONV_KIND_SEARCH, key);
+    if (whole == NULL) return;
+    const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
+    tconv_folder_store(device->cache, device->cache_limit, &record);
+    free(whole);
+}
+
+char *tconv_device_search_record(tconv_device *device, const char *key)
+{
+    if (device->identity == NULL) return NULL;
+    char *text = find_in_memory(device, key);
+    if (text != NULL) return text;
+    text = load_text(device, key);
+    if (text != NULL) tconv_search_record_add(device, key, text);
     return text;
 }
 
@@ -89,36 +108,15 @@ void tconv_device_keep_search_record(tconv_device *device, const char *key, cons
 {
     if (device->identity == NULL) return;
     tconv_search_record_add(device, key, text);
-    char *whole = device->cache == NULL ? NULL : tconv_whole_key(device, TCONV_KIND_SEARCH, key);
-    if (whole == NULL) return;
-    const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
-    tconv_folder_store(device->cache, device->cache_limit, &record);
-    free(whole);
+    store_text(device, key, text);
 }
 
 static const char machine_key[] = "machine";
 
-/* From the folder; NULL: it is not there. */
-static char *load_machine(tconv_device *device)
-{
-    char *whole = device->identity == NULL || device->cache == NULL
-                      ? NULL
-                      : tconv_whole_key(device, TCONV_KIND_SEARCH, machine_key);
-    char *text = NULL;
-    void *bytes;
-    struct tconv_record record;
-    if (whole != NULL && tconv_folder_load(device->cache, whole, &bytes, &record)) {
-        text = strndup(record.binary, record.binary_size);
-        free(bytes);
-    }
-    free(whole);
-    return text;
-}
-
 char *tconv_device_machine_record(tconv_device *device)
 {
     pthread_mutex_lock(&device->lock);
-    if (!device->machine_known) device->machine = load_machine(device);
+    if (!device->machine_known) device->machine = load_text(device, machine_key);
     device->machine_known = true;
     char *text = device->machine == NULL ? NULL : strdup(device->machine);
     pthread_mutex_unlock(&device->lock);
@@ -134,14 +132,7 @@ bool tconv_device_keep_machine_record(tconv_device *device, const char *text)
     device->machine = own;
     device->machine_known = true;
     pthread_mutex_unlock(&device->lock);
-    char *whole = device->identity == NULL || device->cache == NULL
-                      ? NULL
-                      : tconv_whole_key(device, TCONV_KIND_SEARCH, machine_key);
-    if (whole != NULL) {
-        const struct tconv_record record = {whole, strlen(whole), text, strlen(text)};
-        tconv_folder_store(device->cache, device->cache_limit, &record);
-    }
-    free(whole);
+    store_text(device, machine_key, text);
     return true;
 }
 
