@@ -132,7 +132,7 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
                      const bool inside, __local acc_t *row, const struct steps *steps,
                      const int inputs, const int left, const int begin, const int end)
 {
-    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
+    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], x_step = table[FOLDED_DATA_X_STEP];
 #if WORD > 1 && !BATCHED
     if (channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
         x_step == SEGMENT * WORD) {
@@ -210,8 +210,8 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
                         __local acc_t *local_memory, const struct box *box,
                         const struct steps *steps, const struct chunk *chunk)
 {
-    const int input_x = (int)table[ROWS_INPUT_X], input_y = (int)table[ROWS_INPUT_Y];
-    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], y_step = table[ROWS_DATA_Y_STEP];
+    const int input_x = (int)table[FOLDED_INPUT_X], input_y = (int)table[FOLDED_INPUT_Y];
+    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], y_step = table[FOLDED_DATA_Y_STEP];
     const acc_t zero = DATA_ZERO(table);
     const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
     const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
@@ -220,25 +220,25 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
     const int low_x = box->x + (int)table[CHANNELS_LOW_X];
     const int first_y = clamp(-low_y, 0, rows_y), end_y = clamp(input_y - low_y, first_y, rows_y);
     const int begin = clamp(-low_x, 0, rows_x), end = clamp(input_x - low_x, begin, rows_x);
-    const int left = (int)table[ROWS_IN_CHANNELS] - chunk->first * WORD;
+    const int left = (int)table[FOLDED_IN_CHANNELS] - chunk->first * WORD;
     data += chunk->first * WORD * channel_step;
 #if TRANSPOSED
-    const long points = table[ROWS_INPUT_ROWS] * input_x; /* of a channel */
+    const long points = table[FOLDED_INPUT_ROWS] * input_x; /* of a channel */
     const bool transposed = TRANSPOSED_INPUTS && points >= VW;
     /* Rows that follow each other in memory are copied together. */
     const bool together = transposed && end - begin == input_x && y_step == input_x;
 #endif
     for (int iz = 0; iz < rows_z; iz++) {
         const long z = box->z + table[CHANNELS_LOW_Z] + iz;
-        if (z < 0 || z >= table[ROWS_INPUT_Z]) continue;
+        if (z < 0 || z >= table[FOLDED_INPUT_Z]) continue;
         for (int iy = first_y; iy < end_y; iy++) {
             const long y = low_y + iy;
             __local acc_t *row = local_memory + iz * steps->z + iy * steps->y;
             for (int v = 0; v < (BATCHED ? PX : 1); v++, row += SEGMENT) {
                 const bool image = v < box->count_n;
                 __global const data_t *from =
-                    data + (image ? box->n + v : 0) * table[ROWS_DATA_BATCH_STEP] +
-                    z * table[ROWS_DATA_Z_STEP] + y * y_step + low_x * table[ROWS_DATA_X_STEP];
+                    data + (image ? box->n + v : 0) * table[FOLDED_DATA_BATCH_STEP] +
+                    z * table[FOLDED_DATA_Z_STEP] + y * y_step + low_x * table[FOLDED_DATA_X_STEP];
 #if TRANSPOSED
                 if (transposed && image) {
                     const long at = (z * input_y + y) * input_x + low_x + begin;
@@ -342,8 +342,8 @@ static void find_reads(__global const long *table, const struct box *box, const 
     reads->count = 0;
     for (int tap = (int)kind[KIND_TAPS]; tap > 0; tap--, read += READ_LONGS) {
         const int iz = (int)read[READ_Z], iy = (int)read[READ_Y], ix = (int)read[READ_X];
-        if (low_z + iz < 0 || low_z + iz >= table[ROWS_INPUT_Z] || low_y + iy < 0 ||
-            low_y + iy >= table[ROWS_INPUT_Y])
+        if (low_z + iz < 0 || low_z + iz >= table[FOLDED_INPUT_Z] || low_y + iy < 0 ||
+            low_y + iy >= table[FOLDED_INPUT_Y])
             continue;
         reads->tap[reads->count] = (int)read[READ_TAP];
         reads->from[reads->count] = (z + iz) * steps->z + (y + iy) * steps->y + ix * steps->x;
@@ -359,11 +359,11 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                     __local acc_t *kept, const struct reads *reads, const struct row *row,
                     const struct steps *steps, const struct chunk *chunk, const int x)
 {
-    const int input_x = (int)table[ROWS_INPUT_X];
-    const int packed_channels = PACKED_CHANNELS((int)table[ROWS_IN_CHANNELS]);
+    const int input_x = (int)table[FOLDED_INPUT_X];
+    const int packed_channels = PACKED_CHANNELS((int)table[FOLDED_IN_CHANNELS]);
     const int places = BATCHED ? row->places : min((int)PX, row->places - x);
     const int width = BATCHED ? 1 : places;
-    const int ox = row->x + x * (int)table[ROWS_STRIDE_X];
+    const int ox = row->x + x * (int)table[FOLDED_STRIDE_X];
 
     vec_t sum[CV][PX];
 #pragma unroll
@@ -420,7 +420,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #if FLOATING
     if (nonfinite && padded && chunk->last) { /* never with BATCHED */
         for (int v = 0; v < places; v++) {
-            const int o = ox + v * (int)table[ROWS_STRIDE_X];
+            const int o = ox + v * (int)table[FOLDED_STRIDE_X];
 #if TRANSPOSED
             for (int m = 0; m < MW;
                  m++) /* lanes that are no outputs are transposed with the others */
@@ -457,7 +457,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     const long place_step = row->place_step;
     const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
     const struct span last_lanes = lanes_of(
-        table, BATCHED ? ox : ox + (PX - 1) * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
+        table, BATCHED ? ox : ox + (PX - 1) * (int)table[FOLDED_STRIDE_X], row->phase, row->lanes);
     const bool any_places = !PHASE_LANES;
     if ((any_places || places == PX) && row->lane_step == 1 && first_lanes.first == 0 &&
         last_lanes.last == MW) {
@@ -479,7 +479,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             for (int c = 0; c < CV; c++)
                 value[c] = affine_lanes(sum[c][v], own.factor[c], own.bias[c]);
             const struct span own_lanes = lanes_of(
-                table, BATCHED ? ox : ox + v * (int)table[ROWS_STRIDE_X], row->phase, row->lanes);
+                table, BATCHED ? ox : ox + v * (int)table[FOLDED_STRIDE_X], row->phase, row->lanes);
             store_lanes(&own_f, &own, at + v * place_step, value, row->lane_step, own_lanes.first,
                         own_lanes.last);
         }
@@ -496,33 +496,35 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
                          const struct chunk *chunk, const int phase, const int lanes, const int tz,
                          const int ty, const int tx)
 {
-    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
-    const int stride_x = (int)table[ROWS_STRIDE_X];
+    const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y];
+    const int stride_x = (int)table[FOLDED_STRIDE_X];
     const int kind = (tz * stride_y + ty) * stride_x + tx;
     struct row row;
     row.phase = phase;
     row.lanes = lanes;
     row.lane_step = table[CHANNELS_LANE_STEP];
     row.x = box->x * stride_x + tx;
-    const int left = (int)table[ROWS_OUTPUT_X] - row.x; /* outputs */
+    const int left = (int)table[FOLDED_OUTPUT_X] - row.x; /* outputs */
     const int places_x = min(box->count_x, (left + stride_x - 1) / stride_x);
     row.places = BATCHED ? box->count_n : places_x;
-    row.place_step = BATCHED ? table[ROWS_OUTPUT_BATCH_STEP] : stride_x * table[ROWS_OUTPUT_X_STEP];
+    row.place_step = BATCHED ? table[FOLDED_OUTPUT_BATCH_STEP]
+                             : stride_x * table[FOLDED_OUTPUT_X_STEP];
     const int kept_rows = KEPT ? box->outputs_z * box->outputs_y : box->count_z * box->count_y;
     row.kept_step = (BATCHED ? kept_rows * box->outputs_x : stride_x) * MW;
     for (int z = 0; z < box->count_z; z++)
         for (int y = 0; y < box->count_y; y++) {
             row.z = (box->z + z) * stride_z + tz;
             row.y = (box->y + y) * stride_y + ty;
-            if (row.z >= table[ROWS_OUTPUT_Z] || row.y >= table[ROWS_OUTPUT_Y]) continue;
+            if (row.z >= table[FOLDED_OUTPUT_Z] || row.y >= table[FOLDED_OUTPUT_Y]) continue;
             const int kept_row = KEPT ? (z * stride_z + tz) * box->outputs_y + y * stride_y + ty
                                       : z * box->count_y + y;
             struct reads reads;
             find_reads(table, box, steps, z, y, kind, &reads);
             for (int x = 0; x < places_x; x += BATCHED ? 1 : PX)
                 compute(data, weights, nonfinite, f, own_lanes,
-                        at + row.z * table[ROWS_OUTPUT_Z_STEP] + row.y * table[ROWS_OUTPUT_Y_STEP] +
-                            (row.x + x * stride_x) * table[ROWS_OUTPUT_X_STEP],
+                        at + row.z * table[FOLDED_OUTPUT_Z_STEP] +
+                            row.y * table[FOLDED_OUTPUT_Y_STEP] +
+                            (row.x + x * stride_x) * table[FOLDED_OUTPUT_X_STEP],
                         table, local_memory,
                         kept + (kept_row * box->outputs_x + tx + x * stride_x) * MW, &reads, &row,
                         steps, chunk, x);
@@ -536,23 +538,23 @@ static void store_rows(const struct epilogue *f, __local acc_t *kept, __global c
                        const struct box *box, const long at, const long channel, const int lanes,
                        const int tz, const int ty)
 {
-    const int step_z = KEPT ? 1 : (int)table[ROWS_STRIDE_Z];
-    const int step_y = KEPT ? 1 : (int)table[ROWS_STRIDE_Y];
+    const int step_z = KEPT ? 1 : (int)table[FOLDED_STRIDE_Z];
+    const int step_y = KEPT ? 1 : (int)table[FOLDED_STRIDE_Y];
     const int rows_z = KEPT ? box->outputs_z : box->count_z;
     const int rows_y = KEPT ? box->outputs_y : box->count_y;
-    const bool together = KEPT && box->outputs_x == table[ROWS_OUTPUT_X] &&
-                          table[ROWS_OUTPUT_Y_STEP] == table[ROWS_OUTPUT_X];
+    const bool together = KEPT && box->outputs_x == table[FOLDED_OUTPUT_X] &&
+                          table[FOLDED_OUTPUT_Y_STEP] == table[FOLDED_OUTPUT_X];
     const int rows = together ? rows_y : 1, count = rows * box->outputs_x;
-    const long first_z = box->z * table[ROWS_STRIDE_Z], first_y = box->y * table[ROWS_STRIDE_Y];
+    const long first_z = box->z * table[FOLDED_STRIDE_Z], first_y = box->y * table[FOLDED_STRIDE_Y];
     for (int n = 0; n < box->count_n; n++)
         for (int z = tz; z < tz + rows_z * step_z; z += step_z)
             for (int y = ty; y < ty + rows_y * step_y; y += rows * step_y, kept += count * MW)
                 if (z < box->outputs_z && y < box->outputs_y)
                     store_transposed(f, kept, count,
-                                     at + n * table[ROWS_OUTPUT_BATCH_STEP] +
-                                         (first_z + z) * table[ROWS_OUTPUT_Z_STEP] +
-                                         (first_y + y) * table[ROWS_OUTPUT_Y_STEP] +
-                                         box->x * table[ROWS_STRIDE_X],
+                                     at + n * table[FOLDED_OUTPUT_BATCH_STEP] +
+                                         (first_z + z) * table[FOLDED_OUTPUT_Z_STEP] +
+                                         (first_y + y) * table[FOLDED_OUTPUT_Y_STEP] +
+                                         box->x * table[FOLDED_STRIDE_X],
                                      table[CHANNELS_LANE_STEP], channel, lanes);
 }
 #endif
@@ -570,9 +572,9 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
                                    __global const long *restrict table,
                                    __local acc_t *restrict local_memory)
 {
-    const int blocks = (int)table[ROWS_BLOCKS], item_blocks = (int)table[CHANNELS_ITEM_BLOCKS];
+    const int blocks = (int)table[FOLDED_BLOCKS], item_blocks = (int)table[CHANNELS_ITEM_BLOCKS];
     const int places_z = (int)table[CHANNELS_PLACES_Z], places_y = (int)table[CHANNELS_PLACES_Y];
-    const int places_x = (int)table[CHANNELS_PLACES_X], batches = (int)table[ROWS_BATCHES];
+    const int places_x = (int)table[CHANNELS_PLACES_X], batches = (int)table[FOLDED_BATCHES];
     const int box_z = (int)table[CHANNELS_BOX_Z], box_y = (int)table[CHANNELS_BOX_Y];
     const int box_x = (int)table[CHANNELS_BOX_X], box_n = BATCHED ? PX : 1;
 
@@ -596,13 +598,13 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
     box.count_y = min(box_y, places_y - box.y);
     box.count_z = min(box_z, places_z - box.z);
     box.count_n = min(box_n, batches - box.n);
-    box.outputs_x = outputs_of(box.x, box.count_x, table[ROWS_STRIDE_X], table[ROWS_OUTPUT_X]);
-    box.outputs_y = outputs_of(box.y, box.count_y, table[ROWS_STRIDE_Y], table[ROWS_OUTPUT_Y]);
-    box.outputs_z = outputs_of(box.z, box.count_z, table[ROWS_STRIDE_Z], table[ROWS_OUTPUT_Z]);
+    box.outputs_x = outputs_of(box.x, box.count_x, table[FOLDED_STRIDE_X], table[FOLDED_OUTPUT_X]);
+    box.outputs_y = outputs_of(box.y, box.count_y, table[FOLDED_STRIDE_Y], table[FOLDED_OUTPUT_Y]);
+    box.outputs_z = outputs_of(box.z, box.count_z, table[FOLDED_STRIDE_Z], table[FOLDED_OUTPUT_Z]);
     const int last_block = min(first_block + item_blocks, blocks);
 
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int inputs = PACKED_WORDS(in_channels);
     const int chunk_channels = KEPT ? (int)table[CHANNELS_CHUNK] : inputs;
     const int segments = (chunk_channels + SEGMENT - 1) / SEGMENT;
@@ -619,7 +621,8 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
     steps.z = (box_y + (int)table[CHANNELS_SPAN_Y]) * steps.y;
 
     const struct epilogue epilogue = *f; /* in registers */
-    __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    __global const data_t *own_data = data +
+                                      (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
     struct chunk chunk;
     for (chunk.first = 0; chunk.first < inputs; chunk.first += chunk_channels) {
         chunk.count = min(chunk_channels, inputs - chunk.first);
@@ -640,15 +643,15 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
 #endif
             __global const packed_t *weights = weights_of(filter, table, all_blocks);
             const long to =
-                box.n * table[ROWS_OUTPUT_BATCH_STEP] + co * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                box.n * table[FOLDED_OUTPUT_BATCH_STEP] + co * table[FOLDED_OUTPUT_CHANNEL_STEP] +
                 (PHASE_LANES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
             struct lanes own_lanes;
             find_lanes(&epilogue, co, lanes, &own_lanes);
 
-            for (int tz = 0; tz < table[ROWS_STRIDE_Z]; tz++)
-                for (int ty = 0; ty < table[ROWS_STRIDE_Y]; ty++) {
-                    for (int tx = 0; tx < table[ROWS_STRIDE_X]; tx++)
-                        compute_rows(own_data + box.n * table[ROWS_DATA_BATCH_STEP], weights,
+            for (int tz = 0; tz < table[FOLDED_STRIDE_Z]; tz++)
+                for (int ty = 0; ty < table[FOLDED_STRIDE_Y]; ty++) {
+                    for (int tx = 0; tx < table[FOLDED_STRIDE_X]; tx++)
+                        compute_rows(own_data + box.n * table[FOLDED_DATA_BATCH_STEP], weights,
                                      flags[all_blocks] != 0, &epilogue, &own_lanes, to, table,
                                      local_memory, kept, &box, &steps, &chunk, phase, lanes, tz, ty,
                                      tx);

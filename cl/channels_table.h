@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm's own part of its table; rows_table.h has the part before. Read by the
+/* The channels algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
-#include "rows_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
+#include "folded_table.h"
 #endif
 
 enum {
-    CHANNELS_PLACES_Z = ROWS_NUMBERS, /* outputs of one phase along each axis */
+    CHANNELS_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
     CHANNELS_PLACES_Y,
     CHANNELS_PLACES_X,
     CHANNELS_BOX_Z, /* places of a work-item along each axis */

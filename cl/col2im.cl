@@ -49,22 +49,22 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
                                       __local acc_t *column, const int item, const int tile,
                                       __global const long *part, const int row, const int image)
 {
-    const int batches = (int)table[ROWS_BATCHES];
+    const int batches = (int)table[FOLDED_BATCHES];
     const int n = image % batches, all_blocks = image / batches;
-    const int g = all_blocks / (int)table[ROWS_BLOCKS],
-              block = all_blocks % (int)table[ROWS_BLOCKS];
-    const int in_channels = (int)table[ROWS_IN_CHANNELS],
-              out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int z = row / (int)table[ROWS_OUTPUT_Y], y = row % (int)table[ROWS_OUTPUT_Y];
-    __global const long *slice = table + table[ROWS_SLICES_AT] + z * SLICE_LONGS;
-    __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
+    const int g = all_blocks / (int)table[FOLDED_BLOCKS],
+              block = all_blocks % (int)table[FOLDED_BLOCKS];
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS],
+              out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int z = row / (int)table[FOLDED_OUTPUT_Y], y = row % (int)table[FOLDED_OUTPUT_Y];
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
+    __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] + y * REACH_LONGS;
     const int taps_y = (int)reach_y[REACH_TAPS];
     const int strips = (int)part[PART_STRIPS];
 
     const int places = (int)table[COL2IM_PLACES], inputs = (int)table[COL2IM_INPUTS];
-    const int input_x = (int)table[ROWS_INPUT_X], output_x = (int)table[ROWS_OUTPUT_X];
+    const int input_x = (int)table[FOLDED_INPUT_X], output_x = (int)table[FOLDED_OUTPUT_X];
     const int first_place = tile * places;
-    const int low = first_place + (int)table[ROWS_FIRST_INPUT];
+    const int low = first_place + (int)table[FOLDED_FIRST_INPUT];
     const int from = max(low, 0), to = min(low + inputs, input_x); /* the inputs that exist */
     const int columns = (int)table[COL2IM_COLUMNS], elements = (int)table[COL2IM_ROW];
     const int vectors = from < to ? (to - from + TILE - 1) / TILE : 0;
@@ -79,15 +79,15 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
     GROUP_BARRIER;
 
     /* 1. The columns. */
-    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], y_step = table[ROWS_DATA_Y_STEP],
-               z_step = table[ROWS_DATA_Z_STEP];
+    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], y_step = table[FOLDED_DATA_Y_STEP],
+               z_step = table[FOLDED_DATA_Z_STEP];
     const acc_t zero = DATA_ZERO(table);
-    __global const data_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
+    __global const data_t *own_data = data + n * table[FOLDED_DATA_BATCH_STEP] +
                                       (long)g * in_channels * channel_step +
                                       reach_y[REACH_INPUT] * y_step;
     const long row_weights = table[COL2IM_STRIPS] * in_channels * MW; /* of one (kz, ky) */
     __global const packed_t *own_weights =
-        filter + (long)all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * row_weights +
+        filter + (long)all_blocks * table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] * row_weights +
         part[PART_STRIP] * in_channels * MW;
     for (int job = item; job < strips * vectors; job += WG) {
         const int strip = job / vectors;
@@ -103,12 +103,12 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
             for (int jy = 0; jy < taps_y; jy++) {
                 __global const long *tap_z = table + slice[SLICE_LIST] + jz * SLICE_TAP_LONGS;
                 const long kz = tap_z[SLICE_TAP];
-                const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
+                const long ky = reach_y[REACH_TAP] + jy * table[FOLDED_TAP_STEP_Y];
                 __global const packed_t *w = own_weights +
-                                             (kz * table[ROWS_KERNEL_Y] + ky) * row_weights +
+                                             (kz * table[FOLDED_KERNEL_Y] + ky) * row_weights +
                                              (long)strip * in_channels * MW;
                 __global const data_t *x = own_data + at + tap_z[SLICE_INPUT] * z_step -
-                                           jy * table[ROWS_INPUT_STEP_Y] * y_step;
+                                           jy * table[FOLDED_INPUT_STEP_Y] * y_step;
                 for (int ci = 0; ci < in_channels; ci++, x += channel_step, w += MW) {
                     vec_t in[NX];
 #pragma unroll
@@ -140,15 +140,15 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
     GROUP_BARRIER;
 
     /* 2. The overlap-add. */
-    const int stride = (int)table[ROWS_STRIDE_X], input_step = (int)table[ROWS_INPUT_STEP_X];
+    const int stride = (int)table[FOLDED_STRIDE_X], input_step = (int)table[FOLDED_INPUT_STEP_X];
     const int channels = min(MC, out_channels - block * MC), classes = (int)part[PART_CLASSES];
     const int row_vectors = (places + VW - 1) / VW;
     const long co = (long)g * out_channels + block * MC;
-    const long own_output = n * table[ROWS_OUTPUT_BATCH_STEP] +
-                            co * table[ROWS_OUTPUT_CHANNEL_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
-                            y * table[ROWS_OUTPUT_Y_STEP];
+    const long own_output = n * table[FOLDED_OUTPUT_BATCH_STEP] +
+                            co * table[FOLDED_OUTPUT_CHANNEL_STEP] +
+                            z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP];
     for (int c = 0; c < classes; c++) {
-        __global const long *class = table + table[ROWS_CLASSES_AT] +
+        __global const long *class = table + table[FOLDED_CLASSES_AT] +
                                      (part[PART_CLASS] + c) * CLASS_LONGS;
         const int taps = (int)class[CLASS_TAPS], phase = (int)class[CLASS_PHASE];
         const int first_column = (int)(class[CLASS_START] - part[PART_CLASS_TAPS]) * MC;
@@ -159,7 +159,7 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
                                        (int)class[CLASS_DISTANCE] + u;
             for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * elements - input_step));
             const result_vec_t value = affine(f, sum, co + m);
-            const long to_row = own_output + m * table[ROWS_OUTPUT_CHANNEL_STEP];
+            const long to_row = own_output + m * table[FOLDED_OUTPUT_CHANNEL_STEP];
             const int o = (first_place + u) * stride + phase;
             if (stride == 1 && u + VW <= places && o + VW <= output_x) {
                 put(f, value, to_row + o, co + m);
@@ -181,12 +181,12 @@ tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
              __local acc_t *restrict column)
 {
     EPILOGUE(epilogue, table)
-    const int images = (int)(table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_BLOCKS]);
-    const int tile = (int)(get_group_id(0) % (size_t)table[ROWS_TILES]);
+    const int images = (int)(table[FOLDED_BATCHES] * table[FOLDED_GROUPS] * table[FOLDED_BLOCKS]);
+    const int tile = (int)(get_group_id(0) % (size_t)table[FOLDED_TILES]);
     __global const long *part = table + table[COL2IM_PARTS_AT] +
-                                (long)(get_group_id(0) / (size_t)table[ROWS_TILES]) * PART_LONGS;
+                                (long)(get_group_id(0) / (size_t)table[FOLDED_TILES]) * PART_LONGS;
     for (int image = (int)get_group_id(2); image < images; image += (int)get_num_groups(2))
-        for (int row = (int)get_group_id(1); row < table[ROWS_OUTPUT_ROWS];
+        for (int row = (int)get_group_id(1); row < table[FOLDED_OUTPUT_ROWS];
              row += (int)get_num_groups(1)) {
             col2im_tile(data + data_offset, filter + filter_offset, &epilogue, table, column,
                         (int)get_local_id(0), tile, part, row, image);
@@ -200,21 +200,22 @@ static NOINLINE void pack_strip(__global const filter_t *restrict weights,
                                 __global const long *restrict table, const long all_blocks,
                                 const long kzy, const long strip, const long ci)
 {
-    const long in_channels = table[ROWS_IN_CHANNELS], strips = table[COL2IM_STRIPS];
-    const long kernel_y = table[ROWS_KERNEL_Y], kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    const long in_channels = table[FOLDED_IN_CHANNELS], strips = table[COL2IM_STRIPS];
+    const long kernel_y = table[FOLDED_KERNEL_Y], kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y;
     const acc_t zero = FILTER_ZERO(table);
-    const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
+    const long g = all_blocks / table[FOLDED_BLOCKS], block = all_blocks % table[FOLDED_BLOCKS];
     __global const filter_t *from =
-        weights + g * table[ROWS_SOURCE_GROUP_STEP] + ci * table[ROWS_SOURCE_IN_STEP] +
-        kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] + kzy % kernel_y * table[ROWS_SOURCE_Y_STEP];
+        weights + g * table[FOLDED_SOURCE_GROUP_STEP] + ci * table[FOLDED_SOURCE_IN_STEP] +
+        kzy / kernel_y * table[FOLDED_SOURCE_Z_STEP] + kzy % kernel_y * table[FOLDED_SOURCE_Y_STEP];
     __global packed_t *to =
         filter + (((all_blocks * kernel_zy + kzy) * strips + strip) * in_channels + ci) * MW;
     for (int m = 0; m < MW; m++) {
         const long pair = table[table[COL2IM_COLUMNS_AT] + strip * MW + m];
         const long co = block * MC + pair % MC;
-        const bool real = pair >= 0 && co < table[ROWS_OUT_CHANNELS];
+        const bool real = pair >= 0 && co < table[FOLDED_OUT_CHANNELS];
         if (real)
-            PACK(from + co * table[ROWS_SOURCE_OUT_STEP] + pair / MC * table[ROWS_SOURCE_X_STEP],
+            PACK(from + co * table[FOLDED_SOURCE_OUT_STEP] +
+                     pair / MC * table[FOLDED_SOURCE_X_STEP],
                  to + m, zero);
         else
             to[m] = 0;
@@ -227,10 +228,10 @@ KERNEL void tconv_col2im_pack(__global const filter_t *restrict weights, const u
                               __global const long *restrict table)
 {
     const long ci = (long)get_global_id(0), strips = table[COL2IM_STRIPS];
-    const long rows = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * strips;
-    if (ci >= table[ROWS_IN_CHANNELS]) return;
+    const long rows = table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] * strips;
+    if (ci >= table[FOLDED_IN_CHANNELS]) return;
     for (long all_blocks = (long)get_global_id(2);
-         all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
+         all_blocks < table[FOLDED_GROUPS] * table[FOLDED_BLOCKS];
          all_blocks += (long)get_global_size(2))
         for (long row = (long)get_global_id(1); row < rows; row += (long)get_global_size(1))
             pack_strip(weights + weights_offset, filter + filter_offset, table, all_blocks,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The col2im algorithm's own part of its table; rows_table.h has the part before. Read by the host
- * (C) and by the kernels (OpenCL C). */
+/* The col2im algorithm's own part of its table; folded_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
-#include "rows_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
+#include "folded_table.h"
 #endif
 
 enum {
-    COL2IM_PLACES = ROWS_LONGS, /* of a tile: neighbouring outputs of one phase */
-    COL2IM_INPUTS,              /* that a tile reads: places and reach */
-    COL2IM_COLUMNS,             /* columns in local memory, whole strips */
+    COL2IM_PLACES = FOLDED_LONGS, /* of a tile: neighbouring outputs of one phase */
+    COL2IM_INPUTS,                /* that a tile reads: places and reach */
+    COL2IM_COLUMNS,               /* columns in local memory, whole strips */
     COL2IM_ROW,    /* elements of a column there: TILE + COL2IM_INPUTS + TILE or more */
     COL2IM_STRIPS, /* strips of MW columns in all parts together: what one (kz, ky) of a block takes
                       in the packed filter */

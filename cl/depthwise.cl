@@ -217,16 +217,17 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
                                     __global const packed_t *restrict filter,
                                     const struct epilogue *f, __global const long *restrict table)
 {
-    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y],
-              stride_x = (int)table[ROWS_STRIDE_X];
-    const int output_z = (int)table[ROWS_OUTPUT_Z], output_y = (int)table[ROWS_OUTPUT_Y],
-              output_x = (int)table[ROWS_OUTPUT_X];
-    const int input_x = (int)table[ROWS_INPUT_X], kernel_x = (int)table[ROWS_KERNEL_X];
-    const int tap_step_z = (int)table[ROWS_TAP_STEP_Z], tap_step_y = (int)table[ROWS_TAP_STEP_Y],
+    const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y],
+              stride_x = (int)table[FOLDED_STRIDE_X];
+    const int output_z = (int)table[FOLDED_OUTPUT_Z], output_y = (int)table[FOLDED_OUTPUT_Y],
+              output_x = (int)table[FOLDED_OUTPUT_X];
+    const int input_x = (int)table[FOLDED_INPUT_X], kernel_x = (int)table[FOLDED_KERNEL_X];
+    const int tap_step_z = (int)table[FOLDED_TAP_STEP_Z],
+              tap_step_y = (int)table[FOLDED_TAP_STEP_Y],
               tap_step_x = (int)table[DEPTHWISE_TAP_STEP_X];
-    const int input_step_z = (int)table[ROWS_INPUT_STEP_Z],
-              input_step_y = (int)table[ROWS_INPUT_STEP_Y],
-              input_step_x = (int)table[ROWS_INPUT_STEP_X];
+    const int input_step_z = (int)table[FOLDED_INPUT_STEP_Z],
+              input_step_y = (int)table[FOLDED_INPUT_STEP_Y],
+              input_step_x = (int)table[FOLDED_INPUT_STEP_X];
     __global const long *phases_x = table + table[DEPTHWISE_X_AT];
 
     /* Which places, rows and image. */
@@ -244,21 +245,21 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
 
     const struct epilogue epilogue = *f; /* in registers */
     struct steps steps;
-    steps.end = data + ((int)table[ROWS_BATCHES] - 1) * table[ROWS_DATA_BATCH_STEP] +
-                ((int)table[ROWS_INPUT_Z] - 1) * table[ROWS_DATA_Z_STEP] +
-                ((int)table[ROWS_INPUT_Y] - 1) * table[ROWS_DATA_Y_STEP] +
-                (input_x - 1) * table[ROWS_DATA_X_STEP] + (int)table[ROWS_OUT_CHANNELS];
-    steps.place = table[ROWS_DATA_X_STEP];
-    steps.data_z = input_step_z * table[ROWS_DATA_Z_STEP];
-    steps.data_y = input_step_y * table[ROWS_DATA_Y_STEP];
+    steps.end = data + ((int)table[FOLDED_BATCHES] - 1) * table[FOLDED_DATA_BATCH_STEP] +
+                ((int)table[FOLDED_INPUT_Z] - 1) * table[FOLDED_DATA_Z_STEP] +
+                ((int)table[FOLDED_INPUT_Y] - 1) * table[FOLDED_DATA_Y_STEP] +
+                (input_x - 1) * table[FOLDED_DATA_X_STEP] + (int)table[FOLDED_OUT_CHANNELS];
+    steps.place = table[FOLDED_DATA_X_STEP];
+    steps.data_z = input_step_z * table[FOLDED_DATA_Z_STEP];
+    steps.data_y = input_step_y * table[FOLDED_DATA_Y_STEP];
     steps.data_x = input_step_x * steps.place;
     steps.weight_x = tap_step_x * MW;
     steps.weight_y = tap_step_y * kernel_x * MW;
-    steps.weight_z = tap_step_z * (int)table[ROWS_KERNEL_Y] * kernel_x * MW;
-    steps.output = stride_x * table[ROWS_OUTPUT_X_STEP];
-    steps.phase = table[ROWS_OUTPUT_X_STEP];
-    steps.weights = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * kernel_x * MW;
-    steps.channels = (int)table[ROWS_OUT_CHANNELS];
+    steps.weight_z = tap_step_z * (int)table[FOLDED_KERNEL_Y] * kernel_x * MW;
+    steps.output = stride_x * table[FOLDED_OUTPUT_X_STEP];
+    steps.phase = table[FOLDED_OUTPUT_X_STEP];
+    steps.weights = table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] * kernel_x * MW;
+    steps.channels = (int)table[FOLDED_OUT_CHANNELS];
     steps.zero = DATA_ZERO(table);
     __global const packed_t *weights = weights_of(filter, table, 0);
     const int whole_channels = steps.channels / MW * MW;
@@ -279,20 +280,20 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
 
     const struct reach reach_z =
         reach_of(table + table[DEPTHWISE_Z_AT] + z % stride_z * REACH_LONGS, z / stride_z,
-                 tap_step_z, input_step_z, (int)table[ROWS_INPUT_Z]);
+                 tap_step_z, input_step_z, (int)table[FOLDED_INPUT_Z]);
     for (int y = first_y; y < last_y; y++) {
         const struct reach reach_y =
             reach_of(table + table[DEPTHWISE_Y_AT] + y % stride_y * REACH_LONGS, y / stride_y,
-                     tap_step_y, input_step_y, (int)table[ROWS_INPUT_Y]);
-        __global const data_t *row = data + n * table[ROWS_DATA_BATCH_STEP] +
-                                     reach_z.input * table[ROWS_DATA_Z_STEP] +
-                                     reach_y.input * table[ROWS_DATA_Y_STEP];
-        const long line = n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
-                          y * table[ROWS_OUTPUT_Y_STEP];
+                     tap_step_y, input_step_y, (int)table[FOLDED_INPUT_Y]);
+        __global const data_t *row = data + n * table[FOLDED_DATA_BATCH_STEP] +
+                                     reach_z.input * table[FOLDED_DATA_Z_STEP] +
+                                     reach_y.input * table[FOLDED_DATA_Y_STEP];
+        const long line = n * table[FOLDED_OUTPUT_BATCH_STEP] + z * table[FOLDED_OUTPUT_Z_STEP] +
+                          y * table[FOLDED_OUTPUT_Y_STEP];
         struct tile tile;
         tile.taps_z = reach_z.taps;
         tile.taps_y = reach_y.taps;
-        const long tap = (reach_z.tap * table[ROWS_KERNEL_Y] + reach_y.tap) * kernel_x;
+        const long tap = (reach_z.tap * table[FOLDED_KERNEL_Y] + reach_y.tap) * kernel_x;
         const int end = min(high, last_place);
         for (int u = first_place; u < last_place;) {
             /* The last tile overlaps the one before. */
@@ -302,7 +303,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
             u = begin + count;
 #if MERGED
             if (whole) {
-                tile.data = row + (begin + table[ROWS_FIRST_INPUT]) * steps.place;
+                tile.data = row + (begin + table[FOLDED_FIRST_INPUT]) * steps.place;
                 tile.at = line + begin * steps.output;
                 __global const packed_t *w = weights + tap * MW;
                 for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)

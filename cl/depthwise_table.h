@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise algorithm's own part of its table; rows_table.h has the part before, which
+/* The depthwise algorithm's own part of its table; folded_table.h has the part before, which
  * describes a single group with as many output channels as there are groups. Read by the host (C)
  * and by the kernels (OpenCL C). */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
-#include "rows_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
+#include "folded_table.h"
 #endif
 
 enum {
-    DEPTHWISE_ROWS = ROWS_NUMBERS, /* output rows of a work-item, of one z */
-    DEPTHWISE_PLACES,              /* places along x of a work-item */
-    DEPTHWISE_TAP_STEP_X,          /* as ROWS_TAP_STEP_Y */
+    DEPTHWISE_ROWS = FOLDED_NUMBERS, /* output rows of a work-item, of one z */
+    DEPTHWISE_PLACES,                /* places along x of a work-item */
+    DEPTHWISE_TAP_STEP_X,            /* as FOLDED_TAP_STEP_Y */
     /* For each phase along an axis a reach: its taps, the first of them, and the input that this
      * one reads for place 0; not clipped to the data. */
     DEPTHWISE_Z_AT,

@@ -65,7 +65,7 @@ static int weight_at(const int channel, const int ci, const int tap, __global co
 /* The place of tap k along x. */
 static int place_of(const int k, __global const long *table)
 {
-    const long phase = k * table[ROWS_DILATION_X] % table[ROWS_STRIDE_X];
+    const long phase = k * table[FOLDED_DILATION_X] % table[FOLDED_STRIDE_X];
     return (int)(table[table[DIRECT_X_AT] + phase * REACH_LONGS + REACH_TAP] +
                  k / table[DIRECT_TAP_STEP_X]);
 }
@@ -75,22 +75,23 @@ __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                                 const ulong weights_offset, __global packed_t *restrict filter,
                                 const ulong filter_offset, __global const long *restrict table)
 {
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS],
-              channels = (int)table[ROWS_GROUPS] * out_channels, taps_x = (int)table[ROWS_KERNEL_X],
-              taps_y = (int)table[ROWS_KERNEL_Y],
-              taps = taps_x * taps_y * (int)table[ROWS_KERNEL_Z];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS],
+              channels = (int)table[FOLDED_GROUPS] * out_channels,
+              taps_x = (int)table[FOLDED_KERNEL_X], taps_y = (int)table[FOLDED_KERNEL_Y],
+              taps = taps_x * taps_y * (int)table[FOLDED_KERNEL_Z];
     const acc_t zero = FILTER_ZERO(table);
     const int channel = (int)get_global_id(0);
     if (channel >= channels) return;
     for (int tap = (int)get_global_id(1); tap < taps; tap += (int)get_global_size(1))
-        for (int ci = (int)get_global_id(2); ci < table[ROWS_IN_CHANNELS];
+        for (int ci = (int)get_global_id(2); ci < table[FOLDED_IN_CHANNELS];
              ci += (int)get_global_size(2))
-            PACK(weights + weights_offset + channel / out_channels * table[ROWS_SOURCE_GROUP_STEP] +
-                     channel % out_channels * table[ROWS_SOURCE_OUT_STEP] +
-                     ci * table[ROWS_SOURCE_IN_STEP] +
-                     tap / taps_x / taps_y * table[ROWS_SOURCE_Z_STEP] +
-                     tap / taps_x % taps_y * table[ROWS_SOURCE_Y_STEP] +
-                     tap % taps_x * table[ROWS_SOURCE_X_STEP],
+            PACK(weights + weights_offset +
+                     channel / out_channels * table[FOLDED_SOURCE_GROUP_STEP] +
+                     channel % out_channels * table[FOLDED_SOURCE_OUT_STEP] +
+                     ci * table[FOLDED_SOURCE_IN_STEP] +
+                     tap / taps_x / taps_y * table[FOLDED_SOURCE_Z_STEP] +
+                     tap / taps_x % taps_y * table[FOLDED_SOURCE_Y_STEP] +
+                     tap % taps_x * table[FOLDED_SOURCE_X_STEP],
                  filter + filter_offset +
                      weight_at(channel, ci, tap / taps_x * taps_x + place_of(tap % taps_x, table),
                                table),
@@ -173,12 +174,12 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
               first_y = place_1 * (ALONG_Y ? OUTPUTS : 1) + lane_1;
     int block = place_2 + rest;
 #endif
-    const int output_x = (int)table[ROWS_OUTPUT_X], output_y = (int)table[ROWS_OUTPUT_Y];
+    const int output_x = (int)table[FOLDED_OUTPUT_X], output_y = (int)table[FOLDED_OUTPUT_Y];
     if (block >= (int)table[DIRECT_ALL_BLOCKS] || first_x >= output_x || first_y >= output_y)
         return;
     int group = block;
     const int first = split(&group, (ulong)table[DIRECT_BLOCKS]) * CHANNELS;
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int channel = group * out_channels + first;
 
     /* Phases, and the taps that they have. */
@@ -191,17 +192,17 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
               taps_y = (int)reach_y[REACH_TAPS];
     const int input_x = place_x + (int)reach_x[REACH_INPUT],
               input_y = place_y + (int)reach_y[REACH_INPUT];
-    const int step_y = (int)table[ROWS_INPUT_STEP_Y], inputs_y = (int)table[ROWS_INPUT_Y];
-    const int kernel_x = (int)table[ROWS_KERNEL_X], kernel_y = (int)table[ROWS_KERNEL_Y];
-    const int data_y = (int)table[ROWS_DATA_Y_STEP];
+    const int step_y = (int)table[FOLDED_INPUT_STEP_Y], inputs_y = (int)table[FOLDED_INPUT_Y];
+    const int kernel_x = (int)table[FOLDED_KERNEL_X], kernel_y = (int)table[FOLDED_KERNEL_Y];
+    const int data_y = (int)table[FOLDED_DATA_Y_STEP];
 
     struct item item;
-    item.in_channels = (int)table[ROWS_IN_CHANNELS];
-    item.channel_step = table[ROWS_DATA_CHANNEL_STEP];
+    item.in_channels = (int)table[FOLDED_IN_CHANNELS];
+    item.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
     item.apart_in = (int)table[DIRECT_APART_IN];
     item.apart = (int)table[DIRECT_APART_DATA];
-    item.step = (int)table[ROWS_INPUT_STEP_X];
-    item.inputs = (int)table[ROWS_INPUT_X];
+    item.step = (int)table[FOLDED_INPUT_STEP_X];
+    item.inputs = (int)table[FOLDED_INPUT_X];
     item.taps = taps_x;
     item.data_step = (int)table[DIRECT_TAP_DATA];
     item.zero = DATA_ZERO(table);
@@ -210,7 +211,7 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     item.weight_channel = (int)table[DIRECT_WEIGHT_CHANNEL];
     item.weight_tap = LAST ? (int)table[DIRECT_WEIGHT_TAP] : 1;
     __global const packed_t *weights = filter + filter_offset + channel * item.weight_channel;
-    __global const data_t *own_data = data + data_offset + batch * table[ROWS_DATA_BATCH_STEP] +
+    __global const data_t *own_data = data + data_offset + batch * table[FOLDED_DATA_BATCH_STEP] +
                                       (long)group * item.in_channels * item.channel_step;
     /* Whether all inputs lie inside the data. */
     const int past = (OUTPUTS - 1) * item.apart_in;
@@ -221,17 +222,17 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
 
     acc_t sums[OUTPUTS][CHANNELS];
     EACH for (int i = 0; i < OUTPUTS; i++) EACH for (int m = 0; m < CHANNELS; m++) sums[i][m] = 0;
-    __global const long *slice = table + table[ROWS_SLICES_AT] + z * SLICE_LONGS;
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
     __global const long *list = table + slice[SLICE_LIST];
     for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
-        item.data = own_data + list[SLICE_INPUT] * table[ROWS_DATA_Z_STEP];
+        item.data = own_data + list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP];
         const int tap_z = (int)list[SLICE_TAP] * kernel_y + (int)reach_y[REACH_TAP];
 #pragma unroll 1
         for (int j = 0; j < taps_y; j++) {
             const int y = input_y - j * step_y;
-            const int tap = (tap_z + j * (int)table[ROWS_TAP_STEP_Y]) * kernel_x +
+            const int tap = (tap_z + j * (int)table[FOLDED_TAP_STEP_Y]) * kernel_x +
                             (int)reach_x[REACH_TAP];
-            const int at = y * data_y + input_x * (int)table[ROWS_DATA_X_STEP];
+            const int at = y * data_y + input_x * (int)table[FOLDED_DATA_X_STEP];
             int x[OUTPUTS]; /* far outside where the row is */
             EACH for (int i = 0; i < OUTPUTS; i++)
                 x[i] = (uint)(y + (ALONG_Y ? i * item.apart_in : 0)) < (uint)inputs_y
@@ -247,11 +248,11 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
 
     EPILOGUE(epilogue, table)
     const int apart = (int)table[DIRECT_APART];
-    const long channel_at = table[ROWS_OUTPUT_CHANNEL_STEP];
+    const long channel_at = table[FOLDED_OUTPUT_CHANNEL_STEP];
     const int apart_at = (int)table[DIRECT_APART_OUTPUT];
-    const long at = batch * table[ROWS_OUTPUT_BATCH_STEP] + channel * channel_at +
-                    z * table[ROWS_OUTPUT_Z_STEP] + first_y * table[ROWS_OUTPUT_Y_STEP] +
-                    first_x * table[ROWS_OUTPUT_X_STEP];
+    const long at = batch * table[FOLDED_OUTPUT_BATCH_STEP] + channel * channel_at +
+                    z * table[FOLDED_OUTPUT_Z_STEP] + first_y * table[FOLDED_OUTPUT_Y_STEP] +
+                    first_x * table[FOLDED_OUTPUT_X_STEP];
     const int left = ALONG_Y ? output_y - first_y : output_x - first_x;
     EACH_PART for (int i = 0; i < SUMS; i++)
     {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The direct algorithm's own part of its table; rows_table.h has the part before. Read by the host
- * (C) and by the kernels (OpenCL C). */
+/* The direct algorithm's own part of its table; folded_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
-#include "rows_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
+#include "folded_table.h"
 #endif
 
 enum {
     /* Divisors, as DIRECT_DIVISOR writes them. Lanes of a work-group, the innermost first: along x,
      * along y, of blocks of channels; with LAST of blocks, along x, along y. */
-    DIRECT_LANES_0 = ROWS_LONGS,
+    DIRECT_LANES_0 = FOLDED_LONGS,
     DIRECT_LANES_1,
     DIRECT_TILES_0, /* the same of work-groups */
     DIRECT_TILES_1,
@@ -32,7 +32,7 @@ enum {
     DIRECT_WEIGHT_CHANNEL, /* of the packed filter, in weights */
     DIRECT_WEIGHT_IN,
     DIRECT_WEIGHT_TAP,
-    DIRECT_Y_AT, /* for each phase (y + pad) mod stride a reach of rows_table.h */
+    DIRECT_Y_AT, /* for each phase (y + pad) mod stride a reach of folded_table.h */
     DIRECT_X_AT,
     DIRECT_LONGS
 };

@@ -70,33 +70,34 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
                           __global const long *table, __global const long *slice,
                           __global const long *reach_y, const long o, const int m)
 {
-    const long in_channels = table[ROWS_IN_CHANNELS];
+    const long in_channels = table[FOLDED_IN_CHANNELS];
     const acc_t zero = DATA_ZERO(table);
     acc_t sum = 0;
     for (long jz = 0; jz < slice[SLICE_TAPS]; jz++)
         for (long jy = 0; jy < reach_y[REACH_TAPS]; jy++) {
             __global const long *tap_z = table + slice[SLICE_LIST] + jz * SLICE_TAP_LONGS;
-            __global const data_t *x = data + tap_z[SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
-                                       (reach_y[REACH_INPUT] - jy * table[ROWS_INPUT_STEP_Y]) *
-                                           table[ROWS_DATA_Y_STEP];
+            __global const data_t *x = data + tap_z[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP] +
+                                       (reach_y[REACH_INPUT] - jy * table[FOLDED_INPUT_STEP_Y]) *
+                                           table[FOLDED_DATA_Y_STEP];
             const long kz = tap_z[SLICE_TAP];
-            const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
-            __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) *
-                                                       table[ROWS_KERNEL_X] * in_channels * MW;
-            for (long k = 0; k < table[ROWS_KERNEL_X]; k++) {
+            const long ky = reach_y[REACH_TAP] + jy * table[FOLDED_TAP_STEP_Y];
+            __global const packed_t *w = weights + (kz * table[FOLDED_KERNEL_Y] + ky) *
+                                                       table[FOLDED_KERNEL_X] * in_channels * MW;
+            for (long k = 0; k < table[FOLDED_KERNEL_X]; k++) {
                 /* 32 bits suffice, and dividing 64 takes many registers on a GPU. */
-                const int distance = (int)(o + table[ROWS_PAD_X] - k * table[ROWS_DILATION_X]);
-                const int stride = (int)table[ROWS_STRIDE_X], i = distance / stride;
-                if (distance < 0 || i * stride != distance || i >= table[ROWS_INPUT_X]) continue;
+                const int distance = (int)(o + table[FOLDED_PAD_X] - k * table[FOLDED_DILATION_X]);
+                const int stride = (int)table[FOLDED_STRIDE_X], i = distance / stride;
+                if (distance < 0 || i * stride != distance || i >= table[FOLDED_INPUT_X]) continue;
                 __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
                 for (long ci = 0; ci < in_channels; ci++)
-                    sum = MULTIPLY_ADD(READ_DATA(x + ci * table[ROWS_DATA_CHANNEL_STEP] + i, zero),
-                                       READ_WEIGHT(w +
-                                                   (tap[TAP_START] * in_channels +
-                                                    ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
-                                                       MW +
-                                                   m),
-                                       sum);
+                    sum =
+                        MULTIPLY_ADD(READ_DATA(x + ci * table[FOLDED_DATA_CHANNEL_STEP] + i, zero),
+                                     READ_WEIGHT(w +
+                                                 (tap[TAP_START] * in_channels +
+                                                  ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
+                                                     MW +
+                                                 m),
+                                     sum);
             }
         }
     return sum;
@@ -174,35 +175,35 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             const int row, const int image)
 {
     /* Which batch item, group, block of channels and row. */
-    const int batches = (int)table[ROWS_BATCHES];
+    const int batches = (int)table[FOLDED_BATCHES];
     const int n = image % batches, all_blocks = image / batches;
-    const int g = all_blocks / (int)table[ROWS_BLOCKS],
-              block = all_blocks % (int)table[ROWS_BLOCKS];
-    const int in_channels = (int)table[ROWS_IN_CHANNELS],
-              out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int output_x = (int)table[ROWS_OUTPUT_X];
-    const int z = row / (int)table[ROWS_OUTPUT_Y], y = row % (int)table[ROWS_OUTPUT_Y];
-    __global const long *slice = table + table[ROWS_SLICES_AT] + z * SLICE_LONGS;
+    const int g = all_blocks / (int)table[FOLDED_BLOCKS],
+              block = all_blocks % (int)table[FOLDED_BLOCKS];
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS],
+              out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int output_x = (int)table[FOLDED_OUTPUT_X];
+    const int z = row / (int)table[FOLDED_OUTPUT_Y], y = row % (int)table[FOLDED_OUTPUT_Y];
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
     __global const long *taps_z = table + slice[SLICE_LIST];
-    __global const long *reach_y = table + table[ROWS_REACH_Y_AT] + y * REACH_LONGS;
+    __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] + y * REACH_LONGS;
     const int taps_y = (int)reach_y[REACH_TAPS];
     const int quads = DOT ? (in_channels + 3) / 4 : in_channels;
-    const long row_weights = table[ROWS_KERNEL_X] * quads * MW; /* of one (kz, ky) */
+    const long row_weights = table[FOLDED_KERNEL_X] * quads * MW; /* of one (kz, ky) */
     __global const packed_t *weights = filter + table[GATHER_HEADER] +
-                                       all_blocks * table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] *
-                                           row_weights;
+                                       all_blocks * table[FOLDED_KERNEL_Z] *
+                                           table[FOLDED_KERNEL_Y] * row_weights;
     const long co = (long)g * out_channels + block * MW;
-    const long to = n * table[ROWS_OUTPUT_BATCH_STEP] + co * table[ROWS_OUTPUT_CHANNEL_STEP] +
-                    z * table[ROWS_OUTPUT_Z_STEP] + y * table[ROWS_OUTPUT_Y_STEP];
+    const long to = n * table[FOLDED_OUTPUT_BATCH_STEP] + co * table[FOLDED_OUTPUT_CHANNEL_STEP] +
+                    z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP];
     const acc_t zero = DATA_ZERO(table);
     const int channels = min(MW, out_channels - block * MW);
 
     /* Where the tile's inputs lie: in the data, or in the stage. */
     const bool sees_data = tile >= table[GATHER_TILE_FIRST] && tile < table[GATHER_TILE_LAST];
     const bool staged = tile < table[GATHER_DIRECT_FIRST] || tile >= table[GATHER_DIRECT_LAST];
-    const long channel = (long)n * table[ROWS_GROUPS] * in_channels + (long)g * in_channels;
-    __global const data_t *own_data = data + n * table[ROWS_DATA_BATCH_STEP] +
-                                      (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    const long channel = (long)n * table[FOLDED_GROUPS] * in_channels + (long)g * in_channels;
+    __global const data_t *own_data = data + n * table[FOLDED_DATA_BATCH_STEP] +
+                                      (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
     __global const data_t *from;
     long channel_step, z_step, y_step;
     if (staged) {
@@ -211,20 +212,20 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
                               : tile - table[GATHER_DIRECT_LAST] + table[GATHER_DIRECT_FIRST] -
                                     table[GATHER_TILE_FIRST];
         y_step = table[GATHER_STAGED] * table[GATHER_STAGE_ROW];
-        z_step = table[ROWS_INPUT_Y] * y_step;
-        channel_step = table[ROWS_INPUT_ROWS] * y_step;
+        z_step = table[FOLDED_INPUT_Y] * y_step;
+        channel_step = table[FOLDED_INPUT_ROWS] * y_step;
         from = stage + channel * channel_step + slot * table[GATHER_STAGE_ROW];
     } else {
-        y_step = table[ROWS_DATA_Y_STEP];
-        z_step = table[ROWS_DATA_Z_STEP];
-        channel_step = table[ROWS_DATA_CHANNEL_STEP];
-        from = own_data + (long)tile * VW + table[ROWS_FIRST_INPUT];
+        y_step = table[FOLDED_DATA_Y_STEP];
+        z_step = table[FOLDED_DATA_Z_STEP];
+        channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+        from = own_data + (long)tile * VW + table[FOLDED_FIRST_INPUT];
     }
     from += reach_y[REACH_INPUT] * y_step;
 
 #if FLOATING
     if (sees_data && staged && flags[all_blocks] != 0) {
-        const int step = (int)table[ROWS_STRIDE_X];
+        const int step = (int)table[FOLDED_STRIDE_X];
         const int last = min((tile + 1) * VW * step, output_x);
         for (int m = 0; m < channels; m++)
             for (int o = tile * VW * step; o < last; o++)
@@ -232,7 +233,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
                         affine_one(epilogue,
                                    exact_output(own_data, weights, table, slice, reach_y, o, m),
                                    co + m),
-                        to + m * table[ROWS_OUTPUT_CHANNEL_STEP] + o, co + m);
+                        to + m * table[FOLDED_OUTPUT_CHANNEL_STEP] + o, co + m);
         return;
     }
 #endif
@@ -241,9 +242,9 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
     {
         const int first = tile * VW * SX, step = SX;
 #else
-    for (int c = 0; c < table[ROWS_STRIDE_X]; c++) {
-        __global const long *class = table + table[ROWS_CLASSES_AT] + c * CLASS_LONGS;
-        const int step = (int)table[ROWS_STRIDE_X];
+    for (int c = 0; c < table[FOLDED_STRIDE_X]; c++) {
+        __global const long *class = table + table[FOLDED_CLASSES_AT] + c * CLASS_LONGS;
+        const int step = (int)table[FOLDED_STRIDE_X];
         const int first = tile * VW * step + (int)class[CLASS_PHASE];
         const int taps = (int)class[CLASS_TAPS];
 #endif
@@ -264,10 +265,10 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
         const int rows = sees_data ? (int)slice[SLICE_TAPS] * taps_y : 0;
         for (int j = 0, jz = 0, jy = 0; j < rows; j++) {
             const long kz = taps_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
-            const long ky = reach_y[REACH_TAP] + jy * table[ROWS_TAP_STEP_Y];
-            __global const packed_t *w = weights + (kz * table[ROWS_KERNEL_Y] + ky) * row_weights;
+            const long ky = reach_y[REACH_TAP] + jy * table[FOLDED_TAP_STEP_Y];
+            __global const packed_t *w = weights + (kz * table[FOLDED_KERNEL_Y] + ky) * row_weights;
             __global const data_t *x = from + taps_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * z_step -
-                                       jy * table[ROWS_INPUT_STEP_Y] * y_step;
+                                       jy * table[FOLDED_INPUT_STEP_Y] * y_step;
             if (++jy == taps_y) {
                 jy = 0;
                 jz++;
@@ -285,7 +286,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
                 }
             }
 #else
-            const int input_step = (int)table[ROWS_INPUT_STEP_X];
+            const int input_step = (int)table[FOLDED_INPUT_STEP_X];
             x += class[CLASS_DISTANCE];
             w += class[CLASS_START] * quads * MW;
             for (int ci = 0; ci < quads; ci++, x += (DOT ? 4 : 1) * channel_step)
@@ -311,7 +312,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
                  * unroll so much, and still no register with an index. */
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
-            store_row(epilogue, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
+            store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
                       step, output_x);
 #pragma unroll
             for (int i = 0; i + 1 < MW; i++)
@@ -322,8 +323,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
 #pragma unroll
         for (int m = 0; m < MW; m++)
             if (m < channels)
-                store_row(epilogue, to + m * table[ROWS_OUTPUT_CHANNEL_STEP], co + m, sum[m], first,
-                          step, output_x);
+                store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[m],
+                          first, step, output_x);
 #endif
     }
 }
@@ -338,12 +339,12 @@ tconv_gather(__global const data_t *restrict data, const ulong data_offset,
     /* Groups count along tiles first, then rows, then images. A group has one image and, with WGY =
      * 1, one row, so that compilers keep weights once for all its work-items. Grid loops would keep
      * what does not depend on them in registers all the time. */
-    const int groups_x = ((int)table[ROWS_TILES] + WGX - 1) / WGX,
-              groups_y = ((int)table[ROWS_OUTPUT_ROWS] + WGY - 1) / WGY;
+    const int groups_x = ((int)table[FOLDED_TILES] + WGX - 1) / WGX,
+              groups_y = ((int)table[FOLDED_OUTPUT_ROWS] + WGY - 1) / WGY;
     const int group = (int)get_group_id(0);
     const int tile = group % groups_x * WGX + (int)get_local_id(0);
     const int row = group / groups_x % groups_y * WGY + (WGY > 1 ? (int)get_local_id(1) : 0);
-    if (tile >= table[ROWS_TILES] || row >= table[ROWS_OUTPUT_ROWS]) return;
+    if (tile >= table[FOLDED_TILES] || row >= table[FOLDED_OUTPUT_ROWS]) return;
     EPILOGUE(epilogue, table)
     gather_tile(data + data_offset, stage + stage_offset, filter + filter_offset,
                 flags + flags_offset, &epilogue, table, tile, row, group / groups_x / groups_y);
@@ -354,22 +355,23 @@ static NOINLINE void stage_row(__global const data_t *restrict data,
                                __global data_t *restrict stage, __global const long *restrict table,
                                const long plane, const long row, const long slot)
 {
-    const long all_channels = table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
+    const long all_channels = table[FOLDED_GROUPS] * table[FOLDED_IN_CHANNELS];
     const data_t zero =
         (data_t)DATA_ZERO(table); /* what stands for the padding; its bits are 0 but for integers */
     const long left = table[GATHER_DIRECT_FIRST] - table[GATHER_TILE_FIRST];
     const long tile = slot < left ? table[GATHER_TILE_FIRST] + slot
                                   : table[GATHER_DIRECT_LAST] + slot - left;
     const int length = (int)table[GATHER_STAGE_ROW];
-    const long begin = tile * VW + table[ROWS_FIRST_INPUT]; /* the input at the stage's element 0 */
+    const long begin = tile * VW +
+                       table[FOLDED_FIRST_INPUT]; /* the input at the stage's element 0 */
     const int from = (int)clamp(-begin, 0L, (long)length),
-              to = (int)clamp(table[ROWS_INPUT_X] - begin, 0L, (long)length);
-    __global const data_t *x = data + plane / all_channels * table[ROWS_DATA_BATCH_STEP] +
-                               plane % all_channels * table[ROWS_DATA_CHANNEL_STEP] +
-                               row / table[ROWS_INPUT_Y] * table[ROWS_DATA_Z_STEP] +
-                               row % table[ROWS_INPUT_Y] * table[ROWS_DATA_Y_STEP] + begin;
+              to = (int)clamp(table[FOLDED_INPUT_X] - begin, 0L, (long)length);
+    __global const data_t *x = data + plane / all_channels * table[FOLDED_DATA_BATCH_STEP] +
+                               plane % all_channels * table[FOLDED_DATA_CHANNEL_STEP] +
+                               row / table[FOLDED_INPUT_Y] * table[FOLDED_DATA_Z_STEP] +
+                               row % table[FOLDED_INPUT_Y] * table[FOLDED_DATA_Y_STEP] + begin;
     __global data_t *s =
-        stage + ((plane * table[ROWS_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) * length;
+        stage + ((plane * table[FOLDED_INPUT_ROWS] + row) * table[GATHER_STAGED] + slot) * length;
     for (int i = 0; i < from; i++) s[i] = zero;
     for (int i = from; i < to; i++) s[i] = x[i];
     for (int i = to; i < length; i++) s[i] = zero;
@@ -381,10 +383,10 @@ KERNEL void tconv_gather_stage(__global const data_t *restrict data, const ulong
                                __global const long *restrict table)
 {
     const long slot = (long)get_global_id(0);
-    const long planes = table[ROWS_BATCHES] * table[ROWS_GROUPS] * table[ROWS_IN_CHANNELS];
+    const long planes = table[FOLDED_BATCHES] * table[FOLDED_GROUPS] * table[FOLDED_IN_CHANNELS];
     if (slot >= table[GATHER_STAGED]) return;
     for (long plane = (long)get_global_id(2); plane < planes; plane += (long)get_global_size(2))
-        for (long row = (long)get_global_id(1); row < table[ROWS_INPUT_ROWS];
+        for (long row = (long)get_global_id(1); row < table[FOLDED_INPUT_ROWS];
              row += (long)get_global_size(1))
             stage_row(data + data_offset, stage + stage_offset, table, plane, row, slot);
 }
@@ -395,35 +397,36 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
                               __global const long *restrict table, const long all_blocks,
                               const long tap_number, const long ci)
 {
-    const long in_channels = table[ROWS_IN_CHANNELS];
+    const long in_channels = table[FOLDED_IN_CHANNELS];
     const long quads = DOT ? (in_channels + 3) / 4 : in_channels;
     const acc_t zero = FILTER_ZERO(table);
-    const long kernel_x = table[ROWS_KERNEL_X], kernel_y = table[ROWS_KERNEL_Y],
-               kernel_zy = table[ROWS_KERNEL_Z] * kernel_y;
+    const long kernel_x = table[FOLDED_KERNEL_X], kernel_y = table[FOLDED_KERNEL_Y],
+               kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y;
     const long k = tap_number % kernel_x, kzy = tap_number / kernel_x;
-    const long g = all_blocks / table[ROWS_BLOCKS], block = all_blocks % table[ROWS_BLOCKS];
+    const long g = all_blocks / table[FOLDED_BLOCKS], block = all_blocks % table[FOLDED_BLOCKS];
     __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
     __global const filter_t *from =
-        weights + g * table[ROWS_SOURCE_GROUP_STEP] +
-        (DOT ? 4 : 1) * ci * table[ROWS_SOURCE_IN_STEP] + block * MW * table[ROWS_SOURCE_OUT_STEP] +
-        kzy / kernel_y * table[ROWS_SOURCE_Z_STEP] + kzy % kernel_y * table[ROWS_SOURCE_Y_STEP] +
-        k * table[ROWS_SOURCE_X_STEP];
+        weights + g * table[FOLDED_SOURCE_GROUP_STEP] +
+        (DOT ? 4 : 1) * ci * table[FOLDED_SOURCE_IN_STEP] +
+        block * MW * table[FOLDED_SOURCE_OUT_STEP] + kzy / kernel_y * table[FOLDED_SOURCE_Z_STEP] +
+        kzy % kernel_y * table[FOLDED_SOURCE_Y_STEP] + k * table[FOLDED_SOURCE_X_STEP];
     __global packed_t *to = filter + table[GATHER_HEADER] +
                             (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * quads +
                              ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
                                 MW;
     bool finite = true;
     for (int m = 0; m < MW; m++) {
-        if (block * MW + m < table[ROWS_OUT_CHANNELS]) {
+        if (block * MW + m < table[FOLDED_OUT_CHANNELS]) {
 #if DOT
             uint quad = 0;
             for (int i = 0; i < 4 && 4 * ci + i < in_channels; i++)
-                quad |= (uint)(uchar)
-                            from[m * table[ROWS_SOURCE_OUT_STEP] + i * table[ROWS_SOURCE_IN_STEP]]
-                        << 8 * i;
+                quad |=
+                    (uint)(uchar)
+                        from[m * table[FOLDED_SOURCE_OUT_STEP] + i * table[FOLDED_SOURCE_IN_STEP]]
+                    << 8 * i;
             to[m] = quad;
 #else
-            PACK(from + m * table[ROWS_SOURCE_OUT_STEP], to + m, zero);
+            PACK(from + m * table[FOLDED_SOURCE_OUT_STEP], to + m, zero);
             finite = finite && IS_FINITE(READ_WEIGHT(to + m));
 #endif
         } else
@@ -436,7 +439,7 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
 KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_offset,
                                __global const long *restrict table)
 {
-    if (get_global_id(0) < (ulong)(table[ROWS_GROUPS] * table[ROWS_BLOCKS]))
+    if (get_global_id(0) < (ulong)(table[FOLDED_GROUPS] * table[FOLDED_BLOCKS]))
         flags[flags_offset + get_global_id(0)] = 0;
 }
 
@@ -446,11 +449,11 @@ KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const u
                               __global uint *restrict flags, const ulong flags_offset,
                               __global const long *restrict table)
 {
-    const long ci = (long)get_global_id(0), in_channels = table[ROWS_IN_CHANNELS];
-    const long taps = table[ROWS_KERNEL_Z] * table[ROWS_KERNEL_Y] * table[ROWS_KERNEL_X];
+    const long ci = (long)get_global_id(0), in_channels = table[FOLDED_IN_CHANNELS];
+    const long taps = table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] * table[FOLDED_KERNEL_X];
     if (ci >= (DOT ? (in_channels + 3) / 4 : in_channels)) return;
     for (long all_blocks = (long)get_global_id(2);
-         all_blocks < table[ROWS_GROUPS] * table[ROWS_BLOCKS];
+         all_blocks < table[FOLDED_GROUPS] * table[FOLDED_BLOCKS];
          all_blocks += (long)get_global_size(2))
         for (long tap = (long)get_global_id(1); tap < taps; tap += (long)get_global_size(1))
             pack_tap(weights + weights_offset, filter + filter_offset, flags + flags_offset, table,

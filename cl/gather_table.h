@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather algorithm's own part of its table; rows_table.h has the part before. Read by the host
- * (C) and by the kernels (OpenCL C). */
+/* The gather algorithm's own part of its table; folded_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
-#include "rows_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
+#include "folded_table.h"
 #endif
 
 enum {
-    GATHER_HEADER = ROWS_LONGS, /* elements of the packed filter before the weights: a word of flags
-                                   for each group and block */
+    GATHER_HEADER = FOLDED_LONGS, /* elements of the packed filter before the weights: a word of
+                                   flags for each group and block */
     /* Which tiles of a row see any data, and which of these read it directly; the rest read the
        stage. */
     GATHER_TILE_FIRST,

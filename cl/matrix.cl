@@ -55,7 +55,7 @@ static void find_places(__local struct places *places, __global const long *tabl
 {
     const int count_x = (int)table[MATRIX_PLACES_X], count_y = (int)table[MATRIX_PLACES_Y],
               count_z = (int)table[MATRIX_PLACES_Z];
-    const long all_places = table[ROWS_BATCHES] * places_of(table);
+    const long all_places = table[FOLDED_BATCHES] * places_of(table);
     for (int i = (int)get_local_id(0); i < NT; i += ITEMS) {
         const bool there = first + i < all_places;
         int rest = there ? (int)first + i : 0;
@@ -67,15 +67,15 @@ static void find_places(__local struct places *places, __global const long *tabl
         places->x[i] = x;
         places->y[i] = y;
         places->z[i] = there ? z : -(1 << 30); /* outside for every tap */
-        places->data[i] = n * table[ROWS_DATA_BATCH_STEP] + z * table[ROWS_DATA_Z_STEP] +
-                          y * table[ROWS_DATA_Y_STEP] + x * table[ROWS_DATA_X_STEP];
-        const long oz = z * table[ROWS_STRIDE_Z] + tz, oy = y * table[ROWS_STRIDE_Y] + ty,
-                   ox = x * table[ROWS_STRIDE_X] + tx;
-        const bool output = there && oz < table[ROWS_OUTPUT_Z] && oy < table[ROWS_OUTPUT_Y] &&
-                            ox < table[ROWS_OUTPUT_X];
+        places->data[i] = n * table[FOLDED_DATA_BATCH_STEP] + z * table[FOLDED_DATA_Z_STEP] +
+                          y * table[FOLDED_DATA_Y_STEP] + x * table[FOLDED_DATA_X_STEP];
+        const long oz = z * table[FOLDED_STRIDE_Z] + tz, oy = y * table[FOLDED_STRIDE_Y] + ty,
+                   ox = x * table[FOLDED_STRIDE_X] + tx;
+        const bool output = there && oz < table[FOLDED_OUTPUT_Z] && oy < table[FOLDED_OUTPUT_Y] &&
+                            ox < table[FOLDED_OUTPUT_X];
         places->output[i] =
-            output ? n * table[ROWS_OUTPUT_BATCH_STEP] + oz * table[ROWS_OUTPUT_Z_STEP] +
-                         oy * table[ROWS_OUTPUT_Y_STEP] + ox * table[ROWS_OUTPUT_X_STEP]
+            output ? n * table[FOLDED_OUTPUT_BATCH_STEP] + oz * table[FOLDED_OUTPUT_Z_STEP] +
+                         oy * table[FOLDED_OUTPUT_Y_STEP] + ox * table[FOLDED_OUTPUT_X_STEP]
                    : -1;
     }
 }
@@ -138,19 +138,19 @@ static struct work work_of(__local const struct places *places, __global const d
     work.data = data;
     work.weights = weights;
     work.list = list;
-    work.channels = (int)table[ROWS_IN_CHANNELS];
+    work.channels = (int)table[FOLDED_IN_CHANNELS];
     work.words = PACKED_CHANNELS(work.channels);
-    work.end_z = (uint)table[ROWS_INPUT_Z];
-    work.end_y = (uint)table[ROWS_INPUT_Y];
-    work.end_x = (uint)table[ROWS_INPUT_X];
-    work.channel_step = table[ROWS_DATA_CHANNEL_STEP];
-    work.z_step = table[ROWS_DATA_Z_STEP];
-    work.y_step = table[ROWS_DATA_Y_STEP];
-    work.x_step = table[ROWS_DATA_X_STEP];
+    work.end_z = (uint)table[FOLDED_INPUT_Z];
+    work.end_y = (uint)table[FOLDED_INPUT_Y];
+    work.end_x = (uint)table[FOLDED_INPUT_X];
+    work.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+    work.z_step = table[FOLDED_DATA_Z_STEP];
+    work.y_step = table[FOLDED_DATA_Y_STEP];
+    work.x_step = table[FOLDED_DATA_X_STEP];
     work.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
     const long quad = 4 * WORD;                                   /* elements */
     work.aligned = LAST && (size_t)data % 16 == 0 && work.channels % quad == 0 &&
-                   table[ROWS_DATA_BATCH_STEP] % quad == 0 && work.z_step % quad == 0 &&
+                   table[FOLDED_DATA_BATCH_STEP] % quad == 0 && work.z_step % quad == 0 &&
                    work.y_step % quad == 0 && work.x_step % quad == 0;
     return work;
 }
@@ -279,12 +279,12 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     __local uint weight_sums[MT];
 #endif
     /* Phases first: they write between each other's outputs. */
-    const int stride_x = (int)table[ROWS_STRIDE_X], stride_y = (int)table[ROWS_STRIDE_Y];
-    const int classes = (int)table[ROWS_STRIDE_Z] * stride_y * stride_x,
-              tiles = (int)table[ROWS_TILES];
+    const int stride_x = (int)table[FOLDED_STRIDE_X], stride_y = (int)table[FOLDED_STRIDE_Y];
+    const int classes = (int)table[FOLDED_STRIDE_Z] * stride_y * stride_x,
+              tiles = (int)table[FOLDED_TILES];
     const int group = (int)get_group_id(0), class = group % classes;
     const int tile = group / classes % tiles, all_blocks = group / classes / tiles;
-    const int blocks = (int)table[ROWS_BLOCKS];
+    const int blocks = (int)table[FOLDED_BLOCKS];
     const int g = all_blocks / blocks, block = all_blocks % blocks;
     const int tx = class % stride_x, ty = class / stride_x % stride_y,
               tz = class / stride_x / stride_y;
@@ -299,7 +299,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     __global const long *kind = table + table[MATRIX_CLASSES_AT] + class * KIND_LONGS;
     __global const long *list = table + table[MATRIX_TAP_LIST_AT] + kind[KIND_LIST] * PAIR_LONGS;
     __global const data_t *own_data =
-        data + data_offset + (long)g * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
+        data + data_offset + (long)g * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
     __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
 
     sums_t sums[FM][FN];
@@ -362,7 +362,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     }
 
     EPILOGUE(epilogue, table)
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that
      * no register has an index. */
 #pragma unroll 1
@@ -381,16 +381,16 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #if FLOATING
             if (flags[flags_offset + (ulong)all_blocks] != 0)
                 sum = exact_output(own_data + ((long)tile * NT + n) / places_of(table) *
-                                                  table[ROWS_DATA_BATCH_STEP],
-                                   weights, table, places.z[n] * table[ROWS_STRIDE_Z] + tz,
-                                   places.y[n] * table[ROWS_STRIDE_Y] + ty,
-                                   places.x[n] * table[ROWS_STRIDE_X] + tx, m);
+                                                  table[FOLDED_DATA_BATCH_STEP],
+                                   weights, table, places.z[n] * table[FOLDED_STRIDE_Z] + tz,
+                                   places.y[n] * table[FOLDED_STRIDE_Y] + ty,
+                                   places.x[n] * table[FOLDED_STRIDE_X] + tx, m);
 #elif QUANTIZED
             sum -= DATA_ZERO(table) * weight_sums[m];
 #endif
             const long channel = (long)g * out_channels + block * MT + m;
             put_one(&epilogue, affine_one(&epilogue, sum, channel),
-                    places.output[n] + channel * table[ROWS_OUTPUT_CHANNEL_STEP], channel);
+                    places.output[n] + channel * table[FOLDED_OUTPUT_CHANNEL_STEP], channel);
         }
         EACH for (int next = 1; next < FM; next++) EACH for (int j = 0; j < FN; j++)
             sums[next - 1][j] = sums[next][j];

@@ -90,7 +90,7 @@ static struct tile tile_at(__global const long *table, const int number)
         p->count = (int)min((long)VW, all);
         p->whole = p->x + VW <= places_x;
 #else
-        const int row_vectors = (int)table[ROWS_TILES];
+        const int row_vectors = (int)table[FOLDED_TILES];
         p->x = real ? vector % row_vectors * VW : 0;
         int rest = real ? vector / row_vectors : 0;
         p->count = min(VW, places_x - p->x);
@@ -98,8 +98,8 @@ static struct tile tile_at(__global const long *table, const int number)
 #endif
         if (!real) p->count = 0;
 #if FLAT == 2
-        p->n = (int)(rest % table[ROWS_BATCHES]);
-        rest /= table[ROWS_BATCHES];
+        p->n = (int)(rest % table[FOLDED_BATCHES]);
+        rest /= table[FOLDED_BATCHES];
 #endif
         p->y = (int)(rest % (int)table[PACKED_PLACES_Y]);
         rest /= (int)table[PACKED_PLACES_Y];
@@ -118,7 +118,7 @@ static void advance(__global const long *table, struct places *p, const int lane
     if (p->x < table[PACKED_PLACES_X]) return;
     p->x = 0;
 #if FLAT == 2
-    if (++p->n < table[ROWS_BATCHES]) return;
+    if (++p->n < table[FOLDED_BATCHES]) return;
     p->n = 0;
 #endif
     if (++p->y < table[PACKED_PLACES_Y]) return;
@@ -143,17 +143,18 @@ static int pack_lanes(__global const data_t *data, __global const long *table,
     for (int i = 0, count = p->count; i < VW; i++) {
         const int z = place.z + (int)slot[SLOT_Z], y = place.y + (int)slot[SLOT_Y];
         const int x = place.x + (int)slot[SLOT_X];
-        const bool inside = i < count && z >= 0 && z < table[ROWS_INPUT_Z] && y >= 0 &&
-                            y < table[ROWS_INPUT_Y] && x >= 0 && x < table[ROWS_INPUT_X];
-        at[i] = inside ? (int)(place.n * table[ROWS_DATA_BATCH_STEP] + z * table[ROWS_DATA_Z_STEP] +
-                               y * table[ROWS_DATA_Y_STEP] + x * table[ROWS_DATA_X_STEP])
+        const bool inside = i < count && z >= 0 && z < table[FOLDED_INPUT_Z] && y >= 0 &&
+                            y < table[FOLDED_INPUT_Y] && x >= 0 && x < table[FOLDED_INPUT_X];
+        at[i] = inside ? (int)(place.n * table[FOLDED_DATA_BATCH_STEP] +
+                               z * table[FOLDED_DATA_Z_STEP] + y * table[FOLDED_DATA_Y_STEP] +
+                               x * table[FOLDED_DATA_X_STEP])
                        : -1;
         existing += inside;
         contiguous = contiguous && inside && at[i] == at[0] + i;
         advance(table, &place, 1);
     }
     for (int ci = 0; ci < channels; ci++, to += NX * ROW) {
-        __global const data_t *from = data + ci * table[ROWS_DATA_CHANNEL_STEP];
+        __global const data_t *from = data + ci * table[FOLDED_DATA_CHANNEL_STEP];
         if (contiguous)
             STORE(READS_DATA(from + at[0], zero), to);
         else if (existing == VW)
@@ -171,7 +172,7 @@ static void pack_tile(__global const data_t *data, __global const long *table,
                       __local acc_t *packed, struct tile *tile, const int channels)
 {
     const int slots = (int)table[PACKED_SLOTS], chunk = (int)table[PACKED_CHUNK];
-    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
+    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], x_step = table[FOLDED_DATA_X_STEP];
     const acc_t zero = DATA_ZERO(table);
     for (int s = 0; s < slots; s++, packed += chunk * NX * ROW) {
         __global const long *slot = table + table[PACKED_SLOTS_AT] + s * SLOT_LONGS;
@@ -180,8 +181,8 @@ static void pack_tile(__global const data_t *data, __global const long *table,
         for (int v = 0; v < NX; v++) {
             const int z = tile->vector[v].z + (int)slot[SLOT_Z];
             const int y = tile->vector[v].y + (int)slot[SLOT_Y];
-            inside[v] = tile->vector[v].count > 0 && z >= 0 && z < table[ROWS_INPUT_Z] && y >= 0 &&
-                        y < table[ROWS_INPUT_Y];
+            inside[v] = tile->vector[v].count > 0 && z >= 0 && z < table[FOLDED_INPUT_Z] &&
+                        y >= 0 && y < table[FOLDED_INPUT_Y];
             any = any || inside[v];
         }
 #if FLAT == 0
@@ -205,11 +206,11 @@ static void pack_tile(__global const data_t *data, __global const long *table,
 #endif
             const int x = p->x + (int)slot[SLOT_X];
             const int begin = inside[v] ? clamp(-x, 0, ROW) : ROW;
-            const int end = inside[v] ? clamp((int)table[ROWS_INPUT_X] - x, begin, ROW) : ROW;
+            const int end = inside[v] ? clamp((int)table[FOLDED_INPUT_X] - x, begin, ROW) : ROW;
             if (begin > 0 || end < ROW) tile->bordered = true;
-            __global const data_t *from = data + p->n * table[ROWS_DATA_BATCH_STEP] +
-                                          (p->z + slot[SLOT_Z]) * table[ROWS_DATA_Z_STEP] +
-                                          (p->y + slot[SLOT_Y]) * table[ROWS_DATA_Y_STEP] +
+            __global const data_t *from = data + p->n * table[FOLDED_DATA_BATCH_STEP] +
+                                          (p->z + slot[SLOT_Z]) * table[FOLDED_DATA_Z_STEP] +
+                                          (p->y + slot[SLOT_Y]) * table[FOLDED_DATA_Y_STEP] +
                                           x * x_step;
             for (int ci = 0; ci < channels; ci++, from += channel_step, to += NX * ROW) {
                 int i = 0;
@@ -236,7 +237,7 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
                      const int channels)
 {
     const int taps = (int)kind[KIND_TAPS];
-    const long in_channels = table[ROWS_IN_CHANNELS];
+    const long in_channels = table[FOLDED_IN_CHANNELS];
     __global const long *list = table + table[PACKED_TAP_LIST_AT] + kind[KIND_LIST] * ENTRY_LONGS;
     for (int tap = 0; tap < taps; tap++, list += ENTRY_LONGS) {
 #if FLAT != 1
@@ -260,18 +261,18 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
 static long output_at(__global const long *table, const struct places *place, const int tz,
                       const int ty, const int tx)
 {
-    return place->n * table[ROWS_OUTPUT_BATCH_STEP] +
-           (place->z * table[ROWS_STRIDE_Z] + tz) * table[ROWS_OUTPUT_Z_STEP] +
-           (place->y * table[ROWS_STRIDE_Y] + ty) * table[ROWS_OUTPUT_Y_STEP] +
-           (place->x * table[ROWS_STRIDE_X] + tx) * table[ROWS_OUTPUT_X_STEP];
+    return place->n * table[FOLDED_OUTPUT_BATCH_STEP] +
+           (place->z * table[FOLDED_STRIDE_Z] + tz) * table[FOLDED_OUTPUT_Z_STEP] +
+           (place->y * table[FOLDED_STRIDE_Y] + ty) * table[FOLDED_OUTPUT_Y_STEP] +
+           (place->x * table[FOLDED_STRIDE_X] + tx) * table[FOLDED_OUTPUT_X_STEP];
 }
 
 static bool output_exists(__global const long *table, const struct places *place, const int tz,
                           const int ty, const int tx)
 {
-    return place->z * table[ROWS_STRIDE_Z] + tz < table[ROWS_OUTPUT_Z] &&
-           place->y * table[ROWS_STRIDE_Y] + ty < table[ROWS_OUTPUT_Y] &&
-           place->x * table[ROWS_STRIDE_X] + tx < table[ROWS_OUTPUT_X];
+    return place->z * table[FOLDED_STRIDE_Z] + tz < table[FOLDED_OUTPUT_Z] &&
+           place->y * table[FOLDED_STRIDE_Y] + ty < table[FOLDED_OUTPUT_Y] &&
+           place->x * table[FOLDED_STRIDE_X] + tx < table[FOLDED_OUTPUT_X];
 }
 
 /* Stores the phases of a vector's places for `channels` channels from `co` on, whose outputs begin
@@ -280,12 +281,12 @@ static bool output_exists(__global const long *table, const struct places *place
 static void store_whole(const struct epilogue *f, __global const long *table, const long first,
                         vec_t sum[MW][PHASES], const long co, const int channels)
 {
-    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
+    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP];
 #pragma unroll
     for (int m = 0; m < MW; m++)
         if (m < channels) {
 #if MERGED == 0
-            const long step = table[ROWS_STRIDE_X] * table[ROWS_OUTPUT_X_STEP];
+            const long step = table[FOLDED_STRIDE_X] * table[FOLDED_OUTPUT_X_STEP];
             lane_t lane[VW];
             TO_LANES(f, affine(f, sum[m][0], co + m), SLOPES_OF(f, co + m), lane);
 #pragma unroll
@@ -306,8 +307,9 @@ static NOINLINE void store_pieces(const struct epilogue epilogue, __global const
                                   const int ty, const int tx)
 {
     const struct epilogue *f = &epilogue;
-    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
-    const int output_x = (int)table[ROWS_OUTPUT_X], stride_x = (int)table[ROWS_STRIDE_X];
+    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP],
+               x_step = table[FOLDED_OUTPUT_X_STEP];
+    const int output_x = (int)table[FOLDED_OUTPUT_X], stride_x = (int)table[FOLDED_STRIDE_X];
     lane_t lanes[MW][VW * PHASES];
 #pragma unroll
     for (int m = 0; m < MW; m++)
@@ -340,10 +342,10 @@ static void store(const struct epilogue *f, __global const long *table, const lo
                   const struct places *p, vec_t sum[MW][PHASES], const long co, const int channels,
                   const int tz, const int ty, const int tx)
 {
-    const bool rows = MERGED > 0 && table[ROWS_OUTPUT_X_STEP] == 1;
+    const bool rows = MERGED > 0 && table[FOLDED_OUTPUT_X_STEP] == 1;
     const bool regular = MERGED == 0 || rows;
-    const int end = (p->x + VW - 1) * (int)table[ROWS_STRIDE_X] + tx + PHASES;
-    if (p->whole && p->count == VW && end <= table[ROWS_OUTPUT_X] && regular) {
+    const int end = (p->x + VW - 1) * (int)table[FOLDED_STRIDE_X] + tx + PHASES;
+    if (p->whole && p->count == VW && end <= table[FOLDED_OUTPUT_X] && regular) {
         if (output_exists(table, p, tz, ty, tx))
             store_whole(f, table, first + output_at(table, p, tz, ty, tx), sum, co, channels);
     } else {
@@ -363,10 +365,10 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                     const long co, const int channels, const int tz, const int ty, const int tx,
                     const int first_channel, const int chunk)
 {
-    const bool last = first_channel + chunk >= table[ROWS_IN_CHANNELS];
-    const long first = co * table[ROWS_OUTPUT_CHANNEL_STEP];
+    const bool last = first_channel + chunk >= table[FOLDED_IN_CHANNELS];
+    const long first = co * table[FOLDED_OUTPUT_CHANNEL_STEP];
     __global const long *kind = table + table[PACKED_CLASSES_AT] +
-                                ((tz * table[ROWS_STRIDE_Y] + ty) * table[ROWS_STRIDE_X] + tx) *
+                                ((tz * table[FOLDED_STRIDE_Y] + ty) * table[FOLDED_STRIDE_X] + tx) *
                                     KIND_LONGS;
     if (flags != 0 && tile->bordered) {
         for (int v = 0; v < NX && last; v++) {
@@ -376,12 +378,12 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                     for (int m = 0; m < channels; m++)
                         if (output_exists(table, &place, tz, ty, tx + t)) {
                             const acc_t sum =
-                                exact_output(data + place.n * table[ROWS_DATA_BATCH_STEP], weights,
-                                             table, place.z * table[ROWS_STRIDE_Z] + tz,
-                                             place.y * table[ROWS_STRIDE_Y] + ty,
-                                             place.x * table[ROWS_STRIDE_X] + tx + t, m);
+                                exact_output(data + place.n * table[FOLDED_DATA_BATCH_STEP],
+                                             weights, table, place.z * table[FOLDED_STRIDE_Z] + tz,
+                                             place.y * table[FOLDED_STRIDE_Y] + ty,
+                                             place.x * table[FOLDED_STRIDE_X] + tx + t, m);
                             put_one(f, affine_one(f, sum, co + m),
-                                    first + m * table[ROWS_OUTPUT_CHANNEL_STEP] +
+                                    first + m * table[FOLDED_OUTPUT_CHANNEL_STEP] +
                                         output_at(table, &place, tz, ty, tx + t),
                                     co + m);
                         }
@@ -437,7 +439,7 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
                                  __global const long *restrict table,
                                  __local acc_t *restrict local_memory)
 {
-    const int blocks = (int)table[ROWS_BLOCKS], all_tiles = (int)table[PACKED_ALL_TILES];
+    const int blocks = (int)table[FOLDED_BLOCKS], all_tiles = (int)table[PACKED_ALL_TILES];
     const int item_tiles = (int)table[PACKED_ITEM_TILES];
     const int item_blocks = (int)table[PACKED_ITEM_BLOCKS];
     const int block_parts = (blocks + item_blocks - 1) / item_blocks;
@@ -451,13 +453,14 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
     const int tiles = min(item_tiles, all_tiles - first_tile);
     const int last_block = min(first_block + item_blocks, blocks);
 
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
-    const int stride_x = (int)table[ROWS_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y];
+    const int stride_x = (int)table[FOLDED_STRIDE_X], chunk = (int)table[PACKED_CHUNK];
     const long tile_elements = table[PACKED_SLOTS] * chunk * NX * ROW;
     const struct epilogue epilogue = *f; /* in registers */
-    __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    __global const data_t *own_data = data +
+                                      (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
     __local acc_t *partial = local_memory + item_tiles * tile_elements;
     struct tile tile[MOST_TILES];
 
@@ -465,14 +468,14 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
         const int channels = min(chunk, in_channels - ci);
         for (int t = 0; t < tiles; t++) {
             tile[t] = tile_at(table, first_tile + t);
-            pack_tile(own_data + ci * table[ROWS_DATA_CHANNEL_STEP], table,
+            pack_tile(own_data + ci * table[FOLDED_DATA_CHANNEL_STEP], table,
                       local_memory + t * tile_elements, &tile[t], channels);
         }
         __local acc_t *sums = partial;
         for (int tz = 0; tz < stride_z; tz++)
             for (int ty = 0; ty < stride_y; ty++)
                 for (int block = first_block; block < last_block; block++) {
-                    if (tz >= table[ROWS_OUTPUT_Z] || ty >= table[ROWS_OUTPUT_Y]) continue;
+                    if (tz >= table[FOLDED_OUTPUT_Z] || ty >= table[FOLDED_OUTPUT_Y]) continue;
                     const long all_blocks = (long)g * blocks + block;
                     const int own_channels = min(MW, out_channels - block * MW);
                     const long co = (long)g * out_channels + block * MW;

@@ -51,7 +51,7 @@
  * a vector would. */
 static int lead_of(__global const long *table)
 {
-    return (int)table[ROWS_FIRST_INPUT] & (VW - 1);
+    return (int)table[FOLDED_FIRST_INPUT] & (VW - 1);
 }
 
 /* What some tiles of a row read: `places` inputs from `first` on, of which those from `begin` to
@@ -64,10 +64,10 @@ static struct reading reading_of(const int first_tile, const int last_tile,
                                  __global const long *table)
 {
     struct reading r;
-    r.first = first_tile * TILE + (int)table[ROWS_FIRST_INPUT];
+    r.first = first_tile * TILE + (int)table[FOLDED_FIRST_INPUT];
     r.places = (last_tile - first_tile) * TILE + DISTANCE(0);
     r.begin = clamp(-r.first, 0, r.places);
-    r.end = clamp((int)table[ROWS_INPUT_X] - r.first, r.begin, r.places);
+    r.end = clamp((int)table[FOLDED_INPUT_X] - r.first, r.begin, r.places);
     return r;
 }
 
@@ -100,7 +100,7 @@ static COLD void clear_around(__local acc_t *to, const int count, const int row,
 /* Of a group. */
 static int in_channels_of(__global const long *table)
 {
-    return SINGLE ? 1 : (int)table[ROWS_IN_CHANNELS];
+    return SINGLE ? 1 : (int)table[FOLDED_IN_CHANNELS];
 }
 
 /* Adds the taps along x of `count` rows of the filter, RY at most, each to its row of a band. */
@@ -180,8 +180,8 @@ static __attribute__((always_inline)) void prefetch_outputs(const struct epilogu
         for (int m = 0; m < MW; m++)
 #pragma unroll
             for (int i = 0; i < NX * PHASES * VW; i += LINE / (int)sizeof(output_t))
-                PREFETCH_TO_WRITE(f->output + at + r * table[ROWS_OUTPUT_Y_STEP] +
-                                  m * table[ROWS_OUTPUT_CHANNEL_STEP] + i);
+                PREFETCH_TO_WRITE(f->output + at + r * table[FOLDED_OUTPUT_Y_STEP] +
+                                  m * table[FOLDED_OUTPUT_CHANNEL_STEP] + i);
 #endif
 }
 
@@ -195,8 +195,9 @@ static __attribute__((always_inline)) void store_band(const struct epilogue *f, 
     for (int r = 0; r < RY; r++)
 #pragma unroll
         for (int m = 0; m < MW; m++)
-            store_whole(f, at + r * table[ROWS_OUTPUT_Y_STEP] + m * table[ROWS_OUTPUT_CHANNEL_STEP],
-                        sum[r][m], channel + m);
+            store_whole(
+                f, at + r * table[FOLDED_OUTPUT_Y_STEP] + m * table[FOLDED_OUTPUT_CHANNEL_STEP],
+                sum[r][m], channel + m);
 }
 
 /* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of
@@ -211,7 +212,8 @@ store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW]
     for (int j = 0; j < SUMS; j++) copy SUM(j) = sum SUM(j);
     for (int r = max(begin, 0); r < min(RY, end); r++)
         for (int m = 0; m < channels; m++)
-            store_left(f, at + r * table[ROWS_OUTPUT_Y_STEP] + m * table[ROWS_OUTPUT_CHANNEL_STEP],
+            store_left(f,
+                       at + r * table[FOLDED_OUTPUT_Y_STEP] + m * table[FOLDED_OUTPUT_CHANNEL_STEP],
                        copy[r][m], channel + m, left);
 }
 
@@ -223,7 +225,7 @@ static acc_t exact_place(__global const data_t *data, __global const packed_t *w
     __global const long *tap = table + slice[SLICE_LIST];
     acc_t sum = 0;
     for (long j = 0; j < slice[SLICE_TAPS]; j++, tap += SLICE_TAP_LONGS)
-        sum = exact_slice(sum, data + tap[SLICE_INPUT] * table[ROWS_DATA_Z_STEP],
+        sum = exact_slice(sum, data + tap[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP],
                           slice_of(weights, table, tap[SLICE_TAP], m), table, y, x);
     return sum;
 }
@@ -238,11 +240,12 @@ struct part {
 
 static COLD struct part part_of(const int number, __global const long *table)
 {
-    const int output_y = (int)table[ROWS_OUTPUT_Y], output_z = (int)table[ROWS_OUTPUT_Z];
-    const int tiles = (int)table[ROWS_TILES], item_tiles = (int)table[THIN_TILES];
+    const int output_y = (int)table[FOLDED_OUTPUT_Y], output_z = (int)table[FOLDED_OUTPUT_Z];
+    const int tiles = (int)table[FOLDED_TILES], item_tiles = (int)table[THIN_TILES];
     const int item_bands = (int)table[THIN_BANDS], item_planes = (int)table[THIN_PLANES];
     const int lacking = (int)table[THIN_LACKING], bands = (output_y + lacking + RY - 1) / RY;
-    const int planes = (int)table[ROWS_BATCHES] * (int)table[ROWS_GROUPS] * (int)table[ROWS_BLOCKS];
+    const int planes = (int)table[FOLDED_BATCHES] * (int)table[FOLDED_GROUPS] *
+                       (int)table[FOLDED_BLOCKS];
     const int parts_x = (tiles + item_tiles - 1) / item_tiles;
     const int parts_y = (bands + item_bands - 1) / item_bands;
     struct part part;
@@ -260,13 +263,14 @@ static COLD struct part part_of(const int number, __global const long *table)
     part.first_plane = rest * item_planes;
     part.last_plane = min(part.first_plane + item_planes, planes);
 
-    __global const long *reach = table + table[ROWS_REACH_Y_AT];
-    part.low = (int)table[ROWS_INPUT_Y];
+    __global const long *reach = table + table[FOLDED_REACH_Y_AT];
+    part.low = (int)table[FOLDED_INPUT_Y];
     part.high = -1;
     for (int y = part.first_y; y < part.last_y; y++) {
         const int taps = (int)reach[y * REACH_LONGS + REACH_TAPS];
         const int input = (int)reach[y * REACH_LONGS + REACH_INPUT];
-        if (taps > 0) part.low = min(part.low, input - (taps - 1) * (int)table[ROWS_INPUT_STEP_Y]);
+        if (taps > 0)
+            part.low = min(part.low, input - (taps - 1) * (int)table[FOLDED_INPUT_STEP_Y]);
         if (taps > 0) part.high = max(part.high, input);
     }
     return part;
@@ -276,9 +280,9 @@ static COLD struct part part_of(const int number, __global const long *table)
 static __global const data_t *inputs_of(__global const data_t *data, __global const long *table,
                                         const int image)
 {
-    const int groups = (int)table[ROWS_GROUPS];
-    return data + image / groups * table[ROWS_DATA_BATCH_STEP] +
-           (long)(image % groups) * in_channels_of(table) * table[ROWS_DATA_CHANNEL_STEP];
+    const int groups = (int)table[FOLDED_GROUPS];
+    return data + image / groups * table[FOLDED_DATA_BATCH_STEP] +
+           (long)(image % groups) * in_channels_of(table) * table[FOLDED_DATA_CHANNEL_STEP];
 }
 
 /* Copies the input rows of a part to local memory, with zeros around them unless these are there;
@@ -287,7 +291,7 @@ static NOINLINE void copy_rows(__global const data_t *from, __global const long 
                                const struct part *part, const struct reading *reading,
                                __local acc_t *packed, const bool zeros_too)
 {
-    __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + part->z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
     const int in_channels = in_channels_of(table), row = (int)table[THIN_ROW];
     const int rows = part->high - part->low + 1, taps_z = (int)slice[SLICE_TAPS];
@@ -297,9 +301,10 @@ static NOINLINE void copy_rows(__global const data_t *from, __global const long 
     for (int jz = 0; jz < taps_z; jz++)
         for (int ci = 0; ci < in_channels; ci++)
             for (int y = 0; y < rows; y++)
-                copy_row(from + ci * table[ROWS_DATA_CHANNEL_STEP] +
-                             list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
-                             (part->low + y) * table[ROWS_DATA_Y_STEP],
+                copy_row(from + ci * table[FOLDED_DATA_CHANNEL_STEP] +
+                             list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] *
+                                 table[FOLDED_DATA_Z_STEP] +
+                             (part->low + y) * table[FOLDED_DATA_Y_STEP],
                          zero, reading, packed + ((long)(jz * rows + y) * in_channels + ci) * row);
 }
 
@@ -316,28 +321,28 @@ static COLD struct upcoming prefetch_of(__global const data_t *data, __global co
                                         const struct part *own, const int item, const int items,
                                         const int plane, const int images)
 {
-    struct upcoming upcoming = {.y_step = table[ROWS_DATA_Y_STEP],
-                                .channel_step = table[ROWS_DATA_CHANNEL_STEP]};
+    struct upcoming upcoming = {.y_step = table[FOLDED_DATA_Y_STEP],
+                                .channel_step = table[FOLDED_DATA_CHANNEL_STEP]};
     if (!table[THIN_PREFETCHES]) return upcoming;
-    const int blocks = (int)table[ROWS_BLOCKS], number = item + 1;
+    const int blocks = (int)table[FOLDED_BLOCKS], number = item + 1;
     const int end_plane = (plane / blocks + images) * blocks; /* of the images */
     const bool same = end_plane < own->last_plane;
     if (!same && number == items) return upcoming;
     const struct part next = same ? *own : part_of(number, table);
-    __global const long *slice = table + table[ROWS_SLICES_AT] + next.z * SLICE_LONGS;
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + next.z * SLICE_LONGS;
     if (next.high < next.low || slice[SLICE_TAPS] == 0) return upcoming;
     const struct reading reading = reading_of(next.first_tile, next.last_tile, table);
     upcoming.rows = next.high - next.low + 1;
     upcoming.channels = in_channels_of(table) * images; /* images mostly follow each other */
     upcoming.elements = reading.end - reading.begin;
     upcoming.row = inputs_of(data, table, (same ? end_plane : next.first_plane) / blocks) +
-                   table[slice[SLICE_LIST] + SLICE_INPUT] * table[ROWS_DATA_Z_STEP] +
+                   table[slice[SLICE_LIST] + SLICE_INPUT] * table[FOLDED_DATA_Z_STEP] +
                    next.low * upcoming.y_step + reading.first + reading.begin;
     /* Rows of taps that these images have still to do; more than 32 bits where filters are
      * large. */
     const long taps_y =
-        clamp((table[ROWS_KERNEL_Y] + table[ROWS_TAP_STEP_Y] - 1) / table[ROWS_TAP_STEP_Y], 1l,
-              max(own->high - own->low + 1l, 1l));
+        clamp((table[FOLDED_KERNEL_Y] + table[FOLDED_TAP_STEP_Y] - 1) / table[FOLDED_TAP_STEP_Y],
+              1l, max(own->high - own->low + 1l, 1l));
     const long times = taps_y * (own->last_tile - own->first_tile) *
                        (own->last_band - own->first_band) *
                        (min(end_plane, own->last_plane) - plane);
@@ -368,15 +373,16 @@ static COLD void exact_part(const struct epilogue *f, __global const data_t *fro
                             const struct part *part, const int channels, const long channel,
                             const long at)
 {
-    __global const long *slice = table + table[ROWS_SLICES_AT] + part->z * SLICE_LONGS;
-    const int last = min(part->last_tile * TILE * MERGED, (int)table[ROWS_OUTPUT_X]);
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + part->z * SLICE_LONGS;
+    const int last = min(part->last_tile * TILE * MERGED, (int)table[FOLDED_OUTPUT_X]);
     for (int m = 0; m < channels; m++)
         for (int y = part->first_y; y < part->last_y; y++)
             for (int x = part->first_tile * TILE * MERGED; x < last; x++)
                 put_one(
                     f,
                     affine_one(f, exact_place(from, weights, table, slice, y, x, m), channel + m),
-                    at + m * table[ROWS_OUTPUT_CHANNEL_STEP] + y * table[ROWS_OUTPUT_Y_STEP] + x,
+                    at + m * table[FOLDED_OUTPUT_CHANNEL_STEP] + y * table[FOLDED_OUTPUT_Y_STEP] +
+                        x,
                     channel + m);
 }
 
@@ -388,17 +394,17 @@ static NOINLINE void thin_item(const int item, const int items,
                                __global const long *restrict table, __local acc_t *restrict packed)
 {
     const int in_channels = in_channels_of(table);
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
-    const int output_x = (int)table[ROWS_OUTPUT_X], output_y = (int)table[ROWS_OUTPUT_Y];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int output_x = (int)table[FOLDED_OUTPUT_X], output_y = (int)table[FOLDED_OUTPUT_Y];
     const int row = (int)table[THIN_ROW], lead = lead_of(table);
     const long filter_row = (long)KX * MW * in_channels; /* elements, as of the next two */
-    const long filter_step = table[ROWS_TAP_STEP_Y] * filter_row,
-               filter_z = table[ROWS_KERNEL_Y] * filter_row;
-    const long input_step = table[ROWS_INPUT_STEP_Y] * in_channels * row;
-    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
+    const long filter_step = table[FOLDED_TAP_STEP_Y] * filter_row,
+               filter_z = table[FOLDED_KERNEL_Y] * filter_row;
+    const long input_step = table[FOLDED_INPUT_STEP_Y] * in_channels * row;
+    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP];
 
     const struct part part = part_of(item, table);
-    __global const long *slice = table + table[ROWS_SLICES_AT] + part.z * SLICE_LONGS;
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + part.z * SLICE_LONGS;
     __global const long *list_z = table + slice[SLICE_LIST];
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
@@ -407,18 +413,18 @@ static NOINLINE void thin_item(const int item, const int items,
     const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
 #if RY > 1
     /* The first band's first row, plus the pad, and the newest input row that it meets. */
-    const int stride = (int)table[ROWS_STRIDE_Y], kernel_y = (int)table[ROWS_KERNEL_Y],
+    const int stride = (int)table[FOLDED_STRIDE_Y], kernel_y = (int)table[FOLDED_KERNEL_Y],
               first_place = part.first_band * RY - (int)table[THIN_LACKING] +
-                            (int)table[ROWS_PAD_Y],
+                            (int)table[FOLDED_PAD_Y],
               first_newest = first_place >= 0 ? first_place / stride : -1;
 #endif
 
     const struct epilogue epilogue = *f; /* in registers */
     const struct reading reading = reading_of(part.first_tile, part.last_tile, table);
-    const int groups = (int)table[ROWS_GROUPS], blocks = (int)table[ROWS_BLOCKS];
+    const int groups = (int)table[FOLDED_GROUPS], blocks = (int)table[FOLDED_BLOCKS];
     /* Between images of a batch item: their inputs in local memory, weights, output channels. */
     const long image_elements = (long)taps_z * max(rows, 0) * in_channels * row;
-    const long image_weights = table[ROWS_KERNEL_Z] * filter_z * blocks,
+    const long image_weights = table[FOLDED_KERNEL_Z] * filter_z * blocks,
                image_step = out_channels * channel_step;
     int images, zeroed = 0;
     for (int p = part.first_plane; p < part.last_plane; p += images * blocks) {
@@ -428,7 +434,7 @@ static NOINLINE void thin_item(const int item, const int items,
         images = min(min((int)table[THIN_TOGETHER], groups - g),
                      (part.last_plane - 1) / blocks - image + 1);
         __global const data_t *from = inputs_of(data, table, image);
-        const long from_step = in_channels * table[ROWS_DATA_CHANNEL_STEP];
+        const long from_step = in_channels * table[FOLDED_DATA_CHANNEL_STEP];
         for (int i = 0; i < images; i++)
             copy_rows(from + i * from_step, table, &part, &reading, packed + i * image_elements,
                       i >= zeroed);
@@ -441,8 +447,8 @@ static NOINLINE void thin_item(const int item, const int items,
             const long co = (long)g * out_channels + block * MW;
             __global const packed_t *weights = weights_of(filter, table, g * blocks + block);
             __global const uint *flag = flags + g * blocks + block;
-            const long to = image / groups * table[ROWS_OUTPUT_BATCH_STEP] + co * channel_step +
-                            part.z * table[ROWS_OUTPUT_Z_STEP];
+            const long to = image / groups * table[FOLDED_OUTPUT_BATCH_STEP] + co * channel_step +
+                            part.z * table[FOLDED_OUTPUT_Z_STEP];
             for (int i = 0; i < images; i++)
                 if (flag[i * blocks] != 0)
                     exact_part(f, from + i * from_step, weights + i * image_weights, table, &part,
@@ -453,7 +459,7 @@ static NOINLINE void thin_item(const int item, const int items,
 #endif
             for (int band = part.first_band; band < part.last_band; band++) {
                 const int first_y = band * RY - (int)table[THIN_LACKING];
-                const long line = to + first_y * table[ROWS_OUTPUT_Y_STEP];
+                const long line = to + first_y * table[FOLDED_OUTPUT_Y_STEP];
 #if RY > 1
                 /* From first_tap on, which meets the newest input row, so many rows of the filter
                  * meet a row each; the last of them may serve `cut` rows of the band only. */
@@ -462,7 +468,7 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int skipped = max(newest - part.high, 0);
                 const int taps_y = min(all_taps, newest - part.low + 1);
 #else
-                __global const long *reach_y = table + table[ROWS_REACH_Y_AT] +
+                __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] +
                                                first_y * REACH_LONGS;
                 const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
                 const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];

@@ -42,7 +42,7 @@
  *   SLICES      parts of the work-group, each with its channels of a stage    divides KS and TM
  *   WHOLE       1: KS divides the number of input channels                    0, 1
  *   LAST        1: input channels are neighbours, as are output channels      0, 1
- *   ROWS_LAST   1: with LAST, rows are quads of output channels of a phase    0, 1
+ *   FOLDED_LAST   1: with LAST, rows are quads of output channels of a phase    0, 1
  *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
  *               wherever the tensors are
  *   ROUNDS      1: a phase may have more than 32 taps. Without, what finds    0, 1
@@ -56,7 +56,7 @@
  *
  * Registers: TM * TN sums. */
 #if !defined(MT) || !defined(NT) || !defined(TM) || !defined(TN) || !defined(KS) ||                \
-    !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(ROWS_LAST) ||                \
+    !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(FOLDED_LAST) ||              \
     !defined(QUADS) || !defined(ROUNDS) || !defined(LACKING) || !defined(SPLIT) || !defined(PZ) || \
     !defined(PY) || !defined(PX)
 #error "MT to SPLIT, PZ, PY and PX must be set"
@@ -124,20 +124,20 @@
 
 /* The packed filter: a word for each group, padded, which tells whether a weight is not finite;
  * then [group][tap][input channel][row]. A row is an output channel with a phase along each axis,
- * the channels outside, or with ROWS_LAST inside and a multiple of 4. */
+ * the channels outside, or with FOLDED_LAST inside and a multiple of 4. */
 static __global const packed_t *weights_of(__global const packed_t *filter,
                                            __global const long *table, const long group)
 {
-    return filter + TAPS_HEADER(table[ROWS_GROUPS], sizeof(packed_t)) +
+    return filter + TAPS_HEADER(table[FOLDED_GROUPS], sizeof(packed_t)) +
            group * table[TILED_TAPS_Z] * table[TILED_TAPS_Y] * table[TILED_TAPS_X] *
-               table[ROWS_IN_CHANNELS] * table[TILED_ROWS];
+               table[FOLDED_IN_CHANNELS] * table[TILED_ROWS];
 }
 
 static int channel_of(const int row, __global const long *table)
 {
-#if ROWS_LAST && PHASE_ROWS > 1
+#if FOLDED_LAST && PHASE_ROWS > 1
     return row % (int)table[TILED_CHANNELS];
-#elif ROWS_LAST
+#elif FOLDED_LAST
     return row;
 #else
     return row / PHASE_ROWS;
@@ -147,7 +147,7 @@ static int channel_of(const int row, __global const long *table)
 /* The phase of a row along all axes. */
 static int phase_of(const int row, __global const long *table)
 {
-#if ROWS_LAST && PHASE_ROWS > 1
+#if FOLDED_LAST && PHASE_ROWS > 1
     return row / (int)table[TILED_CHANNELS];
 #else
     return row % PHASE_ROWS;
@@ -159,9 +159,9 @@ static int phase_of(const int row, __global const long *table)
 
 static int row_of(const int channel, const int phase, __global const long *table)
 {
-#if ROWS_LAST && PHASE_ROWS > 1
+#if FOLDED_LAST && PHASE_ROWS > 1
     return phase * (int)table[TILED_CHANNELS] + channel;
-#elif ROWS_LAST
+#elif FOLDED_LAST
     return channel;
 #else
     return channel * PHASE_ROWS + phase;
@@ -172,7 +172,7 @@ static int row_of(const int channel, const int phase, __global const long *table
 __kernel void tconv_tiled_clear(__global uint *restrict flags, const ulong flags_offset,
                                 __global const long *restrict table)
 {
-    if (get_global_id(0) < (ulong)table[ROWS_GROUPS]) flags[flags_offset + get_global_id(0)] = 0;
+    if (get_global_id(0) < (ulong)table[FOLDED_GROUPS]) flags[flags_offset + get_global_id(0)] = 0;
 }
 
 /* A work-item packs one row of one input channel, for some taps of all groups. */
@@ -182,11 +182,11 @@ __kernel void tconv_tiled_pack(__global const filter_t *restrict weights,
                                const ulong flags_offset, __global const long *restrict table)
 {
     const int row = (int)get_global_id(0);
-    const long rows = table[TILED_ROWS], in_channels = table[ROWS_IN_CHANNELS];
+    const long rows = table[TILED_ROWS], in_channels = table[FOLDED_IN_CHANNELS];
     if (row >= rows) return;
     const int channel = channel_of(row, table), phase = phase_of(row, table);
     const long taps_x = table[TILED_TAPS_X], taps_y = table[TILED_TAPS_Y];
-    const long taps = table[TILED_TAPS_Z] * taps_y * taps_x, all = table[ROWS_GROUPS] * taps;
+    const long taps = table[TILED_TAPS_Z] * taps_y * taps_x, all = table[FOLDED_GROUPS] * taps;
     const acc_t zero = FILTER_ZERO(table);
     for (long number = (long)get_global_id(2); number < all; number += (long)get_global_size(2))
         for (long ci = (long)get_global_id(1); ci < in_channels; ci += (long)get_global_size(1)) {
@@ -195,17 +195,17 @@ __kernel void tconv_tiled_pack(__global const filter_t *restrict weights,
                        ky = tap / taps_x % taps_y * PY + PHASE_Y(phase),
                        kx = tap % taps_x * PX + PHASE_X(phase);
             __global packed_t *to = filter + filter_offset +
-                                    TAPS_HEADER(table[ROWS_GROUPS], sizeof(packed_t)) +
+                                    TAPS_HEADER(table[FOLDED_GROUPS], sizeof(packed_t)) +
                                     (number * in_channels + ci) * rows + row;
-            if (channel >= table[ROWS_OUT_CHANNELS] || kz >= table[ROWS_KERNEL_Z] ||
-                ky >= table[ROWS_KERNEL_Y] || kx >= table[ROWS_KERNEL_X]) {
+            if (channel >= table[FOLDED_OUT_CHANNELS] || kz >= table[FOLDED_KERNEL_Z] ||
+                ky >= table[FOLDED_KERNEL_Y] || kx >= table[FOLDED_KERNEL_X]) {
                 *to = 0;
                 continue;
             }
-            PACK(weights + weights_offset + group * table[ROWS_SOURCE_GROUP_STEP] +
-                     ci * table[ROWS_SOURCE_IN_STEP] + channel * table[ROWS_SOURCE_OUT_STEP] +
-                     kz * table[ROWS_SOURCE_Z_STEP] + ky * table[ROWS_SOURCE_Y_STEP] +
-                     kx * table[ROWS_SOURCE_X_STEP],
+            PACK(weights + weights_offset + group * table[FOLDED_SOURCE_GROUP_STEP] +
+                     ci * table[FOLDED_SOURCE_IN_STEP] + channel * table[FOLDED_SOURCE_OUT_STEP] +
+                     kz * table[FOLDED_SOURCE_Z_STEP] + ky * table[FOLDED_SOURCE_Y_STEP] +
+                     kx * table[FOLDED_SOURCE_X_STEP],
                  to, zero);
             if (!IS_FINITE(READ_WEIGHT(to))) atomic_or(&flags[flags_offset + (ulong)group], 1u);
         }
@@ -264,9 +264,9 @@ static struct range range_of(const int first, const int last, __global const lon
 static bool reaches(const struct range *range, __global const long *tap, __global const long *table)
 {
     const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
-    return range->last.z + z >= 0 && range->first.z + z < (int)table[ROWS_INPUT_Z] &&
-           range->last.y + y >= 0 && range->first.y + y < (int)table[ROWS_INPUT_Y] &&
-           range->last.x + x >= 0 && range->first.x + x < (int)table[ROWS_INPUT_X];
+    return range->last.z + z >= 0 && range->first.z + z < (int)table[FOLDED_INPUT_Z] &&
+           range->last.y + y >= 0 && range->first.y + y < (int)table[FOLDED_INPUT_Y] &&
+           range->last.x + x >= 0 && range->first.x + x < (int)table[FOLDED_INPUT_X];
 }
 
 /* Where the outputs of a tile's places are. */
@@ -279,10 +279,10 @@ struct outputs {
 static struct place extents_of(__global const long *table)
 {
     struct place extents;
-    extents.n = (int)table[ROWS_BATCHES];
-    extents.z = (int)table[ROWS_OUTPUT_Z];
-    extents.y = (int)table[ROWS_OUTPUT_Y];
-    extents.x = (int)table[ROWS_OUTPUT_X];
+    extents.n = (int)table[FOLDED_BATCHES];
+    extents.z = (int)table[FOLDED_OUTPUT_Z];
+    extents.y = (int)table[FOLDED_OUTPUT_Y];
+    extents.x = (int)table[FOLDED_OUTPUT_X];
     return extents;
 }
 
@@ -301,14 +301,15 @@ static void find_outputs(__local struct outputs *outputs, const long first, cons
 {
     for (int n = (int)get_local_id(0); n < NT; n += ITEMS) {
         const struct place place = place_at((int)first + (n < count ? n : 0), table);
-        const long z = table[TILED_FIRST_Z] + place.z * table[ROWS_STRIDE_Z] + tz,
-                   y = table[TILED_FIRST_Y] + place.y * table[ROWS_STRIDE_Y] + ty,
-                   x = table[TILED_FIRST_X] + place.x * table[ROWS_STRIDE_X] + tx;
-        outputs->at[n] = place.n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
-                         y * table[ROWS_OUTPUT_Y_STEP] + x * table[ROWS_OUTPUT_X_STEP];
+        const long z = table[TILED_FIRST_Z] + place.z * table[FOLDED_STRIDE_Z] + tz,
+                   y = table[TILED_FIRST_Y] + place.y * table[FOLDED_STRIDE_Y] + ty,
+                   x = table[TILED_FIRST_X] + place.x * table[FOLDED_STRIDE_X] + tx;
+        outputs->at[n] = place.n * table[FOLDED_OUTPUT_BATCH_STEP] +
+                         z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP] +
+                         x * table[FOLDED_OUTPUT_X_STEP];
         /* Where phases are no rows, what is outside along y and x is told along z. */
-        const bool there = (PX > 1 || x < table[ROWS_OUTPUT_X]) &&
-                           ((PY > 1 || y < table[ROWS_OUTPUT_Y]) && n < count);
+        const bool there = (PX > 1 || x < table[FOLDED_OUTPUT_X]) &&
+                           ((PY > 1 || y < table[FOLDED_OUTPUT_Y]) && n < count);
         outputs->z[n] = there ? (int)z : -(1 << 30);
         outputs->y[n] = (int)y;
         outputs->x[n] = (int)x;
@@ -331,28 +332,28 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
                           __global const long *table, const long oz, const long oy, const long ox,
                           const int channel)
 {
-    const long in_channels = table[ROWS_IN_CHANNELS], rows = table[TILED_ROWS];
+    const long in_channels = table[FOLDED_IN_CHANNELS], rows = table[TILED_ROWS];
     acc_t sum = 0;
-    for (long kz = 0; kz < table[ROWS_KERNEL_Z]; kz++)
-        for (long ky = 0; ky < table[ROWS_KERNEL_Y]; ky++)
-            for (long kx = 0; kx < table[ROWS_KERNEL_X]; kx++) {
-                const long z = input_of(oz, kz, table[ROWS_STRIDE_Z], table[ROWS_DILATION_Z],
-                                        table[ROWS_PAD_Z], table[ROWS_INPUT_Z]),
-                           y = input_of(oy, ky, table[ROWS_STRIDE_Y], table[ROWS_DILATION_Y],
-                                        table[ROWS_PAD_Y], table[ROWS_INPUT_Y]),
-                           x = input_of(ox, kx, table[ROWS_STRIDE_X], table[ROWS_DILATION_X],
-                                        table[ROWS_PAD_X], table[ROWS_INPUT_X]);
+    for (long kz = 0; kz < table[FOLDED_KERNEL_Z]; kz++)
+        for (long ky = 0; ky < table[FOLDED_KERNEL_Y]; ky++)
+            for (long kx = 0; kx < table[FOLDED_KERNEL_X]; kx++) {
+                const long z = input_of(oz, kz, table[FOLDED_STRIDE_Z], table[FOLDED_DILATION_Z],
+                                        table[FOLDED_PAD_Z], table[FOLDED_INPUT_Z]),
+                           y = input_of(oy, ky, table[FOLDED_STRIDE_Y], table[FOLDED_DILATION_Y],
+                                        table[FOLDED_PAD_Y], table[FOLDED_INPUT_Y]),
+                           x = input_of(ox, kx, table[FOLDED_STRIDE_X], table[FOLDED_DILATION_X],
+                                        table[FOLDED_PAD_X], table[FOLDED_INPUT_X]);
                 if (z < 0 || y < 0 || x < 0) continue;
-                __global const data_t *from = data + z * table[ROWS_DATA_Z_STEP] +
-                                              y * table[ROWS_DATA_Y_STEP] +
-                                              x * table[ROWS_DATA_X_STEP];
+                __global const data_t *from = data + z * table[FOLDED_DATA_Z_STEP] +
+                                              y * table[FOLDED_DATA_Y_STEP] +
+                                              x * table[FOLDED_DATA_X_STEP];
                 const int phase = (int)((kz % PZ * PY + ky % PY) * PX + kx % PX);
                 const long tap = (kz / PZ * table[TILED_TAPS_Y] + ky / PY) * table[TILED_TAPS_X] +
                                  kx / PX;
                 __global const packed_t *w = weights + tap * in_channels * rows +
                                              row_of(channel, phase, table);
                 for (long ci = 0; ci < in_channels; ci++)
-                    sum = MULTIPLY_ADD(READ_DATA(from + ci * table[ROWS_DATA_CHANNEL_STEP], 0),
+                    sum = MULTIPLY_ADD(READ_DATA(from + ci * table[FOLDED_DATA_CHANNEL_STEP], 0),
                                        READ_WEIGHT(w + ci * rows), sum);
             }
     return sum;
@@ -497,8 +498,8 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
 /* Of a work-item's sums, those that it has to finish: with SLICES, a part of the rows, or with
- * ROWS_LAST of the places, from PART_M(slice), PART_N(slice) on. */
-#if ROWS_LAST
+ * FOLDED_LAST of the places, from PART_M(slice), PART_N(slice) on. */
+#if FOLDED_LAST
 #define OWN_M TM
 #define OWN_N (TN / SLICES)
 #define PART_M(slice) 0
@@ -533,7 +534,7 @@ static void share_part(acc_t sums[TM][TN], __local acc_t *shared, const int slic
 
 static void next_part(acc_t sums[TM][TN])
 {
-#if ROWS_LAST
+#if FOLDED_LAST
     EACH for (int m = 0; m < TM; m++) EACH for (int n = OWN_N; n < TN; n++)
         sums[m][n - OWN_N] = sums[m][n];
 #else
@@ -551,7 +552,7 @@ static void store_exact(const struct epilogue *f, const int slice,
                         const long group, const int first_row, const int first, const int tm,
                         const int tn)
 {
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const struct place extents = extents_of(table);
 #pragma unroll 1
     for (int i = 0; i < OWN_M * OWN_N; i++) {
@@ -564,13 +565,13 @@ static void store_exact(const struct epilogue *f, const int slice,
         const long oz = outputs->z[n] + PHASE_Z(phase), oy = outputs->y[n] + PHASE_Y(phase),
                    ox = outputs->x[n] + PHASE_X(phase), all = group * out_channels + channel;
         const acc_t sum =
-            exact_output(data + place_at(first + n, table).n * table[ROWS_DATA_BATCH_STEP], weights,
-                         table, oz, oy, ox, channel);
+            exact_output(data + place_at(first + n, table).n * table[FOLDED_DATA_BATCH_STEP],
+                         weights, table, oz, oy, ox, channel);
         put_one(f, affine_one(f, sum, all),
-                outputs->at[n] + all * table[ROWS_OUTPUT_CHANNEL_STEP] +
-                    PHASE_Z(phase) * table[ROWS_OUTPUT_Z_STEP] +
-                    PHASE_Y(phase) * table[ROWS_OUTPUT_Y_STEP] +
-                    PHASE_X(phase) * table[ROWS_OUTPUT_X_STEP],
+                outputs->at[n] + all * table[FOLDED_OUTPUT_CHANNEL_STEP] +
+                    PHASE_Z(phase) * table[FOLDED_OUTPUT_Z_STEP] +
+                    PHASE_Y(phase) * table[FOLDED_OUTPUT_Y_STEP] +
+                    PHASE_X(phase) * table[FOLDED_OUTPUT_X_STEP],
                 all);
     }
 }
@@ -596,7 +597,7 @@ static bool is_wrong(const acc_t sums[TM][TN])
 #define EACH_PART EACH
 #endif
 
-#if ROWS_LAST
+#if FOLDED_LAST
 /* The same as factor_of, BIAS_OF and SLOPE_OF for four channels. */
 #define FOUR_OF(one, f, channel)                                                                   \
     ((result_vec_t)(one(f, channel), one(f, (channel) + 1), one(f, (channel) + 2),                 \
@@ -623,10 +624,11 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
                        __local const struct outputs *outputs, __global const long *table,
                        const long group, const int first_row, const int tm, const int tn)
 {
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const struct place extents = extents_of(table);
-    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], z_step = table[ROWS_OUTPUT_Z_STEP],
-               y_step = table[ROWS_OUTPUT_Y_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
+    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP],
+               z_step = table[FOLDED_OUTPUT_Z_STEP], y_step = table[FOLDED_OUTPUT_Y_STEP],
+               x_step = table[FOLDED_OUTPUT_X_STEP];
     const int rows = (int)table[TILED_ROWS];
     const bool aligned = (size_t)f->output % (4 * sizeof(output_t)) == 0 &&
                          table[TILED_OUTPUT_QUADS] != 0;
@@ -659,10 +661,11 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
                        __local const struct outputs *outputs, __global const long *table,
                        const long group, const int first_row, const int tm, const int tn)
 {
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const struct place extents = extents_of(table);
-    const long channel_step = table[ROWS_OUTPUT_CHANNEL_STEP], z_step = table[ROWS_OUTPUT_Z_STEP],
-               y_step = table[ROWS_OUTPUT_Y_STEP], x_step = table[ROWS_OUTPUT_X_STEP];
+    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP],
+               z_step = table[FOLDED_OUTPUT_Z_STEP], y_step = table[FOLDED_OUTPUT_Y_STEP],
+               x_step = table[FOLDED_OUTPUT_X_STEP];
     EACH_PART for (int i = 0; i < OWN_M; i++)
     {
         const int row = first_row + ROW_OF(tm, PART_M(slice) + i);
@@ -701,11 +704,11 @@ struct tile {
 static struct tile own_tile(__global const long *table)
 {
     const int phases = (int)(table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X]);
-    const int blocks = (int)table[ROWS_BLOCKS], tiles = (int)table[ROWS_TILES];
+    const int blocks = (int)table[FOLDED_BLOCKS], tiles = (int)table[FOLDED_TILES];
     struct tile tile;
     int number = (int)get_group_id(0);
 #if SPLIT
-    const int all = phases * blocks * tiles * (int)table[ROWS_GROUPS];
+    const int all = phases * blocks * tiles * (int)table[FOLDED_GROUPS];
     tile.part = number / all;
     number -= tile.part * all;
     tile.number = number;
@@ -716,7 +719,7 @@ static struct tile own_tile(__global const long *table)
     number /= blocks;
     tile.first = number % tiles * NT;
     tile.group = number / tiles;
-    tile.count = (int)min((long)NT, table[ROWS_BATCHES] * table[TILED_PLACES_Z] *
+    tile.count = (int)min((long)NT, table[FOLDED_BATCHES] * table[TILED_PLACES_Z] *
                                             table[TILED_PLACES_Y] * table[TILED_PLACES_X] -
                                         tile.first);
     return tile;
@@ -755,7 +758,8 @@ static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, c
 static long part_step(__global const long *table)
 {
     return table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X] *
-           table[ROWS_BLOCKS] * table[ROWS_TILES] * table[ROWS_GROUPS] * (TM * TN * SLICE_ITEMS);
+           table[FOLDED_BLOCKS] * table[FOLDED_TILES] * table[FOLDED_GROUPS] *
+           (TM * TN * SLICE_ITEMS);
 }
 #endif
 
@@ -780,7 +784,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     find_tile_outputs(&outputs, &own, table);
 #endif
     __global const data_t *own_data =
-        data + data_offset + group * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP];
+        data + data_offset + group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
     __global const packed_t *weights = weights_of(filter + filter_offset, table, group);
 #if FLOATING
     const bool exact = flags[flags_offset + (ulong)group] != 0;
@@ -792,9 +796,9 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
     struct fetch fetch;
     fetch.channel = FETCHED_CHANNEL(item);
-    fetch.in_channels = (int)table[ROWS_IN_CHANNELS];
+    fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
     fetch.rows = (int)table[TILED_ROWS];
-    fetch.channel_step = table[ROWS_DATA_CHANNEL_STEP];
+    fetch.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
 #if SPLIT
     const int skipped = own.part * (int)table[TILED_PART_CHANNELS];
     own_data += skipped * fetch.channel_step;
@@ -808,10 +812,10 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     {
         const int own = FETCHED_PLACE(item) + p * PLACES_APART;
         place[p] = place_at(first + (own < count ? own : 0), table);
-        fetch.data[p] = own_data + place[p].n * table[ROWS_DATA_BATCH_STEP] +
-                        place[p].z * table[ROWS_DATA_Z_STEP] +
-                        place[p].y * table[ROWS_DATA_Y_STEP] +
-                        place[p].x * table[ROWS_DATA_X_STEP] + fetch.channel * fetch.channel_step;
+        fetch.data[p] = own_data + place[p].n * table[FOLDED_DATA_BATCH_STEP] +
+                        place[p].z * table[FOLDED_DATA_Z_STEP] +
+                        place[p].y * table[FOLDED_DATA_Y_STEP] +
+                        place[p].x * table[FOLDED_DATA_X_STEP] + fetch.channel * fetch.channel_step;
         if (own >= count) place[p].z = -(1 << 30); /* outside for every tap */
     }
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
@@ -840,9 +844,9 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             const uint bit = reaches(&range, tap, table) ? 0x80000000u >> t : 0;
             taps |= bit;
             EACH for (int p = 0; p < OWN_PLACES;
-                      p++) if ((uint)(place[p].z + (int)tap[TAP_Z]) < (uint)table[ROWS_INPUT_Z] &&
-                               (uint)(place[p].y + (int)tap[TAP_Y]) < (uint)table[ROWS_INPUT_Y] &&
-                               (uint)(place[p].x + (int)tap[TAP_X]) < (uint)table[ROWS_INPUT_X])
+                      p++) if ((uint)(place[p].z + (int)tap[TAP_Z]) < (uint)table[FOLDED_INPUT_Z] &&
+                               (uint)(place[p].y + (int)tap[TAP_Y]) < (uint)table[FOLDED_INPUT_Y] &&
+                               (uint)(place[p].x + (int)tap[TAP_X]) < (uint)table[FOLDED_INPUT_X])
                 fetch.inside[p] |= bit;
         }
         const int stages = (int)popcount(taps) * tap_stages;
@@ -932,7 +936,7 @@ tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset
     if (flags[flags_offset + (ulong)own.group] != 0 || is_wrong(sums))
         store_exact(&epilogue, slice, &outputs,
                     data + data_offset +
-                        own.group * table[ROWS_IN_CHANNELS] * table[ROWS_DATA_CHANNEL_STEP],
+                        own.group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP],
                     weights_of(filter + filter_offset, table, own.group), table, own.group,
                     own.first_row, own.first, tm, tn);
     else

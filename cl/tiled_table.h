@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled algorithm's own part of its table; rows_table.h has the part before. Read by the host
+/* The tiled algorithm's own part of its table; folded_table.h has the part before. Read by the host
  * (C) and by the kernels (OpenCL C). Where three numbers follow each other they are of z, y, x. */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
-#include "rows_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
+#include "folded_table.h"
 #endif
 
 enum {
-    TILED_PLACES_Z = ROWS_NUMBERS, /* along each axis */
+    TILED_PLACES_Z = FOLDED_NUMBERS, /* along each axis */
     TILED_PLACES_Y,
     TILED_PLACES_X,
     TILED_FIRST_Z, /* the output of place 0 in phase 0: 0, or negative where phases are rows */
@@ -24,8 +24,8 @@ enum {
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: of the input channels */
     TILED_PART_CHANNELS, /* of a part, a multiple of KS */
-    TILED_PHASES_AT,     /* for each phase (tz, ty, tx) of work-groups a kind, as in rows_table.h */
-    TILED_LIST_AT,       /* their taps */
+    TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind, as in folded_table.h */
+    TILED_LIST_AT,   /* their taps */
     TILED_LONGS
 };
 

@@ -209,16 +209,16 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
                                 __global const long *restrict table, const long p, const long b,
                                 const long ci)
 {
-    const long in_channels = table[ROWS_IN_CHANNELS], blocks = table[ROWS_BLOCKS];
-    const long stride_z = table[ROWS_STRIDE_Z], stride_y = table[ROWS_STRIDE_Y];
+    const long in_channels = table[FOLDED_IN_CHANNELS], blocks = table[FOLDED_BLOCKS];
+    const long stride_z = table[FOLDED_STRIDE_Z], stride_y = table[FOLDED_STRIDE_Y];
     const int px = (int)(p / RX % PX), py = (int)(p / RX / PX % PY);
     const int pz = (int)(p / RX / PX / PY % PZ);
     const long cx = p % RX, classes = p / RX / POINTS, co = b * MW;
     const long cy = classes % stride_y, cz = classes / stride_y % stride_z;
     const long g = classes / stride_y / stride_z;
-    __global const filter_t *from = weights + g * table[ROWS_SOURCE_GROUP_STEP] +
-                                    ci * table[ROWS_SOURCE_IN_STEP] +
-                                    co * table[ROWS_SOURCE_OUT_STEP];
+    __global const filter_t *from = weights + g * table[FOLDED_SOURCE_GROUP_STEP] +
+                                    ci * table[FOLDED_SOURCE_IN_STEP] +
+                                    co * table[FOLDED_SOURCE_OUT_STEP];
     __global packed_t *to = filter + ((p * blocks + b) * in_channels + ci) * MW;
     acc_t sum[MW];
     for (int m = 0; m < MW; m++) sum[m] = 0;
@@ -229,19 +229,19 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
                 const long kz = cz + (TZ - 1 - z) * stride_z;
                 const long ky = cy + (TY - 1 - y) * stride_y;
                 const long kx = cx + (TX - 1 - x) * RX;
-                if (kz >= table[ROWS_KERNEL_Z] || ky >= table[ROWS_KERNEL_Y] ||
-                    kx >= table[ROWS_KERNEL_X])
+                if (kz >= table[FOLDED_KERNEL_Z] || ky >= table[FOLDED_KERNEL_Y] ||
+                    kx >= table[FOLDED_KERNEL_X])
                     continue;
                 const acc_t factor = filter_factor(PZ, TZ, pz, z) * filter_factor(PY, TY, py, y) *
                                      filter_factor(PX, TX, px, x);
                 if (factor == 0) continue;
-                __global const filter_t *w = from + kz * table[ROWS_SOURCE_Z_STEP] +
-                                             ky * table[ROWS_SOURCE_Y_STEP] +
-                                             kx * table[ROWS_SOURCE_X_STEP];
+                __global const filter_t *w = from + kz * table[FOLDED_SOURCE_Z_STEP] +
+                                             ky * table[FOLDED_SOURCE_Y_STEP] +
+                                             kx * table[FOLDED_SOURCE_X_STEP];
                 for (int m = 0; m < MW; m++)
-                    if (co + m < table[ROWS_OUT_CHANNELS])
+                    if (co + m < table[FOLDED_OUT_CHANNELS])
                         sum[m] = MULTIPLY_ADD(
-                            factor, READ_FILTER(w + m * table[ROWS_SOURCE_OUT_STEP], (acc_t)0),
+                            factor, READ_FILTER(w + m * table[FOLDED_SOURCE_OUT_STEP], (acc_t)0),
                             sum[m]);
             }
     for (int m = 0; m < MW; m++) to[m] = sum[m];
@@ -252,9 +252,10 @@ __kernel void tconv_winograd_pack(__global const filter_t *restrict weights,
                                   const ulong weights_offset, __global packed_t *restrict filter,
                                   const ulong filter_offset, __global const long *restrict table)
 {
-    const long ci = (long)get_global_id(0), blocks = table[ROWS_BLOCKS];
-    const long all = table[ROWS_GROUPS] * table[ROWS_STRIDE_Z] * table[ROWS_STRIDE_Y] * POINTS * RX;
-    if (ci >= table[ROWS_IN_CHANNELS]) return;
+    const long ci = (long)get_global_id(0), blocks = table[FOLDED_BLOCKS];
+    const long all = table[FOLDED_GROUPS] * table[FOLDED_STRIDE_Z] * table[FOLDED_STRIDE_Y] *
+                     POINTS * RX;
+    if (ci >= table[FOLDED_IN_CHANNELS]) return;
     for (long p = (long)get_global_id(2); p < all; p += (long)get_global_size(2))
         for (long b = (long)get_global_id(1); b < blocks; b += (long)get_global_size(1))
             pack_point(weights + weights_offset, filter + filter_offset, table, p, b, ci);
@@ -395,12 +396,12 @@ static int lay_out(__global const long *table, const int vector, const int z_beg
         const int x = run.x * MX + (int)table[WINOGRAD_SHIFT_X] - (TX - 1);
         const int width = run.count * MX + WINDOW - MX;
         const int begin = clamp(-x, 0, width);
-        const int end = clamp((int)table[ROWS_INPUT_X] - x, begin, width);
+        const int end = clamp((int)table[FOLDED_INPUT_X] - x, begin, width);
         struct piece *p = &piece[pieces++];
         p->z = run.z * MZ + z_begin;
         p->y = run.y * MY + y_begin;
-        p->from = run.n * table[ROWS_DATA_BATCH_STEP] + p->z * table[ROWS_DATA_Z_STEP] +
-                  p->y * table[ROWS_DATA_Y_STEP] + (x + begin) * table[ROWS_DATA_X_STEP];
+        p->from = run.n * table[FOLDED_DATA_BATCH_STEP] + p->z * table[FOLDED_DATA_Z_STEP] +
+                  p->y * table[FOLDED_DATA_Y_STEP] + (x + begin) * table[FOLDED_DATA_X_STEP];
         p->to = used + begin;
         p->count = end - begin;
         for (int i = 0; i < run.count; i++) at[run.lane + i] = used + i * MX;
@@ -450,8 +451,8 @@ static void prepare_team(__global const data_t *data, __global const long *table
                          __local acc_t *inputs, const int team, const int z_begin,
                          const int y_begin, const int channels)
 {
-    const long channel_step = table[ROWS_DATA_CHANNEL_STEP], x_step = table[ROWS_DATA_X_STEP];
-    const int input_z = (int)table[ROWS_INPUT_Z], input_y = (int)table[ROWS_INPUT_Y];
+    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], x_step = table[FOLDED_DATA_X_STEP];
+    const int input_z = (int)table[FOLDED_INPUT_Z], input_y = (int)table[FOLDED_INPUT_Y];
     const int slab = (int)table[WINOGRAD_SLAB];
     for (int v = 0; v < NX; v++) {
         acc_t rows[PZ * PY][ROW];
@@ -467,8 +468,8 @@ static void prepare_team(__global const data_t *data, __global const long *table
                 for (int r = 0; r < PZ * PY; r++) {
                     const int z = r / PY, y = r % PY;
                     if (p->z + z >= 0 && p->z + z < input_z && p->y + y >= 0 && p->y + y < input_y)
-                        copy_in(from + p->from + z * table[ROWS_DATA_Z_STEP] +
-                                    y * table[ROWS_DATA_Y_STEP],
+                        copy_in(from + p->from + z * table[FOLDED_DATA_Z_STEP] +
+                                    y * table[FOLDED_DATA_Y_STEP],
                                 x_step, rows[r] + p->to, p->count, CHANNELS_AHEAD * channel_step);
                 }
             }
@@ -605,16 +606,16 @@ static int lay_out_strips(__global const long *table, const int vector, const in
     int strips = 0;
     if (run.count == 0) return 0;
     do {
-        const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
+        const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y];
         const int z = run.z * MZ * stride_z + tz, y = run.y * MY * stride_y + ty;
         struct strip *p = &strip[strips++];
-        p->to = run.n * table[ROWS_OUTPUT_BATCH_STEP] + z * table[ROWS_OUTPUT_Z_STEP] +
-                y * table[ROWS_OUTPUT_Y_STEP] + (long)run.x * RUN * table[ROWS_OUTPUT_X_STEP];
+        p->to = run.n * table[FOLDED_OUTPUT_BATCH_STEP] + z * table[FOLDED_OUTPUT_Z_STEP] +
+                y * table[FOLDED_OUTPUT_Y_STEP] + (long)run.x * RUN * table[FOLDED_OUTPUT_X_STEP];
         p->lane = run.lane;
         p->count = run.count;
-        p->rows_z = ((int)table[ROWS_OUTPUT_Z] - z + stride_z - 1) / stride_z;
-        p->rows_y = ((int)table[ROWS_OUTPUT_Y] - y + stride_y - 1) / stride_y;
-        p->left = (int)table[ROWS_OUTPUT_X] - run.x * RUN;
+        p->rows_z = ((int)table[FOLDED_OUTPUT_Z] - z + stride_z - 1) / stride_z;
+        p->rows_y = ((int)table[FOLDED_OUTPUT_Y] - y + stride_y - 1) / stride_y;
+        p->left = (int)table[FOLDED_OUTPUT_X] - run.x * RUN;
     } while (next_run(table, vector, &run));
     return strips;
 }
@@ -646,9 +647,10 @@ static void finish_team(__local const acc_t *sums, const struct epilogue *f,
                         __global const long *table, const int team, const long co,
                         const int channels, const int tz, const int ty)
 {
-    const long z_step = table[ROWS_OUTPUT_Z_STEP] * table[ROWS_STRIDE_Z];
-    const long y_step = table[ROWS_OUTPUT_Y_STEP] * table[ROWS_STRIDE_Y];
-    const long x_step = table[ROWS_OUTPUT_X_STEP], channel_step = table[ROWS_OUTPUT_CHANNEL_STEP];
+    const long z_step = table[FOLDED_OUTPUT_Z_STEP] * table[FOLDED_STRIDE_Z];
+    const long y_step = table[FOLDED_OUTPUT_Y_STEP] * table[FOLDED_STRIDE_Y];
+    const long x_step = table[FOLDED_OUTPUT_X_STEP],
+               channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP];
     for (int v = 0; v < NX; v++) {
         struct strip strip[VW];
         int at[VW];
@@ -706,12 +708,12 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
                                    const struct epilogue *f, __global const long *restrict table,
                                    __local acc_t *restrict local_memory)
 {
-    const int blocks = (int)table[ROWS_BLOCKS], all_teams = (int)table[WINOGRAD_TEAMS];
+    const int blocks = (int)table[FOLDED_BLOCKS], all_teams = (int)table[WINOGRAD_TEAMS];
     const int item_teams = (int)table[WINOGRAD_ITEM_TEAMS];
     const int item_blocks = (int)table[WINOGRAD_ITEM_BLOCKS];
     const int block_parts = (blocks + item_blocks - 1) / item_blocks;
     const int team_parts = (all_teams + item_teams - 1) / item_teams;
-    const int stride_z = (int)table[ROWS_STRIDE_Z], stride_y = (int)table[ROWS_STRIDE_Y];
+    const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y];
 
     /* Which group, phase, blocks and teams. Neighbouring work-items share their weights. */
     int rest = item;
@@ -724,7 +726,7 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int tz = rest % stride_z, g = rest / stride_z;
     const int teams = min(item_teams, all_teams - first_team);
     const int last_block = min(first_block + item_blocks, blocks);
-    if (tz >= table[ROWS_OUTPUT_Z] || ty >= table[ROWS_OUTPUT_Y]) return;
+    if (tz >= table[FOLDED_OUTPUT_Z] || ty >= table[FOLDED_OUTPUT_Y]) return;
 
     /* The phase's class, and the first input that place 0 reads. */
     const int phase_z = tz + (int)table[WINOGRAD_PAD_PHASE_Z];
@@ -734,12 +736,13 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int y_begin = (int)table[WINOGRAD_SHIFT_Y] + phase_y / stride_y - (TY - 1);
     const int phase_x = (int)table[WINOGRAD_PAD_PHASE_X];
 
-    const int in_channels = (int)table[ROWS_IN_CHANNELS];
-    const int out_channels = (int)table[ROWS_OUT_CHANNELS];
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int chunk = (int)table[WINOGRAD_CHUNK], slab = (int)table[WINOGRAD_SLAB];
     const int team_elements = AX * POINTS * slab, block_sums = POINTS * RX * MW * NX * VW;
     const struct epilogue epilogue = *f; /* in registers */
-    __global const data_t *own_data = data + (long)g * in_channels * table[ROWS_DATA_CHANNEL_STEP];
+    __global const data_t *own_data = data +
+                                      (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
     __global const packed_t *own_filter = filter + (long)(g * stride_z * stride_y + class) *
                                                        blocks * POINTS * RX * in_channels * MW;
     __local acc_t *sums = local_memory + item_teams * team_elements;
@@ -747,7 +750,7 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     for (int ci = 0; ci < in_channels; ci += chunk) {
         const int channels = min(chunk, in_channels - ci);
         for (int t = 0; t < teams; t++)
-            prepare_team(own_data + ci * table[ROWS_DATA_CHANNEL_STEP], table,
+            prepare_team(own_data + ci * table[FOLDED_DATA_CHANNEL_STEP], table,
                          local_memory + t * team_elements, first_team + t, z_begin, y_begin,
                          channels);
         for (int p = 0; p < POINTS; p++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Winograd algorithm's own part of its table; rows_table.h has the part before. Read by the
+/* The Winograd algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts rows_table.h in front */
-#include "rows_table.h"
+#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
+#include "folded_table.h"
 #endif
 
 enum {
-    WINOGRAD_TILES_Z = ROWS_NUMBERS, /* along each axis */
+    WINOGRAD_TILES_Z = FOLDED_NUMBERS, /* along each axis */
     WINOGRAD_TILES_Y,
     WINOGRAD_TILES_X,
     WINOGRAD_TILES,       /* of all batch items and axes */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any problem through tconv_resolve, and what it resolves to through the rest of the geometry,
- * against exact.c; then through selection and recipes for a described device.
+ * against exact.c; then through selection and kernel plans for a described device.
  *
  * The input is text: each letter is a number, blanks do not count, and where it ends, zeros follow
  * (for = the fitting number).
@@ -21,7 +21,7 @@
 #include "described.h"
 #include "exact.h"
 #include "fuzz.h"
-#include "recipes.h"
+#include "kernel_plans.h"
 
 #include "geometry/count.h"
 #include "geometry/layer.h"
@@ -261,7 +261,7 @@ static void check_setting(const tconv_problem *p, const tconv_geometry *g,
                                           setting->workspace_limit,
                                           setting->math,
                                           tconv_machine_of(&device, tconv_acc_bytes(&layer))};
-    fuzz_check_recipes(&request, setting->algorithm);
+    fuzz_check_kernel_plans(&request, setting->algorithm);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

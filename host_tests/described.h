@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices for tests of selection and recipes, which need none: what drivers say of current cards
- * and CPUs, and what small devices could say. */
+/* Devices for tests of selection and kernel plans, which need none: what drivers say of current
+ * cards and CPUs, and what small devices could say. */
 #ifndef TCONV_HOST_TESTS_DESCRIBED_H
 #define TCONV_HOST_TESTS_DESCRIBED_H
 

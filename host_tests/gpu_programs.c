@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists the programs that a suite of layers would have built on GPUs, without any GPU: algorithms
- * write their recipes for described devices. scripts/offline_gate.py compiles what is listed.
+ * write their kernel plans for described devices. scripts/offline_gate.py compiles what is listed.
  *
  *   usage: gpu_programs [SUITE.csv]     without a file: the built-in suite
  *          gpu_programs --listing TYPE FORMAT [OPTION...]     what selection launches: listing.h
@@ -84,14 +84,15 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
             continue;
         if (!all && algorithm != taken) continue;
         if (!accepts(algorithm, &request, &cost, &reason)) continue;
-        struct tconv_recipe recipe = {0};
-        if (write_best(algorithm, &request, &recipe, &error) != TCONV_OK) {
+        struct tconv_kernel_plan kernel_plan = {0};
+        if (write_best(algorithm, &request, &kernel_plan, &error) != TCONV_OK) {
             fprintf(stderr, "%s: %s\n", algorithm->name, error.message);
             return false;
         }
-        for (int i = 0; i < recipe.pack_count + recipe.run_count; i++) {
-            const struct tconv_launch *launch =
-                i < recipe.pack_count ? &recipe.pack[i] : &recipe.run[i - recipe.pack_count];
+        for (int i = 0; i < kernel_plan.pack_count + kernel_plan.run_count; i++) {
+            const struct tconv_launch *launch = i < kernel_plan.pack_count
+                                                    ? &kernel_plan.pack[i]
+                                                    : &kernel_plan.run[i - kernel_plan.pack_count];
             char text[TCONV_MAX_OPTIONS];
             if (!tconv_launch_all_options(launch, &request, algorithm, text, sizeof text))
                 return false;
@@ -103,7 +104,7 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
                 snprintf(program->layers + used, sizeof program->layers - used, "%s%s",
                          used == 0 ? "" : ",", entry->id);
         }
-        tconv_recipe_clear(&recipe);
+        tconv_kernel_plan_clear(&kernel_plan);
     }
     return true;
 }

@@ -13,7 +13,7 @@ static const char *const cards[] = {"NVIDIA", "NVIDIA mma", "AMD", "AMD wmma", "
 
 /* An argument is a number, null for memory, or the numbers of a buffer that steers the kernel. */
 static void print_args(const struct tconv_launch *launch, const struct tconv_request *request,
-                       const struct tconv_recipe *recipe)
+                       const struct tconv_kernel_plan *kernel_plan)
 {
     const char *comma = "";
     for (int a = 0; a < launch->arg_count; a++) {
@@ -25,8 +25,8 @@ static void print_args(const struct tconv_launch *launch, const struct tconv_req
             printf("null");
         } else if (arg == TCONV_ARG_TABLE) {
             printf("{\"i64\":[");
-            for (size_t i = 0; i < recipe->table_count; i++)
-                printf("%s%" PRId64, i == 0 ? "" : ",", recipe->table[i]);
+            for (size_t i = 0; i < kernel_plan->table_count; i++)
+                printf("%s%" PRId64, i == 0 ? "" : ",", kernel_plan->table[i]);
             printf("]}");
         } else {
             printf("null,0");
@@ -44,30 +44,32 @@ static bool has(const struct tconv_launch *launch, enum tconv_arg arg)
 /* Bytes that a launch must move from and to DRAM: what it is bound to, once. A launch without a
  * filter only copies: it reads no more of the data than it writes into the workspace. One that
  * finishes what an earlier one added up reads data and filter only where weights are not finite. */
-static uint64_t bytes_of(const struct tconv_launch *launch, const struct tconv_recipe *recipe,
+static uint64_t bytes_of(const struct tconv_launch *launch,
+                         const struct tconv_kernel_plan *kernel_plan,
                          const tconv_geometry *geometry)
 {
-    const bool finishes = launch != recipe->run && launch->macs == 0 && recipe->run->macs > 0;
+    const bool finishes = launch != kernel_plan->run && launch->macs == 0 &&
+                          kernel_plan->run->macs > 0;
     const bool filter = has(launch, TCONV_ARG_FILTER) && !finishes;
     uint64_t data = finishes ? 0 : geometry->data_bytes, bytes = 0;
-    if (!filter && data > recipe->workspace_bytes) data = recipe->workspace_bytes;
+    if (!filter && data > kernel_plan->workspace_bytes) data = kernel_plan->workspace_bytes;
     if (has(launch, TCONV_ARG_DATA)) bytes += data;
-    if (has(launch, TCONV_ARG_WORKSPACE)) bytes += recipe->workspace_bytes;
+    if (has(launch, TCONV_ARG_WORKSPACE)) bytes += kernel_plan->workspace_bytes;
     if (filter) bytes += geometry->filter_bytes;
     if (has(launch, TCONV_ARG_OUTPUT)) bytes += geometry->output_bytes;
     return bytes;
 }
 
 static bool print_launch(int number, const struct tconv_request *request,
-                         const struct tconv_recipe *recipe, const struct tconv_algorithm *algorithm,
-                         const tconv_geometry *geometry)
+                         const struct tconv_kernel_plan *kernel_plan,
+                         const struct tconv_algorithm *algorithm, const tconv_geometry *geometry)
 {
-    const struct tconv_launch *launch = &recipe->run[number];
+    const struct tconv_launch *launch = &kernel_plan->run[number];
     char text[TCONV_MAX_OPTIONS];
     if (!tconv_launch_all_options(launch, request, algorithm, text, sizeof text)) return false;
     double counted = 0; /* by the algorithm, in all launches */
-    for (int i = 0; i < recipe->run_count; i++) counted += recipe->run[i].macs;
-    const bool last = number == recipe->run_count - 1;
+    for (int i = 0; i < kernel_plan->run_count; i++) counted += kernel_plan->run[i].macs;
+    const bool last = number == kernel_plan->run_count - 1;
     const double macs = counted == 0 && last ? (double)geometry->macs : launch->macs;
     printf("%s{\"kernel\":\"%s\",\"sources\":[", number == 0 ? "" : ",", launch->kernel);
     for (int s = 0; s < TCONV_MAX_SOURCES && algorithm->sources[s] != NULL; s++)
@@ -76,8 +78,8 @@ static bool print_launch(int number, const struct tconv_request *request,
            "\"local_bytes\":%zu,\"macs\":%.0f,\"bytes\":%" PRIu64 ",\"args\":[",
            text, launch->global[0], launch->global[1], launch->global[2], launch->local[0],
            launch->local[1], launch->local[2], launch->local_bytes, macs,
-           bytes_of(launch, recipe, geometry));
-    print_args(launch, request, recipe);
+           bytes_of(launch, kernel_plan, geometry));
+    print_args(launch, request, kernel_plan);
     printf("]}");
     return true;
 }
@@ -109,8 +111,8 @@ static bool print_layer(const char *device, const struct entry *entry,
         return listing->algorithm != NULL;
     }
     const struct tconv_algorithm *algorithm = best.algorithm;
-    struct tconv_recipe recipe = {0};
-    if (tconv_recipe_write(&request, &best, &recipe, &error) != TCONV_OK) {
+    struct tconv_kernel_plan kernel_plan = {0};
+    if (tconv_kernel_plan_write(&request, &best, &kernel_plan, &error) != TCONV_OK) {
         fprintf(stderr, "%s: %s\n", entry->id, error.message);
         return false;
     }
@@ -120,10 +122,10 @@ static bool print_layer(const char *device, const struct entry *entry,
            listing->format == TCONV_NXC ? "NXC" : "NCX", algorithm->name, geometry.macs,
            geometry.data_bytes + geometry.filter_bytes + geometry.output_bytes);
     bool done = true;
-    for (int i = 0; i < recipe.run_count && done; i++)
-        done = print_launch(i, &request, &recipe, algorithm, &geometry);
+    for (int i = 0; i < kernel_plan.run_count && done; i++)
+        done = print_launch(i, &request, &kernel_plan, algorithm, &geometry);
     printf("]}\n");
-    tconv_recipe_clear(&recipe);
+    tconv_kernel_plan_clear(&kernel_plan);
     return done;
 }
 

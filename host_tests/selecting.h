@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selection as tests ask for it: one algorithm's best candidate, its cost and its recipe. */
+/* Selection as tests ask for it: one algorithm's best candidate, its cost and its kernel plan. */
 #ifndef HOST_TESTS_SELECTING_H
 #define HOST_TESTS_SELECTING_H
 
@@ -28,16 +28,16 @@ static inline bool accepts(const struct tconv_algorithm *algorithm,
     return true;
 }
 
-/* The recipe of an algorithm's best candidate; TCONV_ERROR_ALGORITHM where there is none. */
+/* The kernel plan of an algorithm's best candidate; TCONV_ERROR_ALGORITHM where there is none. */
 static inline tconv_status write_best(const struct tconv_algorithm *algorithm,
                                       const struct tconv_request *request,
-                                      struct tconv_recipe *recipe, tconv_error *error)
+                                      struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct tconv_candidates candidates;
     struct tconv_reason reason;
     if (!tconv_enumerate(algorithm, request, NULL, &candidates, &reason))
         return TCONV_ERROR_ALGORITHM;
-    return tconv_recipe_write(request, &candidates.list[0], recipe, error);
+    return tconv_kernel_plan_write(request, &candidates.list[0], kernel_plan, error);
 }
 
 /* The algorithm that is chosen for what a caller asks for, or NULL. */

@@ -55,37 +55,40 @@ static void check_launch(const struct tconv_launch *launch, const tconv_device_i
 }
 
 /* What an algorithm writes for a problem; false where it refuses. */
-static bool write_recipe(const struct tconv_algorithm *algorithm, const tconv_problem *p,
-                         const tconv_device_info *device, tconv_math math,
-                         struct tconv_recipe *recipe)
+static bool write_kernel_plan(const struct tconv_algorithm *algorithm, const tconv_problem *p,
+                              const tconv_device_info *device, tconv_math math,
+                              struct tconv_kernel_plan *kernel_plan)
 {
     const struct tconv_layer layer = layer_of(p);
     const struct tconv_request request = request_for(&layer, device, &no_epilogue, math);
     struct tconv_reason reason;
     double cost;
-    memset(recipe, 0, sizeof *recipe);
+    memset(kernel_plan, 0, sizeof *kernel_plan);
     if (!accepts(algorithm, &request, &cost, &reason)) return false;
-    assert_int_equal(write_best(algorithm, &request, recipe, NULL), TCONV_OK);
+    assert_int_equal(write_best(algorithm, &request, kernel_plan, NULL), TCONV_OK);
     return true;
 }
 
-static void check_recipe(const struct tconv_request *request,
-                         const struct tconv_candidate *candidate)
+static void check_kernel_plan(const struct tconv_request *request,
+                              const struct tconv_candidate *candidate)
 {
-    struct tconv_recipe recipe = {0};
-    assert_int_equal(tconv_recipe_write(request, candidate, &recipe, NULL), TCONV_OK);
+    struct tconv_kernel_plan kernel_plan = {0};
+    assert_int_equal(tconv_kernel_plan_write(request, candidate, &kernel_plan, NULL), TCONV_OK);
     /* Nothing is faster than the useful work but with fast arithmetic. */
-    assert_true(recipe.error_factor > 1 || candidate->cost >= (double)request->layer->macs);
-    assert_true(recipe.run_count >= 1 && recipe.pack_count >= 1 && recipe.filter_bytes > 0);
-    assert_true(strlen(recipe.layout) > 0);
+    assert_true(kernel_plan.error_factor > 1 || candidate->cost >= (double)request->layer->macs);
+    assert_true(kernel_plan.run_count >= 1 && kernel_plan.pack_count >= 1 &&
+                kernel_plan.filter_bytes > 0);
+    assert_true(strlen(kernel_plan.layout) > 0);
     double issued = 0;
-    for (int i = 0; i < recipe.run_count; i++) {
-        check_launch(&recipe.run[i], request->device);
-        issued += recipe.run[i].macs;
+    for (int i = 0; i < kernel_plan.run_count; i++) {
+        check_launch(&kernel_plan.run[i], request->device);
+        issued += kernel_plan.run[i].macs;
     }
-    assert_true(recipe.error_factor > 1 || issued == 0 || issued >= (double)request->layer->macs);
-    for (int i = 0; i < recipe.pack_count; i++) check_launch(&recipe.pack[i], request->device);
-    tconv_recipe_clear(&recipe);
+    assert_true(kernel_plan.error_factor > 1 || issued == 0 ||
+                issued >= (double)request->layer->macs);
+    for (int i = 0; i < kernel_plan.pack_count; i++)
+        check_launch(&kernel_plan.pack[i], request->device);
+    tconv_kernel_plan_clear(&kernel_plan);
 }
 
 /* A tile's text names just this candidate. */
@@ -105,7 +108,7 @@ static void check_text(const struct tconv_request *request, const struct tconv_c
 }
 
 /* All candidates, on each described device. */
-static void recipes_fit_their_device(void **state)
+static void kernel_plans_fit_their_device(void **state)
 {
     (void)state;
     const tconv_problem problems[] = {
@@ -126,7 +129,7 @@ static void recipes_fit_their_device(void **state)
                     assert_true(strlen(reason.text) > 0);
                 for (int i = 0; i < candidates.count; i++, written++) {
                     assert_true(i == 0 || candidates.list[i].cost >= candidates.list[i - 1].cost);
-                    check_recipe(&request, &candidates.list[i]);
+                    check_kernel_plan(&request, &candidates.list[i]);
                     if (p < 2) check_text(&request, &candidates.list[i]);
                 }
             }
@@ -333,17 +336,17 @@ static void a_limit_of_workspace_is_kept(void **state)
     const tconv_device_info cpu = *described_device("CPU AVX-512");
     struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_reason reason;
-    struct tconv_recipe recipe = {0};
+    struct tconv_kernel_plan kernel_plan = {0};
     double cost;
     assert_true(accepts(&tconv_gather_group, &request, &cost, &reason));
-    assert_int_equal(write_best(&tconv_gather_group, &request, &recipe, NULL), TCONV_OK);
-    assert_true(recipe.workspace_bytes > 0);
-    tconv_recipe_clear(&recipe);
-    request.workspace_limit = recipe.workspace_bytes - 1;
+    assert_int_equal(write_best(&tconv_gather_group, &request, &kernel_plan, NULL), TCONV_OK);
+    assert_true(kernel_plan.workspace_bytes > 0);
+    tconv_kernel_plan_clear(&kernel_plan);
+    request.workspace_limit = kernel_plan.workspace_bytes - 1;
     assert_false(accepts(&tconv_gather_group, &request, &cost, &reason));
     assert_non_null(strstr(reason.text, "workspace"));
     assert_non_null(chosen(&request, NULL, &reason)); /* others need none */
-    request.workspace_limit = recipe.workspace_bytes;
+    request.workspace_limit = kernel_plan.workspace_bytes;
     assert_true(accepts(&tconv_gather_group, &request, &cost, &reason));
 }
 
@@ -356,16 +359,17 @@ static void layouts_are_shared_where_they_are_equal(void **state)
     b.pads_begin = b.pads_end = (tconv_list){2, {1, 1}};
     b.output_padding = (tconv_list){2, {2, 2}};
     const struct tconv_layer layers[] = {layer_of(&a), layer_of(&b)};
-    struct tconv_recipe recipes[2];
-    memset(recipes, 0, sizeof recipes);
+    struct tconv_kernel_plan kernel_plans[2];
+    memset(kernel_plans, 0, sizeof kernel_plans);
     for (int i = 0; i < 2; i++) {
         const struct tconv_request request =
             request_for(&layers[i], &cpu, &no_epilogue, TCONV_MATH_EXACT);
-        assert_int_equal(write_best(&tconv_gather_group, &request, &recipes[i], NULL), TCONV_OK);
-        tconv_recipe_clear(&recipes[i]);
+        assert_int_equal(write_best(&tconv_gather_group, &request, &kernel_plans[i], NULL),
+                         TCONV_OK);
+        tconv_kernel_plan_clear(&kernel_plans[i]);
     }
-    assert_string_equal(recipes[0].layout, recipes[1].layout);
-    assert_int_equal(recipes[0].filter_bytes, recipes[1].filter_bytes);
+    assert_string_equal(kernel_plans[0].layout, kernel_plans[1].layout);
+    assert_int_equal(kernel_plans[0].filter_bytes, kernel_plans[1].filter_bytes);
 }
 
 /* Whether options are the same but for the shape of a tile, which suits the extents. */
@@ -401,14 +405,15 @@ static void pads_share_programs(void **state)
             const bool depends = algorithm == &tconv_packed || algorithm == &tconv_thin ||
                                  algorithm == &tconv_winograd || algorithm == &tconv_gather_group ||
                                  algorithm == &tconv_gather_dot;
-            struct tconv_recipe first = {0};
+            struct tconv_kernel_plan first = {0};
             for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
                 tconv_problem p = plane(16, 16, 1024, 4, 2);
                 p.pads_begin = p.pads_end = (tconv_list){2, {pads[i].begin, pads[i].begin}};
                 p.output_padding = (tconv_list){2, {2 * pads[i].begin, 2 * pads[i].begin}};
-                struct tconv_recipe recipe = {0};
-                if (!write_recipe(algorithm, &p, &d->info, TCONV_MATH_FAST, &recipe)) continue;
-                const char *options = recipe.run[recipe.run_count - 1].options;
+                struct tconv_kernel_plan kernel_plan = {0};
+                if (!write_kernel_plan(algorithm, &p, &d->info, TCONV_MATH_FAST, &kernel_plan))
+                    continue;
+                const char *options = kernel_plan.run[kernel_plan.run_count - 1].options;
                 const char *expected =
                     first.run[first.run_count > 0 ? first.run_count - 1 : 0].options;
                 if (first.run_count > 0 && (pads[i].always || !depends)) {
@@ -417,8 +422,8 @@ static void pads_share_programs(void **state)
                                  options);
                     compared++;
                 }
-                tconv_recipe_clear(&recipe);
-                if (first.run_count == 0) first = recipe;
+                tconv_kernel_plan_clear(&kernel_plan);
+                if (first.run_count == 0) first = kernel_plan;
             }
         }
     assert_true(compared > 100);
@@ -432,17 +437,17 @@ static int compare_layouts(const struct tconv_algorithm *algorithm, const tconv_
     static const struct {
         int64_t batch, x, pad;
     } places[] = {{1, 40, 0}, {1, 9, 1}, {3, 33, 2}, {16, 5, 1}, {1, 200, 3}};
-    struct tconv_recipe first, recipe;
+    struct tconv_kernel_plan first, kernel_plan;
     int written = 0;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         p.data.dim[0] = places[i].batch;
         p.data.dim[2] = p.data.dim[3] = places[i].x;
         p.pads_begin = p.pads_end = (tconv_list){2, {places[i].pad, places[i].pad}};
-        if (!write_recipe(algorithm, &p, device, TCONV_MATH_EXACT, &recipe)) continue;
-        tconv_recipe_clear(&recipe);
-        if (written++ == 0) first = recipe;
-        assert_string_equal(recipe.layout, first.layout);
-        assert_int_equal(recipe.filter_bytes, first.filter_bytes);
+        if (!write_kernel_plan(algorithm, &p, device, TCONV_MATH_EXACT, &kernel_plan)) continue;
+        tconv_kernel_plan_clear(&kernel_plan);
+        if (written++ == 0) first = kernel_plan;
+        assert_string_equal(kernel_plan.layout, first.layout);
+        assert_int_equal(kernel_plan.filter_bytes, first.filter_bytes);
     }
     return written > 0 ? written - 1 : 0;
 }
@@ -470,8 +475,8 @@ static void layouts_follow_the_filter_alone(void **state)
     assert_true(compared > 10000);
 }
 
-/* What does not fit into a recipe is told, and nothing is written past its end. */
-static void recipes_have_limits(void **state)
+/* What does not fit into a kernel plan is told, and nothing is written past its end. */
+static void kernel_plans_have_limits(void **state)
 {
     (void)state;
     const tconv_problem p = plane(3, 5, 7, 4, 2);
@@ -482,31 +487,31 @@ static void recipes_have_limits(void **state)
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
 
-    struct tconv_recipe launches = {0}, options = {0}, arguments = {0}, layout = {0};
+    struct tconv_kernel_plan launches = {0}, options = {0}, arguments = {0}, layout = {0};
     for (int i = 0; i <= TCONV_MAX_LAUNCHES; i++) {
-        assert_true(tconv_recipe_fits(&launches));
-        assert_non_null(tconv_recipe_run(&launches, "kernel"));
+        assert_true(tconv_kernel_plan_fits(&launches));
+        assert_non_null(tconv_kernel_plan_run(&launches, "kernel"));
     }
-    assert_false(tconv_recipe_fits(&launches));
+    assert_false(tconv_kernel_plan_fits(&launches));
     assert_int_equal(launches.run_count, TCONV_MAX_LAUNCHES);
 
-    struct tconv_launch *launch = tconv_recipe_run(&options, "kernel");
+    struct tconv_launch *launch = tconv_kernel_plan_run(&options, "kernel");
     tconv_launch_option(launch, "VW", 16);
-    assert_true(tconv_recipe_fits(&options));
+    assert_true(tconv_kernel_plan_fits(&options));
     tconv_launch_option(launch, name, 1);
-    assert_false(tconv_recipe_fits(&options));
+    assert_false(tconv_kernel_plan_fits(&options));
     assert_true(strlen(launch->options) < sizeof launch->options);
 
-    launch = tconv_recipe_pack(&arguments, "kernel");
+    launch = tconv_kernel_plan_pack(&arguments, "kernel");
     tconv_launch_args(launch, args, TCONV_MAX_ARGS);
-    assert_true(tconv_recipe_fits(&arguments));
+    assert_true(tconv_kernel_plan_fits(&arguments));
     tconv_launch_args(launch, args, TCONV_MAX_ARGS + 1);
-    assert_false(tconv_recipe_fits(&arguments));
+    assert_false(tconv_kernel_plan_fits(&arguments));
 
-    tconv_recipe_layout(&layout, "algorithm", &layer, kernel, 2);
-    assert_true(tconv_recipe_fits(&layout));
-    tconv_recipe_layout(&layout, name, &layer, kernel, 2);
-    assert_false(tconv_recipe_fits(&layout));
+    tconv_kernel_plan_layout(&layout, "algorithm", &layer, kernel, 2);
+    assert_true(tconv_kernel_plan_fits(&layout));
+    tconv_kernel_plan_layout(&layout, name, &layer, kernel, 2);
+    assert_false(tconv_kernel_plan_fits(&layout));
     assert_true(strlen(layout.layout) < sizeof layout.layout);
 }
 
@@ -521,9 +526,9 @@ static void narrow_subgroups_are_asked_for(void **state)
         gpu.subgroup_least = least;
         const struct tconv_request request =
             request_for(&layer, &gpu, &bias_only, TCONV_MATH_EXACT);
-        struct tconv_recipe recipe = {0};
-        assert_int_equal(write_best(&tconv_gather_group, &request, &recipe, NULL), TCONV_OK);
-        const struct tconv_launch *run = &recipe.run[recipe.run_count - 1];
+        struct tconv_kernel_plan kernel_plan = {0};
+        assert_int_equal(write_best(&tconv_gather_group, &request, &kernel_plan, NULL), TCONV_OK);
+        const struct tconv_launch *run = &kernel_plan.run[kernel_plan.run_count - 1];
         char options[TCONV_MAX_OPTIONS];
         assert_true(
             tconv_launch_all_options(run, &request, &tconv_gather_group, options, sizeof options));
@@ -531,7 +536,7 @@ static void narrow_subgroups_are_asked_for(void **state)
         assert_non_null(strstr(options, " -DBIAS=1 "));
         const long sums = option_of(run, "MW") * option_of(run, "VW") * option_of(run, "SX");
         assert_true(sums <= (least == 0 ? 64 : 32));
-        tconv_recipe_clear(&recipe);
+        tconv_kernel_plan_clear(&kernel_plan);
     }
 }
 
@@ -548,16 +553,17 @@ static void programs_do_not_depend_on_extents(void **state)
             int count = 0, most = 16;
             for (int64_t x = 1; x <= 300; x++) {
                 const tconv_problem p = plane(24, 40, x, 4, 2);
-                struct tconv_recipe recipe;
-                if (!write_recipe(tconv_algorithm_at(f), &p, &devices[d], TCONV_MATH_FAST, &recipe))
+                struct tconv_kernel_plan kernel_plan;
+                if (!write_kernel_plan(tconv_algorithm_at(f), &p, &devices[d], TCONV_MATH_FAST,
+                                       &kernel_plan))
                     continue;
-                const char *options = recipe.run[recipe.run_count - 1].options;
+                const char *options = kernel_plan.run[kernel_plan.run_count - 1].options;
                 int i = 0;
                 while (i < count && strcmp(known[i], options) != 0) i++;
                 assert_true(i < 40);
                 if (i == count) memcpy(known[count++], options, sizeof known[0]);
-                tconv_recipe_clear(&recipe);
-                if (recipe.error_factor > 1) most = 32; /* tiles of several sizes */
+                tconv_kernel_plan_clear(&kernel_plan);
+                if (kernel_plan.error_factor > 1) most = 32; /* tiles of several sizes */
             }
             assert_true(count <= most);
         }
@@ -598,11 +604,11 @@ static void hostile_extents_are_refused_quickly(void **state)
                         PTRDIFF_MAX / 2 / sizeof(float));
             continue;
         }
-        struct tconv_recipe recipe;
-        memset(&recipe, 0, sizeof recipe);
-        assert_int_equal(write_best(algorithm, &request, &recipe, NULL), TCONV_OK);
-        assert_true(recipe.table_count < 1 << 24);
-        tconv_recipe_clear(&recipe);
+        struct tconv_kernel_plan kernel_plan;
+        memset(&kernel_plan, 0, sizeof kernel_plan);
+        assert_int_equal(write_best(algorithm, &request, &kernel_plan, NULL), TCONV_OK);
+        assert_true(kernel_plan.table_count < 1 << 24);
+        tconv_kernel_plan_clear(&kernel_plan);
     }
 }
 
@@ -633,17 +639,17 @@ static void impossible_sizes_are_refused(void **state)
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
             for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
-                struct tconv_recipe recipe = {0};
-                if (!write_recipe(tconv_algorithm_at(f), &problems[p], &d->info, TCONV_MATH_FAST,
-                                  &recipe))
+                struct tconv_kernel_plan kernel_plan = {0};
+                if (!write_kernel_plan(tconv_algorithm_at(f), &problems[p], &d->info,
+                                       TCONV_MATH_FAST, &kernel_plan))
                     continue;
                 const tconv_shape *filter = &problems[p].filter;
                 uint64_t weights = 1;
                 for (int i = 0; i < filter->rank; i++) weights *= (uint64_t)filter->dim[i];
-                if (recipe.filter_bytes < weights)
+                if (kernel_plan.filter_bytes < weights)
                     fail_msg("%s on %s: a filter of %llu bytes", tconv_algorithm_at(f)->name,
-                             d->name, (unsigned long long)recipe.filter_bytes);
-                tconv_recipe_clear(&recipe);
+                             d->name, (unsigned long long)kernel_plan.filter_bytes);
+                tconv_kernel_plan_clear(&kernel_plan);
             }
 }
 
@@ -651,7 +657,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(impossible_sizes_are_refused),
-        cmocka_unit_test(recipes_fit_their_device),
+        cmocka_unit_test(kernel_plans_fit_their_device),
         cmocka_unit_test(tiles_are_asked_for),
         cmocka_unit_test(processors_get_vectors_and_gpus_get_groups),
         cmocka_unit_test(the_machine_follows_the_device),
@@ -662,7 +668,7 @@ int main(void)
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),
         cmocka_unit_test(pads_share_programs),
         cmocka_unit_test(layouts_follow_the_filter_alone),
-        cmocka_unit_test(recipes_have_limits),
+        cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),

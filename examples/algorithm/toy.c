@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The toy algorithm, an example for docs/adding-an-algorithm.md: parameters, cost and recipe of
- * cl/toy.cl. */
+/* The toy algorithm, an example for docs/adding-an-algorithm.md: parameters, cost and kernel plan
+ * of cl/toy.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "toy_table.h"
 
 enum { ITEMS = 64 }; /* of a work-group */
@@ -27,7 +27,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (!prepare(request, &layer, reason)) return false;
     /* A loop of plain products, as the reference has it. */
     const double loops = (double)layer.axis[0].kernel * (1 + (double)layer.in_channels);
-    if (tconv_rows_group_too_long(loops, request->device))
+    if (tconv_folded_group_too_long(loops, request->device))
         return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
                             loops);
     const double outputs = (double)layer.batch * (double)layer.groups * (double)layer.out_channels *
@@ -37,12 +37,12 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return true;
 }
 
-static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *recipe)
+static bool write_table(const struct tconv_layer *layer, struct tconv_kernel_plan *kernel_plan)
 {
     const struct tconv_axis *axis = &layer->axis[0];
     const int64_t channels = layer->groups * layer->out_channels;
-    if (!tconv_recipe_table(recipe, TOY_LONGS)) return false;
-    int64_t *t = recipe->table;
+    if (!tconv_kernel_plan_table(kernel_plan, TOY_LONGS)) return false;
+    int64_t *t = kernel_plan->table;
     t[TOY_OUTPUTS] = layer->batch * channels * axis->output;
     t[TOY_WEIGHTS] = channels * layer->in_channels * axis->kernel;
     t[TOY_GROUPS] = layer->groups;
@@ -68,23 +68,23 @@ static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *re
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct tconv_layer layer;
     struct tconv_reason reason;
     prepare(request, &layer, &reason);
-    if (!write_table(&layer, recipe)) return tconv_fail_table(error, recipe);
-    tconv_recipe_layout(recipe, "toy", &layer, &layer.axis[0].kernel, 1);
-    recipe->filter_bytes = (uint64_t)recipe->table[TOY_WEIGHTS] *
-                           tconv_packed_bytes(request, TCONV_PACK_RAW);
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_toy_pack");
+    if (!write_table(&layer, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    tconv_kernel_plan_layout(kernel_plan, "toy", &layer, &layer.axis[0].kernel, 1);
+    kernel_plan->filter_bytes = (uint64_t)kernel_plan->table[TOY_WEIGHTS] *
+                                tconv_packed_bytes(request, TCONV_PACK_RAW);
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_toy_pack");
     tconv_launch_option(pack, "ITEMS", tile[0]);
-    tconv_launch_items(pack, 0, recipe->table[TOY_WEIGHTS], (size_t)tile[0], request->device);
+    tconv_launch_items(pack, 0, kernel_plan->table[TOY_WEIGHTS], (size_t)tile[0], request->device);
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_toy");
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_toy");
     tconv_launch_option(run, "ITEMS", tile[0]);
-    tconv_launch_items(run, 0, recipe->table[TOY_OUTPUTS], (size_t)tile[0], request->device);
+    tconv_launch_items(run, 0, kernel_plan->table[TOY_OUTPUTS], (size_t)tile[0], request->device);
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common shape of all algorithms. An algorithm is pure host arithmetic: for a layer and a
  * device's properties it enumerates candidates, which are tiles with an expected cost, and writes
- * the recipe of one of them, which is plain data: what to compile, what to pass, how many
- * work-items. The module `plan` executes recipes. */
+ * the kernel plan of one of them, which is plain data: what to compile, what to pass, how many
+ * work-items. The module `plan` executes kernel plans. */
 #ifndef TCONV_ALGORITHM_ALGORITHM_H
 #define TCONV_ALGORITHM_ALGORITHM_H
 
@@ -30,7 +30,7 @@ enum tconv_arg {
     TCONV_ARG_RESIDUAL,
     TCONV_ARG_OUTPUT,
     TCONV_ARG_WORKSPACE,
-    TCONV_ARG_TABLE, /* the recipe's table: one kernel argument, no offset */
+    TCONV_ARG_TABLE, /* the kernel plan's table: one kernel argument, no offset */
     TCONV_ARG_LOCAL, /* `local_bytes` of local memory: one kernel argument, no offset */
 };
 
@@ -50,7 +50,7 @@ struct tconv_launch {
     bool overflow; /* options, arguments or work-items did not fit */
 };
 
-struct tconv_recipe {
+struct tconv_kernel_plan {
     char layout[200]; /* names the packed layout: a filter fits every plan with an equal text */
     uint64_t filter_bytes; /* of the packed filter */
     uint64_t workspace_bytes;
@@ -58,7 +58,8 @@ struct tconv_recipe {
     int pack_count, run_count;
     struct tconv_launch pack[TCONV_MAX_LAUNCHES];
     struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* only the last one writes the output */
-    int64_t *table; /* numbers that the kernels read; from malloc, freed by tconv_recipe_clear */
+    int64_t
+        *table; /* numbers that the kernels read; from malloc, freed by tconv_kernel_plan_clear */
     size_t table_count;
     bool overflow; /* the layout's name or the launches did not fit */
 };
@@ -129,10 +130,10 @@ struct tconv_algorithm {
     bool (*enumerate)(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason);
 
-    /* Writes the recipe of a candidate of this request. Returns TCONV_ERROR_HOST_MEMORY where the
-     * table cannot be allocated; it does not refuse. */
+    /* Writes the kernel plan of a candidate of this request. Returns TCONV_ERROR_HOST_MEMORY where
+     * the table cannot be allocated; it does not refuse. */
     tconv_status (*write)(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error);
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error);
 };
 
 /* The algorithms in order of preference, the reference last; NULL past the end. */
@@ -173,19 +174,20 @@ bool tconv_choose(const struct tconv_request *request, const struct tconv_patter
 int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t size);
 enum { TCONV_TILE_TEXT = 240 }; /* bytes that suffice for it */
 
-/* Writes the recipe of a candidate with the epilogue's numbers and the layout's full name. Returns
- * TCONV_ERROR_HOST_MEMORY, and TCONV_ERROR_INTERNAL where it exceeds a recipe's limits. */
-tconv_status tconv_recipe_write(const struct tconv_request *request,
-                                const struct tconv_candidate *candidate,
-                                struct tconv_recipe *recipe, tconv_error *error);
+/* Writes the kernel plan of a candidate with the epilogue's numbers and the layout's full name.
+ * Returns TCONV_ERROR_HOST_MEMORY, and TCONV_ERROR_INTERNAL where it exceeds a kernel plan's
+ * limits. */
+tconv_status tconv_kernel_plan_write(const struct tconv_request *request,
+                                     const struct tconv_candidate *candidate,
+                                     struct tconv_kernel_plan *kernel_plan, tconv_error *error);
 
-void tconv_recipe_clear(struct tconv_recipe *recipe);
+void tconv_kernel_plan_clear(struct tconv_kernel_plan *kernel_plan);
 
-/* False where something did not fit into the recipe: a defect of the algorithm, and the recipe is
- * of no use. */
-bool tconv_recipe_fits(const struct tconv_recipe *recipe);
+/* False where something did not fit into the kernel plan: a defect of the algorithm, and the kernel
+ * plan is of no use. */
+bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan);
 
-/* Writing recipes. */
+/* Writing kernel plans. */
 
 /* For `enumerate`: false with a reason where a table has too many numbers, or where a packed filter
  * of `elements`, `bytes` each, is larger than what a process can address. Both counts may be upper
@@ -194,20 +196,22 @@ bool tconv_table_fits(double numbers, struct tconv_reason *reason);
 bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
 
 /* A table of `count` zeros; false where host memory is missing. */
-bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count);
+bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count);
 
 /* Names the layout: the algorithm's own text, then groups, channels and the kernel's extents. */
-void tconv_recipe_layout(struct tconv_recipe *recipe, const char *algorithm,
-                         const struct tconv_layer *layer, const int64_t *kernel, int axes);
+void tconv_kernel_plan_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
+                              const struct tconv_layer *layer, const int64_t *kernel, int axes);
 
 /* Adds to the layout's name what a packed weight is: what it holds, its bytes, and the zero point
  * that was taken away. */
-void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request,
-                        enum tconv_packing packing);
+void tconv_kernel_plan_types(struct tconv_kernel_plan *kernel_plan,
+                             const struct tconv_request *request, enum tconv_packing packing);
 
 /* One more launch. */
-struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *kernel);
-struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *kernel);
+struct tconv_launch *tconv_kernel_plan_pack(struct tconv_kernel_plan *kernel_plan,
+                                            const char *kernel);
+struct tconv_launch *tconv_kernel_plan_run(struct tconv_kernel_plan *kernel_plan,
+                                           const char *kernel);
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
 
@@ -269,6 +273,6 @@ bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The error of `write`: host memory for the table is missing. */
-tconv_status tconv_fail_table(tconv_error *error, const struct tconv_recipe *recipe);
+tconv_status tconv_fail_table(tconv_error *error, const struct tconv_kernel_plan *kernel_plan);
 
 #endif

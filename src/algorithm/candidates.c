@@ -171,16 +171,17 @@ int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t 
     return used;
 }
 
-tconv_status tconv_recipe_write(const struct tconv_request *request,
-                                const struct tconv_candidate *candidate,
-                                struct tconv_recipe *recipe, tconv_error *error)
+tconv_status tconv_kernel_plan_write(const struct tconv_request *request,
+                                     const struct tconv_candidate *candidate,
+                                     struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     const struct tconv_algorithm *algorithm = candidate->algorithm;
-    const tconv_status status = algorithm->write(request, candidate->tile, recipe, error);
+    const tconv_status status = algorithm->write(request, candidate->tile, kernel_plan, error);
     if (status != TCONV_OK) return status;
-    tconv_write_epilogue(request, recipe->table);
-    tconv_recipe_types(recipe, request, algorithm->packing);
-    if (tconv_recipe_fits(recipe)) return TCONV_OK;
+    tconv_write_epilogue(request, kernel_plan->table);
+    tconv_kernel_plan_types(kernel_plan, request, algorithm->packing);
+    if (tconv_kernel_plan_fits(kernel_plan)) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_INTERNAL,
-                      "the recipe of algorithm %s exceeds a recipe's limits", algorithm->name);
+                      "the kernel plan of algorithm %s exceeds a kernel plan's limits",
+                      algorithm->name);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The channels algorithm, its variant for large strides and the one for bytes: parameters, cost and
- * recipe of cl/channels.cl. */
+ * kernel plan of cl/channels.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "channels_table.h"
 
@@ -34,7 +34,7 @@ static const struct variant channels_variant = {LANES_CHANNELS, false},
 /* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order
  * z, y, x. */
 struct channels {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     const struct tconv_axis *axis[3];
     int vw, mw, px, segment;
     bool batched;
@@ -55,7 +55,7 @@ struct channels {
  * the outputs. */
 static void fold_phases(struct channels *g)
 {
-    struct tconv_axis *x = &g->rows.x;
+    struct tconv_axis *x = &g->folded.x;
     g->x = *x;
     x->kernel = tconv_ceil_div(x->kernel, x->stride);
     x->output = tconv_ceil_div(x->output + tconv_mod(x->pad, x->stride), x->stride);
@@ -72,44 +72,45 @@ static void choose_lanes(struct channels *g)
     enum { VECTORS = 4, PLACES = 4 };
     static const int order[VECTORS] = {VECTORS, 2, 3, 1};
     const bool phases = g->lanes == LANES_PHASES;
-    const int skipped = !phases || tconv_rows_sums(&g->rows) < VECTORS * PLACES;
-    tconv_rows_lanes(&g->rows, phases ? g->x.stride : g->rows.layer.out_channels, order + skipped,
-                     VECTORS - skipped, &g->vw, &g->mw);
+    const int skipped = !phases || tconv_folded_accumulators(&g->folded) < VECTORS * PLACES;
+    tconv_folded_lanes(&g->folded, phases ? g->x.stride : g->folded.layer.out_channels,
+                       order + skipped, VECTORS - skipped, &g->vw, &g->mw);
 }
 
 /* Whether all lines of a plane of outputs follow each other. */
 static bool plane(const struct channels *g)
 {
-    return g->axis[1]->output_step == g->rows.x.output && g->axis[1]->data_step == g->rows.x.input;
+    return g->axis[1]->output_step == g->folded.x.output &&
+           g->axis[1]->data_step == g->folded.x.input;
 }
 
 /* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are
  * contiguous, and one or all of a plane long enough for a vector. */
 static bool transposed(const struct channels *g)
 {
-    return g->lanes == LANES_CHANNELS && g->rows.layer.output_channel_step != 1 &&
-           g->rows.x.output_step == 1 && g->rows.x.data_step == 1 &&
-           (g->rows.x.output >= g->vw ||
-            (plane(g) && g->rows.x.output * g->rows.y.output >= g->vw));
+    return g->lanes == LANES_CHANNELS && g->folded.layer.output_channel_step != 1 &&
+           g->folded.x.output_step == 1 && g->folded.x.data_step == 1 &&
+           (g->folded.x.output >= g->vw ||
+            (plane(g) && g->folded.x.output * g->folded.y.output >= g->vw));
 }
 
 /* Whether the sums of all phases are kept: for the next chunk of input channels, or to be stored
  * together. */
 static bool kept(const struct channels *g)
 {
-    return g->chunk < g->inputs || (transposed(g) && g->rows.x.output < g->vw);
+    return g->chunk < g->inputs || (transposed(g) && g->folded.x.output < g->vw);
 }
 
 static int round_of(const struct channels *g)
 {
-    return tconv_rows_round(g->mw / g->vw * g->px, g->inputs, g->segment);
+    return tconv_folded_round(g->mw / g->vw * g->px, g->inputs, g->segment);
 }
 
 /* Cycles of one input channel of a tap for PX places: multiply-adds, loads, chains of multiply-adds
- * or instructions (16 registers: tconv_rows_issue). */
+ * or instructions (16 registers: tconv_folded_issue). */
 static double channel_cycles(const struct channels *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / m->adds,
                  loads = (vectors + g->px) / m->loads,
                  issue = m->registers < 32 ? 0 : (vectors * g->px + vectors + 5) / m->issue,
@@ -118,8 +119,8 @@ static double channel_cycles(const struct channels *g)
     if (most < m->latency) most = m->latency;
     if (most < weights) most = weights;
     /* Half an operation asks for weights. */
-    const double shared = tconv_rows_issue(&g->rows, vectors * g->px + vectors + g->px + 0.5 +
-                                                         m->round / round_of(g));
+    const double shared = tconv_folded_issue(&g->folded, vectors * g->px + vectors + g->px + 0.5 +
+                                                             m->round / round_of(g));
     if (most < shared) most = shared;
     return (most > issue ? most : issue) *
            (transposed(g) ? m->channels_rows_factor : m->channels_last_factor);
@@ -142,14 +143,15 @@ static double bytes_of(const struct channels *g)
     const double sums = (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
                         (double)g->axis[2]->stride * (g->batched ? g->px : 1) * g->mw;
     const double times = kept(g) ? (double)(g->item_blocks * g->classes / g->axis[2]->stride) : 1;
-    return (double)g->rows.acc_bytes * (input_elements(g, g->chunk) +
-                                        (kept(g) || transposed(g) ? sums * times + CACHE_LINE : 0));
+    return (double)g->folded.acc_bytes *
+           (input_elements(g, g->chunk) +
+            (kept(g) || transposed(g) ? sums * times + CACHE_LINE : 0));
 }
 
 /* Elements between the outputs of neighbouring lanes. */
 static int64_t lane_step_of(const struct channels *g)
 {
-    return g->lanes == LANES_PHASES ? g->x.output_step : g->rows.layer.output_channel_step;
+    return g->lanes == LANES_PHASES ? g->x.output_step : g->folded.layer.output_channel_step;
 }
 
 /* Cycles of storing one lane where they are not neighbours: the further apart, the fewer of their
@@ -157,7 +159,7 @@ static int64_t lane_step_of(const struct channels *g)
  * less. */
 static double scattered_cycles(const struct channels *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double cycles = m->channels_scatter + (double)lane_step_of(g) / m->channels_scatter_step,
                  most = g->batched ? m->channels_scatter_batch : m->channels_scatter_row;
     return cycles < most ? cycles : most;
@@ -170,20 +172,20 @@ static double transposed_cycles(const struct channels *g)
     int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
     if (kept(g) && plane(g) && row == g->axis[2]->output)
         row *= tconv_min(g->box[1] * g->axis[1]->stride, g->axis[1]->output);
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double cycles = row < g->vw                           ? m->channels_row_part
                           : row < 2 * g->vw && row % g->vw != 0 ? m->channels_row_overlap
                                                                 : m->channels_row;
-    return tconv_type_size(g->rows.layer.output_type) == 1 ? m->channels_row_bytes * cycles
-                                                           : cycles;
+    return tconv_type_size(g->folded.layer.output_type) == 1 ? m->channels_row_bytes * cycles
+                                                             : cycles;
 }
 
 /* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where
  * it is transposed, else one by one. */
 static double copied_cycles(const struct channels *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    if (g->rows.layer.data_channel_step == 1) return m->channels_copy / g->vw;
+    const struct tconv_machine *m = g->folded.machine;
+    if (g->folded.layer.data_channel_step == 1) return m->channels_copy / g->vw;
     if (!transposed(g) || g->segment < g->vw) return m->channels_copy;
     int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
     const bool together = plane(g) && row == g->axis[2]->input && row < g->vw;
@@ -198,17 +200,18 @@ static double copied_cycles(const struct channels *g)
 static bool streams(const struct channels *g)
 {
     enum { LONG_ROW = 1 << 10 }; /* bytes */
-    if (transposed(g)) return tconv_rows_non_temporal(&g->rows, g->rows.x.output, LONG_ROW);
-    if (g->lanes == LANES_PHASES && tconv_rows_output_bytes(&g->rows) <= g->rows.machine->l3)
+    if (transposed(g)) return tconv_folded_non_temporal(&g->folded, g->folded.x.output, LONG_ROW);
+    if (g->lanes == LANES_PHASES && tconv_folded_output_bytes(&g->folded) <= g->folded.machine->l3)
         return false;
-    return lane_step_of(g) == 1 && tconv_rows_non_temporal(&g->rows, g->rows.x.output_step, 0);
+    return lane_step_of(g) == 1 &&
+           tconv_folded_non_temporal(&g->folded, g->folded.x.output_step, 0);
 }
 
 /* The cost of a tile, in multiply-adds at full speed. */
 static double cost_of(const struct channels *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const struct tconv_layer *layer = &g->rows.layer;
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_layer *layer = &g->folded.layer;
     const double in = (double)g->inputs, groups = (double)layer->groups;
     const double tiles_x = (double)g->parts[2] * (double)tconv_ceil_div(g->box[2], g->px);
     /* Visits of a tap to PX places, of one block. */
@@ -221,7 +224,7 @@ static double cost_of(const struct channels *g)
     const double adds =
         groups * (double)g->blocks * visits *
         (in * channel_cycles(g) + m->channels_segment * segments + m->channels_chunk * chunks);
-    const double outputs = groups * (double)layer->batch * (double)g->rows.output_rows *
+    const double outputs = groups * (double)layer->batch * (double)g->folded.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
     const double vectors = outputs * (double)g->blocks * g->mw / g->vw;
@@ -263,14 +266,14 @@ static double cost_of(const struct channels *g)
     const double lines = vectors * g->vw * (double)tconv_type_size(layer->output_type) / m->line;
     const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
                                    places > m->channels_places &&
-                                   tconv_rows_output_bytes(&g->rows) > m->l2
+                                   tconv_folded_output_bytes(&g->folded) > m->l2
                                ? m->channels_fetch * lines
                                : 0;
     const double late = fetches > adds ? fetches - adds : 0;
     const double items = (double)g->items;
     const double cycles = adds + stores + late + again + copies + waits + items * m->channels_item;
-    return tconv_rows_shared(&g->rows, cycles * m->adds * m->lanes,
-                             passes * (double)g->item_blocks / (double)g->blocks / items);
+    return tconv_folded_shared(&g->folded, cycles * m->adds * m->lanes,
+                               passes * (double)g->item_blocks / (double)g->blocks / items);
 }
 
 /* Whether a work-item of this division has too much to do. */
@@ -282,17 +285,17 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
         places *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
     }
     const double in = (double)g->inputs;
-    const double exact_loops = g->batched ? 0 : tconv_rows_exact_loops(&g->rows);
+    const double exact_loops = g->batched ? 0 : tconv_folded_exact_loops(&g->folded);
     const double sums =
         (double)g->item_blocks * places *
         ((double)g->taps * (in + 4) + (2 + exact_loops) * g->mw * g->px * (double)g->classes);
-    return tconv_rows_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
+    return tconv_folded_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
 /* Local memory that boxes may fill: what l2 holds besides the weights. */
 static double budget_of(const struct channels *g, const tconv_device_info *device)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double budget = m->channels_budget * m->l2, local = (double)device->local_memory;
     return local < budget ? local : budget;
 }
@@ -301,15 +304,15 @@ static double budget_of(const struct channels *g, const tconv_device_info *devic
 static bool too_large(const struct channels *g, const tconv_device_info *device)
 {
     const int64_t inputs = tconv_min(g->inputs, LEAST_CHUNK);
-    return (double)g->rows.acc_bytes * input_elements(g, inputs) > budget_of(g, device);
+    return (double)g->folded.acc_bytes * input_elements(g, inputs) > budget_of(g, device);
 }
 
 /* What follows from the division, but for local memory: work-items, as a double, which may be
  * many. */
 static double derive_division(struct channels *g)
 {
-    g->images = g->batched ? tconv_ceil_div(g->rows.layer.batch, g->px) : g->rows.layer.batch;
-    double items = (double)g->rows.layer.groups * (double)g->images *
+    g->images = g->batched ? tconv_ceil_div(g->folded.layer.batch, g->px) : g->folded.layer.batch;
+    double items = (double)g->folded.layer.groups * (double)g->images *
                    (double)tconv_ceil_div(g->blocks, g->item_blocks);
     for (int a = 0; a < 3; a++) {
         g->parts[a] = tconv_ceil_div(g->places[a], g->box[a]);
@@ -373,29 +376,29 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
                             tconv_type_name(layer->data_type));
     if (variant->words) g->word = tconv_word_channels(request);
     g->inputs = tconv_ceil_div(layer->in_channels, g->word);
-    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
-    if (lanes == LANES_PHASES && (g->rows.x.dilation != 1 || g->rows.x.stride < LEAST_PHASES))
+    if (!tconv_fold(request, &g->folded, reason)) return false;
+    if (lanes == LANES_PHASES && (g->folded.x.dilation != 1 || g->folded.x.stride < LEAST_PHASES))
         return tconv_refuse(
             reason,
             "stride %lld and dilation %lld along the last axis; it takes strides from %d on, "
             "without dilation",
-            (long long)g->rows.x.stride, (long long)g->rows.x.dilation, LEAST_PHASES);
+            (long long)g->folded.x.stride, (long long)g->folded.x.dilation, LEAST_PHASES);
     /* Else some phases had fewer taps, and the zeros in their place would meet infinite or NaN
      * data. */
-    if (lanes == LANES_PHASES && g->rows.x.kernel % g->rows.x.stride != 0)
+    if (lanes == LANES_PHASES && g->folded.x.kernel % g->folded.x.stride != 0)
         return tconv_refuse(reason,
                             "kernel %lld along the last axis is no multiple of the stride %lld",
-                            (long long)g->rows.x.kernel, (long long)g->rows.x.stride);
+                            (long long)g->folded.x.kernel, (long long)g->folded.x.stride);
     if (lanes == LANES_PHASES) fold_phases(g);
     while (g->segment < MOST_SEGMENT && g->segment < g->inputs) g->segment *= 2;
-    g->axis[0] = &g->rows.z;
-    g->axis[1] = &g->rows.y;
-    g->axis[2] = &g->rows.x;
+    g->axis[0] = &g->folded.z;
+    g->axis[1] = &g->folded.y;
+    g->axis[2] = &g->folded.x;
     int64_t reads = 1;
     for (int a = 0; a < 3; a++) reads *= tconv_most_taps(g->axis[a]);
     if (reads > MOST_READS)
         return tconv_refuse(reason, "more than %d taps reach one output", MOST_READS);
-    double places = (double)g->rows.layer.batch;
+    double places = (double)g->folded.layer.batch;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = g->axis[a];
         g->taps *= axis->kernel;
@@ -404,22 +407,22 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
         if (g->classes > MOST_CLASSES)
             return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
         g->places[a] = tconv_ceil_div(axis->output, axis->stride);
-        g->low[a] = tconv_rows_distance(axis, axis->kernel - 1);
-        g->span[a] = tconv_rows_distance(axis, 0) - g->low[a];
-        g->pairs[a] = tconv_rows_pairs(axis);
+        g->low[a] = tconv_folded_distance(axis, axis->kernel - 1);
+        g->span[a] = tconv_folded_distance(axis, 0) - g->low[a];
+        g->pairs[a] = tconv_folded_pairs(axis);
         places *= (double)g->places[a];
     }
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     choose_lanes(g);
-    const struct tconv_layer *own = &g->rows.layer;
+    const struct tconv_layer *own = &g->folded.layer;
     g->blocks = lanes == LANES_PHASES ? own->out_channels * tconv_ceil_div(g->x.stride, g->mw)
                                       : tconv_ceil_div(own->out_channels, g->mw);
     if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
         return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
-    return tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request,
-                                  variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW,
-                                  reason);
+    return tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request,
+                                    variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW,
+                                    reason);
 }
 
 static bool enumerate(const struct tconv_request *request, const struct variant *variant,
@@ -429,8 +432,8 @@ static bool enumerate(const struct tconv_request *request, const struct variant 
     static const int places_at_a_time[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 16, 20, 24, 26};
     struct channels g;
     if (!prepare(request, variant, &g, reason)) return false;
-    const int64_t batch = g.rows.layer.batch;
-    const int limit = tconv_rows_sums(&g.rows) * g.vw / g.mw;
+    const int64_t batch = g.folded.layer.batch;
+    const int limit = tconv_folded_accumulators(&g.folded) * g.vw / g.mw;
     for (int batched = 0; batched <= (batch > 1); batched++)
         for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
             g.batched = batched != 0;
@@ -458,23 +461,23 @@ static void use_tile(struct channels *g, const int64_t *tile)
 static void write_read(const void *channels, const int64_t k[3], int64_t *read)
 {
     const struct channels *g = channels;
-    read[READ_TAP] = tconv_rows_tap_index(&g->rows, k);
-    read[READ_Z] = tconv_rows_distance(&g->rows.z, k[0]) - g->low[0];
-    read[READ_Y] = tconv_rows_distance(&g->rows.y, k[1]) - g->low[1];
-    read[READ_X] = tconv_rows_distance(&g->rows.x, k[2]) - g->low[2];
+    read[READ_TAP] = tconv_folded_tap_index(&g->folded, k);
+    read[READ_Z] = tconv_folded_distance(&g->folded.z, k[0]) - g->low[0];
+    read[READ_Y] = tconv_folded_distance(&g->folded.y, k[1]) - g->low[1];
+    read[READ_X] = tconv_folded_distance(&g->folded.x, k[2]) - g->low[2];
 }
 
 _Static_assert(CHANNELS_LONGS + MOST_CLASSES * KIND_LONGS + MOST_TAPS * READ_LONGS <=
                    TCONV_TABLE_LIMIT,
                "the largest table");
 
-static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
+static bool write_table(const struct channels *g, struct tconv_kernel_plan *kernel_plan)
 {
     const size_t classes_at = CHANNELS_LONGS,
                  list_at = classes_at + (size_t)g->classes * KIND_LONGS;
-    if (!tconv_recipe_table(recipe, list_at + (size_t)g->taps * READ_LONGS)) return false;
-    int64_t *t = recipe->table;
-    tconv_rows_write_numbers(&g->rows, g->blocks, 0, t);
+    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->taps * READ_LONGS)) return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, 0, t);
     for (int a = 0; a < 3; a++) {
         t[CHANNELS_PLACES_Z + a] = g->places[a];
         t[CHANNELS_BOX_Z + a] = g->box[a];
@@ -494,20 +497,21 @@ static bool write_table(const struct channels *g, struct tconv_recipe *recipe)
     }
     t[CHANNELS_CLASSES_AT] = (int64_t)classes_at;
     t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
-    return tconv_rows_write_phases(&g->rows, write_read, g, READ_LONGS, t + classes_at,
-                                   t + list_at);
+    return tconv_folded_write_phases(&g->folded, write_read, g, READ_LONGS, t + classes_at,
+                                     t + list_at);
 }
 
 static tconv_status write(const struct tconv_request *request, const struct variant *variant,
-                          const int64_t *tile, struct tconv_recipe *recipe, tconv_error *error)
+                          const int64_t *tile, struct tconv_kernel_plan *kernel_plan,
+                          tconv_error *error)
 {
     struct channels g;
     struct tconv_reason reason;
     const bool phases = variant->lanes == LANES_PHASES;
     prepare(request, variant, &g, &reason);
     use_tile(&g, tile);
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_channels");
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_channels");
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
@@ -524,10 +528,10 @@ static tconv_status write(const struct tconv_request *request, const struct vari
     }
     char kind[60] = "taps";
     if (phases) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
-    tconv_rows_run(run, g.items, g.local_bytes, request->device);
+    tconv_folded_run(run, g.items, g.local_bytes, request->device);
     if (variant->words) snprintf(kind, sizeof kind, "%dchannels", g.word);
-    tconv_rows_pack(recipe, &g.rows, kind, g.mw, g.blocks, run, request,
-                    variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW);
+    tconv_folded_pack(kernel_plan, &g.folded, kind, g.mw, g.blocks, run, request,
+                      variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW);
     return TCONV_OK;
 }
 
@@ -538,9 +542,9 @@ static bool enumerate_channels(const struct tconv_request *request,
 }
 
 static tconv_status write_channels(const struct tconv_request *request, const int64_t *tile,
-                                   struct tconv_recipe *recipe, tconv_error *error)
+                                   struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    return write(request, &channels_variant, tile, recipe, error);
+    return write(request, &channels_variant, tile, kernel_plan, error);
 }
 
 static bool enumerate_phases(const struct tconv_request *request,
@@ -550,9 +554,9 @@ static bool enumerate_phases(const struct tconv_request *request,
 }
 
 static tconv_status write_phases(const struct tconv_request *request, const int64_t *tile,
-                                 struct tconv_recipe *recipe, tconv_error *error)
+                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    return write(request, &phases_variant, tile, recipe, error);
+    return write(request, &phases_variant, tile, kernel_plan, error);
 }
 
 static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -562,9 +566,9 @@ static bool enumerate_dot(const struct tconv_request *request, struct tconv_cand
 }
 
 static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
-                              struct tconv_recipe *recipe, tconv_error *error)
+                              struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    return write(request, &dot_variant, tile, recipe, error);
+    return write(request, &dot_variant, tile, kernel_plan, error);
 }
 
 /* All variants have the same tiles. */
@@ -575,7 +579,7 @@ static tconv_status write_dot(const struct tconv_request *request, const int64_t
 /* All variants are one source with other options. */
 #define SOURCES                                                                                    \
     {                                                                                              \
-        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",             \
+        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",           \
             "channels_table.h", "lanes.clh", "words.clh", "taps.clh", "channels.cl"                \
     }
 

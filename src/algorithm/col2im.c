@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled col2im algorithm: parameters, cost and recipe of cl/col2im.cl. */
+/* The tiled col2im algorithm: parameters, cost and kernel plan of cl/col2im.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "col2im_table.h"
 
@@ -13,7 +13,7 @@ enum { WIDEST_TILE = 32 }; /* two vectors of 16 */
 
 /* The parameters of a kernel, and what follows from them. */
 struct col2im {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     int vw, nx, mw, mc, group;
     int64_t class_taps; /* the most that any class has */
     int64_t width;      /* inputs that local memory holds of a column */
@@ -30,7 +30,7 @@ static int64_t capacity(const struct col2im *g, bool vector, const tconv_device_
      * unit. */
     const uint64_t wanted = vector ? 32 << 10 : 16 << 10;
     return (int64_t)((wanted < device->local_memory ? wanted : device->local_memory) /
-                     g->rows.acc_bytes);
+                     g->folded.acc_bytes);
 }
 
 /* Elements of a column in local memory besides the inputs: room for a vector on both sides, of the
@@ -48,7 +48,7 @@ static int64_t margins(bool vector)
  * even one class fits. */
 static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
 {
-    const struct tconv_axis *x = &g->rows.x;
+    const struct tconv_axis *x = &g->folded.x;
     g->width = width;
     g->row = width + margins(vector);
     const int64_t most_columns = room / g->row / g->mw * g->mw;
@@ -56,7 +56,7 @@ static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
     if (g->part_classes < 1) return false;
     g->parts = tconv_ceil_div(x->stride, g->part_classes);
     g->columns = tconv_ceil_div(g->part_classes * g->class_taps * g->mc, g->mw) * g->mw;
-    g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mc);
+    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mc);
     return g->columns <= most_columns;
 }
 
@@ -69,8 +69,8 @@ static int64_t widest_reach(const struct tconv_axis *x)
 /* The cost of one choice, in useful multiply-adds at full speed. */
 static double cost_of(const struct col2im *g, bool vector)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
     const struct tconv_layer *layer = &r->layer;
     const double tile = (double)g->vw * g->nx;
     const double inputs = (double)g->tiles *
@@ -80,8 +80,8 @@ static double cost_of(const struct col2im *g, bool vector)
         (double)g->parts *
         (double)tconv_ceil_div((r->x.kernel + g->parts - 1) / g->parts * g->mc, g->mw) * g->mw;
     const double images = (double)layer->batch * (double)layer->groups;
-    const double adds = images * (double)g->blocks * tconv_rows_slices(r) *
-                        tconv_rows_pairs(&r->y) * inputs * columns * (double)layer->in_channels;
+    const double adds = images * (double)g->blocks * tconv_folded_slices(r) *
+                        tconv_folded_pairs(&r->y) * inputs * columns * (double)layer->in_channels;
     const double lanes = vector && g->vw < m->lanes ? m->lanes / g->vw : 1;
     const double loads = 1 + m->col2im_load * (g->mw + g->nx) / (g->mw * g->nx);
     const double outputs = images * (double)layer->out_channels * (double)r->output_rows *
@@ -98,7 +98,7 @@ static double cost_of(const struct col2im *g, bool vector)
                          (double)(g->tiles * g->parts);
     const double cost = adds * lanes * loads * (g->nx == 1 ? m->col2im_narrow : 1) +
                         outputs * add_up + zeros;
-    return vector ? tconv_rows_shared(r, cost + m->col2im_item * items, 1 / items) : cost;
+    return vector ? tconv_folded_shared(r, cost + m->col2im_item * items, 1 / items) : cost;
 }
 
 /* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */
@@ -106,9 +106,9 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
 {
     static const int channels[] = {1, 2, 3, 4, 6, 8, 12, 16};
     static const int widths[] = {64, 32, 96, 128, 192, 256, 384, 512, 768, 1024, 2048};
-    const double load = g->rows.machine->col2im_load;
-    const struct tconv_axis *x = &g->rows.x;
-    const int sums = vector ? tconv_rows_sums(&g->rows) : 16, nx = vector ? 2 : 1;
+    const double load = g->folded.machine->col2im_load;
+    const struct tconv_axis *x = &g->folded.x;
+    const int sums = vector ? tconv_folded_accumulators(&g->folded) : 16, nx = vector ? 2 : 1;
     const int64_t room = capacity(g, vector, device), reach = widest_reach(x);
     struct col2im best = *g;
     double least = 0;
@@ -117,7 +117,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
         for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
             for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
                 g->mc = channels[c];
-                if ((g->mc > 1 && g->mc > g->rows.layer.out_channels) || widths[w] <= reach ||
+                if ((g->mc > 1 && g->mc > g->folded.layer.out_channels) || widths[w] <= reach ||
                     !divide(g, vector, widths[w], room))
                     continue;
                 /* For each output of a channel: columns computed, halo included, and their zeros
@@ -125,11 +125,11 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
                 const double halo = (double)widths[w] / (double)(widths[w] - reach);
                 const double filled = (double)(g->parts * g->columns) / (double)(x->kernel * g->mc);
                 const double padded = (double)(g->blocks * g->mc) /
-                                      (double)g->rows.layer.out_channels;
+                                      (double)g->folded.layer.out_channels;
                 const double adds = filled * padded * halo *
                                     (1 + load * (g->mw + nx) / (g->mw * nx));
-                const double work = (double)g->rows.layer.in_channels *
-                                    (double)(g->rows.z.kernel * g->rows.y.kernel);
+                const double work = (double)g->folded.layer.in_channels *
+                                    (double)(g->folded.z.kernel * g->folded.y.kernel);
                 const double cost = work * adds +
                                     2.0 * (double)margins(vector) / widths[w] * filled * padded;
                 if (!found || cost < least) {
@@ -145,8 +145,8 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
 /* Picks the vectors, which may depend on everything: as wide as the row of inputs allows. */
 static void choose_vectors(struct col2im *g, bool vector)
 {
-    const struct tconv_rows *r = &g->rows;
-    g->vw = vector ? tconv_rows_widest(r) : 1;
+    const struct tconv_folded_layer *r = &g->folded;
+    g->vw = vector ? tconv_folded_widest(r) : 1;
     while (g->vw > r->x.input) g->vw /= 2;
     g->nx = vector && 2 * g->vw <= r->x.input &&
                     (r->x.input % (2 * g->vw) == 0 || r->x.input >= 6 * g->vw)
@@ -157,7 +157,7 @@ static void choose_vectors(struct col2im *g, bool vector)
 /* What follows from the packing and the vectors. */
 static void derive(struct col2im *g)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const int64_t reach = r->high - r->low;
     g->places = tconv_min(g->width - reach, r->places);
     g->inputs = g->places + reach;
@@ -167,10 +167,10 @@ static void derive(struct col2im *g)
 /* Loop iterations of a work-item: zeros, columns, overlap-add. */
 static double iterations(const struct col2im *g)
 {
-    const double rows = (double)(g->rows.z.kernel * g->rows.y.kernel);
+    const double rows = (double)(g->folded.z.kernel * g->folded.y.kernel);
     const int64_t jobs = g->columns / g->mw * tconv_ceil_div(g->inputs, (int64_t)g->vw * g->nx);
     return (double)(tconv_ceil_div(g->columns, g->group) * g->row) +
-           (double)tconv_ceil_div(jobs, g->group) * rows * (double)g->rows.layer.in_channels +
+           (double)tconv_ceil_div(jobs, g->group) * rows * (double)g->folded.layer.in_channels +
            (double)(g->part_classes * tconv_ceil_div(g->mc * g->places, g->group) *
                     (g->class_taps + 1));
 }
@@ -181,8 +181,8 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
 {
     const tconv_device_info *device = request->device;
     *g = (struct col2im){0};
-    if (!tconv_rows_of(request, &g->rows, reason)) return false;
-    g->class_taps = tconv_most_taps(&g->rows.x);
+    if (!tconv_fold_rows(request, &g->folded, reason)) return false;
+    g->class_taps = tconv_most_taps(&g->folded.x);
     g->group = vector ? 1 : 64;
     while (g->group > 1 && ((uint64_t)g->group > device->work_group_limit ||
                             (uint64_t)g->group > device->work_item_limit[0]))
@@ -195,14 +195,14 @@ static bool check_sizes(const struct col2im *g, const struct tconv_request *requ
                         struct tconv_reason *reason)
 {
     /* Each part with taps may have a strip that is not full. */
-    const double columns = (double)g->rows.x.kernel * (g->mc + g->mw - 1);
-    const double blocks = (double)g->rows.layer.groups * (double)g->blocks;
-    const double kernel_rows = (double)g->rows.z.kernel * (double)g->rows.y.kernel;
-    return tconv_rows_table_fits(
-               &g->rows, COL2IM_LONGS - ROWS_LONGS + (double)g->parts * PART_LONGS + columns,
+    const double columns = (double)g->folded.x.kernel * (g->mc + g->mw - 1);
+    const double blocks = (double)g->folded.layer.groups * (double)g->blocks;
+    const double kernel_rows = (double)g->folded.z.kernel * (double)g->folded.y.kernel;
+    return tconv_folded_table_fits(
+               &g->folded, COL2IM_LONGS - FOLDED_LONGS + (double)g->parts * PART_LONGS + columns,
                reason) &&
            tconv_filter_addressable(blocks * kernel_rows * columns *
-                                        (double)g->rows.layer.in_channels,
+                                        (double)g->folded.layer.in_channels,
                                     tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason);
 }
 
@@ -219,14 +219,14 @@ static bool enumerate(const struct tconv_request *request, bool vector,
     derive(&g);
     if ((double)g.tiles * (double)g.parts * g.group > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
-    if (vector ? tconv_rows_too_long(iterations(&g), device)
-               : tconv_rows_group_too_long(iterations(&g), device))
+    if (vector ? tconv_folded_too_long(iterations(&g), device)
+               : tconv_folded_group_too_long(iterations(&g), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const int64_t tile[] = {g.vw, g.nx, g.mw, g.mc, g.width};
     const double cost = cost_of(&g, vector);
     tconv_candidates_add(
         candidates, tile,
-        vector ? cost : tconv_rows_gpu_cost(request, cost, g.rows.machine->col2im_wait, 0));
+        vector ? cost : tconv_folded_gpu_cost(request, cost, g.folded.machine->col2im_wait, 0));
     return true;
 }
 
@@ -245,7 +245,7 @@ static void use_tile(struct col2im *g, bool vector, const int64_t *tile,
  */
 static double issued(const struct col2im *g, int64_t strips)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const int64_t vector = (int64_t)g->vw * g->nx;
     double inputs = 0; /* of all tiles of a row: whole vectors, as far as the data go */
     for (int64_t tile = 0; tile < g->tiles; tile++) {
@@ -254,7 +254,7 @@ static double issued(const struct col2im *g, int64_t strips)
         if (from < to) inputs += (double)(tconv_ceil_div(to - from, vector) * vector);
     }
     return (double)r->layer.batch * (double)r->layer.groups * (double)g->blocks *
-           tconv_rows_slices(r) * tconv_rows_pairs(&r->y) * inputs * (double)(strips * g->mw) *
+           tconv_folded_slices(r) * tconv_folded_pairs(&r->y) * inputs * (double)(strips * g->mw) *
            (double)r->layer.in_channels;
 }
 
@@ -262,7 +262,7 @@ static double issued(const struct col2im *g, int64_t strips)
 static int64_t write_parts(const struct col2im *g, const struct tconv_class *classes,
                            int64_t *parts, int64_t *columns)
 {
-    const struct tconv_axis *x = &g->rows.x;
+    const struct tconv_axis *x = &g->folded.x;
     int64_t strips = 0, taps_before = 0;
     for (int64_t p = 0; p < g->parts; p++) {
         const int64_t first = p * g->part_classes,
@@ -292,17 +292,17 @@ static int64_t write_parts(const struct col2im *g, const struct tconv_class *cla
     return strips;
 }
 
-static bool write_table(const struct col2im *g, struct tconv_recipe *recipe)
+static bool write_table(const struct col2im *g, struct tconv_kernel_plan *kernel_plan)
 {
-    struct tconv_class *classes = malloc((size_t)g->rows.x.stride * sizeof *classes);
+    struct tconv_class *classes = malloc((size_t)g->folded.x.stride * sizeof *classes);
     if (classes == NULL) return false;
-    tconv_classes(&g->rows.x, classes);
+    tconv_classes(&g->folded.x, classes);
     const int64_t strips = write_parts(g, classes, NULL, NULL);
     const size_t parts_at = COL2IM_LONGS, columns_at = parts_at + (size_t)g->parts * PART_LONGS;
-    const size_t own = columns_at + (size_t)(strips * g->mw) - ROWS_LONGS;
-    bool written = tconv_recipe_table(recipe, tconv_rows_table_size(&g->rows, own));
+    const size_t own = columns_at + (size_t)(strips * g->mw) - FOLDED_LONGS;
+    bool written = tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g->folded, own));
     if (written) {
-        int64_t *t = recipe->table;
+        int64_t *t = kernel_plan->table;
         t[COL2IM_PLACES] = g->places;
         t[COL2IM_INPUTS] = g->inputs;
         t[COL2IM_COLUMNS] = g->columns;
@@ -311,7 +311,7 @@ static bool write_table(const struct col2im *g, struct tconv_recipe *recipe)
         t[COL2IM_PARTS_AT] = (int64_t)parts_at;
         t[COL2IM_COLUMNS_AT] = (int64_t)columns_at;
         write_parts(g, classes, t + parts_at, t + columns_at);
-        written = tconv_rows_write_table(&g->rows, g->blocks, g->tiles, own, t);
+        written = tconv_folded_write_table(&g->folded, g->blocks, g->tiles, own, t);
     }
     free(classes);
     return written;
@@ -328,27 +328,28 @@ static void write_options(struct tconv_launch *launch, const struct col2im *g)
 }
 
 static tconv_status write(const struct tconv_request *request, bool vector, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct col2im g;
     struct tconv_reason reason;
     prepare(request, vector, &g, &reason);
     use_tile(&g, vector, tile, request->device);
     const struct tconv_layer *layer = request->layer;
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
 
-    const int64_t kernel_rows = g.rows.z.kernel * g.rows.y.kernel,
+    const int64_t kernel_rows = g.folded.z.kernel * g.folded.y.kernel,
                   all_blocks = layer->groups * g.blocks;
-    const int64_t strips = recipe->table[COL2IM_STRIPS];
+    const int64_t strips = kernel_plan->table[COL2IM_STRIPS];
     char name[80];
     snprintf(name, sizeof name, "col2im mw%d mc%d part%lld s%lld d%lld", g.mw, g.mc,
-             (long long)g.part_classes, (long long)g.rows.x.stride, (long long)g.rows.x.dilation);
-    tconv_rows_layout(recipe, name, &g.rows);
-    recipe->filter_bytes =
+             (long long)g.part_classes, (long long)g.folded.x.stride,
+             (long long)g.folded.x.dilation);
+    tconv_folded_layout(kernel_plan, name, &g.folded);
+    kernel_plan->filter_bytes =
         (uint64_t)(all_blocks * kernel_rows * strips * layer->in_channels * g.mw) *
         tconv_packed_bytes(request, TCONV_PACK_SUMMED);
 
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_col2im_pack");
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_col2im_pack");
     write_options(pack, &g);
     tconv_launch_items(pack, 0, layer->in_channels, 32, request->device);
     tconv_launch_items(pack, 1, kernel_rows * strips, 1, request->device);
@@ -356,16 +357,16 @@ static tconv_status write(const struct tconv_request *request, bool vector, cons
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_col2im");
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_col2im");
     write_options(run, &g);
     tconv_launch_items(run, 0, g.tiles * g.parts * g.group, (size_t)g.group, request->device);
-    tconv_launch_items(run, 1, g.rows.output_rows, 1, request->device);
-    tconv_launch_items(run, 2, g.rows.layer.batch * all_blocks, 1, request->device);
+    tconv_launch_items(run, 1, g.folded.output_rows, 1, request->device);
+    tconv_launch_items(run, 2, g.folded.layer.batch * all_blocks, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
                                          TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
                       9);
-    run->local_bytes = (size_t)(g.columns * g.row) * g.rows.acc_bytes;
+    run->local_bytes = (size_t)(g.columns * g.row) * g.folded.acc_bytes;
     run->macs = issued(&g, strips);
     return TCONV_OK;
 }
@@ -383,22 +384,22 @@ static bool enumerate_group(const struct tconv_request *request,
 }
 
 static tconv_status write_vector(const struct tconv_request *request, const int64_t *tile,
-                                 struct tconv_recipe *recipe, tconv_error *error)
+                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    return write(request, true, tile, recipe, error);
+    return write(request, true, tile, kernel_plan, error);
 }
 
 static tconv_status write_group(const struct tconv_request *request, const int64_t *tile,
-                                struct tconv_recipe *recipe, tconv_error *error)
+                                struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    return write(request, false, tile, recipe, error);
+    return write(request, false, tile, kernel_plan, error);
 }
 
 const struct tconv_algorithm tconv_col2im_vector = {
     .name = "col2im_vector",
     .summary = "columns of a tile in local memory, then a gather overlap-add; wide vectors, one "
                "work-item a group: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "col2im_table.h", "col2im.cl"},
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"vw", "nx", "mw", "mc", "width"},
@@ -411,7 +412,7 @@ const struct tconv_algorithm tconv_col2im_group = {
     .name = "col2im_group",
     .summary = "columns of a tile in local memory, then a gather overlap-add; a work-group shares "
                "the tile: for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "col2im_table.h", "col2im.cl"},
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"vw", "nx", "mw", "mc", "width"},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise algorithm: parameters, cost and recipe of cl/depthwise.cl. */
+/* The depthwise algorithm: parameters, cost and kernel plan of cl/depthwise.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "depthwise_table.h"
 
@@ -18,7 +18,7 @@ enum {
 
 /* The parameters of a kernel, and what follows from them. */
 struct depthwise {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     int vw, mw, px;
     bool merged; /* all phases along x at a time */
     int64_t blocks, item_rows, item_places, items;
@@ -38,8 +38,8 @@ static void fold_groups(struct tconv_layer *layer)
 static void choose_lanes(struct depthwise *g)
 {
     static const int order[] = {2, 3, 1};
-    const int64_t channels = g->rows.layer.out_channels;
-    g->vw = tconv_rows_widest(&g->rows);
+    const int64_t channels = g->folded.layer.out_channels;
+    g->vw = tconv_folded_widest(&g->folded);
     while (g->vw > 4 && g->vw > channels) g->vw /= 2;
     g->mw = g->vw;
     int64_t least = channels;
@@ -55,18 +55,18 @@ static void choose_lanes(struct depthwise *g)
 /* As many places as registers hold, of those that a tile can have. */
 static void choose_tile(struct depthwise *g)
 {
-    const struct tconv_axis *x = &g->rows.x;
+    const struct tconv_axis *x = &g->folded.x;
     const int vectors = g->mw / g->vw;
-    const int sums = tconv_rows_sums(&g->rows);
-    const int64_t low = tconv_max(-g->rows.low, 0),
-                  high = tconv_min(x->output / x->stride, x->input - g->rows.high);
+    const int sums = tconv_folded_accumulators(&g->folded);
+    const int64_t low = tconv_max(-g->folded.low, 0),
+                  high = tconv_min(x->output / x->stride, x->input - g->folded.high);
     const int64_t most = tconv_min(high - low, MOST_PLACES);
     g->px = 1;
     if (x->stride <= MOST_MERGED && x->kernel <= MOST_MERGED_TAPS &&
-        g->rows.high - g->rows.low < MOST_MERGED_TAPS) {
+        g->folded.high - g->folded.low < MOST_MERGED_TAPS) {
         /* Sums, the inputs of a vector of channels, a weight: nothing else is in registers
          * meanwhile. */
-        const int span = (int)(g->rows.high - g->rows.low);
+        const int span = (int)(g->folded.high - g->folded.low);
         const int places = (sums * 6 / 5 - span - 1) / (vectors * (int)x->stride + 1);
         g->merged = places >= 1 && most >= 1;
         if (g->merged) g->px = (int)tconv_min(places, most);
@@ -79,7 +79,7 @@ static void choose_tile(struct depthwise *g)
 static double tap_cycles(const struct depthwise *g)
 {
     const double vectors = g->mw / (double)g->vw;
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     return m->depthwise_tap +
            (g->merged ? vectors * g->px / m->adds : vectors * (g->px + 1) / m->loads);
 }
@@ -92,12 +92,12 @@ static double tiles_of(const struct depthwise *g, int64_t places)
 /* The cost of a tile, in multiply-adds at full speed. */
 static double cost_of(const struct depthwise *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
     const double tiles = tiles_of(g, g->item_places) *
                          (double)tconv_ceil_div(r->places, g->item_places);
-    const double adds = tconv_rows_pairs(&r->z) * tconv_rows_pairs(&r->y) * (double)r->x.kernel *
-                        tiles * (double)g->blocks * tap_cycles(g);
+    const double adds = tconv_folded_pairs(&r->z) * tconv_folded_pairs(&r->y) *
+                        (double)r->x.kernel * tiles * (double)g->blocks * tap_cycles(g);
     const double stores =
         (double)r->output_rows *
         (m->depthwise_row +
@@ -106,24 +106,24 @@ static double cost_of(const struct depthwise *g)
                                                        m->depthwise_block)));
     const double items = (double)g->items;
     const double cycles = (double)r->layer.batch * (adds + stores) + items * m->depthwise_item;
-    return tconv_rows_shared(r, cycles * m->adds * m->lanes, 1 / items);
+    return tconv_folded_shared(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
 /* Whether a work-item of this division has too much to do. */
 static bool too_long(const struct depthwise *g, const tconv_device_info *device)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const double taps = (double)tconv_most_taps(&r->z) * (double)tconv_most_taps(&r->y) *
                         (double)r->x.kernel;
-    return tconv_rows_too_long((double)(g->item_rows * g->item_places * g->blocks) *
-                                   (taps + (double)r->x.stride * 2 * g->mw),
-                               device);
+    return tconv_folded_too_long((double)(g->item_rows * g->item_places * g->blocks) *
+                                     (taps + (double)r->x.stride * 2 * g->mw),
+                                 device);
 }
 
 /* Work-items of a division, as a double, which may be many. */
 static double items_of(const struct depthwise *g)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     return (double)r->layer.batch * (double)r->z.output *
            (double)tconv_ceil_div(r->y.output, g->item_rows) *
            (double)tconv_ceil_div(r->places, g->item_places);
@@ -133,8 +133,8 @@ static double items_of(const struct depthwise *g)
 static void divide(struct depthwise *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
-    for (g->item_rows = g->rows.y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
-        for (g->item_places = g->rows.places;;
+    for (g->item_rows = g->folded.y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
+        for (g->item_places = g->folded.places;;
              g->item_places = tconv_ceil_div(tconv_ceil_div(g->item_places, 2), g->px) * g->px) {
             const double items = items_of(g);
             if (items < INT32_MAX && !too_long(g, device)) {
@@ -155,7 +155,7 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct depthwise){0};
-    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
+    if (!tconv_fold(request, &g->folded, reason)) return false;
     if (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1)
         return tconv_refuse(reason,
                             "%lld groups of %lld to %lld channels; it takes several groups of one",
@@ -164,8 +164,8 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
     if (layer->data_channel_step != 1 || layer->output_channel_step != 1)
         return tconv_refuse(
             reason, "its vectors run along channels, which are not contiguous in this data format");
-    fold_groups(&g->rows.layer);
-    const struct tconv_axis *axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    fold_groups(&g->folded.layer);
+    const struct tconv_axis *axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     int64_t taps = 1;
     for (int a = 0; a < 3; a++) {
         taps *= axes[a]->kernel;
@@ -176,8 +176,8 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
     }
     choose_lanes(g);
     choose_tile(g);
-    g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mw);
-    return tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_RAW, reason);
+    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mw);
+    return tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request, TCONV_PACK_RAW, reason);
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -212,7 +212,7 @@ static bool write_axis(const struct tconv_axis *axis, int64_t *list)
         const struct tconv_class *class = &classes[tconv_mod(t + axis->pad, axis->stride)];
         list[REACH_TAPS] = class->taps;
         list[REACH_TAP] = class->first;
-        list[REACH_INPUT] = class->taps == 0 ? 0 : tconv_rows_distance(axis, class->first);
+        list[REACH_INPUT] = class->taps == 0 ? 0 : tconv_folded_distance(axis, class->first);
     }
     free(classes);
     return true;
@@ -221,14 +221,15 @@ static bool write_axis(const struct tconv_axis *axis, int64_t *list)
 _Static_assert(DEPTHWISE_LONGS + 3 * MOST_STRIDE * REACH_LONGS <= TCONV_TABLE_LIMIT,
                "the largest table");
 
-static bool write_table(const struct depthwise *g, struct tconv_recipe *recipe)
+static bool write_table(const struct depthwise *g, struct tconv_kernel_plan *kernel_plan)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const size_t z_at = DEPTHWISE_LONGS, y_at = z_at + (size_t)r->z.stride * REACH_LONGS,
                  x_at = y_at + (size_t)r->y.stride * REACH_LONGS;
-    if (!tconv_recipe_table(recipe, x_at + (size_t)r->x.stride * REACH_LONGS)) return false;
-    int64_t *t = recipe->table;
-    tconv_rows_write_numbers(r, g->blocks, 0, t);
+    if (!tconv_kernel_plan_table(kernel_plan, x_at + (size_t)r->x.stride * REACH_LONGS))
+        return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(r, g->blocks, 0, t);
     t[DEPTHWISE_ROWS] = g->item_rows;
     t[DEPTHWISE_PLACES] = g->item_places;
     t[DEPTHWISE_TAP_STEP_X] = tconv_tap_step(&r->x);
@@ -240,26 +241,27 @@ static bool write_table(const struct depthwise *g, struct tconv_recipe *recipe)
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct depthwise g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
     use_tile(&g, tile);
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_depthwise");
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_depthwise");
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "PX", g.px);
-    tconv_launch_option(run, "MERGED", g.merged ? g.rows.x.stride : 0);
-    if (g.merged) tconv_rows_taps_options(&g.rows, run);
-    tconv_launch_option(run, "STREAM", tconv_rows_non_temporal(&g.rows, g.rows.x.output_step, 0));
+    tconv_launch_option(run, "MERGED", g.merged ? g.folded.x.stride : 0);
+    if (g.merged) tconv_folded_taps_options(&g.folded, run);
+    tconv_launch_option(run, "STREAM",
+                        tconv_folded_non_temporal(&g.folded, g.folded.x.output_step, 0));
     tconv_launch_items(run, 0, g.items, 1, request->device);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
                       9);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_RAW);
+    tconv_folded_pack(kernel_plan, &g.folded, "taps", g.mw, g.blocks, run, request, TCONV_PACK_RAW);
     return TCONV_OK;
 }
 
@@ -267,7 +269,7 @@ const struct tconv_algorithm tconv_depthwise = {
     .name = "depthwise_vector",
     .summary =
         "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "depthwise_table.h", "lanes.clh", "taps.clh", "depthwise.cl"},
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The direct algorithm: parameters, cost and recipe of cl/direct.cl. */
+/* The direct algorithm: parameters, cost and kernel plan of cl/direct.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "direct_table.h"
 
@@ -24,7 +24,7 @@ struct tile {
 
 /* The parameters of a kernel, and what follows from them. */
 struct direct {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     bool last;
     struct tile tile;
     int64_t blocks;   /* of output channels in a group */
@@ -49,14 +49,14 @@ static int64_t even_lanes(int64_t count, int64_t most, int64_t step)
 static bool choose_lanes(struct direct *g, const tconv_device_info *device)
 {
     struct tile *t = &g->tile;
-    const struct tconv_axis *x = &g->rows.x, *y = &g->rows.y;
+    const struct tconv_axis *x = &g->folded.x, *y = &g->folded.y;
     const int64_t most = tconv_min(
         ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
     const int64_t step_x = t->outputs > 1 && !t->along_y ? x->stride : 1,
                   step_y = t->along_y ? y->stride : 1;
     const int64_t count_x = t->along_y ? x->output : tconv_ceil_div(x->output, t->outputs),
                   count_y = t->along_y ? tconv_ceil_div(y->output, t->outputs) : y->output;
-    const int64_t count_c = g->rows.layer.groups * g->blocks;
+    const int64_t count_c = g->folded.layer.groups * g->blocks;
     if (step_x * step_y > most) return false;
     int64_t left = most / step_y / step_x;
     if (g->last) {
@@ -76,15 +76,15 @@ static bool choose_lanes(struct direct *g, const tconv_device_info *device)
 static void derive(struct direct *g)
 {
     const struct tile *t = &g->tile;
-    const struct tconv_layer *layer = &g->rows.layer;
+    const struct tconv_layer *layer = &g->folded.layer;
     g->blocks = tconv_ceil_div(layer->out_channels, t->channels);
     g->tiles[0] = tconv_ceil_div(layer->groups * g->blocks, tconv_max(t->lanes[0], 1));
-    g->tiles[1] =
-        tconv_ceil_div(g->rows.y.output, tconv_max(t->lanes[1], 1) * (t->along_y ? t->outputs : 1));
-    g->tiles[2] =
-        tconv_ceil_div(g->rows.x.output, tconv_max(t->lanes[2], 1) * (t->along_y ? 1 : t->outputs));
+    g->tiles[1] = tconv_ceil_div(g->folded.y.output,
+                                 tconv_max(t->lanes[1], 1) * (t->along_y ? t->outputs : 1));
+    g->tiles[2] = tconv_ceil_div(g->folded.x.output,
+                                 tconv_max(t->lanes[2], 1) * (t->along_y ? 1 : t->outputs));
     g->groups = (double)g->tiles[0] * (double)g->tiles[1] * (double)g->tiles[2] *
-                (double)g->rows.z.output * (double)layer->batch;
+                (double)g->folded.z.output * (double)layer->batch;
 }
 
 /* How many taps every phase of an axis has, if they are few and the same for all, else 0. */
@@ -100,13 +100,14 @@ static int64_t written_taps(const struct tconv_axis *axis)
 /* The time of a tile, in multiply-adds that all units could have done in it. */
 static double cost_of(const struct direct *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
     const struct tile *t = &g->tile;
     const double units = m->units;
     const double items = (double)(t->lanes[0] * t->lanes[1] * t->lanes[2]);
     const double group_warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
-    const double rows = tconv_rows_slices(r) / (double)r->z.output * (double)tconv_most_taps(&r->y);
+    const double rows = tconv_folded_slices(r) / (double)r->z.output *
+                        (double)tconv_most_taps(&r->y);
     const double taps = rows * (double)tconv_most_taps(&r->x);
     const double channels = (double)r->layer.in_channels;
     const double sums = (double)(t->outputs * t->channels);
@@ -133,12 +134,13 @@ static double cost_of(const struct direct *g)
     const double rounds = warps / m->unit_warps > 1 ? warps / m->unit_warps : 1;
     const double cycles =
         tconv_larger(warps * tconv_larger(instructions / m->unit_issue, loads), rounds * alone);
-    const double dram = (tconv_rows_data_bytes(r) + tconv_rows_output_bytes(r)) / units /
+    const double dram = (tconv_folded_data_bytes(r) + tconv_folded_output_bytes(r)) / units /
                         m->unit_dram;
     return (tconv_larger(cycles, dram) + m->gpu_launch) * units * m->unit_lanes;
 }
 
-/* ---- recipe --------------------------------------------------------------------------------- */
+/* ---- kernel plan
+ * --------------------------------------------------------------------------------- */
 
 /* Everything that all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct direct *g,
@@ -147,8 +149,8 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
     enum { INDEX_LIMIT = 1 << 30 };
     const struct tconv_layer *layer = request->layer;
     *g = (struct direct){0};
-    if (!tconv_rows_any(request, &g->rows, reason)) return false;
-    const struct tconv_rows *r = &g->rows;
+    if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
+    const struct tconv_folded_layer *r = &g->folded;
     g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1 || layer->groups > 1);
     if (r->x.stride > MOST_STRIDE || r->y.stride > MOST_STRIDE)
@@ -158,12 +160,13 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
         return tconv_refuse(reason, "an image exceeds its 32-bit indices");
     const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
     if (taps > 1 << 20) return tconv_refuse(reason, "more than %d taps", 1 << 20);
-    if (tconv_rows_group_too_long((double)tconv_rows_taps_z(r) * (double)tconv_most_taps(&r->y) *
-                                      (double)tconv_most_taps(&r->x) * (double)layer->in_channels,
-                                  request->device))
+    if (tconv_folded_group_too_long((double)tconv_folded_taps_z(r) *
+                                        (double)tconv_most_taps(&r->y) *
+                                        (double)tconv_most_taps(&r->x) * (double)layer->in_channels,
+                                    request->device))
         return tconv_refuse(reason, "a work-item would add too many products");
-    if (!tconv_rows_table_fits(r, DIRECT_LONGS - ROWS_LONGS + REACH_LONGS * 2 * MOST_STRIDE,
-                               reason))
+    if (!tconv_folded_table_fits(r, DIRECT_LONGS - FOLDED_LONGS + REACH_LONGS * 2 * MOST_STRIDE,
+                                 reason))
         return false;
     const double weights = taps * (double)layer->groups * (double)layer->in_channels *
                            (double)layer->out_channels;
@@ -176,12 +179,12 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
 static bool check_work(const struct direct *g, struct tconv_reason *reason)
 {
     const struct tile *t = &g->tile;
-    const struct tconv_axis *axis = t->along_y ? &g->rows.y : &g->rows.x;
+    const struct tconv_axis *axis = t->along_y ? &g->folded.y : &g->folded.x;
     const double span = (double)t->outputs * ITEMS * (double)axis->output_step;
     bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
     const double most_parts = 1 << DIRECT_DIVISOR_BITS;
     for (int i = 0; i < 3; i++) fit = fit && (double)g->tiles[i] < most_parts;
-    fit = fit && (double)g->rows.z.output < most_parts && (double)g->blocks < most_parts;
+    fit = fit && (double)g->folded.z.output < most_parts && (double)g->blocks < most_parts;
     return fit || tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 }
 
@@ -206,10 +209,10 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     tconv_refuse(reason, "it needs larger work-groups");
     const int sum_bytes = request->device->subgroup_least > 0 ? 16 : 32; /* Intel's spill */
     for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
-        if (c > 0 && (g.last || channels[c] / 2 >= g.rows.layer.out_channels)) continue;
+        if (c > 0 && (g.last || channels[c] / 2 >= g.folded.layer.out_channels)) continue;
         for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++) {
-            if (outputs[o] * channels[c] * (int)g.rows.acc_bytes > sum_bytes) continue;
-            for (int along_y = 0; along_y < (o > 0 && g.rows.y.output > 1 ? 2 : 1); along_y++) {
+            if (outputs[o] * channels[c] * (int)g.folded.acc_bytes > sum_bytes) continue;
+            for (int along_y = 0; along_y < (o > 0 && g.folded.y.output > 1 ? 2 : 1); along_y++) {
                 if (!set_tile(&g, outputs[o], channels[c], along_y != 0, request->device) ||
                     !check_work(&g, reason))
                     continue;
@@ -251,15 +254,15 @@ static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list
     return true;
 }
 
-static bool write_table(const struct direct *g, struct tconv_recipe *recipe)
+static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel_plan)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const struct tile *t = &g->tile;
-    const size_t own = DIRECT_LONGS - ROWS_LONGS +
+    const size_t own = DIRECT_LONGS - FOLDED_LONGS +
                        REACH_LONGS * (size_t)(r->y.stride + r->x.stride);
-    if (!tconv_recipe_table(recipe, tconv_rows_table_size(r, own))) return false;
-    int64_t *n = recipe->table;
-    if (!tconv_rows_write_table(r, g->blocks, 0, own, n)) return false;
+    if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(r, own))) return false;
+    int64_t *n = kernel_plan->table;
+    if (!tconv_folded_write_table(r, g->blocks, 0, own, n)) return false;
     /* Blocks of channels are the innermost lanes, or the outermost. */
     const int order[2][3] = {{2, 1, 0}, {0, 2, 1}};
     for (int i = 0; i < 3; i++) {
@@ -295,10 +298,10 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "OUTPUTS", g->tile.outputs);
     tconv_launch_option(launch, "CHANNELS", g->tile.channels);
     tconv_launch_option(launch, "ALONG_Y", g->tile.along_y);
-    tconv_launch_option(launch, "TAPS_X", written_taps(&g->rows.x));
+    tconv_launch_option(launch, "TAPS_X", written_taps(&g->folded.x));
     tconv_launch_option(launch, "ADJACENT",
-                        g->rows.x.data_step * tconv_input_step(&g->rows.x) == 1);
-    tconv_launch_option(launch, "SINGLE", g->rows.layer.in_channels == 1);
+                        g->folded.x.data_step * tconv_input_step(&g->folded.x) == 1);
+    tconv_launch_option(launch, "SINGLE", g->folded.layer.in_channels == 1);
     tconv_launch_option(launch, "LAST", g->last);
 }
 
@@ -323,34 +326,34 @@ static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t o
 /* Multiply-adds that are issued. */
 static double issued(const struct direct *g)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const struct tile *t = &g->tile;
     return (double)r->layer.batch * (double)(r->layer.groups * g->blocks * t->channels) *
-           (double)r->layer.in_channels * tconv_rows_slices(r) *
+           (double)r->layer.in_channels * tconv_folded_slices(r) *
            taps_along(&r->y, t->lanes[1], t->along_y ? t->outputs : 1) *
            taps_along(&r->x, t->lanes[2], t->along_y ? 1 : t->outputs);
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct direct g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
     set_tile(&g, tile[0], tile[1], tile[2] != 0, request->device);
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct tconv_layer *layer = request->layer;
-    const struct tconv_rows *r = &g.rows;
+    const struct tconv_folded_layer *r = &g.folded;
     char name[64]; /* with what decides the order of taps along x */
     snprintf(name, sizeof name, "direct%s %" PRId64 "/%" PRId64, g.last ? " last" : "",
              r->x.dilation % r->x.stride, r->x.stride);
-    tconv_rows_layout(recipe, name, r);
+    tconv_folded_layout(kernel_plan, name, r);
     const int64_t channels = layer->groups * layer->out_channels,
                   taps = r->z.kernel * r->y.kernel * r->x.kernel;
-    recipe->filter_bytes = (uint64_t)(channels * layer->in_channels * taps) *
-                           tconv_packed_bytes(request, TCONV_PACK_RAW);
+    kernel_plan->filter_bytes = (uint64_t)(channels * layer->in_channels * taps) *
+                                tconv_packed_bytes(request, TCONV_PACK_RAW);
 
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_direct_pack");
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_direct_pack");
     write_options(&g, pack);
     tconv_launch_items(pack, 0, channels, 64, request->device);
     tconv_launch_items(pack, 1, taps, 1, request->device);
@@ -358,7 +361,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_direct");
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_direct");
     write_options(&g, run);
     run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
     run->global[0] = run->local[0] * (size_t)g.groups;
@@ -374,7 +377,7 @@ const struct tconv_algorithm tconv_direct_group = {
     .name = "direct_group",
     .summary = "output-stationary, several outputs of a phase in a work-item: depthwise layers and "
                "few channels, for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "direct_table.h", "direct.cl"},
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,

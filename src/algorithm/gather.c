@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather algorithm: parameters, cost and recipe of cl/gather.cl. */
+/* The gather algorithm: parameters, cost and kernel plan of cl/gather.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "gather_table.h"
 
@@ -16,7 +16,7 @@ enum variant { GROUP, DOT };
 
 /* The parameters of a kernel, and what follows from them. */
 struct gather {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     bool merged;
     int vw, mw, group_x, group_y;
     int64_t in; /* input channels, or with DOT quads of them */
@@ -35,8 +35,8 @@ static int sums_limit(const struct gather *g, enum variant variant, int vw,
 {
     const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
-    const bool wide = g->rows.acc_bytes > sizeof(float),
-               integers = tconv_adds_integers(&g->rows.layer) && variant != DOT;
+    const bool wide = g->folded.acc_bytes > sizeof(float),
+               integers = tconv_adds_integers(&g->folded.layer) && variant != DOT;
     return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
 }
 
@@ -44,7 +44,7 @@ static int sums_limit(const struct gather *g, enum variant variant, int vw,
  * with it. */
 static double inefficiency(const struct gather *g, int mw)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double adds = mw, loads = mw + 1;
     return (m->gather_tile + m->gather_load * loads / adds) * m->gather_narrow;
 }
@@ -52,9 +52,9 @@ static double inefficiency(const struct gather *g, int mw)
 /* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */
 static double issued(const struct gather *g)
 {
-    const struct tconv_layer *layer = &g->rows.layer;
-    return tconv_rows_slices(&g->rows) * tconv_rows_pairs(&g->rows.y) *
-           (double)(g->tile_last - g->tile_first) * g->vw * (double)g->rows.x.kernel *
+    const struct tconv_layer *layer = &g->folded.layer;
+    return tconv_folded_slices(&g->folded) * tconv_folded_pairs(&g->folded.y) *
+           (double)(g->tile_last - g->tile_first) * g->vw * (double)g->folded.x.kernel *
            (double)layer->batch * (double)layer->groups * (double)g->in *
            (double)(g->blocks * g->mw);
 }
@@ -62,7 +62,7 @@ static double issued(const struct gather *g)
 /* Everything that follows from vw and mw. */
 static void derive(struct gather *g)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const int64_t tile = g->vw;
     g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
     g->tiles = tconv_ceil_div(r->places, tile);
@@ -85,8 +85,8 @@ static void derive(struct gather *g)
  * of its own. */
 static double store_cost(const struct gather *g)
 {
-    const int64_t stride = g->rows.x.stride;
-    const struct tconv_machine *m = g->rows.machine;
+    const int64_t stride = g->folded.x.stride;
+    const struct tconv_machine *m = g->folded.machine;
     if (stride >= MANY_PAGES) return m->gather_store_page;
     return g->merged && stride != 3 ? m->gather_store : m->gather_store_apart;
 }
@@ -94,20 +94,20 @@ static double store_cost(const struct gather *g)
 /* The cost of one choice, in useful multiply-adds at full speed. */
 static double cost_of(const struct gather *g)
 {
-    const struct tconv_layer *layer = &g->rows.layer;
+    const struct tconv_layer *layer = &g->folded.layer;
     const double outputs = (double)layer->batch * (double)layer->groups *
-                           (double)layer->out_channels * (double)g->rows.output_rows *
-                           (double)g->rows.x.output;
+                           (double)layer->out_channels * (double)g->folded.output_rows *
+                           (double)g->folded.x.output;
     return issued(g) * inefficiency(g, g->mw) + outputs * store_cost(g) +
-           g->rows.machine->gather_stage * g->stage_elements;
+           g->folded.machine->gather_stage * g->stage_elements;
 }
 
 /* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. */
 static int choose_channels(const struct gather *g, enum variant variant,
                            const tconv_device_info *device)
 {
-    const int phases = g->merged ? (int)g->rows.x.stride : 1;
-    const int64_t channels = g->rows.layer.out_channels;
+    const int phases = g->merged ? (int)g->folded.x.stride : 1;
+    const int64_t channels = g->folded.layer.out_channels;
     double least = 0;
     int best = 1;
     for (int mw = 1; mw <= 16 && mw <= channels &&
@@ -132,7 +132,7 @@ static void choose_group(struct gather *g, const tconv_device_info *device)
            (uint64_t)g->group_x * 2 <= device->work_item_limit[0])
         g->group_x *= 2;
     g->group_y = 1;
-    while (g->group_x * g->group_y * 2 <= most && g->group_y < g->rows.output_rows &&
+    while (g->group_x * g->group_y * 2 <= most && g->group_y < g->folded.output_rows &&
            (uint64_t)g->group_y * 2 <= device->work_item_limit[1])
         g->group_y *= 2;
 }
@@ -140,8 +140,8 @@ static void choose_group(struct gather *g, const tconv_device_info *device)
 /* Groups: for each image, block of channels, `group_y` rows and `group_x` tiles. */
 static double work_groups(const struct gather *g)
 {
-    return (double)(g->rows.layer.batch * g->rows.layer.groups * g->blocks) *
-           (double)tconv_ceil_div(g->rows.output_rows, g->group_y) *
+    return (double)(g->folded.layer.batch * g->folded.layer.groups * g->blocks) *
+           (double)tconv_ceil_div(g->folded.output_rows, g->group_y) *
            (double)tconv_ceil_div(g->tiles, g->group_x);
 }
 
@@ -149,13 +149,13 @@ static double work_groups(const struct gather *g)
  * along x. */
 static double own_longs(const struct gather *g)
 {
-    return GATHER_LONGS - ROWS_LONGS + (double)g->rows.x.kernel * TAP_LONGS;
+    return GATHER_LONGS - FOLDED_LONGS + (double)g->folded.x.kernel * TAP_LONGS;
 }
 
 /* Elements of a packed filter in front of the weights. */
 static int64_t header_of(const struct gather *g)
 {
-    return tconv_ceil_div(g->rows.layer.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
+    return tconv_ceil_div(g->folded.layer.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
 }
 
 static enum tconv_packing packing_of(enum variant variant)
@@ -167,7 +167,7 @@ static enum tconv_packing packing_of(enum variant variant)
 static bool filter_fits(const struct gather *g, const struct tconv_request *request,
                         enum variant variant, struct tconv_reason *reason)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
     const double blocks = (double)r->layer.groups * (double)g->blocks;
     return tconv_filter_addressable((double)header_of(g) + blocks * g->mw * taps * (double)g->in,
@@ -180,8 +180,8 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
-    if (!tconv_rows_of(request, &g->rows, reason) ||
-        !tconv_rows_table_fits(&g->rows, own_longs(g), reason))
+    if (!tconv_fold_rows(request, &g->folded, reason) ||
+        !tconv_folded_table_fits(&g->folded, own_longs(g), reason))
         return false;
     g->in = layer->in_channels;
     if (variant == DOT) {
@@ -191,7 +191,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
             return tconv_refuse(reason, "it takes no zero point away from the filter");
         g->in = tconv_ceil_div(g->in, 4);
     }
-    g->merged = g->rows.x.stride <= MERGED_STRIDE && g->rows.x.kernel <= MERGED_KERNEL;
+    g->merged = g->folded.x.stride <= MERGED_STRIDE && g->folded.x.kernel <= MERGED_KERNEL;
     g->mw = choose_channels(g, variant, request->device);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
     return filter_fits(g, request, variant, reason);
@@ -200,8 +200,8 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
 /* Loop iterations that add products, of all phases along z and y. */
 static double additions(const struct gather *g, const struct tconv_layer *layer)
 {
-    return (double)(g->rows.z.kernel * g->rows.y.kernel) * (double)layer->in_channels *
-           (g->merged ? 1 : (double)g->rows.x.kernel);
+    return (double)(g->folded.z.kernel * g->folded.y.kernel) * (double)layer->in_channels *
+           (g->merged ? 1 : (double)g->folded.x.kernel);
 }
 
 /* Whether the work of this tile can be handed out. */
@@ -212,9 +212,9 @@ static bool check_work(const struct gather *g, const struct tconv_request *reque
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     /* Adding for all phases, or storing one by one with care. */
     const double iterations = additions(g, request->layer) +
-                              (double)(g->mw * g->vw) * (double)g->rows.x.stride *
-                                  (1 + tconv_rows_exact_loops(&g->rows));
-    if (tconv_rows_group_too_long(iterations, request->device))
+                              (double)(g->mw * g->vw) * (double)g->folded.x.stride *
+                                  (1 + tconv_folded_exact_loops(&g->folded));
+    if (tconv_folded_group_too_long(iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     return true;
 }
@@ -232,11 +232,11 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
     if (bytes > (double)limit)
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, more than the limit of %llu",
                             bytes, (unsigned long long)limit);
-    const double images = (double)g->rows.layer.batch * (double)layer->groups;
+    const double images = (double)g->folded.layer.batch * (double)layer->groups;
     const double tensors =
         images *
-        ((double)layer->in_channels * (double)g->rows.input_rows * (double)g->rows.x.input +
-         (double)layer->out_channels * (double)g->rows.output_rows * (double)g->rows.x.output);
+        ((double)layer->in_channels * (double)g->folded.input_rows * (double)g->folded.x.input +
+         (double)layer->out_channels * (double)g->folded.output_rows * (double)g->folded.x.output);
     if (g->stage_elements >
         8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
@@ -249,7 +249,7 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
 static double begin_cost(const struct gather *g, const tconv_device_info *device)
 {
     const double items = work_groups(g) * (double)g->group_x;
-    return device->kind == TCONV_DEVICE_GPU ? g->rows.machine->gather_begin * items : 0;
+    return device->kind == TCONV_DEVICE_GPU ? g->folded.machine->gather_begin * items : 0;
 }
 
 static bool enumerate(const struct tconv_request *request, enum variant variant,
@@ -264,11 +264,11 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
     const double factor = variant == DOT && !fast ? request->machine.gather_bytes : 1;
     /* Taps of one output: a work-item waits for the loads of each. */
     const double waits = additions(&g, request->layer) /
-                         (double)(g.rows.z.stride * g.rows.y.stride);
+                         (double)(g.folded.z.stride * g.folded.y.stride);
     /* Four phases of vectors with an activation are too much to be unrolled for GPUs: compilers
      * keep the vectors in memory. */
     const bool unrolled = request->device->kind != TCONV_DEVICE_GPU || !g.merged ||
-                          g.rows.x.stride < 4;
+                          g.folded.x.stride < 4;
     for (g.vw = unrolled ? WIDEST : 1; g.vw >= 1; g.vw /= 2) {
         derive(&g);
         choose_group(&g, request->device);
@@ -277,7 +277,7 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
         const double cost = cost_of(&g) + begin_cost(&g, request->device);
         tconv_candidates_add(
             candidates, tile,
-            tconv_rows_gpu_cost(request, cost, request->machine.gather_wait, waits) * factor);
+            tconv_folded_gpu_cost(request, cost, request->machine.gather_wait, waits) * factor);
     }
     return candidates->count > 0;
 }
@@ -286,7 +286,7 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
  * in their own order. */
 static bool write_taps(const struct gather *g, int64_t *list)
 {
-    const struct tconv_axis *x = &g->rows.x;
+    const struct tconv_axis *x = &g->folded.x;
     struct tconv_class *classes = malloc((size_t)x->stride * sizeof *classes);
     if (classes == NULL) return false;
     tconv_classes(x, classes);
@@ -305,11 +305,12 @@ static bool write_taps(const struct gather *g, int64_t *list)
     return true;
 }
 
-static bool write_table(const struct gather *g, struct tconv_recipe *recipe)
+static bool write_table(const struct gather *g, struct tconv_kernel_plan *kernel_plan)
 {
     const size_t own = (size_t)own_longs(g);
-    if (!tconv_recipe_table(recipe, tconv_rows_table_size(&g->rows, own))) return false;
-    int64_t *t = recipe->table;
+    if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g->folded, own)))
+        return false;
+    int64_t *t = kernel_plan->table;
     t[GATHER_HEADER] = header_of(g);
     t[GATHER_TILE_FIRST] = g->tile_first;
     t[GATHER_TILE_LAST] = g->tile_last;
@@ -319,10 +320,10 @@ static bool write_table(const struct gather *g, struct tconv_recipe *recipe)
     t[GATHER_STAGE_ROW] = g->stage_row;
     t[GATHER_TAPS_AT] = GATHER_LONGS;
     return write_taps(g, t + GATHER_LONGS) &&
-           tconv_rows_write_table(&g->rows, g->blocks, g->tiles, own, t);
+           tconv_folded_write_table(&g->folded, g->blocks, g->tiles, own, t);
 }
 
-/* All kernels of a recipe are built with the same options, so that they share a program. */
+/* All kernels of a kernel plan are built with the same options, so that they share a program. */
 static void write_options(struct tconv_launch *launch, const struct gather *g)
 {
     tconv_launch_option(launch, "VW", g->vw);
@@ -331,12 +332,13 @@ static void write_options(struct tconv_launch *launch, const struct gather *g)
     tconv_launch_option(launch, "WGY", g->group_y);
     tconv_launch_option(launch, "MERGED", g->merged);
     if (!g->merged) return;
-    tconv_launch_option(launch, "SX", g->rows.x.stride);
-    tconv_rows_taps_options(&g->rows, launch);
+    tconv_launch_option(launch, "SX", g->folded.x.stride);
+    tconv_folded_taps_options(&g->folded, launch);
 }
 
 static tconv_status write(const struct tconv_request *request, enum variant variant,
-                          const int64_t *tile, struct tconv_recipe *recipe, tconv_error *error)
+                          const int64_t *tile, struct tconv_kernel_plan *kernel_plan,
+                          tconv_error *error)
 {
     struct gather g;
     struct tconv_reason reason;
@@ -345,25 +347,25 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     g.mw = (int)tile[1];
     derive(&g);
     choose_group(&g, request->device);
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct tconv_layer *layer = request->layer;
-    const int64_t rows = g.rows.z.kernel * g.rows.y.kernel * g.rows.x.kernel,
+    const int64_t rows = g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel,
                   all_blocks = layer->groups * g.blocks;
     char name[64];
     snprintf(name, sizeof name, "gather %s%d s%lld d%lld", g.merged ? "merged" : "classes", g.mw,
-             g.merged ? 1LL : (long long)g.rows.x.stride,
-             g.merged ? 1LL : (long long)g.rows.x.dilation);
-    tconv_rows_layout(recipe, name, &g.rows);
-    recipe->filter_bytes =
-        (uint64_t)(recipe->table[GATHER_HEADER] + all_blocks * g.mw * rows * g.in) *
+             g.merged ? 1LL : (long long)g.folded.x.stride,
+             g.merged ? 1LL : (long long)g.folded.x.dilation);
+    tconv_folded_layout(kernel_plan, name, &g.folded);
+    kernel_plan->filter_bytes =
+        (uint64_t)(kernel_plan->table[GATHER_HEADER] + all_blocks * g.mw * rows * g.in) *
         tconv_packed_bytes(request, packing_of(variant));
-    recipe->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
+    kernel_plan->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
 
-    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_gather_clear");
+    struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_clear");
     write_options(clear, &g);
     tconv_launch_items(clear, 0, all_blocks, 64, request->device);
     tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_gather_pack");
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_pack");
     write_options(pack, &g);
     tconv_launch_items(pack, 0, g.in, 32, request->device);
     tconv_launch_items(pack, 1, rows, 1, request->device);
@@ -374,16 +376,16 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
         4);
 
     if (g.stage_elements > 0) {
-        struct tconv_launch *stage = tconv_recipe_run(recipe, "tconv_gather_stage");
+        struct tconv_launch *stage = tconv_kernel_plan_run(kernel_plan, "tconv_gather_stage");
         write_options(stage, &g);
         tconv_launch_items(stage, 0, g.staged, 1, request->device);
-        tconv_launch_items(stage, 1, g.rows.input_rows, 32, request->device);
-        tconv_launch_items(stage, 2, g.rows.layer.batch * layer->groups * layer->in_channels, 1,
+        tconv_launch_items(stage, 1, g.folded.input_rows, 32, request->device);
+        tconv_launch_items(stage, 2, g.folded.layer.batch * layer->groups * layer->in_channels, 1,
                            request->device);
         tconv_launch_args(
             stage, (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
     }
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_gather");
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_gather");
     write_options(run, &g);
     /* All groups along one dimension, which has no limit as low as the others'. */
     run->local[0] = (size_t)g.group_x;
@@ -407,9 +409,9 @@ static bool enumerate_group(const struct tconv_request *request,
 }
 
 static tconv_status write_group(const struct tconv_request *request, const int64_t *tile,
-                                struct tconv_recipe *recipe, tconv_error *error)
+                                struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    return write(request, GROUP, tile, recipe, error);
+    return write(request, GROUP, tile, kernel_plan, error);
 }
 
 static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -419,15 +421,15 @@ static bool enumerate_dot(const struct tconv_request *request, struct tconv_cand
 }
 
 static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
-                              struct tconv_recipe *recipe, tconv_error *error)
+                              struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    return write(request, DOT, tile, recipe, error);
+    return write(request, DOT, tile, kernel_plan, error);
 }
 
 /* All variants are one source with other options. */
 #define SOURCES                                                                                    \
     {                                                                                              \
-        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",             \
+        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",           \
             "gather_table.h", "dot.clh", "gather.cl"                                               \
     }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix algorithm: parameters, cost and recipe of cl/matrix.cl. */
+/* The matrix algorithm: parameters, cost and kernel plan of cl/matrix.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "matrix_table.h"
 
@@ -24,7 +24,7 @@ struct fragment {
 
 /* The parameters of a kernel, and what follows from them. */
 struct matrix {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     struct fragment fragment;
     int mt, nt, gm, gn, buffers; /* as in cl/matrix.cl */
     bool last;
@@ -39,7 +39,7 @@ static double issued(const struct matrix *g, const tconv_type data)
     const double word = 4 / (double)tconv_type_size(data),
                  stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
     return (double)g->taps * stages * word * (double)g->tiles * (double)g->blocks *
-           (double)g->rows.layer.groups * g->mt * g->nt;
+           (double)g->folded.layer.groups * g->mt * g->nt;
 }
 
 /* The unit that is to be used; false where none multiplies these types. */
@@ -103,7 +103,7 @@ static bool choose_tile(struct matrix *g, const tconv_device_info *device,
     if (groups == 0) return tconv_refuse(reason, "it needs work-groups of %d work-items", f->lanes);
     int64_t least = INT64_MAX;
     for (int mt = intel ? MOST_CHANNELS / 2 : MOST_CHANNELS; mt >= f->channels; mt /= 2) {
-        const int64_t channels = tconv_ceil_div(g->rows.layer.out_channels, mt) * mt;
+        const int64_t channels = tconv_ceil_div(g->folded.layer.out_channels, mt) * mt;
         if (channels < least) {
             least = channels;
             g->mt = mt;
@@ -133,11 +133,10 @@ static bool prepare(const struct tconv_request *request, struct matrix *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct matrix){.classes = 1, .taps = 1};
-    if (!tconv_rows_fold(request, &g->rows, reason) ||
-        !choose_fragment(request, &g->fragment, reason))
+    if (!tconv_fold(request, &g->folded, reason) || !choose_fragment(request, &g->fragment, reason))
         return false;
-    const struct tconv_axis *axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
-    double places = (double)g->rows.layer.batch;
+    const struct tconv_axis *axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
+    double places = (double)g->folded.layer.batch;
     for (int a = 0; a < 3; a++) {
         g->taps *= axes[a]->kernel;
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
@@ -160,13 +159,13 @@ static bool prepare(const struct tconv_request *request, struct matrix *g,
 static void derive(struct matrix *g)
 {
     g->tiles = tconv_ceil_div(g->all_places, g->nt);
-    g->blocks = tconv_ceil_div(g->rows.layer.out_channels, g->mt);
+    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mt);
 }
 
 /* Work-groups of one phase. */
 static double work_groups(const struct matrix *g)
 {
-    return (double)g->tiles * (double)g->blocks * (double)g->rows.layer.groups;
+    return (double)g->tiles * (double)g->blocks * (double)g->folded.layer.groups;
 }
 
 /* From data sheets, not yet measured: the units multiply 8 times as fast as f32 is multiplied and
@@ -174,7 +173,7 @@ static double work_groups(const struct matrix *g)
  * tests only. */
 static double cost_of(const struct matrix *g, const struct tconv_layer *layer)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double word = 4.0 / (double)tconv_type_size(layer->data_type);
     const double outputs = (double)g->all_places * (double)g->classes * (double)layer->groups *
                            (double)layer->out_channels;
@@ -188,13 +187,14 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     struct matrix g;
     if (!prepare(request, &g, reason) || !choose_tile(&g, request->device, reason)) return false;
     derive(&g);
-    if (!tconv_rows_filter_fits(&g.rows, g.mt, g.blocks, request, TCONV_PACK_WORDS, reason))
+    if (!tconv_folded_filter_fits(&g.folded, g.mt, g.blocks, request, TCONV_PACK_WORDS, reason))
         return false;
     const double items = (double)g.fragment.lanes * g.gm * g.gn;
     if (work_groups(&g) * (double)g.classes * items > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)g.mt * g.nt / items; /* outputs of a work-item */
-    if (tconv_rows_group_too_long(own * (1 + tconv_rows_exact_loops(&g.rows)), request->device))
+    if (tconv_folded_group_too_long(own * (1 + tconv_folded_exact_loops(&g.folded)),
+                                    request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     const int64_t tile[] = {g.mt, g.nt, g.gm, g.gn, g.buffers};
     tconv_candidates_add(candidates, tile, cost_of(&g, request->layer));
@@ -214,39 +214,39 @@ static void use_tile(struct matrix *g, const int64_t *tile)
 static void write_pair(const void *matrix, const int64_t k[3], int64_t *pair)
 {
     const struct matrix *g = matrix;
-    pair[PAIR_TAP] = tconv_rows_tap_index(&g->rows, k);
-    pair[PAIR_Z] = tconv_rows_distance(&g->rows.z, k[0]);
-    pair[PAIR_Y] = tconv_rows_distance(&g->rows.y, k[1]);
-    pair[PAIR_X] = tconv_rows_distance(&g->rows.x, k[2]);
+    pair[PAIR_TAP] = tconv_folded_tap_index(&g->folded, k);
+    pair[PAIR_Z] = tconv_folded_distance(&g->folded.z, k[0]);
+    pair[PAIR_Y] = tconv_folded_distance(&g->folded.y, k[1]);
+    pair[PAIR_X] = tconv_folded_distance(&g->folded.x, k[2]);
 }
 
 _Static_assert(MATRIX_LONGS + MOST_CLASSES * KIND_LONGS + MOST_TAPS * PAIR_LONGS <=
                    TCONV_TABLE_LIMIT,
                "the largest table");
 
-static bool write_table(const struct matrix *g, struct tconv_recipe *recipe)
+static bool write_table(const struct matrix *g, struct tconv_kernel_plan *kernel_plan)
 {
     const size_t classes_at = MATRIX_LONGS, list_at = classes_at + (size_t)g->classes * KIND_LONGS;
-    if (!tconv_recipe_table(recipe, list_at + (size_t)g->taps * PAIR_LONGS)) return false;
-    int64_t *t = recipe->table;
-    tconv_rows_write_numbers(&g->rows, g->blocks, g->tiles, t);
+    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->taps * PAIR_LONGS)) return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
     for (int a = 0; a < 3; a++) t[MATRIX_PLACES_Z + a] = g->places[a];
     t[MATRIX_CLASSES_AT] = (int64_t)classes_at;
     t[MATRIX_TAP_LIST_AT] = (int64_t)list_at;
-    return tconv_rows_write_phases(&g->rows, write_pair, g, PAIR_LONGS, t + classes_at,
-                                   t + list_at);
+    return tconv_folded_write_phases(&g->folded, write_pair, g, PAIR_LONGS, t + classes_at,
+                                     t + list_at);
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct matrix g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
     use_tile(&g, tile);
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct fragment *f = &g.fragment;
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_matrix");
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_matrix");
     tconv_launch_option(run, "MATRIX", f->macro);
     if (f->macro == 5) tconv_launch_option(run, "LANES", f->lanes);
     tconv_launch_option(run, "MT", g.mt);
@@ -261,17 +261,18 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     tconv_launch_option(run, "LAST", g.last);
     const size_t items = (size_t)(f->lanes * g.gm * g.gn);
     run->local[0] = items;
-    run->global[0] = items * (size_t)(g.classes * g.tiles * g.blocks * g.rows.layer.groups);
+    run->global[0] = items * (size_t)(g.classes * g.tiles * g.blocks * g.folded.layer.groups);
     run->macs = issued(&g, request->layer->data_type);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
                       9);
-    tconv_rows_pack(recipe, &g.rows, "words", g.mt, g.blocks, run, request, TCONV_PACK_WORDS);
+    tconv_folded_pack(kernel_plan, &g.folded, "words", g.mt, g.blocks, run, request,
+                      TCONV_PACK_WORDS);
     /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the
      * bound with this factor is the oracle's, which counts in roundings of f32. */
     if (request->layer->data_type == TCONV_F32)
-        recipe->error_factor =
+        kernel_plan->error_factor =
             (double)g.taps + 1 +
             16400.0 / ((double)request->layer->in_channels + 20.0 * request->layer->axes);
     return TCONV_OK;
@@ -281,7 +282,7 @@ const struct tconv_algorithm tconv_matrix_group = {
     .name = "matrix_group",
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
                "as TF32 on request; for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "matrix_table.h", "dot.clh", "matrix.clh", "taps.clh", "matrix.cl"},
     .packing = TCONV_PACK_WORDS,
     .made_for = TCONV_FOR_LANES,

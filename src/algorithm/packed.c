@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed algorithm: parameters, cost and recipe of cl/packed.cl. */
+/* The packed algorithm: parameters, cost and kernel plan of cl/packed.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "packed_table.h"
 
@@ -29,7 +29,7 @@ struct distances {
 
 /* The parameters of a kernel, and what follows from them. */
 struct packed {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     int vw, nx, mw, merged;
     int flat;
     bool chunked;
@@ -45,8 +45,8 @@ struct packed {
 
 static struct distances distances_of(const struct tconv_axis *axis)
 {
-    return (struct distances){tconv_rows_distance(axis, axis->kernel - 1),
-                              tconv_rows_distance(axis, 0)};
+    return (struct distances){tconv_folded_distance(axis, axis->kernel - 1),
+                              tconv_folded_distance(axis, 0)};
 }
 
 static int64_t count_of(const struct distances *d)
@@ -59,17 +59,18 @@ static int64_t count_of(const struct distances *d)
  * once hold up the rest. */
 static int choose_channels(const struct packed *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const int64_t channels = g->rows.layer.out_channels;
-    const int limit = tconv_rows_sums(&g->rows);
-    const double work = (double)(g->rows.layer.in_channels * g->taps) /
+    const struct tconv_machine *m = g->folded.machine;
+    const int64_t channels = g->folded.layer.out_channels;
+    const int limit = tconv_folded_accumulators(&g->folded);
+    const double work = (double)(g->folded.layer.in_channels * g->taps) /
                         (double)g->classes; /* of an output */
     int best = 1;
     double least = 0;
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
             const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                                (tconv_rows_inefficiency(&g->rows, nx, mw) + m->packed_block / mw +
+                                (tconv_folded_inefficiency(&g->folded, nx, mw) +
+                                 m->packed_block / mw +
                                  (g->taps <= g->classes ? m->packed_hold_apart : m->packed_hold) *
                                      mw / (work > 64 ? work : 64));
             if (least == 0 || cost < least) {
@@ -83,7 +84,7 @@ static int choose_channels(const struct packed *g)
 /* What follows from vw, nx and flat. */
 static void derive(struct packed *g)
 {
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_folded_layer *r = &g->folded;
     const int64_t lines = r->layer.batch * g->places_z * g->places_y;
     g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
     g->row_vectors = tconv_ceil_div(g->places_x, g->vw);
@@ -97,18 +98,18 @@ static void derive(struct packed *g)
  * wait. */
 static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, int64_t blocks)
 {
-    const double sums = chunk < g->rows.layer.in_channels
+    const double sums = chunk < g->folded.layer.in_channels
                             ? (double)blocks * (double)g->classes * g->mw * g->vw * g->nx
                             : 0;
-    return (double)g->rows.acc_bytes * (double)tiles *
+    return (double)g->folded.acc_bytes * (double)tiles *
            ((double)g->slots * (double)chunk * (double)(g->nx * g->row) + sums);
 }
 
 /* Whether the inputs of all places lie behind one another, as the places do. */
 static bool contiguous(const struct packed *g)
 {
-    const struct tconv_axis *z = &g->rows.z, *y = &g->rows.y, *x = &g->rows.x;
-    return g->slots == 1 && (g->flat == 1 || g->rows.layer.batch == 1) && g->z.low == 0 &&
+    const struct tconv_axis *z = &g->folded.z, *y = &g->folded.y, *x = &g->folded.x;
+    return g->slots == 1 && (g->flat == 1 || g->folded.layer.batch == 1) && g->z.low == 0 &&
            g->y.low == 0 && g->x.low == 0 && g->places_z == z->input && g->places_y == y->input &&
            g->places_x == x->input && x->data_step == 1 &&
            (y->input == 1 || y->data_step == x->input) &&
@@ -126,9 +127,9 @@ static double apart(const struct packed *g)
  * alone. */
 static double store_cost(const struct packed *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     if (g->merged == 0) return m->packed_store_phase;
-    if (g->rows.x.output_step != 1) return m->packed_store_apart;
+    if (g->folded.x.output_step != 1) return m->packed_store_apart;
     const double whole = g->merged == 3 ? m->packed_store_thirds : m->packed_store,
                  pieces = whole +
                           (g->places_x % 4 == 0 ? m->packed_store_fours : m->packed_store_ones);
@@ -140,11 +141,11 @@ static double store_cost(const struct packed *g)
 /* The same for copying an input. At a row's ends they come one by one. */
 static double copy_cost(const struct packed *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     if (contiguous(g)) return m->packed_copy;
-    if (g->rows.x.data_step != 1) return m->packed_copy_apart;
+    if (g->folded.x.data_step != 1) return m->packed_copy_apart;
     const double vectors = (double)g->places_x / g->vw;
-    const bool borders = g->x.low < 0 || g->places_x + g->x.high > g->rows.x.input;
+    const bool borders = g->x.low < 0 || g->places_x + g->x.high > g->folded.x.input;
     const double ends = !borders ? 0 : vectors > 2 ? 2 / vectors : 1;
     return m->packed_copy + m->packed_copy_border * (ends > apart(g) ? ends : apart(g));
 }
@@ -152,8 +153,8 @@ static double copy_cost(const struct packed *g)
 /* The cost of a division of the work, in useful multiply-adds at full speed. */
 static double cost_of(const struct packed *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
     const double groups = (double)r->layer.groups;
     const double places = groups * (double)(g->tiles * g->nx * g->vw);
     const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
@@ -165,7 +166,7 @@ static double cost_of(const struct packed *g)
     const double exact =
         g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
     const double adds = places * channels * in * (double)g->taps * exact *
-                        tconv_rows_inefficiency(&g->rows, g->nx, g->mw) * lanes *
+                        tconv_folded_inefficiency(&g->folded, g->nx, g->mw) * lanes *
                         (g->mw == 1 ? m->packed_single : m->packed_several);
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
                            (double)(r->z.output * r->y.output * r->x.output);
@@ -187,16 +188,16 @@ static double cost_of(const struct packed *g)
         chunks > 1 ? places * channels * (double)g->classes * chunks * m->packed_chunk_sum : 0;
     const double cost = adds + outputs * store_cost(g) + copies + waits + loops + sums +
                         m->packed_item * (double)g->items;
-    return tconv_rows_shared(&g->rows, cost * (chunks > 1 ? m->packed_chunks : 1),
-                             (double)(g->item_tiles * g->item_blocks) /
-                                 (groups * (double)(g->tiles * g->blocks)));
+    return tconv_folded_shared(&g->folded, cost * (chunks > 1 ? m->packed_chunks : 1),
+                               (double)(g->item_tiles * g->item_blocks) /
+                                   (groups * (double)(g->tiles * g->blocks)));
 }
 
 /* Loop iterations of a work-item: packing inputs, adding, storing one by one, all with care. */
 static double iterations(const struct packed *g)
 {
-    const double in = (double)g->rows.layer.in_channels, lanes = (double)(g->nx * g->vw);
-    const double exact_loops = g->mw * (1 + tconv_rows_exact_loops(&g->rows));
+    const double in = (double)g->folded.layer.in_channels, lanes = (double)(g->nx * g->vw);
+    const double exact_loops = g->mw * (1 + tconv_folded_exact_loops(&g->folded));
     return (double)g->item_tiles *
            ((double)g->slots * in * (double)(g->nx * g->row) +
             (double)g->item_blocks *
@@ -206,7 +207,7 @@ static double iterations(const struct packed *g)
 /* Local memory that tiles may fill: what l2 holds besides the weights. */
 static double budget_of(const struct packed *g, const tconv_device_info *device)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double budget = m->packed_budget * m->l2, local = (double)device->local_memory;
     return local < budget ? local : budget;
 }
@@ -214,8 +215,8 @@ static double budget_of(const struct packed *g, const tconv_device_info *device)
 /* What follows from item_tiles, item_blocks and chunk. */
 static void derive_division(struct packed *g)
 {
-    g->chunked = g->chunk < g->rows.layer.in_channels;
-    g->items = g->rows.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
+    g->chunked = g->chunk < g->folded.layer.in_channels;
+    g->items = g->folded.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
                tconv_ceil_div(g->blocks, g->item_blocks);
     g->local_bytes = (uint64_t)local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
 }
@@ -224,7 +225,7 @@ static void add_candidate(struct packed *g, const tconv_device_info *device,
                           struct tconv_candidates *candidates)
 {
     derive_division(g);
-    if (g->items > INT32_MAX || tconv_rows_too_long(iterations(g), device)) return;
+    if (g->items > INT32_MAX || tconv_folded_too_long(iterations(g), device)) return;
     const int64_t tile[] = {g->flat, g->vw, g->nx, g->mw, g->item_tiles, g->item_blocks, g->chunk};
     tconv_candidates_add(candidates, tile, cost_of(g));
 }
@@ -242,16 +243,16 @@ static void divide(struct packed *g, const tconv_device_info *device,
             if (p > 0 && parts[p] > g->blocks) continue;
             /* All input channels at once where they fit; else a half, a quarter and so on: chunks
              * that just fit are slower. */
-            g->chunk = g->rows.layer.in_channels;
+            g->chunk = g->folded.layer.in_channels;
             while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
-                g->chunk = tconv_rows_chunk(g->chunk, 2);
+                g->chunk = tconv_folded_chunk(g->chunk, 2);
             if (local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) <= budget)
                 add_candidate(g, device, candidates);
         }
 }
 
 /* The largest distance between two inputs of one channel, in elements. */
-static double farthest(const struct tconv_rows *r)
+static double farthest(const struct tconv_folded_layer *r)
 {
     return (double)(r->layer.batch - 1) * (double)r->layer.data_batch_step +
            (double)(r->z.input - 1) * (double)r->z.data_step +
@@ -273,8 +274,8 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct packed){.classes = 1, .taps = 1};
-    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
-    const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    if (!tconv_fold(request, &g->folded, reason)) return false;
+    const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     for (int a = 0; a < 3; a++) {
         g->taps *= axes[a]->kernel;
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
@@ -283,29 +284,29 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
             return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
     }
     g->mw = choose_channels(g); /* before: it must not depend on extents */
-    if (!tconv_rows_filter_fits(&g->rows, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
-                                request, TCONV_PACK_SUMMED, reason))
+    if (!tconv_folded_filter_fits(&g->folded, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
+                                  request, TCONV_PACK_SUMMED, reason))
         return false;
-    spread(&g->rows.z);
-    spread(&g->rows.y);
-    spread(&g->rows.x);
-    g->classes = g->rows.z.stride * g->rows.y.stride * g->rows.x.stride;
+    spread(&g->folded.z);
+    spread(&g->folded.y);
+    spread(&g->folded.x);
+    g->classes = g->folded.z.stride * g->folded.y.stride * g->folded.x.stride;
     if (g->classes > MOST_CLASSES) return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
-    g->row_pairs = tconv_rows_pairs(&g->rows.z) * tconv_rows_pairs(&g->rows.y);
-    g->z = distances_of(&g->rows.z);
-    g->y = distances_of(&g->rows.y);
-    g->x = distances_of(&g->rows.x);
+    g->row_pairs = tconv_folded_pairs(&g->folded.z) * tconv_folded_pairs(&g->folded.y);
+    g->z = distances_of(&g->folded.z);
+    g->y = distances_of(&g->folded.y);
+    g->x = distances_of(&g->folded.x);
     if (count_of(&g->z) > MOST_SLOTS || count_of(&g->y) > MOST_SLOTS ||
         count_of(&g->x) > MOST_SLOTS)
         return tconv_refuse(reason, "its inputs would lie at more than %d distances", MOST_SLOTS);
-    g->places_z = tconv_ceil_div(g->rows.z.output, g->rows.z.stride);
-    g->places_y = tconv_ceil_div(g->rows.y.output, g->rows.y.stride);
-    g->places_x = tconv_ceil_div(g->rows.x.output, g->rows.x.stride);
-    const double places = (double)g->rows.layer.batch * (double)g->places_z * (double)g->places_y *
-                          (double)g->places_x;
+    g->places_z = tconv_ceil_div(g->folded.z.output, g->folded.z.stride);
+    g->places_y = tconv_ceil_div(g->folded.y.output, g->folded.y.stride);
+    g->places_x = tconv_ceil_div(g->folded.x.output, g->folded.x.stride);
+    const double places = (double)g->folded.layer.batch * (double)g->places_z *
+                          (double)g->places_y * (double)g->places_x;
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
-    g->merged = g->rows.x.stride <= MERGED_STRIDE ? (int)g->rows.x.stride : 0;
+    g->merged = g->folded.x.stride <= MERGED_STRIDE ? (int)g->folded.x.stride : 0;
     return true;
 }
 
@@ -316,9 +317,9 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const tconv_device_info *device = request->device;
     struct packed g;
     if (!prepare(request, &g, reason)) return false;
-    const int widest = tconv_rows_widest(&g.rows), limit = tconv_rows_sums(&g.rows);
-    const bool far = farthest(&g.rows) > INT32_MAX;
-    for (g.flat = 0; g.flat <= (g.rows.layer.batch > 1 ? 2 : 1); g.flat++)
+    const int widest = tconv_folded_widest(&g.folded), limit = tconv_folded_accumulators(&g.folded);
+    const bool far = farthest(&g.folded) > INT32_MAX;
+    for (g.flat = 0; g.flat <= (g.folded.layer.batch > 1 ? 2 : 1); g.flat++)
         for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
             for (g.nx = 1; g.nx <= MOST_VECTORS && (g.nx == 1 || g.nx * g.mw <= limit); g.nx++) {
                 derive(&g);
@@ -347,12 +348,12 @@ static void use_tile(struct packed *g, const int64_t *tile)
 static void write_entry(const void *packed, const int64_t k[3], int64_t *entry)
 {
     const struct packed *g = packed;
-    const int64_t z = tconv_rows_distance(&g->rows.z, k[0]) - g->z.low,
-                  y = tconv_rows_distance(&g->rows.y, k[1]) - g->y.low;
-    const int64_t x = tconv_rows_distance(&g->rows.x, k[2]) - g->x.low;
+    const int64_t z = tconv_folded_distance(&g->folded.z, k[0]) - g->z.low,
+                  y = tconv_folded_distance(&g->folded.y, k[1]) - g->y.low;
+    const int64_t x = tconv_folded_distance(&g->folded.x, k[2]) - g->x.low;
     const int64_t slot = g->flat ? (z * count_of(&g->y) + y) * count_of(&g->x) + x
                                  : z * count_of(&g->y) + y;
-    entry[ENTRY_TAP] = tconv_rows_tap_index(&g->rows, k);
+    entry[ENTRY_TAP] = tconv_folded_tap_index(&g->folded, k);
     entry[ENTRY_SLOT] = slot;
     entry[ENTRY_OFFSET] = slot * g->chunk * g->nx * g->row + (g->flat ? 0 : x);
 }
@@ -374,17 +375,18 @@ _Static_assert(PACKED_LONGS + MOST_SLOTS * SLOT_LONGS + MOST_CLASSES * KIND_LONG
                    TCONV_TABLE_LIMIT,
                "the largest table");
 
-static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
+static bool write_table(const struct packed *g, struct tconv_kernel_plan *kernel_plan)
 {
     const size_t slots_at = PACKED_LONGS, classes_at = slots_at + (size_t)g->slots * SLOT_LONGS;
     const size_t list_at = classes_at + (size_t)g->classes * KIND_LONGS;
-    if (!tconv_recipe_table(recipe, list_at + (size_t)g->taps * ENTRY_LONGS)) return false;
-    int64_t *t = recipe->table;
-    tconv_rows_write_numbers(&g->rows, g->blocks, g->row_vectors, t);
+    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->taps * ENTRY_LONGS))
+        return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, g->row_vectors, t);
     t[PACKED_PLACES_Z] = g->places_z;
     t[PACKED_PLACES_Y] = g->places_y;
     t[PACKED_PLACES_X] = g->places_x;
-    t[PACKED_PLACES] = g->rows.layer.batch * g->places_z * g->places_y * g->places_x;
+    t[PACKED_PLACES] = g->folded.layer.batch * g->places_z * g->places_y * g->places_x;
     t[PACKED_VECTORS] = g->vectors;
     t[PACKED_ALL_TILES] = g->tiles;
     t[PACKED_ITEM_TILES] = g->item_tiles;
@@ -395,11 +397,11 @@ static bool write_table(const struct packed *g, struct tconv_recipe *recipe)
     t[PACKED_CLASSES_AT] = (int64_t)classes_at;
     t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
     write_slots(g, t + slots_at);
-    return tconv_rows_write_phases(&g->rows, write_entry, g, ENTRY_LONGS, t + classes_at,
-                                   t + list_at);
+    return tconv_folded_write_phases(&g->folded, write_entry, g, ENTRY_LONGS, t + classes_at,
+                                     t + list_at);
 }
 
-/* All kernels of a recipe are built with the same options, so that they share a program. */
+/* All kernels of a kernel plan are built with the same options, so that they share a program. */
 static void write_options(struct tconv_launch *launch, const struct packed *g)
 {
     tconv_launch_option(launch, "VW", g->vw);
@@ -407,26 +409,27 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
     tconv_launch_option(launch, "MW", g->mw);
     tconv_launch_option(launch, "ROW", g->row);
     tconv_launch_option(launch, "ROUND",
-                        tconv_rows_round(g->mw * g->nx, g->rows.layer.in_channels, g->chunk));
+                        tconv_folded_round(g->mw * g->nx, g->folded.layer.in_channels, g->chunk));
     tconv_launch_option(launch, "MERGED", g->merged);
     tconv_launch_option(launch, "FLAT", g->flat);
     tconv_launch_option(launch, "CHUNKED", g->chunked);
     tconv_launch_option(launch, "STREAM",
-                        tconv_rows_non_temporal(&g->rows, g->rows.x.output, LONG_ROW));
+                        tconv_folded_non_temporal(&g->folded, g->folded.x.output, LONG_ROW));
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct packed g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
     use_tile(&g, tile);
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_packed");
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_packed");
     write_options(run, &g);
-    tconv_rows_run(run, g.items, g.local_bytes, request->device);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_SUMMED);
+    tconv_folded_run(run, g.items, g.local_bytes, request->device);
+    tconv_folded_pack(kernel_plan, &g.folded, "taps", g.mw, g.blocks, run, request,
+                      TCONV_PACK_SUMMED);
     return TCONV_OK;
 }
 
@@ -434,7 +437,7 @@ const struct tconv_algorithm tconv_packed = {
     .name = "packed_vector",
     .summary = "inputs of a tile packed into local memory, then products in registers; wide "
                "vectors: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "packed_table.h", "taps.clh", "products.clh", "packed.cl"},
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"flat", "vw", "nx", "mw", "tiles", "blocks", "chunk"},

@@ -3,7 +3,7 @@
  * are. Its kernels are in cl/reference.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "reference_table.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
                       struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    if (tconv_rows_group_too_long(iterations(layer), request->device))
+    if (tconv_folded_group_too_long(iterations(layer), request->device))
         return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
                             iterations(layer));
     double weights = (double)layer->groups * (double)layer->in_channels *
@@ -34,20 +34,21 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
     for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
     const struct tconv_machine *m = &request->machine;
-    const double cost = tconv_rows_gpu_cost(
+    const double cost = tconv_folded_gpu_cost(
         request, m->reference_tap * (double)layer->macs + m->reference_output * outputs,
         m->reference_wait, iterations(layer));
     tconv_candidates_add(candidates, (const int64_t[]){0}, cost);
     return true;
 }
 
-static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *recipe)
+static bool write_table(const struct tconv_layer *layer, struct tconv_kernel_plan *kernel_plan)
 {
-    if (!tconv_recipe_table(recipe, REF_AXES + (size_t)layer->axes * AXIS_LONGS)) return false;
+    if (!tconv_kernel_plan_table(kernel_plan, REF_AXES + (size_t)layer->axes * AXIS_LONGS))
+        return false;
     int64_t kernel_points = 1, output_points = 1;
     for (int a = layer->axes - 1; a >= 0; a--) {
         const struct tconv_axis *axis = &layer->axis[a];
-        int64_t *row = recipe->table + REF_AXES + (size_t)a * AXIS_LONGS;
+        int64_t *row = kernel_plan->table + REF_AXES + (size_t)a * AXIS_LONGS;
         row[AXIS_INPUT] = axis->input;
         row[AXIS_KERNEL] = axis->kernel;
         row[AXIS_STRIDE] = axis->stride;
@@ -63,7 +64,7 @@ static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *re
         kernel_points *= axis->kernel;
         output_points *= axis->output;
     }
-    int64_t *t = recipe->table;
+    int64_t *t = kernel_plan->table;
     t[REF_OUTPUTS] = layer->batch * layer->groups * layer->out_channels * output_points;
     t[REF_WEIGHTS] = layer->groups * layer->in_channels * layer->out_channels * kernel_points;
     t[REF_GROUPS] = layer->groups;
@@ -81,28 +82,28 @@ static bool write_table(const struct tconv_layer *layer, struct tconv_recipe *re
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     (void)tile; /* it has none */
     const struct tconv_layer *layer = request->layer;
-    if (!write_table(layer, recipe)) return tconv_fail_table(error, recipe);
+    if (!write_table(layer, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     int64_t kernel[TCONV_MAX_AXES];
     int axes = 0;
     for (int a = 0; a < layer->axes; a++) /* single taps do not change the order of weights */
         if (layer->axis[a].kernel > 1) kernel[axes++] = layer->axis[a].kernel;
-    tconv_recipe_layout(recipe, "reference", layer, kernel, axes);
-    recipe->filter_bytes = (uint64_t)recipe->table[REF_WEIGHTS] *
-                           tconv_packed_bytes(request, TCONV_PACK_RAW);
+    tconv_kernel_plan_layout(kernel_plan, "reference", layer, kernel, axes);
+    kernel_plan->filter_bytes = (uint64_t)kernel_plan->table[REF_WEIGHTS] *
+                                tconv_packed_bytes(request, TCONV_PACK_RAW);
 
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_reference_pack");
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_reference_pack");
     tconv_launch_option(pack, "AXES", layer->axes);
-    tconv_launch_items(pack, 0, recipe->table[REF_WEIGHTS], 64, request->device);
+    tconv_launch_items(pack, 0, kernel_plan->table[REF_WEIGHTS], 64, request->device);
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_reference");
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_reference");
     tconv_launch_option(run, "AXES", layer->axes);
-    tconv_launch_items(run, 0, recipe->table[REF_OUTPUTS], 64, request->device);
+    tconv_launch_items(run, 0, kernel_plan->table[REF_OUTPUTS], 64, request->device);
     run->macs = (double)layer->macs;
     tconv_launch_args(
         run,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thin algorithm: parameters, cost and recipe of cl/thin.cl. */
+/* The thin algorithm: parameters, cost and kernel plan of cl/thin.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "thin_table.h"
 
@@ -19,7 +19,7 @@ enum {
 
 /* The parameters of a kernel, and what follows from them. */
 struct thin {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     int vw, nx, mw, ry;
     int64_t blocks, tiles;  /* of a row */
     int64_t lacking, bands; /* of ry rows; the first begins so many rows before the output */
@@ -32,17 +32,18 @@ struct thin {
 
 /* Cycles of adding `channels` input channels' taps along x to a row of a tile: multiply-adds or
  * loads, and what the loops themselves take, `begin` for the first channel; or chains of
- * multiply-adds, or what tconv_rows_issue says of 16 registers. */
+ * multiply-adds, or what tconv_folded_issue says of 16 registers. */
 static double adding_cycles(const struct thin *g, double channels, double begin)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const double k = (double)g->rows.x.kernel, distances = (double)(g->rows.high - g->rows.low + 1);
+    const struct tconv_machine *m = g->folded.machine;
+    const double k = (double)g->folded.x.kernel,
+                 distances = (double)(g->folded.high - g->folded.low + 1);
     const double adds = k * g->mw * g->nx / m->adds;
     const double inputs = (distances < k ? distances : k) * g->nx / g->ry;
     const double loads = (k * g->mw + inputs) / m->loads;
-    const double issue = tconv_rows_issue(&g->rows, k * g->mw * (g->nx + 1) + m->crossing * inputs +
-                                                        m->round / g->ry);
-    const double chain = m->latency * k / (double)g->rows.x.stride / g->ry;
+    const double issue = tconv_folded_issue(
+        &g->folded, k * g->mw * (g->nx + 1) + m->crossing * inputs + m->round / g->ry);
+    const double chain = m->latency * k / (double)g->folded.x.stride / g->ry;
     const double most = adds > loads ? adds : loads;
     const double cycles = g->mw > 1 && g->nx > 1
                               ? (most + m->thin_block) * m->thin_block_factor
@@ -55,19 +56,19 @@ static double adding_cycles(const struct thin *g, double channels, double begin)
  * filter prefetch. */
 static int most_sums(const struct thin *g)
 {
-    const int sums = tconv_rows_sums(&g->rows);
-    return g->ry > 1 ? (int)(sums * g->rows.machine->thin_rows) : sums;
+    const int sums = tconv_folded_accumulators(&g->folded);
+    return g->ry > 1 ? (int)(sums * g->folded.machine->thin_rows) : sums;
 }
 
 /* How many rows are a band: several where a block is one channel, so that loads are many beside
  * additions, and where their sums stay in registers. */
 static int choose_rows(const struct thin *g)
 {
-    const struct tconv_axis *y = &g->rows.y;
+    const struct tconv_axis *y = &g->folded.y;
     struct thin several = *g;
     several.ry = y->stride == 4 ? 2 : (int)y->stride;
     if (g->mw > 1 || y->dilation > 1 || y->kernel < y->stride || y->stride > MERGED_STRIDE ||
-        several.ry * (int)g->rows.x.stride > most_sums(&several))
+        several.ry * (int)g->folded.x.stride > most_sums(&several))
         return 1;
     return several.ry;
 }
@@ -76,11 +77,12 @@ static int choose_rows(const struct thin *g)
  * the second cache, and for weights that do not stay in the first until the next tile. */
 static double fetch_cycles(const struct thin *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const double k = (double)g->rows.x.kernel, bytes = k * g->mw * (double)g->rows.acc_bytes;
-    const double inputs = g->mw == 1 && g->rows.layer.out_channels > 1 ? m->thin_again * k * g->nx
-                                                                       : 0;
-    const double weights = bytes * (double)g->rows.layer.in_channels > m->thin_held_weights * m->l1
+    const struct tconv_machine *m = g->folded.machine;
+    const double k = (double)g->folded.x.kernel, bytes = k * g->mw * (double)g->folded.acc_bytes;
+    const double inputs = g->mw == 1 && g->folded.layer.out_channels > 1 ? m->thin_again * k * g->nx
+                                                                         : 0;
+    const double weights = bytes * (double)g->folded.layer.in_channels >
+                                   m->thin_held_weights * m->l1
                                ? bytes / m->line * m->thin_weights
                                : 0;
     return inputs + weights;
@@ -90,18 +92,18 @@ static double fetch_cycles(const struct thin *g)
  * shared. */
 static int choose_channels(const struct thin *g)
 {
-    const int64_t channels = g->rows.layer.out_channels;
+    const int64_t channels = g->folded.layer.out_channels;
     struct thin one = *g;
     one.ry = 1;
-    one.rows.x.pad = 0; /* any will do, as long as it is the same */
-    one.rows.low = tconv_rows_distance(&one.rows.x, g->rows.x.kernel - 1);
-    one.rows.high = tconv_rows_distance(&one.rows.x, 0);
+    one.folded.x.pad = 0; /* any will do, as long as it is the same */
+    one.folded.low = tconv_folded_distance(&one.folded.x, g->folded.x.kernel - 1);
+    one.folded.high = tconv_folded_distance(&one.folded.x, 0);
     int best = 1;
     double least = 0;
     for (one.mw = 1; one.mw <= MOST_CHANNELS && one.mw <= channels; one.mw++)
         for (one.nx = 1; one.nx <= MOST_VECTORS &&
-                         (one.mw * one.nx == 1 ||
-                          one.nx * one.mw * (int)g->rows.x.stride <= tconv_rows_sums(&g->rows));
+                         (one.mw * one.nx == 1 || one.nx * one.mw * (int)g->folded.x.stride <=
+                                                      tconv_folded_accumulators(&g->folded));
              one.nx++) {
             const double cost = (double)tconv_ceil_div(channels, one.mw) *
                                 (adding_cycles(&one, 1, 0) + fetch_cycles(&one)) / one.nx;
@@ -116,7 +118,7 @@ static int choose_channels(const struct thin *g)
 /* Input rows that `bands` neighbouring bands read at most, of one z. */
 static int64_t input_rows(const struct thin *g, int64_t bands)
 {
-    const struct tconv_axis *y = &g->rows.y;
+    const struct tconv_axis *y = &g->folded.y;
     const int64_t rows = bands * g->ry, span = (y->kernel - 1) * y->dilation + 1;
     if (g->ry == 1) return tconv_min(tconv_ceil_div(rows + span - 1, y->stride), y->input);
     int64_t most = 0;
@@ -130,8 +132,8 @@ static int64_t input_rows(const struct thin *g, int64_t bands)
  * they are few, and lie too far apart to be fetched ahead where rows are long. */
 static double waiting_cycles(const struct thin *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const bool far_apart = (double)g->row * (double)g->rows.acc_bytes > m->thin_ahead;
+    const struct tconv_machine *m = g->folded.machine;
+    const bool far_apart = (double)g->row * (double)g->folded.acc_bytes > m->thin_ahead;
     if ((double)g->local_bytes <= m->l1) return 0;
     return far_apart ? m->thin_far : (double)g->local_bytes > 2 * m->l1 ? m->thin_near : 0;
 }
@@ -139,14 +141,14 @@ static double waiting_cycles(const struct thin *g)
 /* Whether the next input rows are prefetched while these are used: data do not stay in a cache. */
 static bool prefetches(const struct thin *g)
 {
-    return tconv_rows_data_bytes(&g->rows) > g->rows.machine->l2;
+    return tconv_folded_data_bytes(&g->folded) > g->folded.machine->l2;
 }
 
 /* Cycles of copying an input row to local memory: from a cache, or from memory after a prefetch. */
 static double copy_cycles(const struct thin *g)
 {
     const double vectors = (double)g->row / g->vw;
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     return prefetches(g) ? m->thin_ahead_begin + m->thin_ahead_copy * vectors
                          : m->thin_copy_begin + m->thin_copy * vectors;
 }
@@ -154,8 +156,8 @@ static double copy_cycles(const struct thin *g)
 /* Cycles of interleaving phases and storing a vector. */
 static double store_cycles(const struct thin *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const int64_t stride = g->rows.x.stride;
+    const struct tconv_machine *m = g->folded.machine;
+    const int64_t stride = g->folded.x.stride;
     return stride == 1                  ? m->thin_store_one
            : stride == 3 || stride == 8 ? m->thin_store_odd
                                         : m->thin_store_even;
@@ -164,12 +166,12 @@ static double store_cycles(const struct thin *g)
 /* The cost of a tile, in multiply-adds at full speed. */
 static double cost_of(const struct thin *g)
 {
-    const struct tconv_machine *m = g->rows.machine;
-    const struct tconv_rows *r = &g->rows;
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
     const struct tconv_layer *layer = &r->layer;
     const double planes = (double)layer->batch * (double)layer->groups * (double)g->blocks;
     const double in = (double)layer->in_channels, tiles = (double)g->tiles;
-    const double pairs = tconv_rows_slices(r) * tconv_rows_pairs(&r->y); /* rows of taps */
+    const double pairs = tconv_folded_slices(r) * tconv_folded_pairs(&r->y); /* rows of taps */
     const double adds = planes * tiles * pairs * adding_cycles(g, in, m->thin_begin / g->ry);
     const double stores = planes * tiles * (double)r->output_rows *
                           (m->thin_store_begin + m->thin_store_band / g->ry +
@@ -185,33 +187,34 @@ static double cost_of(const struct thin *g)
     const double bands = (double)(tconv_ceil_div(g->tiles, g->item_tiles) *
                                   tconv_ceil_div(g->bands, g->item_bands)); /* of one z */
     const double copies = planes / (double)tconv_min(g->blocks, g->item_planes) * bands *
-                          tconv_rows_slices(r) * (double)g->input_rows * in * copy_cycles(g);
+                          tconv_folded_slices(r) * (double)g->input_rows * in * copy_cycles(g);
     const double per_plane = planes * bands * (double)r->z.output * m->thin_plane /
                              (double)g->together;
     const double items = (double)g->items;
     const double cycles = adds + stores + ends + waits + copies + per_plane + items * m->thin_item;
-    return tconv_rows_shared(r, cycles * m->adds * m->lanes, 1 / items);
+    return tconv_folded_shared(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
 /* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows, all with
  * care. */
 static double iterations(const struct thin *g)
 {
-    const struct tconv_rows *r = &g->rows;
-    const double in = (double)r->layer.in_channels, taps_z = (double)tconv_rows_taps_z(r);
+    const struct tconv_folded_layer *r = &g->folded;
+    const double in = (double)r->layer.in_channels, taps_z = (double)tconv_folded_taps_z(r);
     const double taps_y = (double)tconv_most_taps(&r->y);
     const double tile = (double)g->mw * g->nx * g->vw * (double)r->x.stride;
     return (double)g->item_planes *
            (taps_z * (double)g->input_rows * in * (double)g->row +
             (double)(g->item_bands * g->ry * g->item_tiles) *
-                (taps_z * taps_y * (in + 4) + tile * (1 + tconv_rows_exact_loops(r))));
+                (taps_z * taps_y * (in + 4) + tile * (1 + tconv_folded_exact_loops(r))));
 }
 
 /* Elements of an input row in local memory: what its tiles read, from a vector's place on, as
  * lead_of of cl/thin.cl has it. */
 static int64_t row_length(const struct thin *g)
 {
-    const int64_t low = g->rows.low, inputs = g->item_tiles * g->vw * g->nx + g->rows.high - low;
+    const int64_t low = g->folded.low,
+                  inputs = g->item_tiles * g->vw * g->nx + g->folded.high - low;
     return tconv_ceil_div(tconv_mod(low, g->vw) + inputs, g->vw) * g->vw;
 }
 
@@ -236,7 +239,7 @@ static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUN
 static int64_t images_together(const struct thin *g, double bytes, double budget)
 {
     const int64_t images =
-        tconv_min(tconv_ceil_div(g->item_planes, g->blocks), g->rows.layer.groups);
+        tconv_min(tconv_ceil_div(g->item_planes, g->blocks), g->folded.layer.groups);
     const double fitting = (budget < TOGETHER ? budget : TOGETHER) / (bytes > 1 ? bytes : 1);
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
@@ -244,7 +247,7 @@ static int64_t images_together(const struct thin *g, double bytes, double budget
 /* Local memory that tiles may fill: what l2 holds besides the weights. */
 static double budget_of(const struct thin *g, const tconv_device_info *device)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double budget = m->thin_budget * m->l2, local = (double)device->local_memory;
     return local < budget ? local : budget;
 }
@@ -252,7 +255,7 @@ static double budget_of(const struct thin *g, const tconv_device_info *device)
 /* All planes: batch item, group, block. */
 static int64_t planes_of(const struct thin *g)
 {
-    return g->rows.layer.batch * g->rows.layer.groups * g->blocks;
+    return g->folded.layer.batch * g->folded.layer.groups * g->blocks;
 }
 
 /* What follows from item_tiles and item_bands: local memory for the inputs of an image. */
@@ -260,8 +263,8 @@ static double image_bytes(struct thin *g)
 {
     g->row = row_length(g);
     g->input_rows = input_rows(g, g->item_bands);
-    return (double)g->rows.acc_bytes * (double)tconv_rows_taps_z(&g->rows) * (double)g->input_rows *
-           (double)g->rows.layer.in_channels * (double)g->row;
+    return (double)g->folded.acc_bytes * (double)tconv_folded_taps_z(&g->folded) *
+           (double)g->input_rows * (double)g->folded.layer.in_channels * (double)g->row;
 }
 
 /* What follows from item_planes, too. */
@@ -269,7 +272,7 @@ static void derive_division(struct thin *g, double bytes, double budget)
 {
     g->together = images_together(g, bytes, budget);
     g->local_bytes = (uint64_t)bytes * (uint64_t)g->together;
-    g->items = tconv_ceil_div(g->tiles, g->item_tiles) * g->rows.z.output *
+    g->items = tconv_ceil_div(g->tiles, g->item_tiles) * g->folded.z.output *
                tconv_ceil_div(g->bands, g->item_bands) *
                tconv_ceil_div(planes_of(g), g->item_planes);
 }
@@ -277,7 +280,7 @@ static void derive_division(struct thin *g, double bytes, double budget)
 static void add_candidate(const struct thin *g, const tconv_device_info *device,
                           struct tconv_candidates *candidates)
 {
-    if (g->items >= INT32_MAX || tconv_rows_too_long(iterations(g), device)) return;
+    if (g->items >= INT32_MAX || tconv_folded_too_long(iterations(g), device)) return;
     const int64_t tile[] = {g->vw,         g->nx,         g->mw,         g->ry,
                             g->item_tiles, g->item_bands, g->item_planes};
     tconv_candidates_add(candidates, tile, cost_of(g));
@@ -310,10 +313,10 @@ static bool prepare(const struct tconv_request *request, struct thin *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct thin){0};
-    if (!tconv_rows_of(request, &g->rows, reason) ||
-        !tconv_rows_table_fits(&g->rows, THIN_LONGS - ROWS_LONGS, reason))
+    if (!tconv_fold_rows(request, &g->folded, reason) ||
+        !tconv_folded_table_fits(&g->folded, THIN_LONGS - FOLDED_LONGS, reason))
         return false;
-    const struct tconv_axis *x = &g->rows.x;
+    const struct tconv_axis *x = &g->folded.x;
     if ((x->stride > MERGED_STRIDE && x->stride != 8) || x->kernel > MERGED_KERNEL)
         return tconv_refuse(
             reason,
@@ -322,11 +325,11 @@ static bool prepare(const struct tconv_request *request, struct thin *g,
             (long long)x->stride, (long long)x->kernel, MERGED_STRIDE, MERGED_KERNEL);
     g->mw = choose_channels(g);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
-    if (!tconv_rows_filter_fits(&g->rows, g->mw, g->blocks, request, TCONV_PACK_SUMMED, reason))
+    if (!tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request, TCONV_PACK_SUMMED, reason))
         return false;
     g->ry = choose_rows(g);
-    g->lacking = tconv_mod(g->rows.y.pad, g->ry);
-    g->bands = tconv_ceil_div(g->rows.y.output + g->lacking, g->ry);
+    g->lacking = tconv_mod(g->folded.y.pad, g->ry);
+    g->bands = tconv_ceil_div(g->folded.y.output + g->lacking, g->ry);
     return true;
 }
 
@@ -337,11 +340,11 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const tconv_device_info *device = request->device;
     struct thin g;
     if (!prepare(request, &g, reason)) return false;
-    const int widest = tconv_rows_widest(&g.rows), limit = most_sums(&g);
-    const int sums = g.ry * g.mw * (int)g.rows.x.stride; /* for each vector of places */
+    const int widest = tconv_folded_widest(&g.folded), limit = most_sums(&g);
+    const int sums = g.ry * g.mw * (int)g.folded.x.stride; /* for each vector of places */
     for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
         for (g.nx = 1; g.nx == 1 || (g.nx <= MOST_VECTORS && g.nx * sums <= limit); g.nx++) {
-            g.tiles = tconv_ceil_div(g.rows.places, (int64_t)g.vw * g.nx);
+            g.tiles = tconv_ceil_div(g.folded.places, (int64_t)g.vw * g.nx);
             divide(&g, device, candidates);
         }
     return candidates->count > 0 ||
@@ -354,7 +357,7 @@ static void use_tile(struct thin *g, const int64_t *tile, const tconv_device_inf
     g->nx = (int)tile[1];
     g->mw = (int)tile[2];
     g->ry = (int)tile[3];
-    g->tiles = tconv_ceil_div(g->rows.places, (int64_t)g->vw * g->nx);
+    g->tiles = tconv_ceil_div(g->folded.places, (int64_t)g->vw * g->nx);
     g->item_tiles = tile[4];
     g->item_bands = tile[5];
     g->item_planes = tile[6];
@@ -362,17 +365,17 @@ static void use_tile(struct thin *g, const int64_t *tile, const tconv_device_inf
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct thin g;
     struct tconv_reason reason;
-    const size_t own = THIN_LONGS - ROWS_LONGS;
+    const size_t own = THIN_LONGS - FOLDED_LONGS;
     prepare(request, &g, &reason);
     use_tile(&g, tile, request->device);
-    if (!tconv_recipe_table(recipe, tconv_rows_table_size(&g.rows, own)) ||
-        !tconv_rows_write_table(&g.rows, g.blocks, g.tiles, own, recipe->table))
-        return tconv_fail_table(error, recipe);
-    int64_t *t = recipe->table;
+    if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g.folded, own)) ||
+        !tconv_folded_write_table(&g.folded, g.blocks, g.tiles, own, kernel_plan->table))
+        return tconv_fail_table(error, kernel_plan);
+    int64_t *t = kernel_plan->table;
     t[THIN_PLANES] = g.item_planes;
     t[THIN_TOGETHER] = g.together;
     t[THIN_BANDS] = g.item_bands;
@@ -381,18 +384,19 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     t[THIN_ROW] = g.row;
     t[THIN_PREFETCHES] = prefetches(&g);
 
-    const struct tconv_axis *x = &g.rows.x;
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_thin");
+    const struct tconv_axis *x = &g.folded.x;
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_thin");
     tconv_launch_option(run, "VW", g.vw);
     tconv_launch_option(run, "NX", g.nx);
     tconv_launch_option(run, "MW", g.mw);
     tconv_launch_option(run, "RY", g.ry);
     tconv_launch_option(run, "MERGED", x->stride);
-    tconv_rows_taps_options(&g.rows, run);
+    tconv_folded_taps_options(&g.folded, run);
     tconv_launch_option(run, "SINGLE", request->layer->in_channels == 1);
-    tconv_launch_option(run, "STREAM", tconv_rows_non_temporal(&g.rows, x->output, LONG_ROW));
-    tconv_rows_run(run, g.items, g.local_bytes, request->device);
-    tconv_rows_pack(recipe, &g.rows, "taps", g.mw, g.blocks, run, request, TCONV_PACK_SUMMED);
+    tconv_launch_option(run, "STREAM", tconv_folded_non_temporal(&g.folded, x->output, LONG_ROW));
+    tconv_folded_run(run, g.items, g.local_bytes, request->device);
+    tconv_folded_pack(kernel_plan, &g.folded, "taps", g.mw, g.blocks, run, request,
+                      TCONV_PACK_SUMMED);
     return TCONV_OK;
 }
 
@@ -400,7 +404,7 @@ const struct tconv_algorithm tconv_thin = {
     .name = "thin_vector",
     .summary = "few channels, depthwise: input rows in local memory, all phases at once; wide "
                "vectors: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "thin_table.h", "taps.clh", "thin.cl"},
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"vw", "nx", "mw", "ry", "tiles", "bands", "planes"},

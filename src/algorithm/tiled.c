@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled algorithm: parameters, cost and recipe of cl/tiled.cl. */
+/* The tiled algorithm: parameters, cost and kernel plan of cl/tiled.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 #include "base/checked.h"
 #include "tiled_table.h"
 
@@ -47,7 +47,7 @@ struct side {
 
 /* The parameters of a kernel, and what follows from them. */
 struct tiled {
-    struct tconv_rows rows;
+    struct tconv_folded_layer folded;
     struct side side[3]; /* z, y, x */
     struct tile tile;
     int parts;      /* of the input channels, each with work-groups of its own */
@@ -83,7 +83,7 @@ static void set_side(struct side *side, const struct tconv_axis *axis, bool merg
 static int64_t distance_of(const struct side *side, int64_t tap)
 {
     return side->merged ? tconv_floor_div(side->axis->pad, side->axis->stride) - tap
-                        : tconv_rows_distance(side->axis, tap);
+                        : tconv_folded_distance(side->axis, tap);
 }
 
 static int64_t reaching_taps(const struct side *side)
@@ -100,7 +100,7 @@ static int64_t reaching_taps(const struct side *side)
  * all taps, each with one of them, and no place is computed that has none. */
 static void lengthen_strides(struct tiled *g)
 {
-    struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
+    struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     for (int a = 0; a < 3; a++) {
         struct tconv_axis *axis = axes[a];
         if (axis->input == 1 && axis->dilation == 1 && axis->pad == 0 &&
@@ -133,9 +133,9 @@ static void choose_phases(struct tiled *g)
 {
     enum { MOST_ROWS = 1 << 14 };
     const double apart = 1.1; /* phases along x that are stored by different work-groups */
-    const struct tconv_axis *const axes[] = {&g->rows.z, &g->rows.y, &g->rows.x};
-    const int64_t channels = g->rows_last ? tconv_ceil_div(g->rows.layer.out_channels, 4) * 4
-                                          : g->rows.layer.out_channels;
+    const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
+    const int64_t channels = g->rows_last ? tconv_ceil_div(g->folded.layer.out_channels, 4) * 4
+                                          : g->folded.layer.out_channels;
     double least = 0;
     int best = -1;
     for (int choice = 0; choice < 8; choice++) {
@@ -184,7 +184,7 @@ static int64_t local_bytes(const struct tiled *g, const struct tile *t)
 {
     const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
     const int64_t shared = (int64_t)(t->slices - 1) * t->mt * t->nt / t->slices;
-    return tconv_max(stages, shared) * (int64_t)g->rows.acc_bytes + PLACE_BYTES * (int64_t)t->nt;
+    return tconv_max(stages, shared) * (int64_t)g->folded.acc_bytes + PLACE_BYTES * (int64_t)t->nt;
 }
 
 enum { INTEL_CORES = 8 }; /* compute units as Intel counts them that share local memory */
@@ -200,7 +200,7 @@ static double rounds_of(double groups, double units)
 /* Input channels of a part: whole stages. */
 static int64_t part_channels(const struct tiled *g, const struct tile *t)
 {
-    return tconv_ceil_div(tconv_ceil_div(g->rows.layer.in_channels, t->ks), g->parts) * t->ks;
+    return tconv_ceil_div(tconv_ceil_div(g->folded.layer.in_channels, t->ks), g->parts) * t->ks;
 }
 
 /* Stages of one work-group, the mean of all phases. */
@@ -213,9 +213,9 @@ static double stages_of(const struct tiled *g, const struct tile *t)
 static double resident_groups(const struct tiled *g, const struct tile *t,
                               const tconv_device_info *device)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const int64_t warp = (int64_t)m->warp, warps = tconv_ceil_div(items_of(t), warp);
-    const int64_t words = (int64_t)g->rows.acc_bytes / 4;
+    const int64_t words = (int64_t)g->folded.acc_bytes / 4;
     const double sliced = t->slices > 1 && t->tm * t->tn == 64 ? m->tiled_sliced : 0;
     const int64_t registers = ((int64_t)(m->tiled_registers + sliced) + words * t->tm * t->tn) *
                               warp * warps;
@@ -228,9 +228,9 @@ static double resident_groups(const struct tiled *g, const struct tile *t,
 /* The second launch, which adds up the sums of all parts: `groups` of a unit wrote them. */
 static double finish_cycles(const struct tiled *g, const struct tile *t, double groups)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     if (g->parts == 1) return 0;
-    const double bytes = 2 * groups * t->mt * t->nt * (double)g->rows.acc_bytes;
+    const double bytes = 2 * groups * t->mt * t->nt * (double)g->folded.acc_bytes;
     return m->gpu_launch + 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait +
            bytes / m->unit_l2;
 }
@@ -238,18 +238,18 @@ static double finish_cycles(const struct tiled *g, const struct tile *t, double 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
 static double cost_of(const struct tiled *g, const struct tile *t, const tconv_device_info *device)
 {
-    const struct tconv_machine *m = g->rows.machine;
+    const struct tconv_machine *m = g->folded.machine;
     const double units = device->subgroup_least > 0 && m->units >= INTEL_CORES
                              ? (double)((int64_t)m->units / INTEL_CORES)
                              : m->units;
     const double groups = (double)tconv_ceil_div(g->all_places, t->nt) *
                           (double)tconv_ceil_div(g->matrix_rows, t->mt) * (double)g->phases *
-                          (double)g->rows.layer.groups * g->parts;
+                          (double)g->folded.layer.groups * g->parts;
     const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
     const double warps = (double)tconv_ceil_div(items_of(t), (int64_t)m->warp);
     /* Numbers of 64 bits, and integers, take two instructions. */
-    const double adds = g->rows.acc_bytes > 4 || tconv_adds_integers(&g->rows.layer) ? 2 : 1;
-    const double reads = k * (t->tm + t->tn) / 4 * (double)(g->rows.acc_bytes / 4);
+    const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.layer) ? 2 : 1;
+    const double reads = k * (t->tm + t->tn) / 4 * (double)(g->folded.acc_bytes / 4);
 
     /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
      * at its barrier if it is alone. */
@@ -267,10 +267,11 @@ static double cost_of(const struct tiled *g, const struct tile *t, const tconv_d
     const double full = (double)(int64_t)(each / held), rest = each - full * held;
     const double cycles = full * tconv_larger(held * warps * busy, alone) +
                           (rest > 0 ? tconv_larger(rest * warps * busy, alone) : 0);
-    const double l2 = groups * stages * t->ks * (t->mt + t->nt) * (double)g->rows.acc_bytes /
+    const double l2 = groups * stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes /
                       units / m->unit_l2;
-    const double dram = (tconv_rows_data_bytes(&g->rows) + tconv_rows_output_bytes(&g->rows)) /
-                        units / m->unit_dram;
+    const double dram =
+        (tconv_folded_data_bytes(&g->folded) + tconv_folded_output_bytes(&g->folded)) / units /
+        m->unit_dram;
     return (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch +
             finish_cycles(g, t, groups / units)) *
            units * m->unit_lanes;
@@ -282,10 +283,10 @@ static bool fits(const struct tiled *g, const struct tile *t, const tconv_device
     /* Intel's compiler keeps few sums beside the copies in registers, and none of narrow tiles
      * with slices; AMD's gfx10 to gfx12 take registers to convert elements; numbers of 64 bits take
      * two registers, and their products more. */
-    const bool intel = device->subgroup_least > 0, wide = g->rows.acc_bytes > 4;
-    const bool converts = tconv_type_size(g->rows.layer.data_type) < g->rows.acc_bytes;
+    const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
+    const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
     const int64_t sums = intel || wide ? 16 : converts ? 32 : 64;
-    const bool spills = (wide && (intel || tconv_adds_integers(&g->rows.layer))) ||
+    const bool spills = (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
                         (intel && t->slices > 1 && t->nt <= 32);
     const uint64_t items = (uint64_t)items_of(t);
     return !spills && t->tm * t->tn <= sums && items <= device->work_group_limit &&
@@ -300,7 +301,8 @@ static void derive(struct tiled *g)
     g->blocks = tconv_ceil_div(g->matrix_rows, g->tile.mt);
 }
 
-/* ---- recipe --------------------------------------------------------------------------------- */
+/* ---- kernel plan
+ * --------------------------------------------------------------------------------- */
 
 /* Everything that all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct tiled *g,
@@ -308,13 +310,13 @@ static bool prepare(const struct tconv_request *request, struct tiled *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct tiled){0};
-    if (!tconv_rows_fold(request, &g->rows, reason)) return false;
+    if (!tconv_fold(request, &g->folded, reason)) return false;
     g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1);
     g->rows_last = g->last && layer->out_channels > 3; /* no quads of few */
     lengthen_strides(g);
     choose_phases(g);
-    double places = (double)g->rows.layer.batch;
+    double places = (double)g->folded.layer.batch;
     for (int a = 0; a < 3; a++) places *= (double)g->side[a].places;
     if (g->phases > MOST_PHASES) return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     if (g->list_taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
@@ -336,12 +338,12 @@ static bool check_work(const struct tiled *g, const tconv_device_info *device,
                        struct tconv_reason *reason)
 {
     const double groups = (double)g->tiles * (double)g->blocks * (double)g->phases *
-                          (double)g->rows.layer.groups * g->parts;
+                          (double)g->folded.layer.groups * g->parts;
     if (groups * items_of(&g->tile) > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)g->tile.mt * g->tile.nt / items_of(&g->tile);
-    if (tconv_rows_group_too_long(
-            stages_of(g, &g->tile) + own * (1 + tconv_rows_exact_loops(&g->rows)), device))
+    if (tconv_folded_group_too_long(
+            stages_of(g, &g->tile) + own * (1 + tconv_folded_exact_loops(&g->folded)), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     return true;
 }
@@ -351,14 +353,14 @@ static bool check_work(const struct tiled *g, const tconv_device_info *device,
 static double workspace_bytes(const struct tiled *g)
 {
     const double groups = (double)g->tiles * (double)g->blocks * (double)g->phases *
-                          (double)g->rows.layer.groups;
-    return (groups * g->parts * g->tile.mt * g->tile.nt + 1) * (double)g->rows.acc_bytes;
+                          (double)g->folded.layer.groups;
+    return (groups * g->parts * g->tile.mt * g->tile.nt + 1) * (double)g->folded.acc_bytes;
 }
 
 /* Whether so many parts have two stages each, and the workspace that they need may be had. */
 static bool may_split(const struct tiled *g, const struct tconv_request *request)
 {
-    const int64_t stages = tconv_ceil_div(g->rows.layer.in_channels, g->tile.ks);
+    const int64_t stages = tconv_ceil_div(g->folded.layer.in_channels, g->tile.ks);
     uint64_t limit = MOST_WORKSPACE;
     if (request->workspace_limit != 0 && request->workspace_limit < limit)
         limit = request->workspace_limit;
@@ -433,7 +435,7 @@ static bool write_phases(const struct tiled *g, int64_t *kind, int64_t *tap)
                 tap[TAP_OFFSET] += tap[TAP_Z + a] * side[a].axis->data_step;
             }
             tap[TAP_WEIGHTS] = ((k[0] * side[1].taps + k[1]) * side[2].taps + k[2]) *
-                               g->rows.layer.in_channels * g->matrix_rows;
+                               g->folded.layer.in_channels * g->matrix_rows;
         }
     }
     for (int a = 0; a < 3; a++) free(classes[a]);
@@ -446,7 +448,7 @@ _Static_assert(TILED_LONGS + MOST_PHASES * KIND_LONGS + MOST_TAPS * TAP_LONGS <=
 /* Whether quads of neighbouring channels lie at multiples of 4 elements from a tensor's begin. */
 static bool has_quads(const struct tiled *g, bool output)
 {
-    const struct tconv_layer *layer = &g->rows.layer;
+    const struct tconv_layer *layer = &g->folded.layer;
     bool quads = g->last && (output ? layer->out_channels : layer->in_channels) % 4 == 0 &&
                  (output ? layer->output_batch_step : layer->data_batch_step) % 4 == 0;
     for (int a = 0; a < 3; a++) {
@@ -456,12 +458,13 @@ static bool has_quads(const struct tiled *g, bool output)
     return quads;
 }
 
-static bool write_table(const struct tiled *g, struct tconv_recipe *recipe)
+static bool write_table(const struct tiled *g, struct tconv_kernel_plan *kernel_plan)
 {
     const size_t phases_at = TILED_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
-    if (!tconv_recipe_table(recipe, list_at + (size_t)g->list_taps * TAP_LONGS)) return false;
-    int64_t *t = recipe->table;
-    tconv_rows_write_numbers(&g->rows, g->blocks, g->tiles, t);
+    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->list_taps * TAP_LONGS))
+        return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
     for (int a = 0; a < 3; a++) {
         t[TILED_PLACES_Z + a] = g->side[a].places;
         t[TILED_FIRST_Z + a] = g->side[a].first;
@@ -469,7 +472,7 @@ static bool write_table(const struct tiled *g, struct tconv_recipe *recipe)
         t[TILED_TAPS_Z + a] = g->side[a].taps;
     }
     t[TILED_ROWS] = g->matrix_rows;
-    t[TILED_CHANNELS] = tconv_ceil_div(g->rows.layer.out_channels, 4) * 4;
+    t[TILED_CHANNELS] = tconv_ceil_div(g->folded.layer.out_channels, 4) * 4;
     t[TILED_OUTPUT_QUADS] = has_quads(g, true);
     t[TILED_PARTS] = g->parts;
     t[TILED_PART_CHANNELS] = part_channels(g, &g->tile);
@@ -501,8 +504,9 @@ static double issued(const struct tiled *g, const int64_t *table)
 {
     enum { MOST_PAIRS = 1 << 16 };
     const struct tile *t = &g->tile;
-    const double each = (double)(tconv_ceil_div(g->rows.layer.in_channels, t->ks) * t->ks) *
-                        (double)t->nt * (double)(g->blocks * t->mt) * (double)g->rows.layer.groups;
+    const double each = (double)(tconv_ceil_div(g->folded.layer.in_channels, t->ks) * t->ks) *
+                        (double)t->nt * (double)(g->blocks * t->mt) *
+                        (double)g->folded.layer.groups;
     if ((double)g->tiles * (double)g->list_taps > MOST_PAIRS)
         return (double)g->list_taps * (double)g->tiles * each;
     int64_t pairs = 0;
@@ -558,9 +562,9 @@ static void write_options(const struct tiled *g, const struct tile *t, enum spli
     tconv_launch_option(launch, "TN", t->tn);
     tconv_launch_option(launch, "KS", t->ks);
     tconv_launch_option(launch, "SLICES", t->slices);
-    tconv_launch_option(launch, "WHOLE", g->rows.layer.in_channels % t->ks == 0);
+    tconv_launch_option(launch, "WHOLE", g->folded.layer.in_channels % t->ks == 0);
     tconv_launch_option(launch, "LAST", g->last);
-    tconv_launch_option(launch, "ROWS_LAST", g->rows_last);
+    tconv_launch_option(launch, "FOLDED_LAST", g->rows_last);
     tconv_launch_option(launch, "QUADS", has_quads(g, false));
     tconv_launch_option(launch, "ROUNDS", most_taps(g) > ROUND_TAPS);
     tconv_launch_option(launch, "LACKING", lacks_taps(g));
@@ -585,7 +589,7 @@ static struct tile finishing_tile(const struct tile *tile, const tconv_device_in
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_recipe *recipe, tconv_error *error)
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct tiled g;
     struct tconv_reason reason;
@@ -594,25 +598,25 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
                            (int)tile[3], (int)tile[4], (int)tile[5]};
     g.parts = (int)tile[7];
     derive(&g);
-    if (!write_table(&g, recipe)) return tconv_fail_table(error, recipe);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;
     char name[64];
     snprintf(name, sizeof name, "tiled%s %" PRId64 "x%" PRId64 "x%" PRId64,
              g.rows_last ? " last" : "", merged_phases(&g.side[0]), merged_phases(&g.side[1]),
              merged_phases(&g.side[2]));
-    tconv_rows_layout(recipe, name, &g.rows);
+    tconv_folded_layout(kernel_plan, name, &g.folded);
     const size_t bytes = tconv_packed_bytes(request, TCONV_PACK_SUMMED);
-    recipe->filter_bytes =
+    kernel_plan->filter_bytes =
         (uint64_t)(TAPS_HEADER(layer->groups, bytes) +
                    layer->groups * g.list_taps * layer->in_channels * g.matrix_rows) *
         bytes;
 
-    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_tiled_clear");
+    struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_tiled_clear");
     write_options(&g, &g.tile, WHOLE_SUMS, clear);
     tconv_launch_items(clear, 0, layer->groups, 64, device);
     tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_tiled_pack");
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_tiled_pack");
     write_options(&g, &g.tile, WHOLE_SUMS, pack);
     tconv_launch_items(pack, 0, g.matrix_rows, 64, device);
     tconv_launch_items(pack, 1, layer->in_channels, 1, device);
@@ -624,10 +628,10 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
 
     const size_t items = (size_t)items_of(&g.tile),
                  groups = (size_t)(g.phases * g.tiles * g.blocks * layer->groups);
-    struct tconv_launch *run = tconv_recipe_run(recipe, "tconv_tiled");
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_tiled");
     write_options(&g, &g.tile, g.parts > 1 ? PART_SUMS : WHOLE_SUMS, run);
     run->local[0] = items;
-    run->macs = issued(&g, recipe->table);
+    run->macs = issued(&g, kernel_plan->table);
     run->global[0] = items * groups * (size_t)g.parts;
     if (g.parts == 1) {
         tconv_launch_args(run,
@@ -636,12 +640,12 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
                           9);
         return TCONV_OK;
     }
-    recipe->workspace_bytes = (uint64_t)workspace_bytes(&g);
+    kernel_plan->workspace_bytes = (uint64_t)workspace_bytes(&g);
     tconv_launch_args(run,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                          TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE},
                       5);
-    struct tconv_launch *finish = tconv_recipe_run(recipe, "tconv_tiled_finish");
+    struct tconv_launch *finish = tconv_kernel_plan_run(kernel_plan, "tconv_tiled_finish");
     const struct tile finishing = finishing_tile(&g.tile, device);
     write_options(&g, &finishing, FINISHED_SUMS, finish);
     finish->local[0] = (size_t)items_of(&finishing);
@@ -657,7 +661,7 @@ const struct tconv_algorithm tconv_tiled_group = {
     .name = "tiled_group",
     .summary = "implicit matrix product from local memory, many accumulators in a work-item's "
                "registers: for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "rows_table.h",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "tiled_table.h", "tiled.cl"},
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks", "split", "parts"},

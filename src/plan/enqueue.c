@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enqueueing: checks of what the caller passes, then the launches of a recipe one behind the other.
- * Nothing is allocated. */
+/* Enqueueing: checks of what the caller passes, then the launches of a kernel plan one behind the
+ * other. Nothing is allocated. */
 #include "plan/plan_internal.h"
 
 #include "base/error.h"
@@ -203,10 +203,11 @@ static tconv_status check_filter(const tconv_plan *plan, const tconv_packed_filt
     if (tconv_device_id_of(device) != tconv_device_id_of(plan->device))
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "args.filter belongs to another device than the plan");
-    if (filter->plan != plan && strcmp(filter->plan->recipe.layout, plan->recipe.layout) != 0)
+    if (filter->plan != plan &&
+        strcmp(filter->plan->kernel_plan.layout, plan->kernel_plan.layout) != 0)
         return tconv_fail(error, TCONV_ERROR_MISMATCH,
                           "args.filter is packed as \"%s\", but this plan reads \"%s\"",
-                          filter->plan->recipe.layout, plan->recipe.layout);
+                          filter->plan->kernel_plan.layout, plan->kernel_plan.layout);
     if (!atomic_load(&((tconv_packed_filter *)filter)->packed))
         return tconv_fail(
             error, TCONV_ERROR_ARGUMENT,
@@ -302,7 +303,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         if (status != TCONV_OK) return status;
         bindings.buffer[arg] = *buffers[i].buffer;
     }
-    const uint64_t workspace_bytes = plan->recipe.workspace_bytes;
+    const uint64_t workspace_bytes = plan->kernel_plan.workspace_bytes;
     if (workspace_bytes != 0 &&
         (status =
              tconv_check_buffer(plan, "args.workspace", &args->workspace, workspace_bytes,
@@ -312,7 +313,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         return status;
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};
     if ((status = tconv_find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],
-                                   plan->recipe.filter_bytes, &filter, error)) != TCONV_OK ||
+                                   plan->kernel_plan.filter_bytes, &filter, error)) != TCONV_OK ||
         (workspace_bytes != 0 &&
          (status = tconv_find_range("args.workspace", &args->workspace, workspace_bytes, &workspace,
                                     error)) != TCONV_OK))
@@ -330,6 +331,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
     if (status != TCONV_OK) return status;
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
     bindings.buffer[TCONV_ARG_WORKSPACE] = args->workspace;
-    return tconv_enqueue_launches(plan, plan->recipe.run, plan->run, plan->recipe.run_count, queue,
-                                  &bindings, wait_count, wait, done, error);
+    return tconv_enqueue_launches(plan, plan->kernel_plan.run, plan->run,
+                                  plan->kernel_plan.run_count, queue, &bindings, wait_count, wait,
+                                  done, error);
 }

@@ -16,7 +16,7 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", plan == NULL ? "plan" : "out");
     tconv_status status = tconv_process_enter(error);
     if (status != TCONV_OK) return status;
-    const size_t bytes = (size_t)plan->recipe.filter_bytes;
+    const size_t bytes = (size_t)plan->kernel_plan.filter_bytes;
     if (storage != NULL) {
         const tconv_buffer place = {storage, offset};
         status = tconv_check_buffer(plan, "storage", &place, bytes, TCONV_FILTER_ALIGNMENT,
@@ -72,10 +72,10 @@ tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_co
         (status = tconv_find_range("weights", &bindings.buffer[TCONV_ARG_WEIGHTS],
                                    plan->geometry.filter_bytes, &from, error)) != TCONV_OK ||
         (status = tconv_find_range("filter", &bindings.buffer[TCONV_ARG_FILTER],
-                                   plan->recipe.filter_bytes, &to, error)) != TCONV_OK ||
+                                   plan->kernel_plan.filter_bytes, &to, error)) != TCONV_OK ||
         (status = tconv_check_overlap("filter", &to, "weights", &from, error)) != TCONV_OK ||
-        (status = tconv_enqueue_launches(plan, plan->recipe.pack, plan->pack,
-                                         plan->recipe.pack_count, queue, &bindings, wait_count,
+        (status = tconv_enqueue_launches(plan, plan->kernel_plan.pack, plan->pack,
+                                         plan->kernel_plan.pack_count, queue, &bindings, wait_count,
                                          wait, done, error)) != TCONV_OK)
         return status;
     atomic_store(&filter->packed, true);
@@ -87,7 +87,7 @@ bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_pla
     return filter != NULL && plan != NULL &&
            tconv_device_context(filter->plan->device) == tconv_device_context(plan->device) &&
            tconv_device_id_of(filter->plan->device) == tconv_device_id_of(plan->device) &&
-           strcmp(filter->plan->recipe.layout, plan->recipe.layout) == 0;
+           strcmp(filter->plan->kernel_plan.layout, plan->kernel_plan.layout) == 0;
 }
 
 void tconv_packed_filter_release(tconv_packed_filter *filter)

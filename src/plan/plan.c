@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One kernel of the recipe. */
+/* One kernel of the kernel plan. */
 static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel *kernel, tconv_error *error)
 {
@@ -40,7 +40,7 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
 }
 
 /* A device may run a kernel only in smaller groups than it allows in general. Then the plan's own
- * view of the device learns that limit, and the recipe is to be written again. */
+ * view of the device learns that limit, and the kernel plan is to be written again. */
 static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel kernel, tconv_error *error)
 {
@@ -92,13 +92,14 @@ static tconv_status make_kernels(tconv_plan *plan, const struct tconv_launch *la
 static tconv_status make_table(tconv_plan *plan, tconv_error *error)
 {
     cl_int code;
-    plan->table = clCreateBuffer(
-        tconv_device_context(plan->device), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-        plan->recipe.table_count * sizeof *plan->recipe.table, plan->recipe.table, &code);
+    plan->table = clCreateBuffer(tconv_device_context(plan->device),
+                                 CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                                 plan->kernel_plan.table_count * sizeof *plan->kernel_plan.table,
+                                 plan->kernel_plan.table, &code);
     if (code == CL_SUCCESS) return TCONV_OK;
     plan->table = NULL;
     return tconv_fail_opencl(error, code, "clCreateBuffer", "creating a table of %zu bytes",
-                             plan->recipe.table_count * sizeof *plan->recipe.table);
+                             plan->kernel_plan.table_count * sizeof *plan->kernel_plan.table);
 }
 
 /* Gives back what belongs to the chosen algorithm. */
@@ -111,21 +112,22 @@ static void clear_algorithm(tconv_plan *plan)
     }
     if (plan->table != NULL) clReleaseMemObject(plan->table);
     plan->table = NULL;
-    tconv_recipe_clear(&plan->recipe);
-    plan->recipe = (struct tconv_recipe){0};
+    tconv_kernel_plan_clear(&plan->kernel_plan);
+    plan->kernel_plan = (struct tconv_kernel_plan){0};
 }
 
-/* Writes the recipe of plan->candidate and makes what it needs. */
+/* Writes the kernel plan of plan->candidate and makes what it needs. */
 static tconv_status try_candidate(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
-    if ((status = tconv_recipe_write(&plan->request, &plan->candidate, &plan->recipe, error)) ==
-            TCONV_OK &&
+    if ((status = tconv_kernel_plan_write(&plan->request, &plan->candidate, &plan->kernel_plan,
+                                          error)) == TCONV_OK &&
         (status = make_table(plan, error)) == TCONV_OK &&
-        (status = make_kernels(plan, plan->recipe.pack, plan->recipe.pack_count, plan->pack,
-                               error)) == TCONV_OK)
-        status = make_kernels(plan, plan->recipe.run, plan->recipe.run_count, plan->run, error);
-    tconv_recipe_clear(&plan->recipe); /* the table is in its buffer */
+        (status = make_kernels(plan, plan->kernel_plan.pack, plan->kernel_plan.pack_count,
+                               plan->pack, error)) == TCONV_OK)
+        status = make_kernels(plan, plan->kernel_plan.run, plan->kernel_plan.run_count, plan->run,
+                              error);
+    tconv_kernel_plan_clear(&plan->kernel_plan); /* the table is in its buffer */
     if (status != TCONV_OK) clear_algorithm(plan);
     return status;
 }
@@ -328,15 +330,15 @@ int tconv_plan_tile(const tconv_plan *plan, char *text, size_t size)
 
 uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan)
 {
-    return plan == NULL ? 0 : plan->recipe.workspace_bytes;
+    return plan == NULL ? 0 : plan->kernel_plan.workspace_bytes;
 }
 
 uint64_t tconv_plan_filter_bytes(const tconv_plan *plan)
 {
-    return plan == NULL ? 0 : plan->recipe.filter_bytes;
+    return plan == NULL ? 0 : plan->kernel_plan.filter_bytes;
 }
 
 double tconv_plan_error_factor(const tconv_plan *plan)
 {
-    return plan != NULL && plan->recipe.error_factor > 1 ? plan->recipe.error_factor : 1;
+    return plan != NULL && plan->kernel_plan.error_factor > 1 ? plan->kernel_plan.error_factor : 1;
 }

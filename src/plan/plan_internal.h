@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a plan and of a filter, and the carrying out of recipes. Only files of this room
- * include it. */
+/* The inside of a plan and of a filter, and the carrying out of kernel plans. Only files of this
+ * room include it. */
 #ifndef TCONV_PLAN_PLAN_INTERNAL_H
 #define TCONV_PLAN_PLAN_INTERNAL_H
 
@@ -26,8 +26,8 @@ struct tconv_plan {
     tconv_choice choice;              /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper one could not be made, from malloc, or
                                                 NULL */
-    char *timed;                /* what a search timed, as tconv_plan_timed tells, or NULL */
-    struct tconv_recipe recipe; /* without its table, which went into the buffer below */
+    char *timed; /* what a search timed, as tconv_plan_timed tells, or NULL */
+    struct tconv_kernel_plan kernel_plan; /* without its table, which went into the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
     pthread_mutex_t
@@ -41,7 +41,7 @@ struct tconv_packed_filter {
     atomic_bool packed;
 };
 
-/* What the launches of a recipe are bound to, by enum tconv_arg; offsets in bytes. */
+/* What the launches of a kernel plan are bound to, by enum tconv_arg; offsets in bytes. */
 struct tconv_bindings {
     tconv_buffer buffer[TCONV_ARG_TABLE];
 };

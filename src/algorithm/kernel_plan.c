@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing recipes: small helpers that all algorithms share. */
+/* Writing kernel plans: small helpers that all algorithms share. */
 #include "algorithm/algorithm.h"
 
 #include "base/error.h"
@@ -24,25 +24,25 @@ bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason
                         elements * (double)bytes);
 }
 
-bool tconv_recipe_table(struct tconv_recipe *recipe, size_t count)
+bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count)
 {
-    recipe->table = calloc(count, sizeof *recipe->table);
-    recipe->table_count = count;
-    return recipe->table != NULL;
+    kernel_plan->table = calloc(count, sizeof *kernel_plan->table);
+    kernel_plan->table_count = count;
+    return kernel_plan->table != NULL;
 }
 
-void tconv_recipe_clear(struct tconv_recipe *recipe)
+void tconv_kernel_plan_clear(struct tconv_kernel_plan *kernel_plan)
 {
-    free(recipe->table);
-    recipe->table = NULL;
-    recipe->table_count = 0;
+    free(kernel_plan->table);
+    kernel_plan->table = NULL;
+    kernel_plan->table_count = 0;
 }
 
-bool tconv_recipe_fits(const struct tconv_recipe *recipe)
+bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan)
 {
-    bool fits = !recipe->overflow;
-    for (int i = 0; i < recipe->pack_count; i++) fits = fits && !recipe->pack[i].overflow;
-    for (int i = 0; i < recipe->run_count; i++) fits = fits && !recipe->run[i].overflow;
+    bool fits = !kernel_plan->overflow;
+    for (int i = 0; i < kernel_plan->pack_count; i++) fits = fits && !kernel_plan->pack[i].overflow;
+    for (int i = 0; i < kernel_plan->run_count; i++) fits = fits && !kernel_plan->run[i].overflow;
     return fits;
 }
 
@@ -59,38 +59,38 @@ static bool append(char *text, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size - used;
 }
 
-void tconv_recipe_layout(struct tconv_recipe *recipe, const char *algorithm,
-                         const struct tconv_layer *layer, const int64_t *kernel, int axes)
+void tconv_kernel_plan_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
+                              const struct tconv_layer *layer, const int64_t *kernel, int axes)
 {
-    recipe->layout[0] = '\0';
-    bool fits = append(recipe->layout, sizeof recipe->layout,
+    kernel_plan->layout[0] = '\0';
+    bool fits = append(kernel_plan->layout, sizeof kernel_plan->layout,
                        "%s %s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", algorithm,
                        tconv_type_name(layer->filter_type), tconv_type_name(layer->data_type),
                        layer->groups, layer->in_channels, layer->out_channels);
     for (int a = 0; a < axes; a++)
-        fits = append(recipe->layout, sizeof recipe->layout, "%s%" PRId64, a == 0 ? "" : "x",
-                      kernel[a]) &&
+        fits = append(kernel_plan->layout, sizeof kernel_plan->layout, "%s%" PRId64,
+                      a == 0 ? "" : "x", kernel[a]) &&
                fits;
-    recipe->overflow = recipe->overflow || !fits;
+    kernel_plan->overflow = kernel_plan->overflow || !fits;
 }
 
-void tconv_recipe_types(struct tconv_recipe *recipe, const struct tconv_request *request,
-                        enum tconv_packing packing)
+void tconv_kernel_plan_types(struct tconv_kernel_plan *kernel_plan,
+                             const struct tconv_request *request, enum tconv_packing packing)
 {
-    const bool fits = append(recipe->layout, sizeof recipe->layout, "%s %zu bytes zero %d",
-                             packing == TCONV_PACK_QUADS   ? " quads"
-                             : packing == TCONV_PACK_WORDS ? " words"
-                                                           : "",
-                             tconv_packed_bytes(request, packing),
-                             (int)request->epilogue->filter_zero_point);
-    recipe->overflow = recipe->overflow || !fits;
+    const bool fits =
+        append(kernel_plan->layout, sizeof kernel_plan->layout, "%s %zu bytes zero %d",
+               packing == TCONV_PACK_QUADS   ? " quads"
+               : packing == TCONV_PACK_WORDS ? " words"
+                                             : "",
+               tconv_packed_bytes(request, packing), (int)request->epilogue->filter_zero_point);
+    kernel_plan->overflow = kernel_plan->overflow || !fits;
 }
 
-static struct tconv_launch *one_more(struct tconv_recipe *recipe, struct tconv_launch *launches,
-                                     int *count, const char *kernel)
+static struct tconv_launch *one_more(struct tconv_kernel_plan *kernel_plan,
+                                     struct tconv_launch *launches, int *count, const char *kernel)
 {
     if (*count == TCONV_MAX_LAUNCHES)
-        recipe->overflow = true; /* the last one is written again */
+        kernel_plan->overflow = true; /* the last one is written again */
     else
         ++*count;
     struct tconv_launch *launch = &launches[*count - 1];
@@ -98,14 +98,16 @@ static struct tconv_launch *one_more(struct tconv_recipe *recipe, struct tconv_l
     return launch;
 }
 
-struct tconv_launch *tconv_recipe_pack(struct tconv_recipe *recipe, const char *kernel)
+struct tconv_launch *tconv_kernel_plan_pack(struct tconv_kernel_plan *kernel_plan,
+                                            const char *kernel)
 {
-    return one_more(recipe, recipe->pack, &recipe->pack_count, kernel);
+    return one_more(kernel_plan, kernel_plan->pack, &kernel_plan->pack_count, kernel);
 }
 
-struct tconv_launch *tconv_recipe_run(struct tconv_recipe *recipe, const char *kernel)
+struct tconv_launch *tconv_kernel_plan_run(struct tconv_kernel_plan *kernel_plan,
+                                           const char *kernel)
 {
-    return one_more(recipe, recipe->run, &recipe->run_count, kernel);
+    return one_more(kernel_plan, kernel_plan->run, &kernel_plan->run_count, kernel);
 }
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value)
@@ -163,8 +165,8 @@ bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
     return false;
 }
 
-tconv_status tconv_fail_table(tconv_error *error, const struct tconv_recipe *recipe)
+tconv_status tconv_fail_table(tconv_error *error, const struct tconv_kernel_plan *kernel_plan)
 {
-    return tconv_fail_memory(error, recipe->table_count * sizeof *recipe->table,
+    return tconv_fail_memory(error, kernel_plan->table_count * sizeof *kernel_plan->table,
                              "writing the table of a plan");
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filters packed in the order of their taps, and the launches that pack and use them. */
-#include "algorithm/rows.h"
+#include "algorithm/folded.h"
 
 #include "base/checked.h"
-#include "rows_table.h"
+#include "folded_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void tconv_rows_layout(struct tconv_recipe *recipe, const char *algorithm,
-                       const struct tconv_rows *rows)
+void tconv_folded_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
+                         const struct tconv_folded_layer *folded)
 {
-    const int64_t kernel[] = {rows->z.kernel, rows->y.kernel, rows->x.kernel};
-    tconv_recipe_layout(recipe, algorithm, &rows->layer, kernel, 3);
+    const int64_t kernel[] = {folded->z.kernel, folded->y.kernel, folded->x.kernel};
+    tconv_kernel_plan_layout(kernel_plan, algorithm, &folded->layer, kernel, 3);
 }
 
 /* What a filter packed in the order of its taps has of each output channel: input channels, or
  * words of them. */
-static int64_t packed_channels(const struct tconv_rows *rows, const struct tconv_request *request,
-                               enum tconv_packing packing)
+static int64_t packed_channels(const struct tconv_folded_layer *folded,
+                               const struct tconv_request *request, enum tconv_packing packing)
 {
-    const struct tconv_layer *layer = &rows->layer;
+    const struct tconv_layer *layer = &folded->layer;
     if (packing == TCONV_PACK_CHANNEL_WORDS) {
         const int word = tconv_word_channels(request); /* with 4, sums of weights follow */
         return tconv_ceil_div(layer->in_channels, word) + (word == 4);
@@ -32,20 +32,21 @@ static int64_t packed_channels(const struct tconv_rows *rows, const struct tconv
     return tconv_ceil_div(words, 4) * 4;
 }
 
-bool tconv_rows_filter_fits(const struct tconv_rows *rows, int mw, int64_t blocks,
-                            const struct tconv_request *request, enum tconv_packing packing,
-                            struct tconv_reason *reason)
+bool tconv_folded_filter_fits(const struct tconv_folded_layer *folded, int mw, int64_t blocks,
+                              const struct tconv_request *request, enum tconv_packing packing,
+                              struct tconv_reason *reason)
 {
     const size_t bytes = tconv_packed_bytes(request, packing);
-    const int64_t all_blocks = rows->layer.groups * blocks;
-    const double taps = (double)rows->z.kernel * (double)rows->y.kernel * (double)rows->x.kernel;
+    const int64_t all_blocks = folded->layer.groups * blocks;
+    const double taps = (double)folded->z.kernel * (double)folded->y.kernel *
+                        (double)folded->x.kernel;
     const double weights = (double)all_blocks * mw * taps *
-                           (double)packed_channels(rows, request, packing);
+                           (double)packed_channels(folded, request, packing);
     /* Each lane's words are also added up. */
     const double loops = packing == TCONV_PACK_CHANNEL_WORDS
-                             ? 2.0 * mw * (double)packed_channels(rows, request, packing)
-                             : (double)rows->layer.in_channels;
-    if (packing != TCONV_PACK_WORDS && tconv_rows_too_long(taps * loops, request->device))
+                             ? 2.0 * mw * (double)packed_channels(folded, request, packing)
+                             : (double)folded->layer.in_channels;
+    if (packing != TCONV_PACK_WORDS && tconv_folded_too_long(taps * loops, request->device))
         return tconv_refuse(reason, "a work-item would pack too many weights");
     return tconv_filter_addressable(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes,
                                     reason);
@@ -68,30 +69,31 @@ static void pack_with(struct tconv_launch *pack, const struct tconv_launch *run,
     pack->local_bytes = run->local_bytes;
 }
 
-void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows, const char *kind,
-                     int mw, int64_t blocks, const struct tconv_launch *run,
-                     const struct tconv_request *request, enum tconv_packing packing)
+void tconv_folded_pack(struct tconv_kernel_plan *kernel_plan,
+                       const struct tconv_folded_layer *folded, const char *kind, int mw,
+                       int64_t blocks, const struct tconv_launch *run,
+                       const struct tconv_request *request, enum tconv_packing packing)
 {
-    const int64_t taps = rows->z.kernel * rows->y.kernel * rows->x.kernel;
-    const int64_t all_blocks = rows->layer.groups * blocks;
+    const int64_t taps = folded->z.kernel * folded->y.kernel * folded->x.kernel;
+    const int64_t all_blocks = folded->layer.groups * blocks;
     const tconv_device_info *device = request->device;
     const size_t bytes = tconv_packed_bytes(request, packing);
-    const int64_t in = packed_channels(rows, request, packing);
+    const int64_t in = packed_channels(folded, request, packing);
     char name[80];
     snprintf(name, sizeof name, "%s%d", kind, mw);
-    tconv_rows_layout(recipe, name, rows);
-    recipe->filter_bytes =
+    tconv_folded_layout(kernel_plan, name, folded);
+    kernel_plan->filter_bytes =
         (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * in) * bytes;
 
     if (packing != TCONV_PACK_WORDS) {
-        pack_with(tconv_recipe_pack(recipe, run->kernel), run, all_blocks, device);
+        pack_with(tconv_kernel_plan_pack(kernel_plan, run->kernel), run, all_blocks, device);
         return;
     }
-    struct tconv_launch *clear = tconv_recipe_pack(recipe, "tconv_taps_clear");
+    struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_taps_clear");
     snprintf(clear->options, sizeof clear->options, "%s", run->options);
     tconv_launch_items(clear, 0, all_blocks, 64, device);
     tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
-    struct tconv_launch *pack = tconv_recipe_pack(recipe, "tconv_taps_pack");
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_taps_pack");
     snprintf(pack->options, sizeof pack->options, "%s", run->options);
     tconv_launch_items(pack, 0, in, 32, device);
     tconv_launch_items(pack, 1, taps, 1, device);
@@ -102,17 +104,17 @@ void tconv_rows_pack(struct tconv_recipe *recipe, const struct tconv_rows *rows,
         4);
 }
 
-void tconv_rows_taps_options(const struct tconv_rows *rows, struct tconv_launch *run)
+void tconv_folded_taps_options(const struct tconv_folded_layer *folded, struct tconv_launch *run)
 {
-    const struct tconv_axis *x = &rows->x;
+    const struct tconv_axis *x = &folded->x;
     tconv_launch_option(run, "KX", x->kernel);
     tconv_launch_option(run, "DX", x->dilation);
     tconv_launch_option(run, "RX", tconv_mod(x->pad, x->stride));
-    tconv_launch_option(run, "LOW", rows->low - tconv_floor_div(x->pad, x->stride));
+    tconv_launch_option(run, "LOW", folded->low - tconv_floor_div(x->pad, x->stride));
 }
 
-void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
-                    const tconv_device_info *device)
+void tconv_folded_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
+                      const tconv_device_info *device)
 {
     tconv_launch_items(run, 0, items, 1, device);
     tconv_launch_args(run,
@@ -122,7 +124,7 @@ void tconv_rows_run(struct tconv_launch *run, int64_t items, uint64_t local_byte
     run->local_bytes = (size_t)local_bytes;
 }
 
-int64_t tconv_rows_tap_index(const struct tconv_rows *rows, const int64_t k[3])
+int64_t tconv_folded_tap_index(const struct tconv_folded_layer *folded, const int64_t k[3])
 {
-    return (k[0] * rows->y.kernel + k[1]) * rows->x.kernel + k[2];
+    return (k[0] * folded->y.kernel + k[1]) * folded->x.kernel + k[2];
 }

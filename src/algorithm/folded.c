@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers as rows along x. */
-#include "algorithm/rows.h"
+/* Folding a layer to three axes, and the limits of its 32-bit indices. */
+#include "algorithm/folded.h"
 
 #include "base/checked.h"
 #include "geometry/count.h"
@@ -47,18 +47,18 @@ static bool countable(const struct tconv_layer *layer)
     return fit;
 }
 
-int tconv_rows_outer_axes(const struct tconv_rows *rows)
+int tconv_folded_outer_axes(const struct tconv_folded_layer *folded)
 {
-    return rows->layer.axes > 2 ? rows->layer.axes - 2 : 0;
+    return folded->layer.axes > 2 ? folded->layer.axes - 2 : 0;
 }
 
 /* One axis in place of all but the last two: false where their points do not lie at even distances,
  * or are too many. */
-static bool stack(struct tconv_rows *rows)
+static bool stack(struct tconv_folded_layer *folded)
 {
-    const struct tconv_axis *axis = rows->layer.axis;
-    const int last = tconv_rows_outer_axes(rows) - 1;
-    struct tconv_axis *z = &rows->z;
+    const struct tconv_axis *axis = folded->layer.axis;
+    const int last = tconv_folded_outer_axes(folded) - 1;
+    struct tconv_axis *z = &folded->z;
     *z = (struct tconv_axis){
         .input = 1,
         .kernel = 1,
@@ -82,85 +82,85 @@ static bool stack(struct tconv_rows *rows)
     return true;
 }
 
-static bool fold(const struct tconv_request *request, struct tconv_rows *rows, int most_axes,
-                 struct tconv_reason *reason)
+static bool fold(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                 int most_axes, struct tconv_reason *reason)
 {
-    const struct tconv_layer *layer = request->layer;
     const struct tconv_axis point = {
         .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
-    struct tconv_layer *folded = &rows->layer;
-    *folded = *layer;
-    rows->machine = &request->machine;
-    rows->acc_bytes = tconv_acc_bytes(layer);
-    tconv_layer_fold(folded);
-    if (folded->axes > most_axes)
+    struct tconv_layer *layer = &folded->layer;
+    *layer = *request->layer;
+    folded->machine = &request->machine;
+    folded->acc_bytes = tconv_acc_bytes(layer);
+    tconv_layer_fold(layer);
+    if (layer->axes > most_axes)
         return tconv_refuse(reason, "it has %d spatial axes that cannot be folded into %d",
-                            folded->axes, most_axes);
-    rows->x = folded->axis[folded->axes - 1];
-    rows->y = folded->axes > 1 ? folded->axis[folded->axes - 2] : point;
-    rows->z = folded->axes > 2 ? folded->axis[folded->axes - 3] : point;
-    if (folded->axes > 3 && !stack(rows))
+                            layer->axes, most_axes);
+    folded->x = layer->axis[layer->axes - 1];
+    folded->y = layer->axes > 1 ? layer->axis[layer->axes - 2] : point;
+    folded->z = layer->axes > 2 ? layer->axis[layer->axes - 3] : point;
+    if (layer->axes > 3 && !stack(folded))
         return tconv_refuse(reason, "its outer axes cannot be counted as one");
-    if (!fits(&rows->x) || !fits(&rows->y) || !fits(&rows->z))
+    if (!fits(&folded->x) || !fits(&folded->y) || !fits(&folded->z))
         return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
     int64_t images;
-    if (!tconv_mul(folded->batch, layer->groups, &images) ||
+    if (!tconv_mul(layer->batch, layer->groups, &images) ||
         !tconv_mul(images, layer->out_channels, &images) || images >= INDEX_LIMIT ||
-        layer->in_channels * layer->groups >= INDEX_LIMIT || folded->batch >= INDEX_LIMIT / 2 ||
-        folded->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
+        layer->in_channels * layer->groups >= INDEX_LIMIT || layer->batch >= INDEX_LIMIT / 2 ||
+        layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
         return tconv_refuse(reason, "channels or batch exceed its 32-bit indices");
-    if (!countable(folded)) return tconv_refuse(reason, "a tensor has more than 2^44 elements");
-    if (!spans(&rows->x) || !spans(&rows->y) || !spans(&rows->z))
+    if (!countable(layer)) return tconv_refuse(reason, "a tensor has more than 2^44 elements");
+    if (!spans(&folded->x) || !spans(&folded->y) || !spans(&folded->z))
         return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
-    rows->output_rows = rows->z.output * rows->y.output;
-    rows->input_rows = rows->z.input * rows->y.input;
-    rows->places = tconv_ceil_div(rows->x.output, rows->x.stride);
-    int64_t phase;
-    tconv_rows_tap(rows, 0, &phase, &rows->high); /* the later the tap, the earlier its input */
-    tconv_rows_tap(rows, rows->x.kernel - 1, &phase, &rows->low);
+    folded->output_rows = folded->z.output * folded->y.output;
+    folded->input_rows = folded->z.input * folded->y.input;
+    folded->places = tconv_ceil_div(folded->x.output, folded->x.stride);
+    int64_t phase; /* the later the tap, the earlier its input */
+    tconv_folded_tap(folded, 0, &phase, &folded->high);
+    tconv_folded_tap(folded, folded->x.kernel - 1, &phase, &folded->low);
     return true;
 }
 
-bool tconv_rows_fold(const struct tconv_request *request, struct tconv_rows *rows,
-                     struct tconv_reason *reason)
+bool tconv_fold(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                struct tconv_reason *reason)
 {
-    return fold(request, rows, 3, reason);
+    return fold(request, folded, 3, reason);
 }
 
-bool tconv_rows_of(const struct tconv_request *request, struct tconv_rows *rows,
-                   struct tconv_reason *reason)
+bool tconv_fold_rows(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                     struct tconv_reason *reason)
 {
-    if (!tconv_rows_any(request, rows, reason)) return false;
-    if (rows->x.data_step != 1 || rows->x.output_step != 1)
+    if (!tconv_fold_any_format(request, folded, reason)) return false;
+    if (folded->x.data_step != 1 || folded->x.output_step != 1)
         return tconv_refuse(
             reason,
             "its vectors run along the last axis, which is not contiguous in this data format");
     return true;
 }
 
-bool tconv_rows_any(const struct tconv_request *request, struct tconv_rows *rows,
-                    struct tconv_reason *reason)
+bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                           struct tconv_reason *reason)
 {
-    if (!fold(request, rows, TCONV_MAX_AXES, reason)) return false;
-    if (rows->output_rows >= INDEX_LIMIT || rows->input_rows >= INDEX_LIMIT)
+    if (!fold(request, folded, TCONV_MAX_AXES, reason)) return false;
+    if (folded->output_rows >= INDEX_LIMIT || folded->input_rows >= INDEX_LIMIT)
         return tconv_refuse(reason, "rows exceed its 32-bit indices");
     return true;
 }
 
-int64_t tconv_rows_distance(const struct tconv_axis *axis, int64_t k)
+int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k)
 {
     return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
 }
 
-void tconv_rows_tap(const struct tconv_rows *rows, int64_t k, int64_t *phase, int64_t *input)
+void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *phase,
+                      int64_t *input)
 {
-    const struct tconv_axis *x = &rows->x;
+    const struct tconv_axis *x = &folded->x;
     const int64_t place = k * x->dilation - x->pad; /* of the output that input 0 reaches */
     *phase = tconv_mod(place, x->stride);
-    *input = tconv_rows_distance(x, k);
+    *input = tconv_folded_distance(x, k);
 }
 
-double tconv_rows_pairs(const struct tconv_axis *axis)
+double tconv_folded_pairs(const struct tconv_axis *axis)
 {
     uint64_t pairs = 0;
     const bool fit = tconv_count_pairs(axis->input, axis->kernel, axis->stride, axis->dilation,
@@ -168,18 +168,18 @@ double tconv_rows_pairs(const struct tconv_axis *axis)
     return fit ? (double)pairs : 0;
 }
 
-double tconv_rows_slices(const struct tconv_rows *rows)
+double tconv_folded_slices(const struct tconv_folded_layer *folded)
 {
     double pairs = 1;
-    for (int a = 0; a < tconv_rows_outer_axes(rows); a++)
-        pairs *= tconv_rows_pairs(&rows->layer.axis[a]);
+    for (int a = 0; a < tconv_folded_outer_axes(folded); a++)
+        pairs *= tconv_folded_pairs(&folded->layer.axis[a]);
     return pairs;
 }
 
-int64_t tconv_rows_taps_z(const struct tconv_rows *rows)
+int64_t tconv_folded_taps_z(const struct tconv_folded_layer *folded)
 {
     int64_t taps = 1;
-    for (int a = 0; a < tconv_rows_outer_axes(rows); a++)
-        taps *= tconv_most_taps(&rows->layer.axis[a]);
+    for (int a = 0; a < tconv_folded_outer_axes(folded); a++)
+        taps *= tconv_most_taps(&folded->layer.axis[a]);
     return taps;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What work on rows costs, and what kernels with explicit vectors choose by it. */
-#include "algorithm/rows.h"
+/* Costs on folded layers, and what kernels with explicit vectors choose by them. */
+#include "algorithm/folded.h"
 
 #include "base/checked.h"
 
-double tconv_rows_shared(const struct tconv_rows *rows, double cost, double largest)
+double tconv_folded_shared(const struct tconv_folded_layer *folded, double cost, double largest)
 {
     /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part
      * in the work. */
-    const struct tconv_machine *m = rows->machine;
+    const struct tconv_machine *m = folded->machine;
     const double most_late = m->wake * m->adds * m->lanes, most_share = cost * m->wake_share;
     const double item = cost * largest;
     if (item <= 0 || 1 / largest > INT32_MAX) return cost; /* many, however they are shared */
@@ -23,48 +23,48 @@ double tconv_rows_shared(const struct tconv_rows *rows, double cost, double larg
     return (first < other ? first : other) * item * (double)units;
 }
 
-double tconv_rows_gpu_cost(const struct tconv_request *request, double cost, double loads,
-                           double iterations)
+double tconv_folded_gpu_cost(const struct tconv_request *request, double cost, double loads,
+                             double iterations)
 {
     const struct tconv_machine *m = &request->machine;
     if (request->device->kind != TCONV_DEVICE_GPU) return cost;
     return cost * loads + (m->gpu_begin + m->gpu_wait * iterations) * m->unit_lanes * m->units;
 }
 
-bool tconv_rows_too_long(double iterations, const tconv_device_info *device)
+bool tconv_folded_too_long(double iterations, const tconv_device_info *device)
 {
     enum { MOST_ITERATIONS = 30000 };
     return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
 }
 
-bool tconv_rows_group_too_long(double iterations, const tconv_device_info *device)
+bool tconv_folded_group_too_long(double iterations, const tconv_device_info *device)
 {
-    return device->kind == TCONV_DEVICE_CPU && tconv_rows_too_long(iterations, device);
+    return device->kind == TCONV_DEVICE_CPU && tconv_folded_too_long(iterations, device);
 }
 
-double tconv_rows_exact_loops(const struct tconv_rows *rows)
+double tconv_folded_exact_loops(const struct tconv_folded_layer *folded)
 {
-    if (!tconv_type_is_floating(rows->layer.data_type)) return 0;
-    const double taps = (double)(rows->z.kernel * rows->y.kernel * rows->x.kernel);
-    const double phases = (double)(rows->z.stride * rows->y.stride * rows->x.stride);
-    return taps * (1 + (double)rows->layer.in_channels / phases);
+    if (!tconv_type_is_floating(folded->layer.data_type)) return 0;
+    const double taps = (double)(folded->z.kernel * folded->y.kernel * folded->x.kernel);
+    const double phases = (double)(folded->z.stride * folded->y.stride * folded->x.stride);
+    return taps * (1 + (double)folded->layer.in_channels / phases);
 }
 
-int tconv_rows_widest(const struct tconv_rows *rows)
+int tconv_folded_widest(const struct tconv_folded_layer *folded)
 {
-    const double lanes = rows->machine->lanes;
+    const double lanes = folded->machine->lanes;
     return lanes <= 1 ? 4 : lanes < 16 ? (int)lanes : 16;
 }
 
-int tconv_rows_sums(const struct tconv_rows *rows)
+int tconv_folded_accumulators(const struct tconv_folded_layer *folded)
 {
-    return (int)rows->machine->sums;
+    return (int)folded->machine->sums;
 }
 
-void tconv_rows_lanes(const struct tconv_rows *rows, int64_t channels, const int *order, int count,
-                      int *vw, int *mw)
+void tconv_folded_lanes(const struct tconv_folded_layer *folded, int64_t channels, const int *order,
+                        int count, int *vw, int *mw)
 {
-    *vw = tconv_rows_widest(rows);
+    *vw = tconv_folded_widest(folded);
     while (*vw > 4 && *vw / 2 >= channels) *vw /= 2;
     int64_t least = INT64_MAX;
     for (int i = 0; i < count; i++) {
@@ -77,13 +77,13 @@ void tconv_rows_lanes(const struct tconv_rows *rows, int64_t channels, const int
     }
 }
 
-double tconv_rows_issue(const struct tconv_rows *rows, double instructions)
+double tconv_folded_issue(const struct tconv_folded_layer *folded, double instructions)
 {
-    const struct tconv_machine *m = rows->machine;
+    const struct tconv_machine *m = folded->machine;
     return m->registers < 32 ? instructions / m->issue : 0;
 }
 
-int tconv_rows_round(int sums, int64_t channels, int64_t step)
+int tconv_folded_round(int sums, int64_t channels, int64_t step)
 {
     enum { MOST_CHANNELS = 8, MOST_ADDITIONS = 48 };
     int round = MOST_CHANNELS;
@@ -93,22 +93,22 @@ int tconv_rows_round(int sums, int64_t channels, int64_t step)
     return round;
 }
 
-int64_t tconv_rows_chunk(int64_t channels, int64_t chunks)
+int64_t tconv_folded_chunk(int64_t channels, int64_t chunks)
 {
     enum { STEP = 8 };
     return tconv_ceil_div(tconv_ceil_div(channels, chunks), STEP) * STEP;
 }
 
-double tconv_rows_inefficiency(const struct tconv_rows *rows, int nx, int mw)
+double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx, int mw)
 {
-    const struct tconv_machine *m = rows->machine;
+    const struct tconv_machine *m = folded->machine;
     const double adds = mw * nx / m->adds;
     if (m->registers < 32) {
         const bool spills = mw * nx + nx + 1 > m->registers; /* accumulators, inputs, a weight */
         const int round =
-            tconv_rows_round(mw * nx, rows->layer.in_channels, rows->layer.in_channels);
+            tconv_folded_round(mw * nx, folded->layer.in_channels, folded->layer.in_channels);
         const double issue =
-            tconv_rows_issue(rows, mw * nx + mw + m->crossing * nx + m->round / round);
+            tconv_folded_issue(folded, mw * nx + mw + m->crossing * nx + m->round / round);
         const double least = adds > m->latency ? adds : m->latency;
         return ((issue > least ? issue : least) + (spills ? m->spill : 0)) / adds;
     }
@@ -123,24 +123,27 @@ static double bytes_of(const struct tconv_layer *layer, int64_t batch_step, tcon
     return (double)layer->batch * (double)batch_step * (double)tconv_type_size(type);
 }
 
-double tconv_rows_data_bytes(const struct tconv_rows *rows)
+double tconv_folded_data_bytes(const struct tconv_folded_layer *folded)
 {
-    return bytes_of(&rows->layer, rows->layer.data_batch_step, rows->layer.data_type);
+    return bytes_of(&folded->layer, folded->layer.data_batch_step, folded->layer.data_type);
 }
 
-double tconv_rows_output_bytes(const struct tconv_rows *rows)
+double tconv_folded_output_bytes(const struct tconv_folded_layer *folded)
 {
-    return bytes_of(&rows->layer, rows->layer.output_batch_step, rows->layer.output_type);
+    return bytes_of(&folded->layer, folded->layer.output_batch_step, folded->layer.output_type);
 }
 
-bool tconv_rows_streams(const struct tconv_rows *rows)
+bool tconv_folded_streams(const struct tconv_folded_layer *folded)
 {
-    return tconv_rows_output_bytes(rows) > rows->machine->streamed_output * rows->machine->l3;
+    return tconv_folded_output_bytes(folded) >
+           folded->machine->streamed_output * folded->machine->l3;
 }
 
-bool tconv_rows_non_temporal(const struct tconv_rows *rows, int64_t run, int64_t long_run)
+bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t run,
+                               int64_t long_run)
 {
-    const int64_t line = (int64_t)rows->machine->line,
-                  bytes = run * (int64_t)tconv_type_size(rows->layer.output_type);
-    return tconv_rows_streams(rows) && (bytes % line == 0 || (long_run > 0 && bytes >= long_run));
+    const int64_t line = (int64_t)folded->machine->line,
+                  bytes = run * (int64_t)tconv_type_size(folded->layer.output_type);
+    return tconv_folded_streams(folded) &&
+           (bytes % line == 0 || (long_run > 0 && bytes >= long_run));
 }

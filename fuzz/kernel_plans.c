@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "recipes.h"
+#include "kernel_plans.h"
 
 #include "fuzz.h"
 
@@ -54,31 +54,33 @@ static void check_launch(const struct tconv_request *request,
         fuzz_fail("the options of %s do not fit: %s", launch->kernel, options);
 }
 
-static void check_recipe(const struct tconv_request *request,
-                         const struct tconv_candidate *candidate)
+static void check_kernel_plan(const struct tconv_request *request,
+                              const struct tconv_candidate *candidate)
 {
     const struct tconv_algorithm *algorithm = candidate->algorithm;
-    struct tconv_recipe recipe = {0};
+    struct tconv_kernel_plan kernel_plan = {0};
     tconv_error error;
     if (!(isfinite(candidate->cost) && candidate->cost > 0))
         fuzz_fail("%s costs %g", algorithm->name, candidate->cost);
-    if (tconv_recipe_write(request, candidate, &recipe, &error) != TCONV_OK)
+    if (tconv_kernel_plan_write(request, candidate, &kernel_plan, &error) != TCONV_OK)
         fuzz_fail("%s does not write: %s", algorithm->name, error.message);
-    if (recipe.table_count < EPILOGUE_LONGS || recipe.table_count > TCONV_TABLE_LIMIT)
-        fuzz_fail("%s writes a table of %zu numbers", algorithm->name, recipe.table_count);
+    if (kernel_plan.table_count < EPILOGUE_LONGS || kernel_plan.table_count > TCONV_TABLE_LIMIT)
+        fuzz_fail("%s writes a table of %zu numbers", algorithm->name, kernel_plan.table_count);
     const uint64_t least = least_filter_bytes(request, algorithm);
-    if (recipe.filter_bytes < least || recipe.filter_bytes > PTRDIFF_MAX)
+    if (kernel_plan.filter_bytes < least || kernel_plan.filter_bytes > PTRDIFF_MAX)
         fuzz_fail("a filter of %s has %llu bytes, and its weights %llu", algorithm->name,
-                  (unsigned long long)recipe.filter_bytes, (unsigned long long)least);
-    if (recipe.workspace_bytes > request->device->allocation_limit ||
-        (request->workspace_limit != 0 && recipe.workspace_bytes > request->workspace_limit))
+                  (unsigned long long)kernel_plan.filter_bytes, (unsigned long long)least);
+    if (kernel_plan.workspace_bytes > request->device->allocation_limit ||
+        (request->workspace_limit != 0 && kernel_plan.workspace_bytes > request->workspace_limit))
         fuzz_fail("%s takes %llu bytes of workspace", algorithm->name,
-                  (unsigned long long)recipe.workspace_bytes);
-    if (recipe.pack_count < 1 || recipe.run_count < 1 || recipe.layout[0] == '\0')
-        fuzz_fail("a recipe of %s lacks something", algorithm->name);
-    for (int i = 0; i < recipe.pack_count; i++) check_launch(request, algorithm, &recipe.pack[i]);
-    for (int i = 0; i < recipe.run_count; i++) check_launch(request, algorithm, &recipe.run[i]);
-    tconv_recipe_clear(&recipe);
+                  (unsigned long long)kernel_plan.workspace_bytes);
+    if (kernel_plan.pack_count < 1 || kernel_plan.run_count < 1 || kernel_plan.layout[0] == '\0')
+        fuzz_fail("a kernel plan of %s lacks something", algorithm->name);
+    for (int i = 0; i < kernel_plan.pack_count; i++)
+        check_launch(request, algorithm, &kernel_plan.pack[i]);
+    for (int i = 0; i < kernel_plan.run_count; i++)
+        check_launch(request, algorithm, &kernel_plan.run[i]);
+    tconv_kernel_plan_clear(&kernel_plan);
 }
 
 /* Returns the least cost, or infinity where it refuses. */
@@ -91,11 +93,11 @@ static double check_algorithm(const struct tconv_request *request,
         if (reason.text[0] == '\0') fuzz_fail("%s refuses without a reason", algorithm->name);
         return INFINITY;
     }
-    for (int i = 0; i < candidates.count; i++) check_recipe(request, &candidates.list[i]);
+    for (int i = 0; i < candidates.count; i++) check_kernel_plan(request, &candidates.list[i]);
     return candidates.list[0].cost;
 }
 
-void fuzz_check_recipes(const struct tconv_request *request, uint64_t algorithm)
+void fuzz_check_kernel_plans(const struct tconv_request *request, uint64_t algorithm)
 {
     int count = 0;
     while (tconv_algorithm_at(count) != NULL) count++;
