@@ -27,6 +27,7 @@ struct provider {
     tconv_session *host;     /* NULL: there is no device */
     bool strict;         /* what fails is an error of the session, and no other provider computes */
     tconv_search search; /* how algorithms are chosen */
+    uint64_t least_macs; /* multiply-adds: nodes with fewer are left to others */
 };
 
 struct kernel {
@@ -235,6 +236,25 @@ static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int6
     return shape;
 }
 
+static bool is_known(const tconv_shape *shape)
+{
+    bool known = shape->rank != 0;
+    for (int i = 0; i < shape->rank; i++) known = known && shape->dim[i] >= 0;
+    return known;
+}
+
+/* Whether shapes are known, and the layer has too few multiply-adds for a launch. */
+static bool is_small(const struct provider *provider, const struct node_layer *layer)
+{
+    tconv_problem problem;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    return is_known(&layer->data) && is_known(&layer->filter) &&
+           layer_resolve(&layer->request, &layer->data, &layer->filter, &problem, &geometry,
+                         &error) == TCONV_OK &&
+           geometry.macs < provider->least_macs;
+}
+
 /* Whether the device can do it: makes a plan, which compiles kernels. Extents that are not known
  * are invented, so that nothing is measured. */
 static tconv_status try_plan(const struct provider *provider, const struct node_layer *layer,
@@ -283,6 +303,10 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
         struct node_layer layer, bytes;
         if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], &taken)) continue;
         const bool known = node_read(nodes[i], &layer, &error) == TCONV_OK;
+        if (known && is_small(provider, &layer)) {
+            node_release(&layer);
+            continue;
+        }
         if (known) {
             fuse_followers(&layer, MOST_NODES, &taken);
             if (quantize(&layer, MOST_NODES, &taken, &bytes)) {
@@ -548,10 +572,11 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
                           tconv_error *error)
 {
     const char *name = provider->factory->name;
-    char device[128], fallback[16], search[16];
+    char device[128], fallback[16], search[16], macs[24];
     if (read_option(name, options, "device", device, sizeof device, error) != TCONV_OK ||
         read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK ||
-        read_option(name, options, "search", search, sizeof search, error) != TCONV_OK)
+        read_option(name, options, "search", search, sizeof search, error) != TCONV_OK ||
+        read_option(name, options, "least_macs", macs, sizeof macs, error) != TCONV_OK)
         return error->status;
     provider->strict = strcmp(fallback, "error") == 0;
     if (!provider->strict && fallback[0] != '\0' && strcmp(fallback, "warn") != 0)
@@ -563,7 +588,13 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
                     "search is \"%s\": \"model\", \"records\", \"measure\" and \"renew\" are "
                     "possible",
                     search);
+    provider->least_macs = strtoull(macs, NULL, 10);
+    if (macs[strspn(macs, "0123456789")] != '\0')
+        return fail(error, TCONV_ERROR_ARGUMENT,
+                    "least_macs is \"%s\": it is a number of multiply-adds", macs);
     const tconv_status status = device_open(device, &provider->host, error);
+    if (macs[0] == '\0' && !provider->strict)
+        provider->least_macs = tconv_session_least_macs(provider->host);
     if (status == TCONV_OK || provider->strict || device[0] != '\0') return status;
     tell(provider->logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",
          error->message);

@@ -66,11 +66,13 @@ def model_of(nodes, shape, constants, dtype=np.float32, opset=13, inputs=(), out
     return model.SerializeToString()
 
 
-def session(model, device=None, **settings):
+def session(model, device=None, least_macs=0, **settings):
+    """With small layers, too."""
     options = onnxruntime.SessionOptions()
     for name, value in settings.items():
         setattr(options, name, value)
-    return onnxruntime.InferenceSession(model, tconv_cl.onnxruntime.session_options(options, device=device))
+    tconv_cl.onnxruntime.session_options(options, device=device, least_macs=least_macs)
+    return onnxruntime.InferenceSession(model, options)
 
 
 def stock(model):
@@ -582,6 +584,11 @@ def dynamic_model():
     return model_of(nodes, ["n", 8, "h", "w"], {"w": random([8, 8, 4, 4]), "b": random([8], 3)})
 
 
+def small_model():
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])
+    return model_of([node], [1, 8, 6, 9], {"w": random([8, 4, 3, 4])})
+
+
 def test_dynamic_shapes():
     """The weights are packed once for each algorithm that they are packed for."""
     ours, own = session(dynamic_model()), stock(dynamic_model())
@@ -833,6 +840,25 @@ def test_a_search_that_does_not_exist_is_refused():
         onnxruntime.InferenceSession(dynamic_model(), options, enable_fallback=0)
 
 
+@pytest.mark.parametrize("least, computed", [(None, 0), (0, 1), (20736, 1), (20737, 0)])
+def test_small_layers_stay(least, computed):
+    """A layer of 6 x 9 x 8 inputs, 4 channels and 12 taps, without a pad."""
+    x, model = random((1, 8, 6, 9)), small_model()
+    counted = Counted()
+    output = session(model, least_macs=least).run(None, {"x": x})[0]
+    assert counted.computed == computed
+    np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+def test_least_macs_is_a_number():
+    with pytest.raises(ValueError, match="least_macs is -1: .* 0 or more"):
+        tconv_cl.onnxruntime.session_options(least_macs=-1)
+    options = tconv_cl.onnxruntime.session_options()
+    options.add_session_config_entry(f"ep.{tconv_cl.onnxruntime.register()}.least_macs", "1e6")
+    with pytest.raises(RuntimeError, match='least_macs is "1e6"'):
+        onnxruntime.InferenceSession(dynamic_model(), options, enable_fallback=0)
+
+
 def test_the_same_options_twice():
     options = onnxruntime.SessionOptions()
     for device in ("cpu", 0):
@@ -908,7 +934,7 @@ import onnxruntime
 import tconv_cl
 import tconv_cl.onnxruntime
 model, x = sys.argv[1], np.load(sys.argv[2])
-make = lambda: onnxruntime.InferenceSession(model, tconv_cl.onnxruntime.session_options())
+make = lambda: onnxruntime.InferenceSession(model, tconv_cl.onnxruntime.session_options(least_macs=0))
 use = sys.argv[3]
 session = None
 if use == "devices": tconv_cl.devices()
@@ -957,7 +983,7 @@ import onnxruntime
 import tconv_cl
 import tconv_cl.onnxruntime
 counter = ctypes.CDLL(sys.argv[1])
-session = onnxruntime.InferenceSession(sys.argv[2], tconv_cl.onnxruntime.session_options())
+session = onnxruntime.InferenceSession(sys.argv[2], tconv_cl.onnxruntime.session_options(least_macs=0))
 x = np.load(sys.argv[3])
 session.run(None, {"x": x})
 before, computed = counter.copies_counted(), tconv_cl.onnxruntime.statistics().computed

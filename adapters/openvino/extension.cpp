@@ -30,9 +30,11 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
         stock->visit_attributes(visitor);
         stock->constructor_validate_and_infer_types();
         std::string device, search;
+        int64_t least_macs = 0;
         visitor.on_attribute("device", device);
         visitor.on_attribute("search", search);
-        return replacement(stock, device, search)->outputs();
+        visitor.on_attribute("least_macs", least_macs);
+        return replacement(stock, device, search, least_macs)->outputs();
     }
 
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override

@@ -135,7 +135,8 @@ ov::OutputVector conv_transpose(const ov::frontend::NodeContext &node)
     if (!output_shape.empty())
         extents = ov::op::v0::Constant::create(ov::element::i64, {axes}, output_shape);
     if (node.get_input_size() > 2) bias = node.get_input(2);
-    return replacement(stock_operator(attributes, data, filter, extents), "", "", bias)->outputs();
+    return replacement(stock_operator(attributes, data, filter, extents), "", "", 0, bias)
+        ->outputs();
 }
 
 } // namespace tconv_openvino

@@ -186,10 +186,10 @@ static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &sto
     return a;
 }
 
-// Throws Failure for what is known before there are tensors.
-static void accept(const Attributes &attributes, const ov::Node &stock)
+// Whether the operator has enough to do. Throws Failure for what is known before there are tensors.
+static bool accept(const Attributes &attributes, const ov::Node &stock, int64_t least_macs)
 {
-    open_device(attributes.device);
+    const tconv_session *session = open_device(attributes.device);
     const ov::element::Type type = stock.get_input_element_type(0);
     const auto output_shape = stock.get_input_size() > 2 ? constant_of(stock.input_value(2))
                                                          : nullptr;
@@ -199,7 +199,7 @@ static void accept(const Attributes &attributes, const ov::Node &stock)
                        (stock.get_input_size() == 2 || output_shape != nullptr);
     if (!known) { // only the type
         problem_of(attributes, type, filter_type, {}, {}, {});
-        return;
+        return true;
     }
     std::vector<int64_t> extents;
     if (output_shape != nullptr) extents = output_shape->cast_vector<int64_t>();
@@ -208,22 +208,25 @@ static void accept(const Attributes &attributes, const ov::Node &stock)
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);
+    return geometry.macs >=
+           (least_macs < 0 ? tconv_session_least_macs(session) : static_cast<uint64_t>(least_macs));
 }
 
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
-            const std::string &device, const std::string &search,
+            const std::string &device, const std::string &search, int64_t least_macs,
             const std::optional<ov::Output<ov::Node>> &bias)
 {
     Attributes attributes = attributes_of(*stock, device, search);
     if (!device.empty()) open_device(device);
     search_of(search);
+    bool accepted = false;
     try {
-        accept(attributes, *stock);
+        accepted = accept(attributes, *stock, least_macs);
     } catch (const Failure &failure) {
         tell(stock->get_type_name(), failure.what());
-        return bias ? by_channel<ov::op::v1::Add>(stock, *bias) : stock;
     }
+    if (!accepted) return bias ? by_channel<ov::op::v1::Add>(stock, *bias) : stock;
     ov::OutputVector inputs = stock->input_values();
     if (bias) inputs.insert(inputs.begin() + 2, *bias);
     attributes.bias = bias.has_value();

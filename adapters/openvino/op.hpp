@@ -51,10 +51,12 @@ class TransposedConvolution : public ov::op::Op
 
 // The operator in the place of OpenVINO's own one, or that one itself, and a line that says why,
 // where the library refuses it or there is no device. With the bias, of one axis, where there is
-// one. A device that is named and not there, or a search that does not exist, throws Failure.
+// one. OpenVINO's own also stays, without a line, where shapes are known and the operator has fewer
+// multiply-adds than `least_macs`; negative: tconv_session_least_macs. A device that is named and
+// not there, or a search that does not exist, throws Failure.
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
-            const std::string &device, const std::string &search,
+            const std::string &device, const std::string &search, int64_t least_macs,
             const std::optional<ov::Output<ov::Node>> &bias = {});
 
 } // namespace tconv_openvino

@@ -21,7 +21,7 @@ from openvino import opset13 as ops
 from openvino.utils.node_factory import NodeFactory
 
 import tconv_cl
-from tconv_cl.openvino import add_extension, convert, library, statistics
+from tconv_cl.openvino import add_extension, library, statistics
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "device_tests" / "vectors"
@@ -29,6 +29,11 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 STOCK = ov.Core()
 EXTENDED = ov.Core()
 add_extension(EXTENDED)
+
+
+def convert(model, device=None, **options):
+    """Of small operators, too."""
+    return tconv_cl.openvino.convert(model, device, **{"least_macs": 0, **options})
 
 
 class Counted:
@@ -912,6 +917,26 @@ def test_the_algorithm_can_be_searched_for(search, stored, tmp_path, monkeypatch
         assert sum(b"best_ms " in file.read_bytes() for file in files) == stored
 
 
+@pytest.mark.parametrize("least, changed", [(None, 0), (0, 1), (20736, 1), (20737, 0)])
+def test_small_operators_stay(least, changed):
+    """One of 6 x 9 x 8 inputs, 4 channels and 12 taps, without a pad."""
+    parameter = ops.parameter([1, 8, 6, 9], np.float32)
+    model = ov.Model([transposed(parameter, ops.constant(random([8, 4, 3, 4])), [2, 2])], [parameter])
+    assert convert(model, least_macs=least) == changed
+
+
+def test_small_operators_of_unknown_shapes_are_converted():
+    parameter = ops.parameter([-1, 8, -1, -1], np.float32)
+    model = ov.Model([transposed(parameter, ops.constant(random([8, 4, 3, 4])), [2, 2])], [parameter])
+    assert convert(model, least_macs=None) == 1
+
+
+def test_least_macs_is_a_number():
+    model = STOCK.read_model(VECTORS / "ir" / "plain_f32.xml")
+    with pytest.raises(ValueError, match="least_macs is -1: .* 0 or more"):
+        convert(model, least_macs=-1)
+
+
 def test_a_search_that_does_not_exist_is_refused():
     model = STOCK.read_model(VECTORS / "ir" / "plain_f32.xml")
     with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
@@ -1144,7 +1169,7 @@ x, use, requests = np.load(sys.argv[2]), sys.argv[3], []
 model = core.read_model(sys.argv[1])
 if use == "devices": tconv_cl.devices()
 if use == "numpy": tconv_cl.conv_transpose(np.ones((1, 2, 4), np.float32), np.ones((2, 1, 2), np.float32))
-if use in ("convert", "compile", "infer"): assert convert(model) == 1
+if use in ("convert", "compile", "infer"): assert convert(model, least_macs=0) == 1
 if use in ("compile", "infer"): requests = [core.compile_model(model, "CPU", exact).create_infer_request()]
 if use == "infer": requests[0].infer(x)
 sys.stdout.flush()
@@ -1152,7 +1177,7 @@ child = os.fork()
 if child == 0:
     begin = time.monotonic()
     if not requests:
-        if use != "convert": assert convert(model) == 0
+        if use != "convert": assert convert(model, least_macs=0) == 0
         requests = [core.compile_model(model, "CPU", exact).create_infer_request()]
     before = statistics().evaluations
     np.save(sys.argv[4], requests[0].infer(x)[0])

@@ -63,10 +63,11 @@ def session_options(
     device: int | str | None = None,
     fallback: Literal["warn", "error"] = "warn",
     search: Literal["model", "records", "measure", "renew"] | None = None,
+    least_macs: int | None = None,
 ) -> onnxruntime.SessionOptions:
     """Registers the provider and adds it to `options`, or to new ones: ONNX Runtime's own computes all other operators.
 
-    Options that have it already get the new `device`, `fallback` and `search`.
+    Options that have it already get the new values of all arguments.
 
     Args:
         device: a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a device's name; a
@@ -75,11 +76,14 @@ def session_options(
             provider computes, and a line of the session's log says why; "error": the session raises.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
+        least_macs: ONNX Runtime's own provider computes what has fewer multiply-adds; None: two million where the
+            device is a CPU, because to launch a kernel takes as long, else 0; 0 with fallback="error".
 
     Raises:
         tconv_cl.Error: there is no such device.
         tconv_cl.RequestError: there is no such search.
-        ValueError: `options` are to save an optimized model: ONNX Runtime cannot save nodes that a provider compiled.
+        ValueError: `options` are to save an optimized model: ONNX Runtime cannot save nodes that a provider compiled;
+            or `least_macs` is negative.
     """
     options = options or onnxruntime.SessionOptions()
     if options.optimized_model_filepath:
@@ -91,8 +95,15 @@ def session_options(
         number_of(None if device is None else str(device))
     if search is not None:
         number_of_name("search", "search", search)
+    if least_macs is not None and least_macs < 0:
+        raise ValueError(f"least_macs is {least_macs}: it is a number of multiply-adds, 0 or more")
     name = register()
-    settings = {"device": "" if device is None else str(device), "fallback": fallback, "search": search or ""}
+    settings = {
+        "device": "" if device is None else str(device),
+        "fallback": fallback,
+        "search": search or "",
+        "least_macs": "" if least_macs is None else str(least_macs),
+    }
     if _is_added(options):
         for key, value in settings.items():
             options.add_session_config_entry(f"ep.{name}.{key}", value)

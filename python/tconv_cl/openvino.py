@@ -79,7 +79,13 @@ def statistics() -> Statistics:
     return Statistics(*values)
 
 
-def convert(model: openvino.Model, device: int | str | None = None, *, search: str | None = None) -> int:
+def convert(
+    model: openvino.Model,
+    device: int | str | None = None,
+    *,
+    search: str | None = None,
+    least_macs: int | None = None,
+) -> int:
     """Replaces the transposed convolutions of `model`, in the bodies of its branches too, and returns how many changed.
 
     Factors and addends that follow with one constant for each channel, a tensor of the output's shape that is added,
@@ -87,6 +93,8 @@ def convert(model: openvino.Model, device: int | str | None = None, *, search: s
     line on stderr says why. `device` is a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a
     part of a name; None: the library's default. `search` is how the algorithm of each shape is chosen, as that of
     tconv_cl.conv_transpose: "model", "records", "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
+    OpenVINO's own operators stay where they have fewer multiply-adds than `least_macs`; None: two million where the
+    device is a CPU, because to launch a kernel takes as long, else 0.
 
     Raises:
         tconv_cl.Error: there is no such device.
@@ -96,7 +104,9 @@ def convert(model: openvino.Model, device: int | str | None = None, *, search: s
         number_of(str(device))
     if search is not None:
         number_of_name("search", "search", search)
-    replace = _Replace("" if device is None else str(device), search or "")
+    if least_macs is not None and least_macs < 0:
+        raise ValueError(f"least_macs is {least_macs}: it is a number of multiply-adds, 0 or more")
+    replace = _Replace("" if device is None else str(device), search or "", -1 if least_macs is None else least_macs)
     _run(replace, model)
     # An operator that is replaced counts as a consumer of its inputs as long as somebody holds it.
     nodes = _found(model)
@@ -124,10 +134,10 @@ def _run(step: MatcherPass, model: openvino.Model) -> None:
 
 
 class _Replace(MatcherPass):
-    def __init__(self, device: str, search: str) -> None:
+    def __init__(self, device: str, search: str, least_macs: int) -> None:
         super().__init__()
         self.count = 0
-        self.device, self.search = device, search
+        self.choices = {"device": device, "search": search, "least_macs": least_macs}
         self.factory = NodeFactory()
         self.factory.add_extension(library())
         pattern = AnyInput(lambda output: output.get_node().get_type_name() in (*STOCK, OURS))
@@ -138,8 +148,7 @@ class _Replace(MatcherPass):
         attributes = node.get_attributes()
         if node.get_type_name() in STOCK:
             # The extension decides: its factory gives OpenVINO's own node back where the library refuses it.
-            attributes["device"], attributes["search"] = self.device, self.search
-            made = self.factory.create(node.get_type_name(), node.input_values(), attributes)
+            made = self.factory.create(node.get_type_name(), node.input_values(), {**attributes, **self.choices})
             if made.get_type_name() != OURS:
                 return False
             attributes = made.get_attributes()

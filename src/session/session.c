@@ -89,6 +89,14 @@ tconv_device *tconv_session_device(const tconv_session *session)
     return session == NULL ? NULL : session->device;
 }
 
+uint64_t tconv_session_least_macs(const tconv_session *session)
+{
+    enum { CPU_MACS = 2000000 };
+    return session != NULL && tconv_device_properties(session->device)->kind == TCONV_DEVICE_CPU
+               ? CPU_MACS
+               : 0;
+}
+
 tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_options *options,
                                 const tconv_arrays *arrays, struct tconv_session_call *call,
                                 tconv_error *error)
