@@ -7,6 +7,8 @@ computes it, and with tconv-cl in it.
     POCL_AFFINITY=1 python bench/chains.py onnxruntime --quantized     with integers
     POCL_AFFINITY=1 python bench/chains.py torch --channels-last --ids B08,B33
 
+OpenVINO and ONNX Runtime keep small layers (B18), as they do in applications: docs/openvino.md, least_macs.
+
 Python needs the runtime and the package tconv_cl, as docs/openvino.md, docs/onnxruntime.md and docs/torch.md install them. The two graphs
 run in turn, in bursts; the least time of each counts, with two threads or as many as there are processors. Their results are compared.
 With --quantized, data and weights are 8-bit: FakeQuantize in OpenVINO, QuantizeLinear and DequantizeLinear in ONNX Runtime. Prints a table:
@@ -76,7 +78,7 @@ class OpenVINO:
         model = openvino.Model([convolution(node, layer.after)], [x])
         if ours:
             import tconv_cl.openvino
-            assert tconv_cl.openvino.convert(model) == 1
+            tconv_cl.openvino.convert(model)  # not where the layer is small
         options = {'INFERENCE_PRECISION_HINT': 'f32', 'PERFORMANCE_HINT': 'LATENCY'}
         self.request = openvino.Core().compile_model(model, 'CPU', options).create_infer_request()
         self.request.get_input_tensor().data[...] = layer.data
