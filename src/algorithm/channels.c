@@ -160,9 +160,8 @@ static int64_t lane_step_of(const struct channels *g)
 static double scattered_cycles(const struct channels *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double cycles = m->channels_scatter + (double)lane_step_of(g) / m->channels_scatter_step,
-                 most = g->batched ? m->channels_scatter_batch : m->channels_scatter_row;
-    return cycles < most ? cycles : most;
+    const double cycles = m->channels_scatter + (double)lane_step_of(g) / m->channels_scatter_step;
+    return cycles < m->channels_scatter_most ? cycles : m->channels_scatter_most;
 }
 
 /* Cycles of keeping a sum and storing it row by row: more where the last vector of a row is stored

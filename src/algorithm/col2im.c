@@ -87,13 +87,11 @@ static double cost_of(const struct col2im *g, bool vector)
     const double outputs = images * (double)layer->out_channels * (double)r->output_rows *
                            (double)r->x.output;
     const double tap = vector ? m->col2im_tap : m->col2im_group_tap;
-    const double store =
-        vector ? (r->x.stride == 1 ? m->col2im_store : m->col2im_store_apart)
-               : (r->x.stride == 1 ? m->col2im_group_store : m->col2im_group_store_apart);
+    const double store = vector ? m->col2im_store : m->col2im_group_store;
     const double add_up = (double)g->class_taps * tap + store;
     const double zeros = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts * g->columns) * tile *
-                         (vector ? m->col2im_zero : m->col2im_group_zero);
+                         (vector ? m->col2im_zero : 0);
     const double items = images * (double)g->blocks * (double)r->output_rows *
                          (double)(g->tiles * g->parts);
     const double cost = adds * lanes * loads * (g->nx == 1 ? m->col2im_narrow : 1) +

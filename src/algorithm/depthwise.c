@@ -99,11 +99,9 @@ static double cost_of(const struct depthwise *g)
     const double adds = tconv_folded_pairs(&r->z) * tconv_folded_pairs(&r->y) *
                         (double)r->x.kernel * tiles * (double)g->blocks * tap_cycles(g);
     const double stores =
-        (double)r->output_rows *
-        (m->depthwise_row +
-         tiles * (double)r->x.stride *
-             (m->depthwise_tile + (double)g->blocks * (m->depthwise_store * g->mw / g->vw * g->px +
-                                                       m->depthwise_block)));
+        (double)r->output_rows * tiles * (double)r->x.stride *
+        (m->depthwise_tile +
+         (double)g->blocks * (m->depthwise_store * g->mw / g->vw * g->px + m->depthwise_block));
     const double items = (double)g->items;
     const double cycles = (double)r->layer.batch * (adds + stores) + items * m->depthwise_item;
     return tconv_folded_shared(r, cycles * m->adds * m->lanes, 1 / items);

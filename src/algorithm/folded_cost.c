@@ -104,13 +104,12 @@ double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx
     const struct tconv_machine *m = folded->machine;
     const double adds = mw * nx / m->adds;
     if (m->registers < 32) {
-        const bool spills = mw * nx + nx + 1 > m->registers; /* accumulators, inputs, a weight */
         const int round =
             tconv_folded_round(mw * nx, folded->layer.in_channels, folded->layer.in_channels);
         const double issue =
             tconv_folded_issue(folded, mw * nx + mw + m->crossing * nx + m->round / round);
         const double least = adds > m->latency ? adds : m->latency;
-        return ((issue > least ? issue : least) + (spills ? m->spill : 0)) / adds;
+        return (issue > least ? issue : least) / adds;
     }
     const double loads = (mw + nx + 1) / m->loads, issue = (mw * nx + mw + nx + 4) / m->issue;
     const double most = loads > m->latency ? loads : m->latency;

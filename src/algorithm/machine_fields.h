@@ -69,12 +69,10 @@
     F(sums, 26, "number", "vectors of accumulators that compilers keep in registers")              \
     F(crossing, 1.5, "ratio", "instructions of a load that may cross a cache line")                \
     F(round, 5, "number", "instructions that begin a round of an innermost loop")                  \
-    F(spill, 8, "cycles", "of a round whose tile exceeds the registers")                           \
     F(narrow, 1.1, "ratio", "cycles of a tile that is one vector wide")                            \
     F(overhead, 0.05, "ratio", "cycles beside the multiply-adds")                                  \
     F(wake, 100e3, "cycles", "until another thread works at full speed")                           \
     F(wake_share, 0.25, "ratio", "of the work that another thread misses at most")                 \
-    F(wait_l2, 0.5, "madds", "to wait for a byte of weights from l2")                              \
     F(wait_l3, 2, "madds", "the same from l3")                                                     \
     F(wait_memory, 4, "madds", "the same from memory")                                             \
     F(hidden, 0.3, "ratio", "of the multiply-adds that hide the loads of weights")                 \
@@ -84,8 +82,7 @@
 #define TCONV_PACKED_FIELDS(F)                                                                     \
     F(packed_budget, 0.75, "ratio", "of l2 that packed inputs may take")                           \
     F(packed_block, 0.2, "ratio", "of a tap's cycles that each block of channels adds")            \
-    F(packed_hold, 0.1, "ratio", "of a tap's cycles that stores take")                             \
-    F(packed_hold_apart, 0.6, "ratio", "the same where taps do not overlap")                       \
+    F(packed_hold, 0.6, "ratio", "of a tap that stores take, where taps do not overlap")           \
     F(packed_single, 1.6, "ratio", "cycles of a tile of one channel")                              \
     F(packed_several, 1.08, "ratio", "cycles of other tiles")                                      \
     F(packed_store, 24, "madds", "to store an output as part of a vector")                         \
@@ -98,7 +95,6 @@
     F(packed_copy_border, 38, "madds", "more, to copy an input at a row's end")                    \
     F(packed_copy_apart, 48, "madds", "to copy an input of a strided row")                         \
     F(packed_tap, 600, "madds", "to begin and end a tap's loop")                                   \
-    F(packed_chunk_sum, 4, "madds", "to keep an accumulator for the next chunk")                   \
     F(packed_chunks, 1.3, "ratio", "cost of input channels in chunks")                             \
     F(packed_item, 10e3, "madds", "to begin a work-item")
 
@@ -141,8 +137,7 @@
     F(channels_place, 6, "cycles", "to begin storing a place")                                     \
     F(channels_scatter, 2, "cycles", "to store one lane that is not beside the next")              \
     F(channels_scatter_step, 20, "elements", "between lanes that take a cycle more")               \
-    F(channels_scatter_row, 30, "cycles", "at most, where places lie in a row")                    \
-    F(channels_scatter_batch, 100, "cycles", "at most, where they lie in several images")          \
+    F(channels_scatter_most, 30, "cycles", "at most")                                              \
     F(channels_row, 1.2, "cycles", "to keep an accumulator and store it in its row")               \
     F(channels_row_overlap, 2, "cycles", "the same where a row's last vectors overlap")            \
     F(channels_row_part, 2.4, "cycles", "the same where a row is shorter than a vector")           \
@@ -166,7 +161,6 @@
 /* Depthwise layers, channels last (depthwise.c). */
 #define TCONV_DEPTHWISE_FIELDS(F)                                                                  \
     F(depthwise_tap, 1, "cycles", "of a tap beside its products")                                  \
-    F(depthwise_row, 20, "cycles", "to begin a row of outputs")                                    \
     F(depthwise_tile, 30, "cycles", "to begin a phase of a tile")                                  \
     F(depthwise_block, 8, "cycles", "to begin storing a block of channels")                        \
     F(depthwise_store, 2, "cycles", "to store a vector")                                           \
@@ -206,14 +200,11 @@
     F(col2im_load, 0.3, "ratio", "cycles of a load that products do not hide")                     \
     F(col2im_narrow, 1.07, "ratio", "cycles of a tile that is one vector wide")                    \
     F(col2im_tap, 13, "madds", "to add a column to an output")                                     \
-    F(col2im_store, 8, "madds", "to store an output, at stride 1")                                 \
-    F(col2im_store_apart, 75, "madds", "the same at other strides")                                \
+    F(col2im_store, 75, "madds", "to store an output")                                             \
     F(col2im_zero, 25, "madds", "to clear an accumulator")                                         \
     F(col2im_item, 22e3, "madds", "to begin a work-item")                                          \
     F(col2im_group_tap, 2, "madds", "to add a column to an output, work-items being lanes")        \
-    F(col2im_group_store, 4, "madds", "to store an output, at stride 1")                           \
-    F(col2im_group_store_apart, 24, "madds", "the same at other strides")                          \
-    F(col2im_group_zero, 2, "madds", "to clear an accumulator")                                    \
+    F(col2im_group_store, 24, "madds", "to store an output, work-items being lanes")               \
     F(col2im_wait, 8, "ratio", "time on a GPU of a multiply-add that has a load of its own")       \
     F(matrix_speed, 2, "ratio", "of the matrix unit to f32, for 32-bit words")                     \
     F(matrix_store, 4, "madds", "to store an output")                                              \

@@ -68,11 +68,10 @@ static int choose_channels(const struct packed *g)
     double least = 0;
     for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
         for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
-            const double cost = (double)(tconv_ceil_div(channels, mw) * mw) *
-                                (tconv_folded_inefficiency(&g->folded, nx, mw) +
-                                 m->packed_block / mw +
-                                 (g->taps <= g->classes ? m->packed_hold_apart : m->packed_hold) *
-                                     mw / (work > 64 ? work : 64));
+            const double cost =
+                (double)(tconv_ceil_div(channels, mw) * mw) *
+                (tconv_folded_inefficiency(&g->folded, nx, mw) + m->packed_block / mw +
+                 (g->taps <= g->classes ? m->packed_hold * mw : 0) / (work > 64 ? work : 64));
             if (least == 0 || cost < least) {
                 least = cost;
                 best = mw;
@@ -176,17 +175,14 @@ static double cost_of(const struct packed *g)
      * do not hide counts. */
     const double weights = 4 * groups * channels * in * (double)g->taps;
     const double streamed = weights * (double)tconv_ceil_div(g->tiles, g->item_tiles);
-    const double loads = streamed * (weights < m->l2   ? m->wait_l2
-                                     : weights < m->l3 ? m->wait_l3
-                                                       : m->wait_memory);
+    const double loads =
+        weights < m->l2 ? 0 : streamed * (weights < m->l3 ? m->wait_l3 : m->wait_memory);
     const double hidden = m->hidden * adds, waits = loads > hidden ? loads - hidden : 0;
-    /* Each tap's loop begins and ends, and with chunks sums go to local memory and come back. */
+    /* Each tap's loop begins and ends. */
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
     const double loops = groups * (double)(g->tiles * g->blocks) * (double)g->taps * chunks *
                          m->packed_tap;
-    const double sums =
-        chunks > 1 ? places * channels * (double)g->classes * chunks * m->packed_chunk_sum : 0;
-    const double cost = adds + outputs * store_cost(g) + copies + waits + loops + sums +
+    const double cost = adds + outputs * store_cost(g) + copies + waits + loops +
                         m->packed_item * (double)g->items;
     return tconv_folded_shared(&g->folded, cost * (chunks > 1 ? m->packed_chunks : 1),
                                (double)(g->item_tiles * g->item_blocks) /

@@ -49,7 +49,6 @@ static void add_cpu(struct measurement *m, const struct roofline *r)
     const double madds = 1e9 * r->probed_gflops / 2, units = value_of(m, "units");
     const double l2 = units * value_of(m, "l2"), l3 = value_of(m, "l3");
     add(m, "clock", madds / (units * value_of(m, "lanes") * value_of(m, "adds")) / 1e6);
-    add(m, "wait_l2", madds / (1e9 * roofline_bandwidth(r, l2 / 2)));
     add(m, "wait_l3", madds / (1e9 * roofline_bandwidth(r, (l2 + l3) / 2)));
     add(m, "wait_memory", madds / (1e9 * roofline_memory_bandwidth(r)));
 }
