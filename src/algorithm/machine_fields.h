@@ -73,7 +73,7 @@
     F(overhead, 0.05, "ratio", "cycles beside the multiply-adds")                                  \
     F(wake, 100e3, "cycles", "until another thread works at full speed")                           \
     F(wake_share, 0.25, "ratio", "of the work that another thread misses at most")                 \
-    F(wait_l3, 2, "madds", "the same from l3")                                                     \
+    F(wait_l3, 2, "madds", "to wait for a byte of weights from l3")                                \
     F(wait_memory, 4, "madds", "the same from memory")                                             \
     F(hidden, 0.3, "ratio", "of the multiply-adds that hide the loads of weights")                 \
     F(streamed_output, 0.5, "ratio", "of l3; larger outputs bypass the caches")

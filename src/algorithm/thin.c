@@ -333,14 +333,16 @@ static bool prepare(const struct tconv_request *request, struct thin *g,
     return true;
 }
 
-/* The vectors. */
+/* The vectors: none that would be half empty. */
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
     const tconv_device_info *device = request->device;
     struct thin g;
     if (!prepare(request, &g, reason)) return false;
-    const int widest = tconv_folded_widest(&g.folded), limit = most_sums(&g);
+    const int limit = most_sums(&g);
+    int widest = tconv_folded_widest(&g.folded);
+    while (widest >= 8 && g.folded.places <= widest / 2) widest /= 2;
     const int sums = g.ry * g.mw * (int)g.folded.x.stride; /* for each vector of places */
     for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
         for (g.nx = 1; g.nx == 1 || (g.nx <= MOST_VECTORS && g.nx * sums <= limit); g.nx++) {
