@@ -13,7 +13,8 @@ install(
     DIRECTORY include/tconv_cl
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING
-    PATTERN "*.h")
+    PATTERN "*.h"
+    PATTERN "*.hpp")
 if(TCONV_BUILD_PYTHON)
     install(TARGETS tconv_cl LIBRARY DESTINATION tconv_cl COMPONENT python)
 endif()

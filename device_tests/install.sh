@@ -13,6 +13,7 @@ cmake --install "$build" --prefix "$work/prefix" >"$work/log"
 cmake -S "$source/examples/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$compiler" >>"$work/log"
 cmake --build "$work/consumer" >>"$work/log"
 "$work/consumer/upsampler"
+"$work/consumer/layer"
 
 # The first C block of the README is a whole program.
 sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;/^```$/,$d' >"$work/readme.c"

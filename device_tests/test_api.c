@@ -104,6 +104,31 @@ static void one_filter_serves_several_plans(void **state)
     }
 }
 
+/* An owner's release takes nothing from the others; the sanitizers' run finds what is left over. */
+static void objects_have_owners(void **state)
+{
+    (void)state;
+    for (int d = 0; d < device_count; d++) {
+        const tconv_problem p = plane(1, 8, 6, 32, 4, 2, 1);
+        struct setup s;
+        set_up(&s, &devices[d], &p, "gather_group", false, SMALL_INTEGERS);
+        tconv_device_retain(devices[d].device);
+        tconv_plan_retain(s.plan);
+        tconv_packed_filter_retain(s.filter);
+        tconv_packed_filter_release(s.filter);
+        tconv_plan_release(s.plan);
+        tconv_device_release(devices[d].device);
+        pack(&s);
+        enqueue(&s);
+        download(&s, 0, NULL);
+        compare_with_oracle(&devices[d], &p, "gather_group", false, &s.tensors);
+        tear_down(&s);
+    }
+    tconv_packed_filter_retain(NULL);
+    tconv_plan_retain(NULL);
+    tconv_device_retain(NULL);
+}
+
 /* A network with a dynamic width packs once: all extents, batches and pads share the layout of one
  * algorithm. Not so with fast arithmetic, whose tiles follow the extents; then the filter is
  * refused. */
@@ -783,6 +808,7 @@ int main(void)
         cmocka_unit_test(events_order_the_work),
         cmocka_unit_test(out_of_order_queues_work),
         cmocka_unit_test(one_filter_serves_several_plans),
+        cmocka_unit_test(objects_have_owners),
         cmocka_unit_test(layouts_do_not_depend_on_extents),
         cmocka_unit_test(weights_may_change),
         cmocka_unit_test(sub_buffers_work),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initializers of every structure in C++, without a warning. */
-#include "tconv_cl/tconv_cl.h"
+/* The initializers of every structure and the C++ header, without a warning. */
+#define TCONV_CL_NO_EXCEPTIONS /* as programs without them include it; the other form has an       \
+                                  example */
+#include "tconv_cl/tconv_cl.hpp"
 
 extern tconv_problem problem;
 extern tconv_geometry geometry;

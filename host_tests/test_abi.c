@@ -2,11 +2,13 @@
 /* Layouts and values of the first release's headers are those of today's: what may change is that
  * structures with struct_size have more members at their end. */
 #include "abi_layout.h"
+#include "tconv_cl/version.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -23,10 +25,21 @@ static void layouts_and_values_stay(void **state)
     }
 }
 
+static void the_version_is_that_of_the_header(void **state)
+{
+    (void)state;
+    assert_int_equal(tconv_version_number(), TCONV_VERSION);
+    char text[40];
+    snprintf(text, sizeof text, "%d.%d.%d", TCONV_VERSION / 1000000, TCONV_VERSION / 1000 % 1000,
+             TCONV_VERSION % 1000);
+    assert_string_equal(tconv_version(), text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_and_values_stay),
+        cmocka_unit_test(the_version_is_that_of_the_header),
     };
     return cmocka_run_group_tests_name("abi", tests, NULL, NULL);
 }

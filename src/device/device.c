@@ -78,7 +78,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
 
 void tconv_device_retain(tconv_device *device)
 {
-    atomic_fetch_add(&device->owners, 1);
+    if (device != NULL && !tconv_process_forked()) atomic_fetch_add(&device->owners, 1);
 }
 
 void tconv_device_release(tconv_device *device)

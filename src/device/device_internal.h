@@ -9,9 +9,6 @@
 
 #include <stdatomic.h>
 
-/* One more owner. */
-void tconv_device_retain(tconv_device *device);
-
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 

@@ -46,6 +46,7 @@ tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t
     filter->plan = plan;
     filter->offset = offset;
     atomic_init(&filter->packed, false);
+    atomic_init(&filter->owners, 1);
     *out = filter;
     return TCONV_OK;
 }
@@ -90,9 +91,15 @@ bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_pla
            strcmp(filter->plan->kernel_plan.layout, plan->kernel_plan.layout) == 0;
 }
 
+void tconv_packed_filter_retain(tconv_packed_filter *filter)
+{
+    if (filter != NULL && !tconv_process_forked()) atomic_fetch_add(&filter->owners, 1);
+}
+
 void tconv_packed_filter_release(tconv_packed_filter *filter)
 {
-    if (filter == NULL || tconv_process_forked()) return;
+    if (filter == NULL || tconv_process_forked() || atomic_fetch_sub(&filter->owners, 1) > 1)
+        return;
     clReleaseMemObject(filter->memory);
     tconv_plan_release(filter->plan);
     free(filter);

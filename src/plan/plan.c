@@ -298,7 +298,7 @@ tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm
 
 void tconv_plan_retain(tconv_plan *plan)
 {
-    atomic_fetch_add(&plan->owners, 1);
+    if (plan != NULL && !tconv_process_forked()) atomic_fetch_add(&plan->owners, 1);
 }
 
 void tconv_plan_release(tconv_plan *plan)

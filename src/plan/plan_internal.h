@@ -39,6 +39,7 @@ struct tconv_packed_filter {
     cl_mem memory;
     size_t offset;
     atomic_bool packed;
+    atomic_int owners;
 };
 
 /* What the launches of a kernel plan are bound to, by enum tconv_arg; offsets in bytes. */
@@ -65,8 +66,6 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
 /* Keeps why an algorithm is not taken. */
 tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                                   const char *why, tconv_error *error);
-
-void tconv_plan_retain(tconv_plan *plan);
 
 /* Whether an error says that a kernel does not build or cannot run on the device, now and later.
  * Missing memory or a lost device says nothing about the kernel. */

@@ -27,6 +27,9 @@ TCONV_API tconv_status tconv_device_count(int *count, tconv_error *error);
 TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
                                        tconv_error *error);
 
+/* What functions with a device's number take for the default one. */
+enum { TCONV_DEVICE_DEFAULT = -1 };
+
 /* The number of the device that is used where nobody names one: the one that the environment
  * variable TCONV_CL_DEVICE names; where that is not set or empty, the first GPU, else the first
  * accelerator, else the first device. Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
@@ -59,8 +62,11 @@ typedef struct tconv_device tconv_device;
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);
 
-/* Releases the device. NULL is a no-op. Pending commands are unaffected; plans and filters keep the
- * object alive. */
+/* One more owner, who releases the device, too. NULL is a no-op. Any thread. */
+TCONV_API void tconv_device_retain(tconv_device *device);
+
+/* Releases the device; the last owner's call destroys it. NULL is a no-op. Pending commands are
+ * unaffected; plans and filters keep the object alive. */
 TCONV_API void tconv_device_release(tconv_device *device);
 
 /* What tconv_device_describe said when the object was made. Valid as long as the object. */

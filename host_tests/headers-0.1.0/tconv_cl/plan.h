@@ -119,8 +119,12 @@ TCONV_API tconv_status tconv_plan_create(tconv_device *device, const tconv_probl
                                          const tconv_plan_options *options, tconv_plan **out,
                                          tconv_error *error);
 
-/* Releases the plan. NULL is a no-op. Pending commands run to completion, or fail with the error of
- * an event that they wait for. Filters made from the plan keep it alive. */
+/* One more owner, who releases the plan, too. NULL is a no-op. Any thread. */
+TCONV_API void tconv_plan_retain(tconv_plan *plan);
+
+/* Releases the plan; the last owner's call destroys it. NULL is a no-op. Pending commands run to
+ * completion, or fail with the error of an event that they wait for. Filters made from the plan
+ * keep it alive. */
 TCONV_API void tconv_plan_release(tconv_plan *plan);
 
 /* What the plan decided; with a window, the geometry is the window's. The pointers are valid as
@@ -205,8 +209,11 @@ TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *fil
  * device. Any thread. */
 TCONV_API bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_plan *plan);
 
-/* Releases the filter. NULL is a no-op. Pending commands that pack or read it run to completion;
- * OpenCL keeps the packed weights until then. */
+/* One more owner, who releases the filter, too. NULL is a no-op. Any thread. */
+TCONV_API void tconv_packed_filter_retain(tconv_packed_filter *filter);
+
+/* Releases the filter; the last owner's call destroys it. NULL is a no-op. Pending commands that
+ * pack or read it run to completion; OpenCL keeps the packed weights until then. */
 TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
 
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas are at

@@ -18,7 +18,8 @@ extern "C" {
 /* A context, an in-order queue and a tconv_device on one device. Opaque. */
 typedef struct tconv_session tconv_session;
 
-/* Opens the device with that number (see tconv_device_at); a negative number opens the default one.
+/* Opens the device with that number (see tconv_device_at); TCONV_DEVICE_DEFAULT, and any negative
+ * number, the default one.
  * Returns TCONV_ERROR_ARGUMENT, _NO_DEVICE, _HOST_MEMORY, _OPENCL. Ownership: the caller's, until
  * tconv_session_release. */
 TCONV_API tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *error);

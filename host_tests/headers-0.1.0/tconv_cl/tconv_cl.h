@@ -12,6 +12,8 @@
  *   session.h   upload, run, download: for applications with host arrays
  *   slabs.h     the same in slabs: tensors larger than memory, several devices
  *
+ * tconv_cl.hpp has the same for C++.
+ *
  * STRUCTURES that a later version may extend begin with `struct_size`: the size that the program
  * was compiled with, which the TCONV_..._INIT macros set. Programs and libraries of different
  * versions with the same SOVERSION work together:

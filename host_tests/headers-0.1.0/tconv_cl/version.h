@@ -3,9 +3,27 @@
 #ifndef TCONV_CL_VERSION_H
 #define TCONV_CL_VERSION_H
 
+#include "status.h"
+
 #define TCONV_VERSION_MAJOR 0
 #define TCONV_VERSION_MINOR 1
 #define TCONV_VERSION_PATCH 0
 #define TCONV_VERSION_STRING "0.1.0"
+
+/* One number, for comparisons: 1002003 is 1.2.3. */
+#define TCONV_VERSION                                                                              \
+    (TCONV_VERSION_MAJOR * 1000000 + TCONV_VERSION_MINOR * 1000 + TCONV_VERSION_PATCH)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that is loaded; the macros are that of the header. Any thread. */
+TCONV_API int tconv_version_number(void);
+TCONV_API const char *tconv_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl in C++11 and later: objects that release themselves, and errors as exceptions. Header
+ * only; the functions behind it, their errors and thread rules are those of tconv_cl.h.
+ *
+ *     tconv::session session;                                   // the default device
+ *     tconv::session_layer layer(session);                      // its filter is constant
+ *     tconv_problem problem = TCONV_PROBLEM_INIT;               // and so on
+ *     layer.run(problem, arrays);
+ *
+ * Objects move and do not copy. One that was moved from, or made without arguments, is empty and
+ * false; but `session session;` opens the default device. `get()` is the handle for functions of
+ * the C interface.
+ *
+ * Each call has two forms: one throws tconv::error, one takes a tconv_error & at its end, returns
+ * the status and never throws. With TCONV_CL_NO_EXCEPTIONS defined there is only the second one:
+ * objects are empty until `create`. */
+#ifndef TCONV_CL_TCONV_CL_HPP
+#define TCONV_CL_TCONV_CL_HPP
+
+#include "tconv_cl.h"
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+#include <stdexcept>
+#endif
+
+namespace tconv
+{
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+/* What a function of the C interface returned. */
+class error : public std::runtime_error
+{
+  public:
+    explicit error(const tconv_error &e)
+        : std::runtime_error(e.message), status_(e.status), opencl_(e.opencl_code)
+    {
+    }
+    tconv_status status() const noexcept
+    {
+        return status_;
+    }
+    /* The raw code; 0: none. */
+    int opencl_code() const noexcept
+    {
+        return opencl_;
+    }
+
+  private:
+    tconv_status status_;
+    int opencl_;
+};
+
+inline void check(tconv_status status, const tconv_error &e)
+{
+    if (status != TCONV_OK) throw error(e);
+}
+#endif
+
+/* Owns one handle. */
+template <typename Handle, void (*Release)(Handle *)> class owner
+{
+  public:
+    owner() noexcept : handle_(nullptr)
+    {
+    }
+    explicit owner(Handle *handle) noexcept : handle_(handle)
+    {
+    }
+    owner(owner &&other) noexcept : handle_(other.release())
+    {
+    }
+    owner &operator=(owner &&other) noexcept
+    {
+        if (this != &other) reset(other.release());
+        return *this;
+    }
+    owner(const owner &) = delete;
+    owner &operator=(const owner &) = delete;
+    ~owner()
+    {
+        Release(handle_);
+    }
+
+    Handle *get() const noexcept
+    {
+        return handle_;
+    }
+    explicit operator bool() const noexcept
+    {
+        return handle_ != nullptr;
+    }
+
+    /* Gives the handle to the caller. */
+    Handle *release() noexcept
+    {
+        Handle *handle = handle_;
+        handle_ = nullptr;
+        return handle;
+    }
+    void reset(Handle *handle = nullptr) noexcept
+    {
+        Release(handle_);
+        handle_ = handle;
+    }
+
+  protected:
+    /* Takes the handle that `status` says was made. */
+    tconv_status take(tconv_status status, Handle *handle) noexcept
+    {
+        if (status == TCONV_OK) reset(handle);
+        return status;
+    }
+
+  private:
+    Handle *handle_;
+};
+
+/* session.h: a device with a context and a queue of its own, for host arrays. */
+class session : public owner<tconv_session, tconv_session_release>
+{
+  public:
+    tconv_status create(int number, tconv_error &e) noexcept
+    {
+        tconv_session *made = nullptr;
+        const tconv_status status = tconv_session_create(number, &made, &e);
+        return take(status, made);
+    }
+    tconv_status run(const tconv_problem &problem, const tconv_arrays &arrays,
+                     const tconv_plan_options *options, tconv_error &e) noexcept
+    {
+        return tconv_session_run(get(), &problem, options, &arrays, &e);
+    }
+    cl_context context() const noexcept
+    {
+        return tconv_session_context(get());
+    }
+    cl_command_queue queue() const noexcept
+    {
+        return tconv_session_queue(get());
+    }
+    tconv_device *device() const noexcept
+    {
+        return tconv_session_device(get());
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    explicit session(int number = TCONV_DEVICE_DEFAULT)
+    {
+        tconv_error e;
+        check(create(number, e), e);
+    }
+    void run(const tconv_problem &problem, const tconv_arrays &arrays,
+             const tconv_plan_options *options = nullptr)
+    {
+        tconv_error e;
+        check(run(problem, arrays, options, e), e);
+    }
+#endif
+};
+
+/* session.h: a layer that runs often. The session must outlive it. */
+class session_layer : public owner<tconv_session_layer, tconv_session_layer_release>
+{
+  public:
+    session_layer() = default;
+    tconv_status create(const session &on, bool constant_filter, tconv_error &e) noexcept
+    {
+        tconv_session_layer *made = nullptr;
+        const tconv_status status =
+            tconv_session_layer_create(on.get(), constant_filter, &made, &e);
+        return take(status, made);
+    }
+    tconv_status run(const tconv_problem &problem, const tconv_arrays &arrays,
+                     const tconv_plan_options *options, tconv_error &e) noexcept
+    {
+        return tconv_session_layer_run(get(), &problem, options, &arrays, &e);
+    }
+    void refresh() noexcept
+    {
+        tconv_session_layer_refresh(get());
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    explicit session_layer(const session &on, bool constant_filter = true)
+    {
+        tconv_error e;
+        check(create(on, constant_filter, e), e);
+    }
+    void run(const tconv_problem &problem, const tconv_arrays &arrays,
+             const tconv_plan_options *options = nullptr)
+    {
+        tconv_error e;
+        check(run(problem, arrays, options, e), e);
+    }
+#endif
+};
+
+/* device.h: a device of the application's own context. */
+class device : public owner<tconv_device, tconv_device_release>
+{
+  public:
+    device() = default;
+    tconv_status create(cl_context context, cl_device_id id, tconv_error &e) noexcept
+    {
+        tconv_device *made = nullptr;
+        const tconv_status status = tconv_device_create(context, id, &made, &e);
+        return take(status, made);
+    }
+    const tconv_device_info &properties() const noexcept
+    {
+        return *tconv_device_properties(get());
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    device(cl_context context, cl_device_id id)
+    {
+        tconv_error e;
+        check(create(context, id, e), e);
+    }
+#endif
+};
+
+/* plan.h: a problem with its algorithm and compiled kernels. */
+class plan : public owner<tconv_plan, tconv_plan_release>
+{
+  public:
+    plan() = default;
+    tconv_status create(tconv_device *on, const tconv_problem &problem,
+                        const tconv_plan_options *options, tconv_error &e) noexcept
+    {
+        tconv_plan *made = nullptr;
+        const tconv_status status = tconv_plan_create(on, &problem, options, &made, &e);
+        return take(status, made);
+    }
+    tconv_status enqueue(cl_command_queue queue, const tconv_args &args, cl_uint wait_count,
+                         const cl_event *wait, cl_event *done, tconv_error &e) const noexcept
+    {
+        return tconv_plan_enqueue(get(), queue, &args, wait_count, wait, done, &e);
+    }
+    const tconv_geometry &geometry() const noexcept
+    {
+        return *tconv_plan_geometry(get());
+    }
+    const char *algorithm() const noexcept
+    {
+        return tconv_plan_algorithm(get());
+    }
+    uint64_t workspace_bytes() const noexcept
+    {
+        return tconv_plan_workspace_bytes(get());
+    }
+    uint64_t filter_bytes() const noexcept
+    {
+        return tconv_plan_filter_bytes(get());
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    plan(tconv_device *on, const tconv_problem &problem,
+         const tconv_plan_options *options = nullptr)
+    {
+        tconv_error e;
+        check(create(on, problem, options, e), e);
+    }
+    void enqueue(cl_command_queue queue, const tconv_args &args, cl_uint wait_count = 0,
+                 const cl_event *wait = nullptr, cl_event *done = nullptr) const
+    {
+        tconv_error e;
+        check(enqueue(queue, args, wait_count, wait, done, e), e);
+    }
+#endif
+};
+
+/* plan.h: weights as a plan's kernels read them. */
+class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_release>
+{
+  public:
+    packed_filter() = default;
+    tconv_status create(const plan &of, cl_mem storage, size_t offset, tconv_error &e) noexcept
+    {
+        tconv_packed_filter *made = nullptr;
+        const tconv_status status =
+            tconv_packed_filter_create(of.get(), storage, offset, &made, &e);
+        return take(status, made);
+    }
+    tconv_status enqueue_pack(cl_command_queue queue, cl_mem weights, size_t offset,
+                              cl_uint wait_count, const cl_event *wait, cl_event *done,
+                              tconv_error &e) noexcept
+    {
+        return tconv_packed_filter_enqueue_pack(get(), queue, weights, offset, wait_count, wait,
+                                                done, &e);
+    }
+    bool fits(const plan &other) const noexcept
+    {
+        return tconv_packed_filter_fits(get(), other.get());
+    }
+
+#ifndef TCONV_CL_NO_EXCEPTIONS
+    explicit packed_filter(const plan &of, cl_mem storage = nullptr, size_t offset = 0)
+    {
+        tconv_error e;
+        check(create(of, storage, offset, e), e);
+    }
+    void enqueue_pack(cl_command_queue queue, cl_mem weights, size_t offset = 0,
+                      cl_uint wait_count = 0, const cl_event *wait = nullptr,
+                      cl_event *done = nullptr)
+    {
+        tconv_error e;
+        check(enqueue_pack(queue, weights, offset, wait_count, wait, done, e), e);
+    }
+#endif
+};
+
+} // namespace tconv
+
+#endif
