@@ -2,9 +2,7 @@
 /* The tiled algorithm for GPUs: products of matrices from local memory, with many accumulators in
  * the registers of a work-item. Output-stationary; all element types, by plain multiply-adds.
  *
- * Along each axis, outputs are split by their phases: o = first + u*stride + t, place u, phase t.
- * Phases either have work-groups of their own (t), or they are rows of the matrix beside the output
- * channels (r), so that one tile has all outputs of its places. For each phase of work-groups
+ * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
  *
  *     sum[row][place] = sum over taps and input channels of
  *                       filter[tap][channel][row] * data[channel][place + distance of tap]
@@ -14,11 +12,9 @@
  *                            places (n, z, y, x)
  *              +------------------- NT --------------------+
  *              |  4 x 4    |           |  4 x 4    |        |     A work-item has TM x TN sums, in
- *     rows    MT  sums     |           |  sums     |        |     blocks of 4 x 4 that lie far
- * apart:
- *              |-----------+           +-----------+        |     neighbouring work-items then read
- *              |  4 x 4    |           |  4 x 4    |        |     neighbouring quads of local
- * memory.
+ *     rows    MT  sums     |           |  sums     |        |     blocks of 4 x 4 that are far apart:
+ *              |-----------+           +-----------+        |     neighbours then read
+ *              |  4 x 4    |           |  4 x 4    |        |     neighbouring quads.
  *              +-------------------------------------------+
  *
  * A stage is KS input channels of one tap; taps are outside, channels inside. A work-item fetches
@@ -70,8 +66,9 @@
 #define LANES_M (MT / TM)
 #define LANES_N (NT / TN)
 #define SLICE_ITEMS (LANES_M * LANES_N)
-#define ITEMS (SLICES * SLICE_ITEMS)
-#define PHASE_ROWS (PZ * PY * PX)
+#if ITEMS != SLICES * LANES_M * LANES_N
+#error "ITEMS must be the work-items of the tile"
+#endif
 
 /* Rows of local memory: KS of weights, KS of inputs. Two neighbouring quads of a place go to
  * different banks. */
@@ -119,246 +116,6 @@
 #endif
 #endif
 #define IS_FETCHED(place) (NT % PLACES_APART == 0 || (place) < NT)
-
-/* ---- filter --------------------------------------------------------------------------------- */
-
-/* The packed filter: a word for each group, padded, which tells whether a weight is not finite;
- * then [group][tap][input channel][row]. A row is an output channel with a phase along each axis,
- * the channels outside, or with FOLDED_LAST inside and a multiple of 4. */
-static __global const packed_t *weights_of(__global const packed_t *filter,
-                                           __global const long *table, const long group)
-{
-    return filter + TAPS_HEADER(table[FOLDED_GROUPS], sizeof(packed_t)) +
-           group * table[TILED_TAPS_Z] * table[TILED_TAPS_Y] * table[TILED_TAPS_X] *
-               table[FOLDED_IN_CHANNELS] * table[TILED_ROWS];
-}
-
-static int channel_of(const int row, __global const long *table)
-{
-#if FOLDED_LAST && PHASE_ROWS > 1
-    return row % (int)table[TILED_CHANNELS];
-#elif FOLDED_LAST
-    return row;
-#else
-    return row / PHASE_ROWS;
-#endif
-}
-
-/* The phase of a row along all axes. */
-static int phase_of(const int row, __global const long *table)
-{
-#if FOLDED_LAST && PHASE_ROWS > 1
-    return row / (int)table[TILED_CHANNELS];
-#else
-    return row % PHASE_ROWS;
-#endif
-}
-#define PHASE_Z(phase) ((phase) / PX / PY)
-#define PHASE_Y(phase) ((phase) / PX % PY)
-#define PHASE_X(phase) ((phase) % PX)
-
-static int row_of(const int channel, const int phase, __global const long *table)
-{
-#if FOLDED_LAST && PHASE_ROWS > 1
-    return phase * (int)table[TILED_CHANNELS] + channel;
-#elif FOLDED_LAST
-    return channel;
-#else
-    return channel * PHASE_ROWS + phase;
-#endif
-}
-
-/* Before packing: no group is known to have weights that are not finite. */
-__kernel void tconv_tiled_clear(__global uint *restrict flags, const ulong flags_offset,
-                                __global const long *restrict table)
-{
-    if (get_global_id(0) < (ulong)table[FOLDED_GROUPS]) flags[flags_offset + get_global_id(0)] = 0;
-}
-
-/* A work-item packs one row of one input channel, for some taps of all groups. */
-__kernel void tconv_tiled_pack(__global const filter_t *restrict weights,
-                               const ulong weights_offset, __global packed_t *restrict filter,
-                               const ulong filter_offset, __global uint *restrict flags,
-                               const ulong flags_offset, __global const long *restrict table)
-{
-    const int row = (int)get_global_id(0);
-    const long rows = table[TILED_ROWS], in_channels = table[FOLDED_IN_CHANNELS];
-    if (row >= rows) return;
-    const int channel = channel_of(row, table), phase = phase_of(row, table);
-    const long taps_x = table[TILED_TAPS_X], taps_y = table[TILED_TAPS_Y];
-    const long taps = table[TILED_TAPS_Z] * taps_y * taps_x, all = table[FOLDED_GROUPS] * taps;
-    const acc_t zero = FILTER_ZERO(table);
-    for (long number = (long)get_global_id(2); number < all; number += (long)get_global_size(2))
-        for (long ci = (long)get_global_id(1); ci < in_channels; ci += (long)get_global_size(1)) {
-            const long tap = number % taps, group = number / taps;
-            const long kz = tap / taps_x / taps_y * PZ + PHASE_Z(phase),
-                       ky = tap / taps_x % taps_y * PY + PHASE_Y(phase),
-                       kx = tap % taps_x * PX + PHASE_X(phase);
-            __global packed_t *to = filter + filter_offset +
-                                    TAPS_HEADER(table[FOLDED_GROUPS], sizeof(packed_t)) +
-                                    (number * in_channels + ci) * rows + row;
-            if (channel >= table[FOLDED_OUT_CHANNELS] || kz >= table[FOLDED_KERNEL_Z] ||
-                ky >= table[FOLDED_KERNEL_Y] || kx >= table[FOLDED_KERNEL_X]) {
-                *to = 0;
-                continue;
-            }
-            PACK(weights + weights_offset + group * table[FOLDED_SOURCE_GROUP_STEP] +
-                     ci * table[FOLDED_SOURCE_IN_STEP] + channel * table[FOLDED_SOURCE_OUT_STEP] +
-                     kz * table[FOLDED_SOURCE_Z_STEP] + ky * table[FOLDED_SOURCE_Y_STEP] +
-                     kx * table[FOLDED_SOURCE_X_STEP],
-                 to, zero);
-            if (!IS_FINITE(READ_WEIGHT(to))) atomic_or(&flags[flags_offset + (ulong)group], 1u);
-        }
-}
-
-/* ---- places --------------------------------------------------------------------------------- */
-
-/* Where a place is: batch item and number along each axis. */
-struct place {
-    int n, z, y, x;
-};
-
-static struct place place_at(int number, __global const long *table)
-{
-    const int count_z = (int)table[TILED_PLACES_Z], count_y = (int)table[TILED_PLACES_Y],
-              count_x = (int)table[TILED_PLACES_X];
-    struct place place;
-    place.x = number % count_x;
-    number /= count_x;
-    place.y = number % count_y;
-    number /= count_y;
-    place.z = number % count_z;
-    place.n = number / count_z;
-    return place;
-}
-
-/* The range of places of a tile along each axis. */
-struct range {
-    struct place first, last;
-};
-
-static struct range range_of(const int first, const int last, __global const long *table)
-{
-    struct range range;
-    range.first = place_at(first, table);
-    range.last = place_at(last, table);
-    const bool all_z = range.first.n != range.last.n,
-               all_y = all_z || range.first.z != range.last.z,
-               all_x = all_y || range.first.y != range.last.y;
-    if (all_z) {
-        range.first.z = 0;
-        range.last.z = (int)table[TILED_PLACES_Z] - 1;
-    }
-    if (all_y) {
-        range.first.y = 0;
-        range.last.y = (int)table[TILED_PLACES_Y] - 1;
-    }
-    if (all_x) {
-        range.first.x = 0;
-        range.last.x = (int)table[TILED_PLACES_X] - 1;
-    }
-    return range;
-}
-
-/* Whether a tap reaches any place of a tile. */
-static bool reaches(const struct range *range, __global const long *tap, __global const long *table)
-{
-    const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
-    return range->last.z + z >= 0 && range->first.z + z < (int)table[FOLDED_INPUT_Z] &&
-           range->last.y + y >= 0 && range->first.y + y < (int)table[FOLDED_INPUT_Y] &&
-           range->last.x + x >= 0 && range->first.x + x < (int)table[FOLDED_INPUT_X];
-}
-
-/* Where the outputs of a tile's places are. */
-struct outputs {
-    long at[NT]; /* of phase 0 and the group's first channel; may lie outside the output */
-    int z[NT], y[NT], x[NT];
-};
-
-/* The output's extents: held, since compilers read them again behind every store. */
-static struct place extents_of(__global const long *table)
-{
-    struct place extents;
-    extents.n = (int)table[FOLDED_BATCHES];
-    extents.z = (int)table[FOLDED_OUTPUT_Z];
-    extents.y = (int)table[FOLDED_OUTPUT_Y];
-    extents.x = (int)table[FOLDED_OUTPUT_X];
-    return extents;
-}
-
-/* Whether a place has an output in a phase of the rows. */
-static bool has_output(__local const struct outputs *outputs, const int n, const int phase,
-                       const struct place *extents)
-{
-    /* Constants stand on the left, where compilers do not warn of them. */
-    return (PX == 1 || (uint)(outputs->x[n] + PHASE_X(phase)) < (uint)extents->x) &&
-           ((PY == 1 || (uint)(outputs->y[n] + PHASE_Y(phase)) < (uint)extents->y) &&
-            (uint)(outputs->z[n] + PHASE_Z(phase)) < (uint)extents->z);
-}
-
-static void find_outputs(__local struct outputs *outputs, const long first, const int count,
-                         const int tz, const int ty, const int tx, __global const long *table)
-{
-    for (int n = (int)get_local_id(0); n < NT; n += ITEMS) {
-        const struct place place = place_at((int)first + (n < count ? n : 0), table);
-        const long z = table[TILED_FIRST_Z] + place.z * table[FOLDED_STRIDE_Z] + tz,
-                   y = table[TILED_FIRST_Y] + place.y * table[FOLDED_STRIDE_Y] + ty,
-                   x = table[TILED_FIRST_X] + place.x * table[FOLDED_STRIDE_X] + tx;
-        outputs->at[n] = place.n * table[FOLDED_OUTPUT_BATCH_STEP] +
-                         z * table[FOLDED_OUTPUT_Z_STEP] + y * table[FOLDED_OUTPUT_Y_STEP] +
-                         x * table[FOLDED_OUTPUT_X_STEP];
-        /* Where phases are no rows, what is outside along y and x is told along z. */
-        const bool there = (PX > 1 || x < table[FOLDED_OUTPUT_X]) &&
-                           ((PY > 1 || y < table[FOLDED_OUTPUT_Y]) && n < count);
-        outputs->z[n] = there ? (int)z : -(1 << 30);
-        outputs->y[n] = (int)y;
-        outputs->x[n] = (int)x;
-    }
-}
-
-/* ---- exact outputs -------------------------------------------------------------------------- */
-
-#if FLOATING
-/* The input along one axis that tap k of output o reads; negative where there is none. */
-static long input_of(const long o, const long k, const long stride, const long dilation,
-                     const long pad, const long input)
-{
-    const long d = o + pad - k * dilation;
-    return d >= 0 && d % stride == 0 && d / stride < input ? d / stride : -1;
-}
-
-/* One output, tap by tap, of a batch item's data: no zero of the padding is multiplied. */
-static acc_t exact_output(__global const data_t *data, __global const packed_t *weights,
-                          __global const long *table, const long oz, const long oy, const long ox,
-                          const int channel)
-{
-    const long in_channels = table[FOLDED_IN_CHANNELS], rows = table[TILED_ROWS];
-    acc_t sum = 0;
-    for (long kz = 0; kz < table[FOLDED_KERNEL_Z]; kz++)
-        for (long ky = 0; ky < table[FOLDED_KERNEL_Y]; ky++)
-            for (long kx = 0; kx < table[FOLDED_KERNEL_X]; kx++) {
-                const long z = input_of(oz, kz, table[FOLDED_STRIDE_Z], table[FOLDED_DILATION_Z],
-                                        table[FOLDED_PAD_Z], table[FOLDED_INPUT_Z]),
-                           y = input_of(oy, ky, table[FOLDED_STRIDE_Y], table[FOLDED_DILATION_Y],
-                                        table[FOLDED_PAD_Y], table[FOLDED_INPUT_Y]),
-                           x = input_of(ox, kx, table[FOLDED_STRIDE_X], table[FOLDED_DILATION_X],
-                                        table[FOLDED_PAD_X], table[FOLDED_INPUT_X]);
-                if (z < 0 || y < 0 || x < 0) continue;
-                __global const data_t *from = data + z * table[FOLDED_DATA_Z_STEP] +
-                                              y * table[FOLDED_DATA_Y_STEP] +
-                                              x * table[FOLDED_DATA_X_STEP];
-                const int phase = (int)((kz % PZ * PY + ky % PY) * PX + kx % PX);
-                const long tap = (kz / PZ * table[TILED_TAPS_Y] + ky / PY) * table[TILED_TAPS_X] +
-                                 kx / PX;
-                __global const packed_t *w = weights + tap * in_channels * rows +
-                                             row_of(channel, phase, table);
-                for (long ci = 0; ci < in_channels; ci++)
-                    sum = MULTIPLY_ADD(READ_DATA(from + ci * table[FOLDED_DATA_CHANNEL_STEP], 0),
-                                       READ_WEIGHT(w + ci * rows), sum);
-            }
-    return sum;
-}
-#endif
 
 /* ---- stages --------------------------------------------------------------------------------- */
 
@@ -598,28 +355,6 @@ static bool is_wrong(const acc_t sums[TM][TN])
 #endif
 
 #if FOLDED_LAST
-/* The same as factor_of, BIAS_OF and SLOPE_OF for four channels. */
-#define FOUR_OF(one, f, channel)                                                                   \
-    ((result_vec_t)(one(f, channel), one(f, (channel) + 1), one(f, (channel) + 2),                 \
-                    one(f, (channel) + 3)))
-
-/* Stores the sums of four neighbouring channels; `aligned`: quads of the output are aligned to
- * their size. */
-static void store_four(const struct epilogue *f, const vec_t sum, const long at, const long channel,
-                       const bool aligned)
-{
-    const result_vec_t value =
-        affine_lanes(sum, FOUR_OF(factor_of, f, channel), FOUR_OF(BIAS_OF, f, channel));
-#if PLAIN && !NATIVE && !BETA && !RESIDUAL
-    if (aligned) {
-        *(__global result_vec_t *)(f->output + at) =
-            finished(f, value, FOUR_OF(SLOPE_OF, f, channel));
-        return;
-    }
-#endif
-    put_lanes(f, value, at, FOUR_OF(SLOPE_OF, f, channel));
-}
-
 static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
                        __local const struct outputs *outputs, __global const long *table,
                        const long group, const int first_row, const int tm, const int tn)
@@ -690,49 +425,6 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
 #endif
 
 /* ---- kernels -------------------------------------------------------------------------------- */
-
-/* What a work-group computes. */
-struct tile {
-    int phase, first_row, first,
-        count; /* its rows and places from these on; places that there are */
-    long group;
-    int number, part; /* among all tiles of a part */
-};
-
-/* Phases first: they write between each other's outputs. Then blocks, which read the same
- * inputs. */
-static struct tile own_tile(__global const long *table)
-{
-    const int phases = (int)(table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X]);
-    const int blocks = (int)table[FOLDED_BLOCKS], tiles = (int)table[FOLDED_TILES];
-    struct tile tile;
-    int number = (int)get_group_id(0);
-#if SPLIT
-    const int all = phases * blocks * tiles * (int)table[FOLDED_GROUPS];
-    tile.part = number / all;
-    number -= tile.part * all;
-    tile.number = number;
-#endif
-    tile.phase = number % phases;
-    number /= phases;
-    tile.first_row = number % blocks * MT;
-    number /= blocks;
-    tile.first = number % tiles * NT;
-    tile.group = number / tiles;
-    tile.count = (int)min((long)NT, table[FOLDED_BATCHES] * table[TILED_PLACES_Z] *
-                                            table[TILED_PLACES_Y] * table[TILED_PLACES_X] -
-                                        tile.first);
-    return tile;
-}
-
-static void find_tile_outputs(__local struct outputs *outputs, const struct tile *tile,
-                              __global const long *table)
-{
-    const int phases_y = (int)table[TILED_PHASES_Y], phases_x = (int)table[TILED_PHASES_X];
-    find_outputs(outputs, tile->first, tile->count, tile->phase / phases_x / phases_y,
-                 tile->phase / phases_x % phases_y, tile->phase % phases_x, table);
-    barrier(CLK_LOCAL_MEM_FENCE); /* outputs are known */
-}
 
 /* A work-item's place among those that multiply the same channels of a stage. */
 #if LAST

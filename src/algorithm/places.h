@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What implicit matrix products on GPUs have in common: phases, rows and places, parts of the input
+ * channels, the table, packing, and the launches. For tiled.c and matrix.c; cl/places.clh says the
+ * same of the kernels. */
+#ifndef TCONV_ALGORITHM_PLACES_H
+#define TCONV_ALGORITHM_PLACES_H
+
+#include "algorithm/folded.h"
+
+enum {
+    TCONV_PLACE_BYTES = 20, /* of struct outputs in cl/places.clh, for each place */
+    TCONV_MOST_PARTS = 8,
+};
+
+/* Multiply-adds that are issued for one that is useful where a tile has so many rows. */
+struct tconv_height {
+    int rows;
+    double cost;
+};
+
+/* An axis as the kernel sees it. */
+struct tconv_side {
+    const struct tconv_axis *axis;
+    bool merged;   /* phases are rows */
+    int64_t first; /* the output of place 0 in phase 0 */
+    int64_t places, phases, taps;
+    int64_t reaching; /* taps that read an input for any place; the kernel skips the others */
+};
+
+/* A layer as a matrix product, and what follows from the tile. */
+struct tconv_places {
+    struct tconv_folded_layer folded;
+    struct tconv_side side[3]; /* z, y, x */
+    enum tconv_packing packing;
+    int64_t packed_channels; /* of a tap of the packed filter: input channels, or words of them */
+    bool last;               /* channels are neighbours */
+    bool rows_last;          /* rows are quads of output channels */
+    int64_t phases, list_taps, reaching; /* of all phases of work-groups */
+    int64_t merged, matrix_rows;         /* phases that are rows; rows of the packed filter */
+    int64_t all_places;
+    /* The tile: rows, places, input channels of a stage; parts of the input channels, each with
+     * work-groups of its own. */
+    int mt, nt, stage;
+    int parts;
+    int64_t tiles, blocks;
+};
+
+/* Everything that all tiles have in common; `heights` of the tiles that there are. False with a
+ * reason where the layer is refused. */
+bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *request,
+                          enum tconv_packing packing, const struct tconv_height *heights,
+                          int height_count, struct tconv_reason *reason);
+
+void tconv_places_set_tile(struct tconv_places *p, int mt, int nt, int stage, int parts);
+
+/* Work-groups of all parts. */
+double tconv_places_groups(const struct tconv_places *p);
+
+/* Input channels of a part: whole stages. */
+int64_t tconv_places_part_channels(const struct tconv_places *p);
+
+/* Stages of one work-group, the mean of all phases. */
+double tconv_places_stages(const struct tconv_places *p);
+
+/* Whether so many parts have two stages each, and the workspace that they need may be had. */
+bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_request *request);
+
+/* Whether work-groups of `items` work-items can be handed out. */
+bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
+                        struct tconv_reason *reason);
+
+/* Compute units of a device, and the groups of the one that has most. */
+double tconv_places_units(const struct tconv_machine *m, const tconv_device_info *device);
+double tconv_places_rounds(double groups, double units);
+
+/* Whether groups of `count` neighbouring channels lie at multiples of so many elements from a
+ * tensor's begin. */
+bool tconv_places_has_groups(const struct tconv_places *p, bool output, int count);
+
+/* The table; false where host memory is missing. */
+bool tconv_places_write_table(const struct tconv_places *p, struct tconv_kernel_plan *kernel_plan);
+
+/* SPLIT of cl/places.clh. */
+enum tconv_split { TCONV_WHOLE_SUMS, TCONV_PART_SUMS, TCONV_FINISHED_SUMS };
+
+/* The options of cl/places.clh but MT and NT. */
+void tconv_places_options(const struct tconv_places *p, enum tconv_split split, int items,
+                          struct tconv_launch *launch);
+
+/* Adds the launch that computes, of work-groups of `items`; with parts the one that adds them up,
+ * of `groups` work-groups for each tile; and those that pack the filter, with the options of `run`
+ * once it has them all. The last one also names the packed layout. */
+struct tconv_launch *tconv_places_run(const struct tconv_places *p, const char *kernel, int items,
+                                      struct tconv_kernel_plan *kernel_plan);
+struct tconv_launch *tconv_places_finish(const struct tconv_places *p, const char *kernel,
+                                         int items, int groups,
+                                         struct tconv_kernel_plan *kernel_plan);
+void tconv_places_pack(const struct tconv_places *p, const char *kind,
+                       const struct tconv_launch *run, const struct tconv_request *request,
+                       struct tconv_kernel_plan *kernel_plan);
+
+#endif
