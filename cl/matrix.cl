@@ -1,85 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary and
- * exact in work.
+/* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. For each phase
- * (tz, ty, tx)
+ * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
  *
- *     sum[channel][place] = sum over taps and words of filter[tap][word][channel] *
- *     data[word][place + distance of tap]
+ *     sum[row][place] = sum over taps and words of filter[tap][word][row] *
+ *                                                  data[word][place + distance of tap]
  *
  * is a product of matrices over all places of all batch items, a word being WORD neighbouring input
  * channels.
  *
- *     work-group   one phase, MT output channels x NT places; stages of KT words in local memory
+ *     work-group   one phase, MT rows x NT places; stages of KT words of one tap in local memory
+ *     slice        a part of the work-group, with its words of each stage
  *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
  *
- * When all stages are added up, the sums go through local memory, so that neighbouring work-items
- * apply the epilogue to, and store, neighbours: places of one channel, or with LAST channels of one
- * place.
+ * Taps are outside, words inside. A work-item fetches the same places in all stages, so an address
+ * moves by a constant from stage to stage, and whether a place has an input is one bit of a mask
+ * for each of up to 32 taps, computed in front of the stages. Taps that reach no place of the tile
+ * are left out. With two BUFFERS the next stage is on its way while one is multiplied.
+ *
+ * When all stages are added up, the sums go through local memory in as many passes as it takes, so
+ * that neighbouring work-items apply the epilogue to, and store, neighbours: outputs of one
+ * channel, or with LAST channels of one place. There the sums of slices are added up in a fixed
+ * order. With SPLIT, work-groups have parts of the channels, and leave their sums in the workspace,
+ * where tconv_matrix_finish adds them up in a fixed order.
  *
  * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose
  * products with all weights are taken away from the sums. A zero must not meet a weight that is
- * infinite or NaN: see exact_output of taps.clh, which also has the packed filter. matrix_table.h
- * has the table.
+ * infinite or NaN: packing marks groups that have such weights; their outputs are computed one by
+ * one. So are outputs whose sums are not finite, where a phase lacks a tap and its zero may have
+ * met such an input.
  *
- *   macro    meaning                                                        legal values
- *   MT, NT   see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
- *   GM, GN   sub-groups of a work-group along channels and along places     at least 1
+ *   macro        meaning                                                     legal values
+ *   MT, NT       see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
+ *   GM, GN       sub-groups of a slice along rows and along places           at least 1
+ *   SLICES       parts of the work-group                                     divides KT / DEPTH
+ *   WHOLE        1: stages divide the number of input channels               0, 1
+ *   QUADS        1: with LAST, quads of words are aligned to their size      0, 1
+ *                wherever the tensors are
+ *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels       0, 1
+ *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
  *
  * Registers: FM * FN * SUMS sums. */
-#if !defined(GM) || !defined(GN)
-#error "GM and GN must be set"
+#if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) || !defined(QUADS) ||      \
+    !defined(OUTPUT_QUADS) || !defined(ROUNDS) || !defined(LACKING)
+#error "GM, GN, SLICES, WHOLE, QUADS, OUTPUT_QUADS, ROUNDS and LACKING must be set"
 #endif
-#if MT != GM * FM * FRAG_M || NT != GN * FN * FRAG_N || KT % DEPTH != 0
+#if MT != GM * FM * FRAG_M || NT != GN * FN * FRAG_N || KT % (DEPTH * SLICES) != 0
 #error "MT, NT and KT do not fit to the fragments"
 #endif
+#if SPLIT < 2 && ITEMS != SLICES * GM * GN * LANES
+#error "ITEMS must be the work-items of the tile"
+#endif
 
-#define ITEMS (GM * GN * LANES)
+#define SLICE_ITEMS (GM * GN * LANES)
+#define STAGE_QUADS (KT / 4) /* of a row or place */
+#define QUAD_CHANNELS (4 * WORD)
+#define STAGE_CHANNELS (KT * WORD)
+#define STAGE_WORDS (FILTER_WORDS + INPUT_WORDS)
+#define TILES_WORDS (BUFFERS * STAGE_WORDS)
 
-/* Where the places of a work-group are. */
-struct places {
-    long data[NT];           /* in the data, for distance 0 and the first channel */
-    long output[NT];         /* in the output, for the first channel; negative: no output */
-    int z[NT], y[NT], x[NT]; /* the input for distance 0 */
-};
+#if FLOATING
+#define SUM_BITS(sum) as_uint(sum)
+#define BITS_SUM(bits) as_float(bits)
+#define BITS_SUMS(bits) as_float4(bits)
+#else
+#define SUM_BITS(sum) (sum)
+#define BITS_SUM(bits) (bits)
+#define BITS_SUMS(bits) (bits)
+#endif
 
-/* Places of a batch item. */
-static long places_of(__global const long *table)
-{
-    return table[MATRIX_PLACES_Z] * table[MATRIX_PLACES_Y] * table[MATRIX_PLACES_X];
-}
+/* What has constants as parameters must be inlined at each place. */
+#define INLINED __attribute__((always_inline))
 
-static void find_places(__local struct places *places, __global const long *table, const long first,
-                        const int tz, const int ty, const int tx)
-{
-    const int count_x = (int)table[MATRIX_PLACES_X], count_y = (int)table[MATRIX_PLACES_Y],
-              count_z = (int)table[MATRIX_PLACES_Z];
-    const long all_places = table[FOLDED_BATCHES] * places_of(table);
-    for (int i = (int)get_local_id(0); i < NT; i += ITEMS) {
-        const bool there = first + i < all_places;
-        int rest = there ? (int)first + i : 0;
-        const int x = rest % count_x;
-        rest /= count_x;
-        const int y = rest % count_y;
-        rest /= count_y;
-        const int z = rest % count_z, n = rest / count_z;
-        places->x[i] = x;
-        places->y[i] = y;
-        places->z[i] = there ? z : -(1 << 30); /* outside for every tap */
-        places->data[i] = n * table[FOLDED_DATA_BATCH_STEP] + z * table[FOLDED_DATA_Z_STEP] +
-                          y * table[FOLDED_DATA_Y_STEP] + x * table[FOLDED_DATA_X_STEP];
-        const long oz = z * table[FOLDED_STRIDE_Z] + tz, oy = y * table[FOLDED_STRIDE_Y] + ty,
-                   ox = x * table[FOLDED_STRIDE_X] + tx;
-        const bool output = there && oz < table[FOLDED_OUTPUT_Z] && oy < table[FOLDED_OUTPUT_Y] &&
-                            ox < table[FOLDED_OUTPUT_X];
-        places->output[i] =
-            output ? n * table[FOLDED_OUTPUT_BATCH_STEP] + oz * table[FOLDED_OUTPUT_Z_STEP] +
-                         oy * table[FOLDED_OUTPUT_Y_STEP] + ox * table[FOLDED_OUTPUT_X_STEP]
-                   : -1;
-    }
-}
+/* ---- stages --------------------------------------------------------------------------------- */
 
+#if SPLIT < 2
 /* In front of loops that fill the tiles: Intel's compiler puts sums into memory where much is
  * unrolled beside them. */
 #if MATRIX == 5
@@ -88,311 +83,829 @@ static void find_places(__local struct places *places, __global const long *tabl
 #define FILL EACH
 #endif
 
-/* Accumulators that are to be stored: a fragment of each sub-group along channels, all places. Rows
- * are padded against conflicts of the banks of local memory: matrix.clh. */
-#define FINISHED_ROWS (GM * FRAG_M)
+/* Inputs. Neighbouring work-items fetch neighbours in memory: places of a channel, or quads of a
+ * place. OWN_PLACES: places of a work-item, PLACES_APART from each other. Of each it fetches
+ * OWN_QUADS quads, the first being FETCHED_QUAD, QUADS_APART from each other. */
 #if LAST
-#define FINISHED_STEP (FINISHED_ROWS + PAD_CHANNELS)
-#define FINISHED_AT(row, n) ((n)*FINISHED_STEP + (row))
-#define FINISHED_WORDS (NT * FINISHED_STEP)
-#define FINISHED_ROW(i) ((i) % FINISHED_ROWS)
-#define FINISHED_N(i) ((i) / FINISHED_ROWS)
-#else
-#define FINISHED_STEP (NT + PAD_PLACES)
-#define FINISHED_AT(row, n) ((row)*FINISHED_STEP + (n))
-#define FINISHED_WORDS (FINISHED_ROWS * FINISHED_STEP)
-#define FINISHED_ROW(i) ((i) / NT)
-#define FINISHED_N(i) ((i) % NT)
+#define OWN_PLACES ((NT * STAGE_QUADS + ITEMS - 1) / ITEMS)
+#define PLACES_APART (ITEMS / STAGE_QUADS)
+#define FETCHED_PLACE(item) ((item) / STAGE_QUADS)
+#define FETCHED_QUAD(item) ((item) % STAGE_QUADS)
+#define OWN_QUADS 1
+#define QUADS_APART 1
+#if ITEMS % STAGE_QUADS != 0
+#error "a work-item would have several quads of a place"
 #endif
-#define STAGE_WORDS (FILTER_WORDS + INPUT_WORDS)
-#define TILES_WORDS (BUFFERS * STAGE_WORDS)
-#define LOCAL_WORDS (TILES_WORDS > FINISHED_WORDS ? TILES_WORDS : FINISHED_WORDS)
-
-#if FLOATING
-#define SUM_BITS(sum) as_uint(sum)
-#define BITS_SUM(bits) as_float(bits)
 #else
-#define SUM_BITS(sum) (sum)
-#define BITS_SUM(bits) (bits)
+#define OWN_PLACES (NT > ITEMS ? NT / ITEMS : 1)
+#define PLACES_APART ITEMS
+#define FETCHED_PLACE(item) ((item) % NT)
+#define QUADS_APART (NT > ITEMS ? 1 : ITEMS / NT)
+#define FETCHED_QUAD(item) (NT > ITEMS ? 0 : (item) / NT)
+#define OWN_QUADS ((STAGE_QUADS + QUADS_APART - 1) / QUADS_APART)
+#if NT % ITEMS != 0 && ITEMS % NT != 0
+#error "work-items have no places of their own"
 #endif
+#endif
+#define IS_FETCHED(place, quad)                                                                    \
+    ((NT % PLACES_APART == 0 || (place) < NT) &&                                                   \
+     (STAGE_QUADS % QUADS_APART == 0 || (quad) < STAGE_QUADS))
+#define OWN_WEIGHTS ((MT * STAGE_QUADS + ITEMS - 1) / ITEMS)
+#define IS_WEIGHT(own) (MT * STAGE_QUADS % ITEMS == 0 || (own) < MT * STAGE_QUADS)
 
-/* What is the same for all stages of a work-group. */
-struct work {
-    __local const struct places *places;
-    __global const data_t *data; /* of the group, for distance 0 */
-    __global const packed_t *weights;
-    __global const long *list; /* of taps */
-    int words, channels;
-    uint end_z, end_y, end_x;
-    long channel_step, z_step, y_step, x_step;
+/* What a work-item fetches in every stage. */
+struct fetch {
+    __global const data_t *data[OWN_PLACES]; /* of its first channel, for distance 0 */
+    uint inside[OWN_PLACES];                 /* a bit for each tap, the highest being the first */
+    int weights[OWN_WEIGHTS];                /* from the stage's first weight */
+    int channel;                             /* the first one of its first quad in a stage */
+    int in_channels, rows;
+    long channel_step;
     uint outside; /* what stands where there is no input */
-    bool aligned; /* quads are where aligned_quad_at takes them */
 };
 
-static struct work work_of(__local const struct places *places, __global const data_t *data,
-                           __global const packed_t *weights, __global const long *table,
-                           __global const long *list)
+/* A stage: one tap, input channels from `channel` on. */
+struct stage {
+    __global const packed_t *weights; /* of the first channel */
+    long data;                        /* from a place to its input in the first channel */
+    int tap, channel;
+};
+
+/* Taps of a round, in local memory: nobody waits for the table between stages. */
+enum { ROUND_TAPS = 32 };
+struct taps {
+    long weights[ROUND_TAPS], offset[ROUND_TAPS];
+    int z[ROUND_TAPS], y[ROUND_TAPS], x[ROUND_TAPS];
+};
+
+static void copy_taps(__local struct taps *taps, __global const long *list, const int count)
 {
-    struct work work;
-    work.places = places;
-    work.data = data;
-    work.weights = weights;
-    work.list = list;
-    work.channels = (int)table[FOLDED_IN_CHANNELS];
-    work.words = PACKED_CHANNELS(work.channels);
-    work.end_z = (uint)table[FOLDED_INPUT_Z];
-    work.end_y = (uint)table[FOLDED_INPUT_Y];
-    work.end_x = (uint)table[FOLDED_INPUT_X];
-    work.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
-    work.z_step = table[FOLDED_DATA_Z_STEP];
-    work.y_step = table[FOLDED_DATA_Y_STEP];
-    work.x_step = table[FOLDED_DATA_X_STEP];
-    work.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
-    const long quad = 4 * WORD;                                   /* elements */
-    work.aligned = LAST && (size_t)data % 16 == 0 && work.channels % quad == 0 &&
-                   table[FOLDED_DATA_BATCH_STEP] % quad == 0 && work.z_step % quad == 0 &&
-                   work.y_step % quad == 0 && work.x_step % quad == 0;
-    return work;
+    for (int t = (int)get_local_id(0); t < count; t += ITEMS) {
+        __global const long *tap = list + t * TAP_LONGS;
+        taps->weights[t] = tap[TAP_WEIGHTS];
+        taps->offset[t] = tap[TAP_OFFSET];
+        taps->z[t] = (int)tap[TAP_Z];
+        taps->y[t] = (int)tap[TAP_Y];
+        taps->x[t] = (int)tap[TAP_X];
+    }
 }
 
-/* One stage: KT words, from word number `first` on, of one tap. */
-struct stage {
-    __global const data_t *data; /* of distance dz, dy, dx and channel 0 */
-    __global const packed_t *weights;
-    int first;
-    int dz, dy, dx;
-};
-
-static struct stage stage_of(const struct work *work, const int tap, const int first)
+static struct stage stage_of(const uint taps, __local const struct taps *list,
+                             __global const packed_t *weights)
 {
-    __global const long *pair = work->list + tap * PAIR_LONGS;
     struct stage stage;
-    stage.first = first;
-    stage.weights = work->weights + (pair[PAIR_TAP] * work->words + first) * MT;
-    stage.dz = (int)pair[PAIR_Z];
-    stage.dy = (int)pair[PAIR_Y];
-    stage.dx = (int)pair[PAIR_X];
-    stage.data = work->data + stage.dz * work->z_step + stage.dy * work->y_step +
-                 stage.dx * work->x_step;
+    stage.tap = (int)clz(taps | 1); /* of no tap any, which is never added */
+    stage.channel = 0;
+    stage.data = list->offset[stage.tap];
+    stage.weights = weights + list->weights[stage.tap];
     return stage;
 }
 
-/* Quads of a row of a tile, and which of them a work-item moves: neighbours in global memory by
- * neighbouring work-items. */
-#define QUADS (KT / 4)
-#define INPUT_PARTS ((NT * QUADS + ITEMS - 1) / ITEMS)
-#if LAST
-#define INPUT_QUAD(own) ((own) % QUADS)
-#define INPUT_PLACE(own) ((own) / QUADS)
+/* A quad as it was loaded: halves are put together when they are there. */
+#if WORD == 2
+typedef uint8 raw_t;
 #else
-#define INPUT_QUAD(own) ((own) / NT)
-#define INPUT_PLACE(own) ((own) % NT)
+typedef uint4 raw_t;
 #endif
-#define IS_INPUT(own) (NT * QUADS % ITEMS == 0 || (own) < NT * QUADS)
 
-static void fill_filters(const struct stage *stage, const struct work *work, __local uint *filters)
+/* `count` of its channels are there. */
+static raw_t raw_quad_at(__global const bits_t *p, const long step, const int count,
+                         const uint outside)
 {
-    FILL for (uint i = 0; i < MT * QUADS; i += ITEMS)
+#if WORD == 2
+#define HALF_OF(i) (WHOLE || (i) < count ? (uint)p[(i)*step] : 0)
+    return (uint8)(HALF_OF(0), HALF_OF(1), HALF_OF(2), HALF_OF(3), HALF_OF(4), HALF_OF(5),
+                   HALF_OF(6), HALF_OF(7));
+#undef HALF_OF
+#else
+    return quad_at(p, step, WHOLE ? QUAD_CHANNELS : count, outside);
+#endif
+}
+
+static uint4 quad_of(const raw_t raw)
+{
+#if WORD == 2
+    return raw.even | raw.odd << 16;
+#else
+    return raw;
+#endif
+}
+
+/* A stage on its way. */
+struct waiting {
+    uint4 weights[OWN_WEIGHTS];
+    raw_t raw[OWN_PLACES][OWN_QUADS];
+    uint4 inputs[OWN_PLACES]; /* where quads are aligned */
+};
+
+/* Whether nobody need wait for copies to local memory. */
+#define ASYNCHRONOUS (MATRIX == 2)
+#define COPIED (ASYNCHRONOUS && QUADS && WORD > 1)
+
+static __global const packed_t *weights_at(const struct stage *stage, const struct fetch *fetch,
+                                           const int i)
+{
+#if WHOLE
+    return stage->weights + fetch->weights[i];
+#else
+    /* Past the last channel, where inputs are zeros, any finite weight will do. */
+    const int quad = stage->channel / QUAD_CHANNELS +
+                     (i * ITEMS + (int)get_local_id(0)) % (MT * STAGE_QUADS) / MT,
+              last = (fetch->in_channels - 1) / QUAD_CHANNELS;
+    return stage->weights + fetch->weights[i] - max(0, quad - last) * 4 * fetch->rows;
+#endif
+}
+
+/* Begins to load a stage; what can be copied goes to the tile at once. `aligned`: a constant. */
+static void fetch_stage(struct waiting *waiting, const struct stage *stage,
+                        const struct fetch *fetch, __local uint *tile, const bool aligned)
+{
+    const int item = (int)get_local_id(0);
+    FILL for (int i = 0; i < OWN_WEIGHTS; i++)
     {
-        const uint own = i + (uint)get_local_id(0), quad = own / MT;
-        if (MT * QUADS % ITEMS != 0 && own >= MT * QUADS) continue;
-        __local uint *to = filters + TILE_AT(quad * 4, own % MT);
-        if (stage->first + (int)quad * 4 < work->words)
-            copy_quad(to, stage->weights + own * 4);
-        else
-            *(__local uint4 *)to = (uint4)(0);
+#if ASYNCHRONOUS
+        const int own = i * ITEMS + item;
+        if (IS_WEIGHT(own))
+            copy_quad(tile + TILE_AT(own / MT * 4, own % MT), weights_at(stage, fetch, i));
+#else
+        waiting->weights[i] =
+            *(__global const uint4 *)weights_at(stage, fetch, i); /* rows are of 16 bytes */
+#endif
+    }
+    FILL for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const bool inside = (int)(fetch->inside[p] << stage->tap) < 0;
+        __global const bits_t *from = (__global const bits_t *)(fetch->data[p] + stage->data);
+        FILL for (int j = 0; j < OWN_QUADS; j++)
+        {
+            const int channel = fetch->channel + j * QUADS_APART * QUAD_CHANNELS,
+                      count = fetch->in_channels - (stage->channel + channel);
+            const bool there = inside && (WHOLE || count > 0);
+            if (aligned) {
+#if COPIED
+                const int place = FETCHED_PLACE(item) + p * PLACES_APART;
+                if (IS_FETCHED(place, 0))
+                    copy_quad_or(tile + FILTER_WORDS + TILE_AT(FETCHED_QUAD(item) * 4, place), from,
+                                 there, fetch->outside);
+#else
+                waiting->inputs[p] = there ? aligned_quad_at(from) : (uint4)(fetch->outside);
+#endif
+                continue;
+            }
+            raw_t raw = (raw_t)(fetch->outside);
+            if (there)
+                raw = raw_quad_at(from + j * QUADS_APART * QUAD_CHANNELS * fetch->channel_step,
+                                  fetch->channel_step, count, fetch->outside);
+            waiting->raw[p][j] = raw;
+        }
     }
 }
 
-/* Input quad number `own` of a stage; NULL where its place lies outside the data, or its channels
- * past the last one. */
-static __global const bits_t *source_at(const struct stage *stage, const struct work *work,
-                                        const uint own)
+static void put_stage(const struct waiting *waiting, __local uint *tile, const bool aligned)
 {
-    const int word = stage->first + (int)INPUT_QUAD(own) * 4;
-    const uint n = INPUT_PLACE(own);
-    __local const struct places *places = work->places;
-    const bool inside = (uint)(places->z[n] + stage->dz) < work->end_z &&
-                        (uint)(places->y[n] + stage->dy) < work->end_y &&
-                        (uint)(places->x[n] + stage->dx) < work->end_x && word < work->words;
-    return inside ? (__global const bits_t *)(stage->data + places->data[n]) +
-                        word * WORD * work->channel_step
-                  : (__global const bits_t *)0;
-}
-
-/* What is there. */
-static uint4 input_at(const struct stage *stage, const struct work *work, const uint own,
-                      __global const bits_t *source)
-{
-    if (source == 0) return (uint4)(work->outside);
-    if (work->aligned) return aligned_quad_at(source);
-    return quad_at(source, work->channel_step,
-                   work->channels - (stage->first + (int)INPUT_QUAD(own) * 4) * WORD,
-                   work->outside);
-}
-
-static __local uint4 *input_in(__local uint *inputs, const uint own)
-{
-    return (__local uint4 *)(inputs + TILE_AT(INPUT_QUAD(own) * 4, INPUT_PLACE(own)));
-}
-
-/* Where quads can be copied as they are, nobody need wait for them. */
-#define COPIED (MATRIX == 2 && LAST && WORD > 1)
-
-static void fill_inputs(const struct stage *stage, const struct work *work, __local uint *inputs)
-{
-    FILL for (uint i = 0; i < NT * QUADS; i += ITEMS)
+    const int item = (int)get_local_id(0);
+#if !ASYNCHRONOUS
+    FILL for (int i = 0; i < OWN_WEIGHTS; i++)
     {
-        const uint own = i + (uint)get_local_id(0);
-        if (!IS_INPUT(own)) continue;
-        __global const bits_t *source = source_at(stage, work, own);
-        if (COPIED && work->aligned && source != 0)
-            copy_quad((__local uint *)input_in(inputs, own), source);
-        else
-            *input_in(inputs, own) = input_at(stage, work, own, source);
+        const int own = i * ITEMS + item;
+        if (IS_WEIGHT(own))
+            *(__local uint4 *)(tile + TILE_AT(own / MT * 4, own % MT)) = waiting->weights[i];
+    }
+#endif
+    if (COPIED && aligned) return;
+    FILL for (int p = 0; p < OWN_PLACES; p++) FILL for (int j = 0; j < OWN_QUADS; j++)
+    {
+        const int place = FETCHED_PLACE(item) + p * PLACES_APART,
+                  quad = FETCHED_QUAD(item) + j * QUADS_APART;
+        if (!IS_FETCHED(place, quad)) continue;
+        *(__local uint4 *)(tile + FILTER_WORDS + TILE_AT(quad * 4, place)) =
+            aligned ? waiting->inputs[p] : quad_of(waiting->raw[p][j]);
     }
 }
 
-static void fill(const struct stage *stage, const struct work *work, __local uint *tile)
-{
-    fill_filters(stage, work, tile);
-    fill_inputs(stage, work, tile + FILTER_WORDS);
-}
+/* A work-item's place in its tile: words of its slice, rows, places, and its lane. */
+struct own {
+    int k, m, n, lane;
+};
 
-static void multiply_stage(sums_t sums[FM][FN], __local const uint *tile, const int m, const int n,
-                           const int lane)
+static void multiply_stage(sums_t sums[FM][FN], __local const uint *tile, const struct own *own,
+                           const bool unrolled)
 {
     LANES_MEET;
-    EACH for (int k = 0; k < KT; k += DEPTH)
-        add_products(sums, tile, tile + FILTER_WORDS, k, m, n, lane);
+    if (unrolled)
+        EACH for (int k = 0; k < KT / SLICES; k += DEPTH)
+            add_products(sums, tile, tile + FILTER_WORDS, own->k + k, own->m, own->n, own->lane);
+    else
+#pragma unroll 1
+        for (int k = 0; k < KT / SLICES; k += DEPTH)
+            add_products(sums, tile, tile + FILTER_WORDS, own->k + k, own->m, own->n, own->lane);
 }
 
+#if QUANTIZED
+static void add_weights(__local uint *weight_sums, __local const uint *tile)
+{
+    for (int m = (int)get_local_id(0); m < MT; m += ITEMS)
+        for (int k = 0; k < KT; k++) weight_sums[m] += sum_of_quad(tile[TILE_AT(k, m)]);
+}
+#define ADD_WEIGHTS(tile) add_weights(weight_sums, tile)
+#else
+#define ADD_WEIGHTS(tile)
+#endif
+
+/* Adds all stages of the taps of a mask, at least one. */
+static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const struct taps *list,
+                               __global const packed_t *weights, const struct fetch *fetch,
+                               const struct own *own, __local uint *words,
+                               __local uint *weight_sums, const bool aligned)
+{
+    const int stages = (int)popcount(taps) *
+                       ((fetch->in_channels + STAGE_CHANNELS - 1) / STAGE_CHANNELS);
+    struct stage stage = stage_of(taps, list, weights);
+    struct waiting waiting;
+#define ADVANCE                                                                                    \
+    stage.channel += STAGE_CHANNELS;                                                               \
+    if (stage.channel < fetch->in_channels) {                                                      \
+        stage.data += STAGE_CHANNELS * fetch->channel_step;                                        \
+        stage.weights += KT * fetch->rows;                                                         \
+    } else {                                                                                       \
+        taps &= 0x7fffffffu >> stage.tap;                                                          \
+        stage = stage_of(taps, list, weights);                                                     \
+    }
+#if BUFFERS == 2
+    fetch_stage(&waiting, &stage, fetch, words, aligned);
+    put_stage(&waiting, words, aligned);
+#endif
+    for (int number = 0; number < stages; number++) {
+#if BUFFERS == 1
+        barrier(CLK_LOCAL_MEM_FENCE); /* the stage before is multiplied */
+        fetch_stage(&waiting, &stage, fetch, words, aligned);
+        put_stage(&waiting, words, aligned);
+        COPIES_ARE_THERE;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        multiply_stage(sums, words, own, aligned || !QUADS);
+        ADD_WEIGHTS(words);
+        ADVANCE
+#else
+        __local uint *tile = words + number % 2 * STAGE_WORDS,
+                     *other = words + (number + 1) % 2 * STAGE_WORDS;
+        COPIES_ARE_THERE;
+        barrier(CLK_LOCAL_MEM_FENCE); /* this stage is there, the one before is multiplied */
+        const bool more = number + 1 < stages;
+        ADVANCE
+        if (more) fetch_stage(&waiting, &stage, fetch, other, aligned);
+        multiply_stage(sums, tile, own, aligned || !QUADS);
+        if (more) put_stage(&waiting, other, aligned);
+        ADD_WEIGHTS(tile);
+#endif
+    }
+}
+#endif
+
+/* ---- epilogue ------------------------------------------------------------------------------- */
+
+/* Sums on their way out: FP fragments of each sub-group along rows in a pass, all places. Rows are
+ * padded against conflicts of the banks of local memory: matrix.clh. */
+#if LAST
+#define FINISHED_STEP(fp) (GM * (fp)*FRAG_M + 4)
+#define FINISHED_WORDS(fp) (NT * FINISHED_STEP(fp))
+#define FINISHED_AT(row, n) ((n)*FINISHED_STEP(FP) + (row))
+#else
+#define FINISHED_STEP(fp) (NT + PAD_PLACES)
+#define FINISHED_WORDS(fp) (GM * (fp)*FRAG_M * FINISHED_STEP(fp))
+#define FINISHED_AT(row, n) ((row)*FINISHED_STEP(FP) + (n))
+#endif
+#define MOST_WORDS                                                                                 \
+    (TILES_WORDS > SLICES * FINISHED_WORDS(1) ? TILES_WORDS : SLICES * FINISHED_WORDS(1))
+#if SLICES * FINISHED_WORDS(FM) <= MOST_WORDS
+#define FP FM
+#elif FM % 2 == 0 && SLICES * FINISHED_WORDS(FM / 2) <= MOST_WORDS
+#define FP (FM / 2)
+#elif FM % 4 == 0 && SLICES * FINISHED_WORDS(FM / 4) <= MOST_WORDS
+#define FP (FM / 4)
+#else
+#define FP 1
+#endif
+
+/* Rows of a pass, and which rows of the tile they are. The second launch has work-groups for each
+ * pass. */
+#if SPLIT < 2
+#define PASS_ROWS (GM * FP * FRAG_M)
+#define ROW_IN_TILE(pass, row)                                                                     \
+    ((row) / (FP * FRAG_M) * (FM * FRAG_M) + (pass) * (FP * FRAG_M) + (row) % (FP * FRAG_M))
+#else
+#define PASS_ROWS 16
+#define ROW_IN_TILE(pass, row) ((pass)*PASS_ROWS + (row))
+#endif
+
+/* Where parts leave their sums: for each part and tile all of them, as neighbours are stored. */
+#if LAST
+#define WORKSPACE_AT(m, n) ((n)*MT + (m))
+#else
+#define WORKSPACE_AT(m, n) ((m)*NT + (n))
+#endif
+#if SPLIT
+static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, const int tile)
+{
+    return workspace + (offset * sizeof(data_t) + sizeof(acc_t) - 1) / sizeof(acc_t) +
+           (long)tile * (MT * NT);
+}
+
+static long part_step(__global const long *table)
+{
+    return table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X] *
+           table[FOLDED_BLOCKS] * table[FOLDED_TILES] * table[FOLDED_GROUPS] * (MT * NT);
+}
+#endif
+
+/* Where the sums of a pass are. */
+struct finished {
+    int pass;
+#if SPLIT < 2
+    __local const uint *words;
+    __local const uint *weight_sums;
+    acc_t zero; /* of the data */
+#else
+    __global const acc_t *sums;
+    long step;
+    int parts;
+#endif
+};
+
+static acc_t sum_of(const struct finished *from, const int row, const int n)
+{
+    acc_t sum = 0;
+#if SPLIT < 2
+    EACH for (int s = 0; s < SLICES; s++)
+        sum += BITS_SUM(from->words[s * FINISHED_WORDS(FP) + FINISHED_AT(row, n)]);
+#if QUANTIZED
+    sum -= from->zero * from->weight_sums[ROW_IN_TILE(from->pass, row)];
+#endif
+#else
+    __global const acc_t *sums = from->sums + WORKSPACE_AT(ROW_IN_TILE(from->pass, row), n);
+    for (int part = 0; part < from->parts; part++, sums += from->step) sum += *sums;
+#endif
+    return sum;
+}
+
+#if FOLDED_LAST
+/* Of four rows. */
+static vec_t four_sums_of(const struct finished *from, const int row, const int n)
+{
+    vec_t sum = (vec_t)(0);
+#if SPLIT < 2
+    EACH for (int s = 0; s < SLICES; s++) sum += BITS_SUMS(
+        *(__local const uint4 *)(from->words + s * FINISHED_WORDS(FP) + FINISHED_AT(row, n)));
+#if QUANTIZED
+    const int m = ROW_IN_TILE(from->pass, row);
+    sum -= from->zero * (vec_t)(from->weight_sums[m], from->weight_sums[m + 1],
+                                from->weight_sums[m + 2], from->weight_sums[m + 3]);
+#endif
+#else
+    __global const acc_t *sums = from->sums + WORKSPACE_AT(ROW_IN_TILE(from->pass, row), n);
+    for (int part = 0; part < from->parts; part++, sums += from->step)
+        sum += *(__global const vec_t *)sums;
+#endif
+    return sum;
+}
+#endif
+
+#if !FOLDED_LAST
+/* Of each row of a tile: its offset, negative where there is none, and what becomes of its sums. */
+struct rows {
+    long at[MT];
+    result_t factor[MT], bias[MT];
+};
+#endif
+
+/* What is needed to store outputs. */
+struct store {
+    const struct epilogue *f;
+    __local const struct outputs *outputs;
+    __global const data_t *data; /* of the group */
+    __global const packed_t *weights;
+    __global const long *table;
+    struct tile tile;
+#if !FOLDED_LAST
+    __local const struct rows *rows;
+#endif
+    bool exact; /* all outputs are computed one by one */
+};
+
+#if HEAVY || defined(SUBGROUP) || MATRIX == 1
+#define SEVERAL _Pragma("unroll 1")
+#else
+#define SEVERAL _Pragma("unroll 4")
+#endif
+
+#if LACKING && FLOATING
+#define IS_RIGHT(sum) isfinite(sum)
+#else
+#define IS_RIGHT(sum) true
+#endif
+
+/* From the output of a place in phase 0 and the group's channel 0. */
+static long row_offset(const struct store *s, const int row)
+{
+    const int channel = channel_of(row, s->table), phase = phase_of(row, s->table);
+    return (s->tile.group * s->table[FOLDED_OUT_CHANNELS] + channel) *
+               s->table[FOLDED_OUTPUT_CHANNEL_STEP] +
+           PHASE_Z(phase) * s->table[FOLDED_OUTPUT_Z_STEP] +
+           PHASE_Y(phase) * s->table[FOLDED_OUTPUT_Y_STEP] +
+           PHASE_X(phase) * s->table[FOLDED_OUTPUT_X_STEP];
+}
+
+#if !FOLDED_LAST
+static void find_rows(__local struct rows *rows, const struct store *s)
+{
+    const int out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
+    for (int m = (int)get_local_id(0); m < MT; m += ITEMS) {
+        const int row = s->tile.first_row + m, channel = channel_of(row, s->table);
+        const bool there = channel < out_channels;
+        const long all = s->tile.group * out_channels + (there ? channel : 0);
+        rows->at[m] = there ? row_offset(s, row) : -1;
+        rows->factor[m] = factor_of(s->f, all);
+        rows->bias[m] = BIAS_OF(s->f, all);
+    }
+}
+#endif
+
+#if FOLDED_LAST && OUTPUT_QUADS
+/* Four results in the bits of elements that are neighbours. */
+typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
+#define QUAD_f32(v) (v)
+#define QUAD_bf16(v) bf16_vector_of(v)
+#define QUAD_f16(v) halves_in(v)
+#define IS_QUAD_f32 1
+#define IS_QUAD_bf16 1
+#define IS_QUAD_f16 2
+#define HAS_QUAD (PASTE(IS_QUAD_, OUTPUT) && !NATIVE && !BETA && !RESIDUAL)
+#if PASTE(IS_QUAD_, OUTPUT) == 2 && HAS_QUAD
+static ushort4 halves_in(const float4 v)
+{
+#if HALF
+    return as_ushort4(convert_half4_rte(v));
+#else
+    ushort4 halves;
+    vstore_half4_rte(v, 0, (half *)&halves);
+    return halves;
+#endif
+}
+#endif
+#else
+#define HAS_QUAD 0
+#endif
+
+#if FOLDED_LAST
+/* Rows are quads of channels of a phase. Returns whether outputs are left over. */
+static bool store_sums(const struct store *s, const struct finished *from)
+{
+#define PASS_QUADS (PASS_ROWS / 4)
+#define QUAD_LANES (PASS_QUADS < ITEMS ? PASS_QUADS : ITEMS)
+    const struct epilogue *f = s->f;
+    const int item = (int)get_local_id(0), out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
+    const struct place extents = extents_of(s->table);
+    bool left = false;
+#pragma unroll 1
+    for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES) {
+        const int row = s->tile.first_row + ROW_IN_TILE(from->pass, quad * 4);
+        if (row >= (int)s->table[TILED_ROWS]) continue;
+        const int channel = channel_of(row, s->table), phase = phase_of(row, s->table),
+                  count = out_channels - channel;
+        const long offset = row_offset(s, row), all = s->tile.group * out_channels + channel;
+#define EACH_OF_FOUR(one)                                                                          \
+    ((result_vec_t)(one(f, all), count > 1 ? one(f, all + 1) : 0, count > 2 ? one(f, all + 2) : 0, \
+                    count > 3 ? one(f, all + 3) : 0))
+        const result_vec_t factor = EACH_OF_FOUR(factor_of), bias = EACH_OF_FOUR(BIAS_OF),
+                           slope = EACH_OF_FOUR(SLOPE_OF);
+        SEVERAL for (int n = item / QUAD_LANES; n < NT; n += ITEMS / QUAD_LANES)
+        {
+            if (!has_output(s->outputs, n, phase, &extents)) continue;
+            const vec_t sum = four_sums_of(from, quad * 4, n);
+            const long at = s->outputs->at[n] + offset;
+            const bool right = IS_RIGHT(sum.s0) && IS_RIGHT(sum.s1) && IS_RIGHT(sum.s2) &&
+                               IS_RIGHT(sum.s3);
+            left = left || !right;
+            if (!right) continue;
+            const result_vec_t value = affine_lanes(sum, factor, bias);
+#if HAS_QUAD
+            *(__global output_quad_t *)(f->output + at) =
+                PASTE(QUAD_, OUTPUT)(finished(f, value, slope));
+#elif OUTPUT_QUADS
+            put_lanes(f, value, at, slope);
+#else
+            EACH for (int i = 0; i < 4; i++) if (i < count)
+                put_one(f, LANE(value, i), at + i, all + i);
+#endif
+        }
+    }
+    return left;
+}
+#else
+/* Neighbouring work-items have neighbouring outputs of a row: places with their phases along x. */
+static bool store_sums(const struct store *s, const struct finished *from)
+{
+#if FRAG_M % PX == 0
+#define ROW_PHASES PX
+#else
+#define ROW_PHASES 1
+#endif
+#define COLUMNS (NT * ROW_PHASES)
+#define COLUMN_LANES (COLUMNS < ITEMS ? COLUMNS : ITEMS)
+    const struct epilogue *f = s->f;
+    const int item = (int)get_local_id(0);
+    const struct place extents = extents_of(s->table);
+    const long first_channel = s->tile.group * s->table[FOLDED_OUT_CHANNELS];
+    bool left = false;
+#pragma unroll 1
+    for (int column = item % COLUMN_LANES; column < COLUMNS; column += COLUMN_LANES) {
+        const int n = column / ROW_PHASES;
+        if (PHASE_ROWS == 1 && !has_output(s->outputs, n, 0, &extents)) continue;
+        const long first = s->outputs->at[n];
+        SEVERAL for (int i = item / COLUMN_LANES; i < PASS_ROWS / ROW_PHASES;
+                     i += ITEMS / COLUMN_LANES)
+        {
+            const int own = i * ROW_PHASES + column % ROW_PHASES, m = ROW_IN_TILE(from->pass, own),
+                      row = s->tile.first_row + m;
+            const acc_t sum = sum_of(from, own, n);
+            const bool right = IS_RIGHT(sum),
+                       there = s->rows->at[m] >= 0 &&
+                               (PHASE_ROWS == 1 ||
+                                has_output(s->outputs, n, phase_of(row, s->table), &extents));
+            left = left || !right;
+            if (there && right)
+                put_one(f, affine_with(sum, s->rows->factor[m], s->rows->bias[m]),
+                        first + s->rows->at[m], first_channel + channel_of(row, s->table));
+        }
+    }
+    return left;
+}
+#endif
+
+/* An output that was left over, or any if all are. */
+static void store_left_one(const struct store *s, const struct finished *from, const int own,
+                           const int n, const struct place *extents, const bool all_left)
+{
+    const int row = s->tile.first_row + ROW_IN_TILE(from->pass, own);
+    const int channel = channel_of(row, s->table), phase = phase_of(row, s->table);
+    if (row >= (int)s->table[TILED_ROWS] || channel >= (int)s->table[FOLDED_OUT_CHANNELS] ||
+        !has_output(s->outputs, n, phase, extents))
+        return;
+    acc_t sum = sum_of(from, own, n);
+#if FLOATING
+    bool right = IS_RIGHT(sum);
+#if FOLDED_LAST && LACKING /* four were left together */
+    for (int j = 0; j < 4; j++) right = right && IS_RIGHT(sum_of(from, own / 4 * 4 + j, n));
+#endif
+    if (right && !all_left) return;
+    if (s->exact || !IS_RIGHT(sum))
+        sum = exact_output(
+            s->data + place_at(s->tile.first + n, s->table).n * s->table[FOLDED_DATA_BATCH_STEP],
+            s->weights, s->table, s->outputs->z[n] + PHASE_Z(phase),
+            s->outputs->y[n] + PHASE_Y(phase), s->outputs->x[n] + PHASE_X(phase), channel);
+#endif
+    const long all = s->tile.group * s->table[FOLDED_OUT_CHANNELS] + channel;
+    put_one(s->f, affine_one(s->f, sum, all), s->outputs->at[n] + row_offset(s, row), all);
+}
+
+/* Outputs one by one, in the order of store_sums: a work-item has those that it left over. */
+static void store_left(const struct store *s, const struct finished *from, const bool all_left)
+{
+    const struct place extents = extents_of(s->table);
+    const int item = (int)get_local_id(0);
+#if FOLDED_LAST
+#pragma unroll 1
+    for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES)
+#pragma unroll 1
+        for (int n = item / QUAD_LANES; n < NT; n += ITEMS / QUAD_LANES)
+#pragma unroll 1
+            for (int j = 0; j < 4; j++)
+                store_left_one(s, from, quad * 4 + j, n, &extents, all_left);
+#else
+#pragma unroll 1
+    for (int column = item % COLUMN_LANES; column < COLUMNS; column += COLUMN_LANES)
+#pragma unroll 1
+        for (int i = item / COLUMN_LANES; i < PASS_ROWS / ROW_PHASES; i += ITEMS / COLUMN_LANES)
+            store_left_one(s, from, i * ROW_PHASES + column % ROW_PHASES, column / ROW_PHASES,
+                           &extents, all_left);
+#endif
+}
+
+static void store_pass(const struct store *s, const struct finished *from)
+{
+    bool all_left = s->exact;
+#if HAS_QUAD
+    all_left = all_left || (size_t)s->f->output % sizeof(output_quad_t) != 0;
+#endif
+    bool left = all_left;
+    if (!all_left) left = store_sums(s, from);
+#if (FLOATING && (LACKING || !QUANTIZED)) || HAS_QUAD
+    if (left) store_left(s, from, all_left);
+#endif
+}
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+#if SPLIT < 2
 KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
-             __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
+             __global const uint *restrict flags, const ulong flags_offset,
+#if SPLIT
+             __global acc_t *restrict workspace, const ulong workspace_offset,
+#else
+             EPILOGUE_PARAMETERS,
+#endif
              __global const long *restrict table)
 {
-    __local uint words[LOCAL_WORDS] __attribute__((aligned(16)));
-    __local struct places places;
+    __local uint words[MOST_WORDS] __attribute__((aligned(16)));
+    const struct tile tile = own_tile((int)get_group_id(0), table);
+#if !SPLIT
+    __local struct outputs outputs;
+    find_tile_outputs(&outputs, &tile, table);
+#endif
+    const int item = (int)get_local_id(0);
 #if QUANTIZED
     __local uint weight_sums[MT];
-#endif
-    /* Phases first: they write between each other's outputs. */
-    const int stride_x = (int)table[FOLDED_STRIDE_X], stride_y = (int)table[FOLDED_STRIDE_Y];
-    const int classes = (int)table[FOLDED_STRIDE_Z] * stride_y * stride_x,
-              tiles = (int)table[FOLDED_TILES];
-    const int group = (int)get_group_id(0), class = group % classes;
-    const int tile = group / classes % tiles, all_blocks = group / classes / tiles;
-    const int blocks = (int)table[FOLDED_BLOCKS];
-    const int g = all_blocks / blocks, block = all_blocks % blocks;
-    const int tx = class % stride_x, ty = class / stride_x % stride_y,
-              tz = class / stride_x / stride_y;
-    const int item = (int)get_local_id(0), lane = item % LANES;
-    const int sub_group_m = item / LANES / GN, own_m = sub_group_m * (FM * FRAG_M),
-              own_n = item / LANES % GN * (FN * FRAG_N);
-    find_places(&places, table, (long)tile * NT, tz, ty, tx);
-#if QUANTIZED
     for (int m = item; m < MT; m += ITEMS) weight_sums[m] = 0;
+#else
+    __local uint *weight_sums = words; /* not used */
+#endif
+    __local struct taps round_taps;
+    struct own own;
+    own.lane = item % LANES;
+    own.k = item / SLICE_ITEMS * (KT / SLICES);
+    own.m = item % SLICE_ITEMS / LANES / GN * (FM * FRAG_M);
+    own.n = item / LANES % GN * (FN * FRAG_N);
+    __global const data_t *own_data = data + data_offset +
+                                      tile.group * table[FOLDED_IN_CHANNELS] *
+                                          table[FOLDED_DATA_CHANNEL_STEP];
+    __global const packed_t *weights = weights_of(filter + filter_offset, table, tile.group);
+#if FLOATING
+    const bool exact = flags[flags_offset + (ulong)tile.group] != 0;
+#else
+    const bool exact = false;
 #endif
 
-    __global const long *kind = table + table[MATRIX_CLASSES_AT] + class * KIND_LONGS;
-    __global const long *list = table + table[MATRIX_TAP_LIST_AT] + kind[KIND_LIST] * PAIR_LONGS;
-    __global const data_t *own_data =
-        data + data_offset + (long)g * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
-    __global const packed_t *weights = weights_of(filter + filter_offset, table, all_blocks);
+    struct fetch fetch;
+    fetch.channel = FETCHED_QUAD(item) * QUAD_CHANNELS;
+    fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
+    fetch.rows = (int)table[TILED_ROWS];
+    fetch.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+    fetch.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
+    __global const data_t *part_data = own_data;
+    __global const packed_t *part_weights = weights;
+#if SPLIT
+    const int skipped = tile.part * (int)table[TILED_PART_CHANNELS];
+    part_data += skipped * fetch.channel_step;
+    part_weights += (long)(skipped / WORD) * fetch.rows;
+    fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
+#endif
+    struct place place[OWN_PLACES];
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const int number = FETCHED_PLACE(item) + p * PLACES_APART;
+        place[p] = place_at(tile.first + (number < tile.count ? number : 0), table);
+        fetch.data[p] = part_data + place[p].n * table[FOLDED_DATA_BATCH_STEP] +
+                        place[p].z * table[FOLDED_DATA_Z_STEP] +
+                        place[p].y * table[FOLDED_DATA_Y_STEP] +
+                        place[p].x * table[FOLDED_DATA_X_STEP] + fetch.channel * fetch.channel_step;
+        if (number >= tile.count) place[p].z = -(1 << 30); /* outside for every tap */
+    }
+    EACH for (int i = 0; i < OWN_WEIGHTS; i++)
+    {
+        /* Rows past the last one are those of others, and are not stored. */
+        const int number = (i * ITEMS + item) % (MT * STAGE_QUADS);
+        fetch.weights[i] =
+            (number / MT * fetch.rows + min(tile.first_row + number % MT, fetch.rows - 1)) * 4;
+    }
+    const struct range range = range_of(tile.first, tile.first + tile.count - 1, table);
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
-
-    const struct work work = work_of(&places, own_data, weights, table, list);
-    const int stages = (int)kind[KIND_TAPS] * ((work.words + KT - 1) / KT);
-    int tap = 0, first = 0; /* of the stage that is filled next */
-#define ADVANCE                                                                                    \
-    first = first + KT < work.words ? first + KT : 0;                                              \
-    tap += first == 0;
-#if BUFFERS == 2
-    barrier(CLK_LOCAL_MEM_FENCE); /* places are known */
-    if (stages > 0) {
-        const struct stage stage = stage_of(&work, 0, 0);
-        fill(&stage, &work, words);
-    }
-    ADVANCE
+    __global const long *kind = table + table[TILED_PHASES_AT] + tile.phase * KIND_LONGS;
+    __global const long *list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
+    int left = exact ? 0 : (int)kind[KIND_TAPS];
+#if ROUNDS
+    for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
 #endif
-    for (int number = 0; number < stages; number++) {
-        __local uint *tile = words + number % BUFFERS * STAGE_WORDS;
-#if BUFFERS == 1
-        const struct stage stage = stage_of(&work, tap, first);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the stage before is multiplied */
-        fill(&stage, &work, tile);
-        COPIES_ARE_THERE;
+    {
+#if ROUNDS
+        barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
+#endif
+        copy_taps(&round_taps, list, min(left, ROUND_TAPS));
         barrier(CLK_LOCAL_MEM_FENCE);
-        multiply_stage(sums, tile, own_m, own_n, lane);
-#else
-        COPIES_ARE_THERE;
-        barrier(CLK_LOCAL_MEM_FENCE); /* this stage is there, the one before is multiplied */
-        const bool more = number + 1 < stages, copied = COPIED && work.aligned;
-        const struct stage next = stage_of(&work, more ? tap : 0, first);
-        __local uint *next_tile = words + (number + 1) % BUFFERS * STAGE_WORDS;
-        uint4 waiting[INPUT_PARTS]; /* for the next tile, read while this one is multiplied */
-        if (more) {
-            fill_filters(&next, &work, next_tile);
-            if (copied) fill_inputs(&next, &work, next_tile + FILTER_WORDS);
+        uint taps = 0;
+        EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
+        for (int t = 0; t < min(left, ROUND_TAPS); t++) {
+            const int z = round_taps.z[t], y = round_taps.y[t], x = round_taps.x[t];
+            const uint bit = reaches(&range, z, y, x, table) ? 0x80000000u >> t : 0;
+            taps |= bit;
+            EACH for (int p = 0; p < OWN_PLACES;
+                      p++) if ((uint)(place[p].z + z) < (uint)table[FOLDED_INPUT_Z] &&
+                               (uint)(place[p].y + y) < (uint)table[FOLDED_INPUT_Y] &&
+                               (uint)(place[p].x + x) < (uint)table[FOLDED_INPUT_X])
+                fetch.inside[p] |= bit;
         }
-        EACH for (int i = 0; i < INPUT_PARTS; i++)
-        {
-            const uint own = (uint)(i * ITEMS + item);
-            waiting[i] = more && !copied && IS_INPUT(own)
-                             ? input_at(&next, &work, own, source_at(&next, &work, own))
-                             : (uint4)(0);
-        }
-        multiply_stage(sums, tile, own_m, own_n, lane);
-        EACH for (int i = 0; i < INPUT_PARTS; i++)
-        {
-            const uint own = (uint)(i * ITEMS + item);
-            if (more && !copied && IS_INPUT(own))
-                *input_in(next_tile + FILTER_WORDS, own) = waiting[i];
-        }
+        if (taps != 0) {
+#if QUADS
+            if ((size_t)part_data % 16 == 0)
+                add_stages(sums, taps, &round_taps, part_weights, &fetch, &own, words, weight_sums,
+                           true);
+            else
 #endif
-        ADVANCE
-#if QUANTIZED
-        for (int m = item; m < MT; m += ITEMS)
-            for (int k = 0; k < KT; k++) weight_sums[m] += sum_of_quad(tile[TILE_AT(k, m)]);
-#endif
+                add_stages(sums, taps, &round_taps, part_weights, &fetch, &own, words, weight_sums,
+                           false);
+        }
     }
 
+    struct finished finished = {
+        .words = words, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
+#if SPLIT
+    __global acc_t *to = own_sums(workspace, workspace_offset, tile.number) +
+                         tile.part * part_step(table);
+#else
     EPILOGUE(epilogue, table)
-    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    struct store store;
+    store.f = &epilogue;
+    store.outputs = &outputs;
+    store.data = own_data;
+    store.weights = weights;
+    store.table = table;
+    store.tile = tile;
+    store.exact = exact;
+#if !FOLDED_LAST
+    __local struct rows rows;
+    store.rows = &rows;
+    find_rows(&rows, &store); /* a barrier follows */
+#endif
+#endif
     /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that
      * no register has an index. */
 #pragma unroll 1
-    for (int i = 0; i < FM; i++) {
+    for (int pass = 0; pass < FM / FP; pass++) {
+        finished.pass = pass;
         barrier(CLK_LOCAL_MEM_FENCE);
-        EACH for (int j = 0; j < FN; j++) EACH for (int s = 0; s < SUMS; s++) words[FINISHED_AT(
-            sub_group_m * FRAG_M + ROW_OF(lane, s), own_n + j * FRAG_N + COLUMN_OF(lane, s))] =
-            SUM_BITS(SUM_NUMBER(sums[0][j], s));
+        EACH for (int i = 0; i < FP; i++) EACH for (int j = 0; j < FN; j++)
+            EACH for (int s = 0; s < SUMS; s++)
+                words[item / SLICE_ITEMS * FINISHED_WORDS(FP) +
+                      FINISHED_AT(own.m / FM * FP + i * FRAG_M + ROW_OF(own.lane, s),
+                                  own.n + j * FRAG_N + COLUMN_OF(own.lane, s))] =
+                    SUM_BITS(SUM_NUMBER(sums[i][j], s));
         barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 1
-        for (int own = item; own < FINISHED_ROWS * NT; own += ITEMS) {
-            const int row = FINISHED_ROW(own), n = FINISHED_N(own);
-            const int m = row / FRAG_M * (FM * FRAG_M) + i * FRAG_M + row % FRAG_M;
-            if (block * MT + m >= out_channels || places.output[n] < 0) continue;
-            acc_t sum = BITS_SUM(words[FINISHED_AT(row, n)]);
-#if FLOATING
-            if (flags[flags_offset + (ulong)all_blocks] != 0)
-                sum = exact_output(own_data + ((long)tile * NT + n) / places_of(table) *
-                                                  table[FOLDED_DATA_BATCH_STEP],
-                                   weights, table, places.z[n] * table[FOLDED_STRIDE_Z] + tz,
-                                   places.y[n] * table[FOLDED_STRIDE_Y] + ty,
-                                   places.x[n] * table[FOLDED_STRIDE_X] + tx, m);
-#elif QUANTIZED
-            sum -= DATA_ZERO(table) * weight_sums[m];
-#endif
-            const long channel = (long)g * out_channels + block * MT + m;
-            put_one(&epilogue, affine_one(&epilogue, sum, channel),
-                    places.output[n] + channel * table[FOLDED_OUTPUT_CHANNEL_STEP], channel);
+#if SPLIT
+        SEVERAL for (int i = item; i < PASS_ROWS * NT; i += ITEMS)
+        {
+            const int row = LAST ? i % PASS_ROWS : i / NT, n = LAST ? i / PASS_ROWS : i % NT;
+            to[WORKSPACE_AT(ROW_IN_TILE(pass, row), n)] = sum_of(&finished, row, n);
         }
-        EACH for (int next = 1; next < FM; next++) EACH for (int j = 0; j < FN; j++)
-            sums[next - 1][j] = sums[next][j];
+#else
+        store_pass(&store, &finished);
+#endif
+        EACH for (int i = FP; i < FM; i++) EACH for (int j = 0; j < FN; j++)
+            sums[i - FP][j] = sums[i][j];
     }
 }
+
+#else
+/* Adds up the sums of all parts in their order, and finishes them: a work-group for each PASS_ROWS
+ * rows of a tile. */
+KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offset,
+                    __global const packed_t *restrict filter, const ulong filter_offset,
+                    __global const uint *restrict flags, const ulong flags_offset,
+                    __global acc_t *restrict workspace, const ulong workspace_offset,
+                    EPILOGUE_PARAMETERS, __global const long *restrict table)
+{
+    __local struct outputs outputs;
+    const int group = (int)get_group_id(0);
+    const struct tile tile = own_tile(group / (MT / PASS_ROWS), table);
+    find_tile_outputs(&outputs, &tile, table);
+    EPILOGUE(epilogue, table)
+    struct store store;
+    store.f = &epilogue;
+    store.outputs = &outputs;
+    store.data = data + data_offset +
+                 tile.group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
+    store.weights = weights_of(filter + filter_offset, table, tile.group);
+    store.table = table;
+    store.tile = tile;
+#if FLOATING
+    store.exact = flags[flags_offset + (ulong)tile.group] != 0;
+#else
+    store.exact = false;
+#endif
+#if !FOLDED_LAST
+    __local struct rows rows;
+    store.rows = &rows;
+    find_rows(&rows, &store);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    const struct finished finished = {
+        .pass = group % (MT / PASS_ROWS),
+        .sums = own_sums(workspace, workspace_offset, tile.number),
+        .step = part_step(table),
+        .parts = (int)table[TILED_PARTS],
+    };
+    store_pass(&store, &finished);
+}
+#endif

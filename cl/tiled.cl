@@ -12,7 +12,8 @@
  *                            places (n, z, y, x)
  *              +------------------- NT --------------------+
  *              |  4 x 4    |           |  4 x 4    |        |     A work-item has TM x TN sums, in
- *     rows    MT  sums     |           |  sums     |        |     blocks of 4 x 4 that are far apart:
+ *     rows    MT  sums     |           |  sums     |        |     blocks of 4 x 4 that are far
+ * apart:
  *              |-----------+           +-----------+        |     neighbours then read
  *              |  4 x 4    |           |  4 x 4    |        |     neighbouring quads.
  *              +-------------------------------------------+
@@ -468,7 +469,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             __global const long *restrict table)
 {
     __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
-    const struct tile own = own_tile(table);
+    const struct tile own = own_tile((int)get_group_id(0), table);
     const int first = own.first, first_row = own.first_row, count = own.count;
     const long group = own.group;
 #if !SPLIT
@@ -533,7 +534,10 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, 32); t++) {
             __global const long *tap = list + t * TAP_LONGS;
-            const uint bit = reaches(&range, tap, table) ? 0x80000000u >> t : 0;
+            const uint bit =
+                reaches(&range, (int)tap[TAP_Z], (int)tap[TAP_Y], (int)tap[TAP_X], table)
+                    ? 0x80000000u >> t
+                    : 0;
             taps |= bit;
             EACH for (int p = 0; p < OWN_PLACES;
                       p++) if ((uint)(place[p].z + (int)tap[TAP_Z]) < (uint)table[FOLDED_INPUT_Z] &&
@@ -612,7 +616,7 @@ tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset
                    EPILOGUE_PARAMETERS, __global const long *restrict table)
 {
     __local struct outputs outputs;
-    const struct tile own = own_tile(table);
+    const struct tile own = own_tile((int)get_group_id(0), table);
     find_tile_outputs(&outputs, &own, table);
     const int item = (int)get_local_id(0);
     const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);

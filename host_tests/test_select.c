@@ -549,7 +549,7 @@ static void programs_do_not_depend_on_extents(void **state)
                                          *described_device("NVIDIA")};
     for (int d = 0; d < 2; d++)
         for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
-            char known[40][200];
+            char known[40][TCONV_MAX_OPTIONS];
             int count = 0, most = 16;
             for (int64_t x = 1; x <= 300; x++) {
                 const tconv_problem p = plane(24, 40, x, 4, 2);

@@ -52,6 +52,20 @@
     F(tiled_around_wait, 3.9, "cycles", "of an instruction before and after all stages")           \
     F(tiled_part_wait, 500, "cycles", "to add the sums of a part")
 
+/* Implicit GEMM by matrix units of GPUs (matrix.c); instructions are those of a warp. */
+#define TCONV_MATRIX_FIELDS(F)                                                                     \
+    F(matrix_speed, 4, "ratio", "of the unit to f32, for words of 32 bits")                        \
+    F(matrix_registers, 100, "number", "registers of a work-item beside its accumulators")         \
+    F(matrix_stage, 60, "number", "instructions of a stage beside products, reads and copies")     \
+    F(matrix_quad, 5, "number", "instructions to copy 16 bytes")                                   \
+    F(matrix_element, 3, "number", "more, for each element that is loaded alone")                  \
+    F(matrix_stage_wait, 450, "cycles", "of a stage beside its instructions")                      \
+    F(matrix_begin, 1200, "number", "instructions before and after all stages")                    \
+    F(matrix_begin_wait, 7000, "cycles", "of loads before and after all stages")                   \
+    F(matrix_store, 16, "number", "instructions to store an output")                               \
+    F(matrix_store_wait, 30, "cycles", "of an output")                                             \
+    F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")
+
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \
     F(direct_begin, 220, "number", "instructions before the first product")                        \
@@ -185,7 +199,7 @@
     F(winograd_wait, 5500, "madds", "to wait for a point's weights from memory")                   \
     F(winograd_item, 1500, "madds", "to begin a work-item")
 
-/* The portable algorithms (gather.c, col2im.c, matrix.c, reference.c). */
+/* The portable algorithms (gather.c, col2im.c, reference.c). */
 #define TCONV_PORTABLE_FIELDS(F)                                                                   \
     F(gather_tile, 1.04, "ratio", "cycles of a tile beside its loads")                             \
     F(gather_load, 0.3, "ratio", "cycles of a load that products do not hide")                     \
@@ -206,8 +220,6 @@
     F(col2im_group_tap, 2, "madds", "to add a column to an output, work-items being lanes")        \
     F(col2im_group_store, 24, "madds", "to store an output, work-items being lanes")               \
     F(col2im_wait, 8, "ratio", "time on a GPU of a multiply-add that has a load of its own")       \
-    F(matrix_speed, 2, "ratio", "of the matrix unit to f32, for 32-bit words")                     \
-    F(matrix_store, 4, "madds", "to store an output")                                              \
     F(reference_tap, 200, "madds", "of a multiply-add")                                            \
     F(reference_output, 2000, "madds", "to begin an output")                                       \
     F(reference_wait, 4, "ratio", "time on a GPU of a multiply-add that has a load of its own")
@@ -218,6 +230,7 @@
     TCONV_HARDWARE_FIELDS(F)                                                                       \
     TCONV_GPU_FIELDS(F)                                                                            \
     TCONV_TILED_FIELDS(F)                                                                          \
+    TCONV_MATRIX_FIELDS(F)                                                                         \
     TCONV_DIRECT_FIELDS(F)                                                                         \
     TCONV_CPU_FIELDS(F)                                                                            \
     TCONV_PACKED_FIELDS(F)                                                                         \

@@ -2,45 +2,51 @@
 /* The matrix algorithm: parameters, cost and kernel plan of cl/matrix.cl. */
 #include "algorithm/algorithms.h"
 
-#include "algorithm/folded.h"
+#include "algorithm/places.h"
 #include "base/checked.h"
-#include "matrix_table.h"
 
 enum {
-    MOST_CLASSES = 1 << 12,
-    MOST_TAPS = 1 << 16,
-    MOST_CHANNELS = 128, /* of a tile */
-    STAGE_WORDS = 16,
-    ITEMS = 128,      /* of a work-group, where the device allows that many */
-    PLACE_BYTES = 28, /* of struct places in cl/matrix.cl, for each place */
+    ROW_BYTES = 20,      /* of struct rows in cl/matrix.cl and a sum of weights, for each row */
+    TAPS_BYTES = 32 * 28 /* of struct taps there */
 };
 
 /* What a unit multiplies at once: the first lines of cl/matrix.clh. */
 struct fragment {
     int macro; /* MATRIX */
-    int lanes, channels, places, sums;
-    int pad_places, pad_channels; /* words: PAD_PLACES and PAD_CHANNELS there */
+    int lanes, rows, places, depth;
+    int pad;        /* words: PAD_PLACES there */
+    int least_wide; /* fragments along places that a sub-group has at least */
 };
 
-/* The parameters of a kernel, and what follows from them. */
-struct matrix {
-    struct tconv_folded_layer folded;
-    struct fragment fragment;
-    int mt, nt, gm, gn, buffers; /* as in cl/matrix.cl */
-    bool last;
-    int64_t words;     /* of a place: groups of input channels that fill 32 bits */
-    int64_t places[3]; /* along z, y, x */
-    int64_t all_places, tiles, blocks, classes, taps;
+/* A tile: rows and places; those of a sub-group, or 0: a fragment's; slices; words of a stage. */
+struct tile {
+    int mt, nt, wm, wn, slices, kt;
 };
 
-/* Multiply-adds that the tiles issue: all taps with whole stages, whole tiles and blocks. */
-static double issued(const struct matrix *g, const tconv_type data)
-{
-    const double word = 4 / (double)tconv_type_size(data),
-                 stages = (double)tconv_ceil_div(g->words, STAGE_WORDS) * STAGE_WORDS;
-    return (double)g->taps * stages * word * (double)g->tiles * (double)g->blocks *
-           (double)g->folded.layer.groups * g->mt * g->nt;
-}
+/* From the largest to the smallest. Slices make more sub-groups of a tile, for layers with fewer
+ * tiles than keep the compute units busy. */
+static const struct tile tiles[] = {
+    {128, 128, 64, 32, 1, 16}, {128, 128, 64, 64, 1, 16}, {128, 64, 64, 32, 1, 16},
+    {64, 128, 32, 64, 1, 16},  {64, 64, 32, 32, 1, 32},   {64, 64, 32, 64, 4, 32},
+    {64, 64, 32, 32, 2, 32},   {64, 32, 32, 32, 4, 32},   {32, 128, 32, 32, 1, 16},
+    {32, 64, 32, 32, 4, 32},   {32, 64, 32, 16, 1, 32},   {32, 32, 32, 16, 4, 32},
+    {32, 32, 16, 16, 1, 32},   {16, 256, 16, 64, 1, 16},  {16, 128, 16, 32, 1, 16},
+    {16, 64, 16, 32, 4, 32},   {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
+};
+
+/* Intel's compiler keeps few sums of a work-item in registers. */
+static const struct tile intel_tiles[] = {
+    {64, 4, 16, 0, 1, 16}, {32, 8, 16, 0, 1, 16}, {16, 8, 16, 0, 1, 16}, {8, 16, 8, 0, 1, 16}};
+
+/* In plain OpenCL C it is for tests: as little work as tells. */
+static const struct tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
+                                          {32, 32, 16, 16, 1, 16},
+                                          {16, 32, 16, 16, 1, 16},
+                                          {16, 32, 16, 16, 2, 16}};
+
+/* Multiply-adds that are issued for one that is useful: a stage's copies and the stores are for as
+ * many places, however few the rows are. */
+static const struct tconv_height heights[] = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
 
 /* The unit that is to be used; false where none multiplies these types. */
 static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
@@ -56,8 +62,8 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         return tconv_refuse(reason, "it rounds f32 to 11 bits, which wants math=fast");
     if (request->epilogue->filter_zero_point != 0)
         return tconv_refuse(reason, "it takes no zero point away from the filter");
-    static const struct fragment plain = {1, 32, 16, 8, 4, 8, 4}, nvidia = {2, 32, 16, 8, 4, 8, 4},
-                                 wmma = {3, 32, 16, 16, 8, 16, 2}, mfma = {4, 64, 16, 16, 4, 4, 1};
+    static const struct fragment plain = {1, 32, 16, 8, 8, 8, 2}, nvidia = {2, 32, 16, 8, 8, 8, 2},
+                                 wmma = {3, 32, 16, 16, 8, 16, 1}, mfma = {4, 64, 16, 16, 8, 4, 1};
     const int lanes = (int)request->device->subgroup_least; /* a multiplication is as wide as one */
     const struct fragment dpas = {5, lanes, 8, lanes, 8, 1, 1};
     *fragment = plain;
@@ -69,6 +75,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
     case TCONV_MATRIX_NVIDIA_MMA: *fragment = nvidia; break;
     case TCONV_MATRIX_AMD_WMMA:
         if (data != TCONV_F32) *fragment = wmma;
+        if (bytes) fragment->depth = 4;
         break;
     case TCONV_MATRIX_AMD_MFMA:
         if (data != TCONV_F32 && !bytes) *fragment = mfma;
@@ -80,200 +87,211 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
     return true;
 }
 
-/* Words of local memory: the tiles of a stage, or the sums on their way out. */
-static int64_t local_bytes(const struct matrix *g)
+/* The tiles of a unit; NULL past the last one. */
+static const struct tile *tile_at(const struct fragment *f, size_t index, struct tile *own)
 {
-    const int64_t stage = g->buffers * (int64_t)(g->mt + g->nt) * (STAGE_WORDS + 4);
-    const int64_t rows = (int64_t)g->gm * g->fragment.channels;
-    const int64_t finished = g->last ? g->nt * (rows + g->fragment.pad_channels)
-                                     : rows * (g->nt + g->fragment.pad_places);
-    return 4 * tconv_max(stage, finished) + (int64_t)PLACE_BYTES * g->nt + 4 * (int64_t)g->mt;
-}
-
-/* The tile's channels follow from channels only, not from extents: filters are shared. */
-static bool choose_tile(struct matrix *g, const tconv_device_info *device,
-                        struct tconv_reason *reason)
-{
-    const struct fragment *f = &g->fragment;
-    const bool intel = f->macro == 5; /* its compiler keeps few sums of a work-item in registers */
-    int groups = intel ? 16 : ITEMS / f->lanes;
-    while (groups > 0 && ((uint64_t)(groups * f->lanes) > device->work_group_limit ||
-                          (uint64_t)(groups * f->lanes) > device->work_item_limit[0]))
-        groups /= 2;
-    if (groups == 0) return tconv_refuse(reason, "it needs work-groups of %d work-items", f->lanes);
-    int64_t least = INT64_MAX;
-    for (int mt = intel ? MOST_CHANNELS / 2 : MOST_CHANNELS; mt >= f->channels; mt /= 2) {
-        const int64_t channels = tconv_ceil_div(g->folded.layer.out_channels, mt) * mt;
-        if (channels < least) {
-            least = channels;
-            g->mt = mt;
-        }
+    const struct tile *list = f->macro == 5 ? intel_tiles : f->macro == 1 ? plain_tiles : tiles;
+    const size_t count = f->macro == 5   ? sizeof intel_tiles / sizeof *intel_tiles
+                         : f->macro == 1 ? sizeof plain_tiles / sizeof *plain_tiles
+                                         : sizeof tiles / sizeof *tiles;
+    if (index >= count) return NULL;
+    *own = list[index];
+    if (f->macro == 5) {
+        own->wn = f->lanes;
+        own->nt *= f->lanes;
     }
-    g->gm = 1;
-    while (g->gm * g->gm < groups && g->mt >= 2 * g->gm * f->channels) g->gm *= 2;
-    g->gn = groups / g->gm;
-    /* Where copies need not be waited for, the next stage comes while this one is multiplied. */
-    for (g->buffers = f->macro <= 2 ? 2 : 1; g->buffers > 0; g->buffers--) {
-        g->nt = g->mt < 64 ? 128 : 64;
-        if (intel) g->nt = (int)tconv_max(g->gn, g->mt < 64 ? 8 : 4) * f->lanes;
-        if (f->macro == 1) g->nt = g->gn * f->places; /* for tests: as little work as tells */
-        for (; g->nt >= g->gn * f->places; g->nt /= 2)
-            if (local_bytes(g) <= (int64_t)device->local_memory &&
-                (g->nt / 2 < g->gn * f->places || g->nt / 2 < g->all_places))
-                return true;
-    }
-    g->buffers = 1;
-    g->nt = g->gn * f->places;
-    return tconv_refuse(reason, "it needs %lld bytes of local memory", (long long)local_bytes(g));
+    return own;
 }
 
-/* Everything that all candidates have in common. */
-static bool prepare(const struct tconv_request *request, struct matrix *g,
-                    struct tconv_reason *reason)
+static int items_of(const struct fragment *f, const struct tile *t)
 {
-    const struct tconv_layer *layer = request->layer;
-    *g = (struct matrix){.classes = 1, .taps = 1};
-    if (!tconv_fold(request, &g->folded, reason) || !choose_fragment(request, &g->fragment, reason))
-        return false;
-    const struct tconv_axis *axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
-    double places = (double)g->folded.layer.batch;
-    for (int a = 0; a < 3; a++) {
-        g->taps *= axes[a]->kernel;
-        if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
-        g->classes *= axes[a]->stride;
-        if (g->classes > MOST_CLASSES)
-            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
-        g->places[a] = tconv_ceil_div(axes[a]->output, axes[a]->stride);
-        places *= (double)g->places[a];
-    }
-    if (places > INT32_MAX / 2)
-        return tconv_refuse(reason, "more places than its 32-bit indices count");
-    g->all_places = (int64_t)places;
-    g->last = layer->data_channel_step == 1 && layer->in_channels > 1;
-    const int64_t word = 4 / (int64_t)tconv_type_size(layer->data_type);
-    g->words = tconv_ceil_div(layer->in_channels, word);
-    return true;
+    return f->lanes * t->slices * (t->mt / t->wm) * (t->nt / t->wn);
 }
 
-/* What follows from the tile. */
-static void derive(struct matrix *g)
+/* Where copies need not wait for sums in memory, the next stage comes while one is multiplied. */
+static int buffers_of(const struct fragment *f)
 {
-    g->tiles = tconv_ceil_div(g->all_places, g->nt);
-    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mt);
+    return f->macro == 5 ? 1 : 2;
 }
 
-/* Work-groups of one phase. */
-static double work_groups(const struct matrix *g)
+/* The tiles of a stage, or the sums of one pass on their way out. */
+static int64_t local_bytes(const struct tconv_places *g, const struct fragment *f,
+                           const struct tile *t)
 {
-    return (double)g->tiles * (double)g->blocks * (double)g->folded.layer.groups;
+    const int64_t stage = buffers_of(f) * (int64_t)(t->mt + t->nt) * (t->kt + 4);
+    const int64_t rows = (int64_t)(t->mt / t->wm) * f->rows;
+    const int64_t finished = t->slices * (g->last ? t->nt * (rows + 4) : rows * (t->nt + f->pad));
+    return 4 * tconv_max(stage, finished) + (int64_t)TCONV_PLACE_BYTES * t->nt +
+           ROW_BYTES * (int64_t)t->mt + TAPS_BYTES;
 }
 
-/* From data sheets, not yet measured: the units multiply 8 times as fast as f32 is multiplied and
- * added, bytes 16 times, TF32 4 times; half of that is counted on. In plain OpenCL C it is for
- * tests only. */
-static double cost_of(const struct matrix *g, const struct tconv_layer *layer)
+static int64_t word_of(const struct tconv_places *g)
+{
+    return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
+}
+
+/* Work-groups that a unit holds. */
+static double resident_groups(const struct tconv_places *g, const struct fragment *f,
+                              const struct tile *t, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double word = 4.0 / (double)tconv_type_size(layer->data_type);
-    const double outputs = (double)g->all_places * (double)g->classes * (double)layer->groups *
-                           (double)layer->out_channels;
-    const double speed = g->fragment.macro != 1 ? m->matrix_speed * word : 0.01;
-    return issued(g, layer->data_type) / speed + m->matrix_store * outputs;
+    const int64_t warp = (int64_t)m->warp, items = items_of(f, t),
+                  warps = tconv_ceil_div(items, warp);
+    const int64_t registers = ((int64_t)m->matrix_registers + t->wm * t->wn / f->lanes) * warp *
+                              warps;
+    const int64_t local = 3 * (int64_t)device->local_memory / local_bytes(g, f, t);
+    const int64_t groups = tconv_min(
+        tconv_min((int64_t)m->unit_registers / registers, (int64_t)m->unit_warps / warps), local);
+    return (double)tconv_max(groups, 1);
+}
+
+/* The second launch, which adds up the sums of all parts. */
+static double finish_cycles(const struct tconv_places *g, double units)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    if (g->parts == 1) return 0;
+    const double sums = tconv_places_groups(g) * g->mt * g->nt / units;
+    return m->gpu_launch + m->matrix_finish_wait + g->parts * m->tiled_part_wait +
+           2 * sums * (double)g->folded.acc_bytes / m->unit_l2;
+}
+
+/* The time of a tile, in multiply-adds that all units could have done in it. */
+static double cost_of(const struct tconv_places *g, const struct fragment *f, const struct tile *t,
+                      const tconv_device_info *device)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double units = tconv_places_units(m, device), groups = tconv_places_groups(g);
+    const double items = items_of(f, t), word = (double)word_of(g);
+    const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
+    const double stages = tconv_places_stages(g);
+
+    /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
+     * at its barrier if it is alone. */
+    const double products = (double)(t->wm / f->rows) * (t->wn / f->places) *
+                            ((double)t->kt / f->depth / t->slices);
+    const double reads = (double)(t->wm + t->wn) / 16 * ((double)t->kt / 8 / t->slices);
+    const double inputs = (double)t->nt * t->kt / 4 / items, /* quads of a work-item */
+        weights = (double)t->mt * t->kt / 4 / items;
+    const double input = g->last ? m->matrix_quad : m->matrix_quad + 4 * word * m->matrix_element;
+    const double stage = products + reads + m->matrix_stage + weights * m->matrix_quad +
+                         inputs * input;
+    const double multiply = (double)t->mt * t->nt * t->kt * word /
+                            (m->unit_lanes * m->matrix_speed * word);
+    const double stage_cycles = tconv_larger(stage * warps / m->unit_issue, multiply);
+    const double outputs = (double)t->mt * t->nt / items;
+    const double store = g->last ? m->matrix_store / 2 : m->matrix_store;
+    const double around = m->matrix_begin + outputs * store;
+    const double busy = stages * stage_cycles + around * warps / m->unit_issue;
+    const double alone = stages * tconv_larger(stage + m->matrix_stage_wait, stage_cycles) +
+                         m->matrix_begin_wait + outputs * m->matrix_store_wait;
+
+    const double each = tconv_places_rounds(groups, units), held = resident_groups(g, f, t, device);
+    const double full = (double)(int64_t)(each / held), rest = each - full * held;
+    const double cycles = full * tconv_larger(held * busy, alone) +
+                          (rest > 0 ? tconv_larger(rest * busy, alone) : 0);
+    const double l2 = groups * stages * t->kt * 4 * (t->mt + t->nt) / units / m->unit_l2;
+    const double dram =
+        (tconv_folded_data_bytes(&g->folded) + tconv_folded_output_bytes(&g->folded)) / units /
+        m->unit_dram;
+    const double all =
+        (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch + finish_cycles(g, units)) *
+        units * m->unit_lanes;
+    return f->macro == 1 ? all * 1000 : all;
+}
+
+/* Whether the device takes work-groups of this tile. */
+static bool fits(const struct tconv_places *g, const struct fragment *f, const struct tile *t,
+                 const tconv_device_info *device)
+{
+    const uint64_t items = (uint64_t)items_of(f, t);
+    const int64_t sums = (int64_t)t->wm * t->wn / f->lanes;
+    const int stage_quads = t->kt / 4;
+    return t->wm % f->rows == 0 && t->wn % (f->places * f->least_wide) == 0 && sums <= 128 &&
+           items <= device->work_group_limit && items <= device->work_item_limit[0] &&
+           items % (uint64_t)stage_quads == 0 && t->kt % (f->depth * t->slices) == 0 &&
+           local_bytes(g, f, t) <= (int64_t)device->local_memory;
+}
+
+static bool prepare(const struct tconv_request *request, struct tconv_places *g,
+                    struct fragment *fragment, struct tconv_reason *reason)
+{
+    return choose_fragment(request, fragment, reason) &&
+           tconv_places_prepare(g, request, TCONV_PACK_WORDS, heights,
+                                sizeof heights / sizeof *heights, reason);
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    struct matrix g;
-    if (!prepare(request, &g, reason) || !choose_tile(&g, request->device, reason)) return false;
-    derive(&g);
-    if (!tconv_folded_filter_fits(&g.folded, g.mt, g.blocks, request, TCONV_PACK_WORDS, reason))
-        return false;
-    const double items = (double)g.fragment.lanes * g.gm * g.gn;
-    if (work_groups(&g) * (double)g.classes * items > INT32_MAX)
-        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
-    const double own = (double)g.mt * g.nt / items; /* outputs of a work-item */
-    if (tconv_folded_group_too_long(own * (1 + tconv_folded_exact_loops(&g.folded)),
-                                    request->device))
-        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
-    const int64_t tile[] = {g.mt, g.nt, g.gm, g.gn, g.buffers};
-    tconv_candidates_add(candidates, tile, cost_of(&g, request->layer));
-    return true;
+    struct tconv_places g;
+    struct fragment f;
+    if (!prepare(request, &g, &f, reason)) return false;
+    tconv_refuse(reason, "it needs larger work-groups or more local memory");
+    struct tile t;
+    for (size_t i = 0; tile_at(&f, i, &t) != NULL; i++) {
+        if (!fits(&g, &f, &t, request->device)) continue;
+        for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
+            tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), parts);
+            if (parts > 1 && !tconv_places_may_split(&g, request)) break;
+            const int64_t tile[] = {t.mt, t.nt, t.wm, t.wn, t.slices, t.kt, parts > 1, parts};
+            if (tconv_places_check(&g, items_of(&f, &t), request->device, reason))
+                tconv_candidates_add(candidates, tile, cost_of(&g, &f, &t, request->device));
+        }
+    }
+    return candidates->count > 0;
 }
 
-static void use_tile(struct matrix *g, const int64_t *tile)
+static void write_options(const struct tconv_places *g, const struct fragment *f,
+                          const struct tile *t, enum tconv_split split, int items,
+                          struct tconv_launch *launch)
 {
-    g->mt = (int)tile[0];
-    g->nt = (int)tile[1];
-    g->gm = (int)tile[2];
-    g->gn = (int)tile[3];
-    g->buffers = (int)tile[4];
-    derive(g);
-}
-
-static void write_pair(const void *matrix, const int64_t k[3], int64_t *pair)
-{
-    const struct matrix *g = matrix;
-    pair[PAIR_TAP] = tconv_folded_tap_index(&g->folded, k);
-    pair[PAIR_Z] = tconv_folded_distance(&g->folded.z, k[0]);
-    pair[PAIR_Y] = tconv_folded_distance(&g->folded.y, k[1]);
-    pair[PAIR_X] = tconv_folded_distance(&g->folded.x, k[2]);
-}
-
-_Static_assert(MATRIX_LONGS + MOST_CLASSES * KIND_LONGS + MOST_TAPS * PAIR_LONGS <=
-                   TCONV_TABLE_LIMIT,
-               "the largest table");
-
-static bool write_table(const struct matrix *g, struct tconv_kernel_plan *kernel_plan)
-{
-    const size_t classes_at = MATRIX_LONGS, list_at = classes_at + (size_t)g->classes * KIND_LONGS;
-    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->taps * PAIR_LONGS)) return false;
-    int64_t *t = kernel_plan->table;
-    tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
-    for (int a = 0; a < 3; a++) t[MATRIX_PLACES_Z + a] = g->places[a];
-    t[MATRIX_CLASSES_AT] = (int64_t)classes_at;
-    t[MATRIX_TAP_LIST_AT] = (int64_t)list_at;
-    return tconv_folded_write_phases(&g->folded, write_pair, g, PAIR_LONGS, t + classes_at,
-                                     t + list_at);
+    const int gm = t->mt / t->wm, gn = t->nt / t->wn;
+    tconv_launch_option(launch, "MATRIX", f->macro);
+    if (f->macro == 5) tconv_launch_option(launch, "LANES", f->lanes);
+    tconv_launch_option(launch, "MT", t->mt);
+    tconv_launch_option(launch, "NT", t->nt);
+    tconv_launch_option(launch, "KT", t->kt);
+    tconv_launch_option(launch, "BUFFERS", buffers_of(f));
+    tconv_launch_option(launch, "GM", gm);
+    tconv_launch_option(launch, "GN", gn);
+    tconv_launch_option(launch, "FM", t->wm / f->rows);
+    tconv_launch_option(launch, "FN", t->wn / f->places);
+    tconv_launch_option(launch, "SLICES", t->slices);
+    tconv_launch_option(launch, "QUADS", tconv_places_has_groups(g, false, 4 * (int)word_of(g)));
+    tconv_launch_option(launch, "OUTPUT_QUADS", tconv_places_has_groups(g, true, 4));
+    tconv_places_options(g, split, items, launch);
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    struct matrix g;
+    enum { FINISHED_ROWS = 16, FINISHING_ITEMS = 128 }; /* PASS_ROWS of cl/matrix.cl */
+    struct tconv_places g;
+    struct fragment f;
     struct tconv_reason reason;
-    prepare(request, &g, &reason);
-    use_tile(&g, tile);
-    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    const struct fragment *f = &g.fragment;
-    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_matrix");
-    tconv_launch_option(run, "MATRIX", f->macro);
-    if (f->macro == 5) tconv_launch_option(run, "LANES", f->lanes);
-    tconv_launch_option(run, "MT", g.mt);
-    tconv_launch_option(run, "MW", g.mt); /* as cl/taps.clh calls it */
-    tconv_launch_option(run, "NT", g.nt);
-    tconv_launch_option(run, "KT", STAGE_WORDS);
-    tconv_launch_option(run, "BUFFERS", g.buffers);
-    tconv_launch_option(run, "GM", g.gm);
-    tconv_launch_option(run, "GN", g.gn);
-    tconv_launch_option(run, "FM", g.mt / g.gm / f->channels);
-    tconv_launch_option(run, "FN", g.nt / g.gn / f->places);
-    tconv_launch_option(run, "LAST", g.last);
-    const size_t items = (size_t)(f->lanes * g.gm * g.gn);
-    run->local[0] = items;
-    run->global[0] = items * (size_t)(g.classes * g.tiles * g.blocks * g.folded.layer.groups);
-    run->macs = issued(&g, request->layer->data_type);
-    tconv_launch_args(run,
-                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
-                                         TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
-                      9);
-    tconv_folded_pack(kernel_plan, &g.folded, "words", g.mt, g.blocks, run, request,
-                      TCONV_PACK_WORDS);
+    prepare(request, &g, &f, &reason);
+    const struct tile t = {(int)tile[0], (int)tile[1], (int)tile[2],
+                           (int)tile[3], (int)tile[4], (int)tile[5]};
+    tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)tile[7]);
+    if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    const int items = items_of(&f, &t);
+    struct tconv_launch *run = tconv_places_run(&g, "tconv_matrix", items, kernel_plan);
+    write_options(&g, &f, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
+    /* Filters are packed by the program that computes without parts. */
+    struct tconv_launch whole = {0};
+    write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
+    tconv_places_pack(&g, "words", &whole, request, kernel_plan);
+    if (g.parts > 1) {
+        const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
+        struct tconv_launch *finish = tconv_places_finish(&g, "tconv_matrix_finish", finishing,
+                                                          t.mt / FINISHED_ROWS, kernel_plan);
+        write_options(&g, &f, &t, TCONV_FINISHED_SUMS, finishing, finish);
+    }
     /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the
      * bound with this factor is the oracle's, which counts in roundings of f32. */
     if (request->layer->data_type == TCONV_F32)
         kernel_plan->error_factor =
-            (double)g.taps + 1 +
+            (double)(g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel) + 1 +
             16400.0 / ((double)request->layer->in_channels + 20.0 * request->layer->axes);
     return TCONV_OK;
 }
@@ -283,11 +301,11 @@ const struct tconv_algorithm tconv_matrix_group = {
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
                "as TF32 on request; for GPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "matrix_table.h", "dot.clh", "matrix.clh", "taps.clh", "matrix.cl"},
+                "tiled_table.h", "dot.clh", "matrix.clh", "places.clh", "matrix.cl"},
     .packing = TCONV_PACK_WORDS,
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"mt", "nt", "gm", "gn", "buffers"},
-    .program_parameters = 5,
+    .tile_names = {"mt", "nt", "wm", "wn", "slices", "kt", "split", "parts"},
+    .program_parameters = 7,
     .enumerate = enumerate,
     .write = write,
 };
