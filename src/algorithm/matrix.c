@@ -204,9 +204,10 @@ static bool fits(const struct tconv_places *g, const struct fragment *f, const s
                  const tconv_device_info *device)
 {
     const uint64_t items = (uint64_t)items_of(f, t);
-    const int64_t sums = (int64_t)t->wm * t->wn / f->lanes;
+    /* With plain data, loads of single elements take the registers of more sums. */
+    const int64_t sums = (int64_t)t->wm * t->wn / f->lanes, most_sums = g->last ? 128 : 64;
     const int stage_quads = t->kt / 4;
-    return t->wm % f->rows == 0 && t->wn % (f->places * f->least_wide) == 0 && sums <= 128 &&
+    return t->wm % f->rows == 0 && t->wn % (f->places * f->least_wide) == 0 && sums <= most_sums &&
            items <= device->work_group_limit && items <= device->work_item_limit[0] &&
            items % (uint64_t)stage_quads == 0 && t->kt % (f->depth * t->slices) == 0 &&
            local_bytes(g, f, t) <= (int64_t)device->local_memory;

@@ -148,6 +148,8 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
     /* Weights are found by 32-bit indices from a stage's first one. */
     if (p->matrix_rows > INT32_MAX / 256)
         return tconv_refuse(reason, "more rows than its 32-bit indices count");
+    if (layer->groups > INT32_MAX / p->list_taps)
+        return tconv_refuse(reason, "more taps of all groups than its 32-bit indices count");
     const size_t bytes = tconv_packed_bytes(request, packing);
     const int64_t word =
         packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(layer->filter_type) : 0;
