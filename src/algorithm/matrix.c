@@ -204,8 +204,10 @@ static bool fits(const struct tconv_places *g, const struct fragment *f, const s
                  const tconv_device_info *device)
 {
     const uint64_t items = (uint64_t)items_of(f, t);
-    /* With plain data, loads of single elements take the registers of more sums. */
-    const int64_t sums = (int64_t)t->wm * t->wn / f->lanes, most_sums = g->last ? 128 : 64;
+    /* Loads of single elements, with plain data, take the registers of more sums; so do copies on
+     * their way through registers with wmma. */
+    const int64_t sums = (int64_t)t->wm * t->wn / f->lanes,
+                  most_sums = g->last && f->macro != 3 ? 128 : 64;
     const int stage_quads = t->kt / 4;
     return t->wm % f->rows == 0 && t->wn % (f->places * f->least_wide) == 0 && sums <= most_sums &&
            items <= device->work_group_limit && items <= device->work_item_limit[0] &&
