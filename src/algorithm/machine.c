@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine that a device is. */
 #include "algorithm/algorithm.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -58,7 +59,7 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
         const size_t length = strcspn(text, spaces), name = strcspn(text, "= \n\t,");
         const struct tconv_machine_field *field = field_named(text, name);
         char *end = NULL;
-        const double value = name + 1 < length ? strtod(text + name + 1, &end) : NAN;
+        const double value = name + 1 < length ? tconv_number_read(text + name + 1, &end) : NAN;
         if (field == NULL || is_fixed(field))
             return tconv_refuse(reason, "there is no field \"%.*s\" that can be set",
                                 (int)(name < 40 ? name : 40), text);

@@ -5,6 +5,8 @@
 #include "algorithm/places.h"
 #include "base/checked.h"
 
+#include <limits.h>
+
 enum {
     ROW_BYTES = 20,      /* of struct rows in cl/matrix.cl and a sum of weights, for each row */
     TAPS_BYTES = 32 * 28 /* of struct taps there */
@@ -229,8 +231,11 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     struct tconv_places g;
     struct fragment f;
     if (!prepare(request, &g, &f, reason)) return false;
-    tconv_refuse(reason, "it needs larger work-groups or more local memory");
     struct tile t;
+    int least = INT_MAX;
+    for (size_t i = 0; tile_at(&f, i, &t) != NULL; i++)
+        if (items_of(&f, &t) < least) least = items_of(&f, &t);
+    tconv_refuse(reason, "it needs work-groups of %d work-items, or more local memory", least);
     for (size_t i = 0; tile_at(&f, i, &t) != NULL; i++) {
         if (!fits(&g, &f, &t, request->device)) continue;
         for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {

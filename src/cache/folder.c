@@ -168,10 +168,20 @@ static void visit_file(int fd, const char *name, tconv_folder_visit *visit, void
     if (whole) free(bytes);
 }
 
+/* The folder's entries, from the first on; NULL where they cannot be read. */
+static DIR *open_entries(int fd)
+{
+    const int own = fd < 0 ? -1 : dup(fd);
+    DIR *entries = own < 0 ? NULL : fdopendir(own);
+    if (entries == NULL && own >= 0) close(own);
+    if (entries != NULL) rewinddir(entries); /* both descriptors have one position */
+    return entries;
+}
+
 void tconv_folder_list(const char *folder, tconv_folder_visit *visit, void *context)
 {
     const int fd = open_folder(folder);
-    DIR *entries = fd < 0 ? NULL : fdopendir(dup(fd));
+    DIR *entries = open_entries(fd);
     for (const struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;)
         if (entry->d_name[0] != '.' && strncmp(entry->d_name, unfinished, strlen(unfinished)) != 0)
             visit_file(fd, entry->d_name, visit, context);
@@ -182,12 +192,11 @@ void tconv_folder_list(const char *folder, tconv_folder_visit *visit, void *cont
 /* Removes what was not used for longest until the rest fits the limit. */
 static void trim(int fd, uint64_t limit)
 {
-    DIR *folder = fdopendir(dup(fd));
+    DIR *folder = open_entries(fd);
     struct kept *list = NULL;
     size_t count = 0, room = 0;
     uint64_t all = 0;
     if (folder == NULL) return;
-    rewinddir(folder);
     const time_t now = time(NULL);
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         struct stat s;

@@ -4,6 +4,7 @@
 
 #include "algorithm/algorithm.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "tconv_cl/cache.h"
 
 #include <stdio.h>
@@ -44,10 +45,12 @@ int tconv_device_machine(tconv_device *device, char *text, size_t size)
         tconv_machine_for(device, tconv_device_properties(device), sizeof(float));
     for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
         const struct tconv_machine_field *f = tconv_machine_field_at(i);
+        const double *value = (const double *)((const char *)&machine + f->offset);
         const size_t place = (size_t)length < size ? (size_t)length : size;
-        length += snprintf(place < size ? text + place : NULL, size - place, "%s%s %.6g %s: %s",
+        char number[24];
+        length += snprintf(place < size ? text + place : NULL, size - place, "%s%s %s %s: %s",
                            i == 0 ? "" : "\n", f->name,
-                           *(const double *)((const char *)&machine + f->offset), f->unit, f->text);
+                           tconv_number_write(*value, number, sizeof number), f->unit, f->text);
     }
     return length;
 }

@@ -2,6 +2,7 @@
 #include "plan/measure.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "device/device_internal.h"
 
 #include <stdio.h>
@@ -283,12 +284,14 @@ static char *report(const struct bench *bench)
     char *text = calloc(1, size);
     for (int i = 0, used = 0; text != NULL && i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
-        char tile[TCONV_TILE_TEXT];
+        char tile[TCONV_TILE_TEXT], cost[24], ms[24];
         tconv_tile_text(&c->candidate, tile, sizeof tile);
         if (c->ms > 0)
-            used += snprintf(text + used, size - (size_t)used, "%s%s%s%s cost %.6g ms %.6g",
+            used += snprintf(text + used, size - (size_t)used, "%s%s%s%s cost %s ms %s",
                              used == 0 ? "" : "\n", c->candidate.algorithm->name,
-                             tile[0] == '\0' ? "" : " ", tile, c->candidate.cost, c->ms);
+                             tile[0] == '\0' ? "" : " ", tile,
+                             tconv_number_write(c->candidate.cost, cost, sizeof cost),
+                             tconv_number_write(c->ms, ms, sizeof ms));
     }
     return text;
 }

@@ -3,6 +3,7 @@
 #include "plan/search_text.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "device/device_internal.h"
 #include "tconv_cl/cache.h"
 
@@ -77,11 +78,12 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 
 void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT])
 {
-    char tile[TCONV_TILE_TEXT];
+    char tile[TCONV_TILE_TEXT], model[24], best[24];
     tconv_tile_text(&plan->candidate, tile, sizeof tile);
-    snprintf(text, TCONV_SEARCH_TEXT,
-             "candidates %d\nmodel_ms %.6g\nbest_ms %.6g\nalgorithm %s%s%s\n",
-             plan->choice.candidates, plan->choice.model_ms, plan->choice.best_ms,
+    snprintf(text, TCONV_SEARCH_TEXT, "candidates %d\nmodel_ms %s\nbest_ms %s\nalgorithm %s%s%s\n",
+             plan->choice.candidates,
+             tconv_number_write(plan->choice.model_ms, model, sizeof model),
+             tconv_number_write(plan->choice.best_ms, best, sizeof best),
              plan->candidate.algorithm->name, tile[0] == '\0' ? "" : " ", tile);
 }
 
@@ -89,9 +91,13 @@ void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT
 static bool split(const char *text, tconv_choice *choice, char name[TCONV_SEARCH_TEXT])
 {
     int candidates = 0;
-    if (sscanf(text, "candidates %d model_ms %lf best_ms %lf algorithm %499[^\n]", &candidates,
-               &choice->model_ms, &choice->best_ms, name) != 4)
+    char model[24], best[24], *model_end, *best_end;
+    if (sscanf(text, "candidates %d model_ms %23s best_ms %23s algorithm %499[^\n]", &candidates,
+               model, best, name) != 4)
         return false;
+    choice->model_ms = tconv_number_read(model, &model_end);
+    choice->best_ms = tconv_number_read(best, &best_end);
+    if (*model_end != '\0' || *best_end != '\0') return false;
     choice->source = TCONV_SEARCH_RECORDS;
     choice->candidates = candidates;
     return true;
