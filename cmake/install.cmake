@@ -21,6 +21,19 @@ endif()
 if(TARGET tconv-cl)
     set_target_properties(tconv-cl PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
     install(TARGETS tconv-cl)
+    if(TARGET tconv_manual)
+        install(
+            DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/manual/
+            DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+            FILES_MATCHING
+            PATTERN "*.1")
+        install(FILES ${CMAKE_CURRENT_BINARY_DIR}/manual/completion.bash
+                DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+                RENAME tconv-cl)
+        install(FILES ${CMAKE_CURRENT_BINARY_DIR}/manual/completion.zsh
+                DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+                RENAME _tconv-cl)
+    endif()
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tconv_cl)

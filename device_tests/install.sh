@@ -25,4 +25,20 @@ flags=$(PKG_CONFIG_PATH="$libs" pkg-config --cflags --libs tconv_cl)
 "$work/readme"
 
 "$work/prefix/bin/tconv-cl" --version
+
+# Pages and completion know each option that --help prints.
+for command in bench run tune; do
+    page=$work/prefix/share/man/man1/tconv-cl-$command.1
+    for option in $("$work/prefix/bin/tconv-cl" "$command" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -e '--[a-z-]+'); do
+        grep -qF -e "$(printf '%s' "$option" | sed 's/-/\\-/g')" "$page" || { echo "$page lacks $option"; exit 1; }
+        grep -qE " $option[ \"]" "$work/prefix/share/bash-completion/completions/tconv-cl" ||
+            { echo "the completion lacks $option"; exit 1; }
+    done
+done
+grep -q "tconv..cl..tune" "$work/prefix/share/man/man1/tconv-cl.1"
+if command -v bash >/dev/null; then
+    found=$(bash -c '. "$1"; COMP_WORDS=(tconv-cl tune --bud); COMP_CWORD=2; _tconv_cl; echo "${COMPREPLY[@]}"' - \
+        "$work/prefix/share/bash-completion/completions/tconv-cl")
+    [ "$found" = --budget ] || { echo "completion of --bud: $found"; exit 1; }
+fi
 sh "$source/device_tests/links.sh" "$(dirname "$(find "$work/prefix" -name CONTRIBUTING.md)")"

@@ -25,6 +25,9 @@ static const struct command {
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
     {"check", "compare every kernel that accepts a problem with an f64 computation", command_check},
     {"algorithms", "list the algorithms, and what each is", command_algorithms},
+    {"manual", "print the manual page of the tool, or of a command, in roff", command_manual},
+    {"completion", "print the completion of commands and options for bash or zsh",
+     command_completion},
     {"help", "print this text, or the options of a command", command_help},
     {"version", "print the tool's version", command_version},
 };
@@ -58,6 +61,30 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
+const char *command_name(int index)
+{
+    return index < COMMANDS ? commands[index].name : NULL;
+}
+
+const char *command_summary(const char *name)
+{
+    const struct command *command = find(name);
+    return command == NULL ? "" : command->summary;
+}
+
+bool command_has_options(const char *name)
+{
+    const struct command *command = find(name);
+    return command != NULL && command->run != command_help && command->run != command_manual &&
+           command->run != command_completion;
+}
+
+enum exit_code run_command(const char *name, int argc, const char **argv)
+{
+    const struct command *command = find(name);
+    return command == NULL ? wrong_request("%s is not a command", name) : command->run(argc, argv);
+}
+
 static enum exit_code unknown_command(const char *name)
 {
     struct guess guess = guess_begin(name, strlen(name));
@@ -75,7 +102,7 @@ static enum exit_code command_help(int argc, const char **argv)
         return wrong_request("help takes one command, but %s follows %s", argv[2], argv[1]);
     const struct command *command = find(argv[1]);
     if (command == NULL) return unknown_command(argv[1]);
-    if (command->run == command_help || command->run == command_version) return help();
+    if (!command_has_options(command->name)) return help();
     char name[40];
     snprintf(name, sizeof name, "tconv-cl %s", command->name);
     const char *arguments[] = {name, "--help", NULL};

@@ -319,6 +319,14 @@ enum exit_code read_arguments(const struct poptOption *table, const char *synops
                               const char **argv, int most, bool *leave)
 {
     *leave = true;
+    if (argc == 2 && strcmp(argv[1], PRINT_MANUAL) == 0) {
+        print_manual(argv[0], synopsis, table);
+        return EXIT_DONE;
+    }
+    if (argc == 2 && strcmp(argv[1], PRINT_OPTION_NAMES) == 0) {
+        print_option_names(table);
+        return EXIT_DONE;
+    }
     poptContext context = poptGetContext("tconv-cl", argc, argv, table, 0);
     if (context == NULL) return failed_work("the options cannot be read: no memory");
     poptSetOtherOptionHelp(context, synopsis);
