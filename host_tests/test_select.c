@@ -561,7 +561,7 @@ static void programs_do_not_depend_on_extents(void **state)
                 int i = 0;
                 while (i < count && strcmp(known[i], options) != 0) i++;
                 assert_true(i < 40);
-                if (i == count) memcpy(known[count++], options, sizeof known[0]);
+                if (i == count) snprintf(known[count++], sizeof known[0], "%s", options);
                 tconv_kernel_plan_clear(&kernel_plan);
                 if (kernel_plan.error_factor > 1) most = 32; /* tiles of several sizes */
             }

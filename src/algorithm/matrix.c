@@ -184,7 +184,7 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
     const double store = g->last ? m->matrix_store / 2 : m->matrix_store;
     const double around = m->matrix_begin + outputs * store;
     const double busy = stages * stage_cycles + around * warps / m->unit_issue;
-    const double alone = stages * tconv_larger(stage + m->matrix_stage_wait, stage_cycles) +
+    const double alone = stages * (tconv_larger(stage, multiply) + m->matrix_stage_wait) +
                          m->matrix_begin_wait + outputs * m->matrix_store_wait;
 
     const double each = tconv_places_rounds(groups, units), held = resident_groups(g, f, t, device);
