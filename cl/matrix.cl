@@ -20,9 +20,9 @@
  *
  * When all stages are added up, the sums go through local memory in as many passes as it takes, so
  * that neighbouring work-items apply the epilogue to, and store, neighbours: outputs of one
- * channel, or with LAST channels of one place. There the sums of slices are added up in a fixed
- * order. With SPLIT, work-groups have parts of the channels, and leave their sums in the workspace,
- * where tconv_matrix_finish adds them up in a fixed order.
+ * channel, or with FOLDED_LAST channels of one place. There the sums of slices are added up in a
+ * fixed order. With SPLIT, work-groups have parts of the channels, and leave their sums in the
+ * workspace, where tconv_matrix_finish adds them up in a fixed order.
  *
  * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose
  * products with all weights are taken away from the sums. A zero must not meet a weight that is
@@ -365,7 +365,7 @@ static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const str
 
 /* Sums on their way out: FP fragments of each sub-group along rows in a pass, all places. Rows are
  * padded against conflicts of the banks of local memory: matrix.clh. */
-#if LAST
+#if FOLDED_LAST
 #define FINISHED_STEP(fp) (GM * (fp)*FRAG_M + 4)
 #define FINISHED_WORDS(fp) (NT * FINISHED_STEP(fp))
 #define FINISHED_AT(row, n) ((n)*FINISHED_STEP(FP) + (row))
@@ -398,7 +398,7 @@ static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const str
 #endif
 
 /* Where parts leave their sums: for each part and tile all of them, as neighbours are stored. */
-#if LAST
+#if FOLDED_LAST
 #define WORKSPACE_AT(m, n) ((n)*MT + (m))
 #else
 #define WORKSPACE_AT(m, n) ((m)*NT + (n))
@@ -855,7 +855,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #if SPLIT
         SEVERAL for (int i = item; i < PASS_ROWS * NT; i += ITEMS)
         {
-            const int row = LAST ? i % PASS_ROWS : i / NT, n = LAST ? i / PASS_ROWS : i % NT;
+            const int row = FOLDED_LAST ? i % PASS_ROWS : i / NT,
+                      n = FOLDED_LAST ? i / PASS_ROWS : i % NT;
             to[WORKSPACE_AT(ROW_IN_TILE(pass, row), n)] = sum_of(&finished, row, n);
         }
 #else

@@ -122,7 +122,8 @@ static int64_t local_bytes(const struct tconv_places *g, const struct fragment *
 {
     const int64_t stage = buffers_of(f) * (int64_t)(t->mt + t->nt) * (t->kt + 4);
     const int64_t rows = (int64_t)(t->mt / t->wm) * f->rows;
-    const int64_t finished = t->slices * (g->last ? t->nt * (rows + 4) : rows * (t->nt + f->pad));
+    const int64_t finished = t->slices *
+                             (g->rows_last ? t->nt * (rows + 4) : rows * (t->nt + f->pad));
     return 4 * tconv_max(stage, finished) + (int64_t)TCONV_PLACE_BYTES * t->nt +
            ROW_BYTES * (int64_t)t->mt + TAPS_BYTES;
 }
