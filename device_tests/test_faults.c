@@ -577,7 +577,7 @@ static void refusals_are_no_lack_of_memory(void **state)
                      TCONV_ERROR_ALGORITHM);
     assert_non_null(strstr(error.message, "matrix_group"));
     assert_non_null(strstr(error.message, "work-groups of 16 work-items"));
-    assert_non_null(strstr(error.message, "it needs work-groups of 64"));
+    assert_non_null(strstr(error.message, "it needs work-groups of 32"));
 
     /* A processor with wide vectors, whatever the device is; its first choice copies inputs to
      * local memory. */

@@ -44,7 +44,8 @@ static const struct tile intel_tiles[] = {
 static const struct tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
                                           {32, 32, 16, 16, 1, 16},
                                           {16, 32, 16, 16, 1, 16},
-                                          {16, 32, 16, 16, 2, 16}};
+                                          {16, 32, 16, 16, 2, 16},
+                                          {16, 32, 16, 32, 1, 16}};
 
 /* Multiply-adds that are issued for one that is useful: a stage's copies and the stores are for as
  * many places, however few the rows are. */
