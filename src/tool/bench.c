@@ -238,9 +238,11 @@ static void print_result(const struct entry *e, struct result *r, const struct r
         print_wrapped(r->error, 51);
     } else {
         write_percent(r, roofline, r->percent);
-        printf(" %-16s %8.4g %5.1f%% %8.1f %6.1f %7s %9.2g\n", r->algorithm, r->ms_median,
-               100 * r->spread, 1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median,
-               r->percent, r->max_error);
+        /* However long or unsteady the runs were, columns keep their widths. */
+        printf(r->ms_median < 10000 ? " %-16s %8.4g" : " %-16s %8.0f", r->algorithm, r->ms_median);
+        printf(" %5.*f%% %8.1f %6.1f %7s %9.2g\n", r->spread < 9.99 ? 1 : 0, 100 * r->spread,
+               1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median, r->percent,
+               r->max_error);
     }
     paint(COLOUR_NONE);
     fflush(stdout);
