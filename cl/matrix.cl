@@ -363,8 +363,8 @@ static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const str
 
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
-/* Sums on their way out: FP fragments of each sub-group along rows in a pass, all places. Rows are
- * padded against conflicts of the banks of local memory: matrix.clh. */
+/* Accumulators in local memory, to be stored: FP fragments of each sub-group along rows in a pass,
+ * all places. Rows are padded against conflicts of the banks of local memory: matrix.clh. */
 #if FOLDED_LAST
 #define FINISHED_STEP(fp) (GM * (fp)*FRAG_M + 4)
 #define FINISHED_WORDS(fp) (NT * FINISHED_STEP(fp))
@@ -402,19 +402,6 @@ static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const str
 #define WORKSPACE_AT(m, n) ((n)*MT + (m))
 #else
 #define WORKSPACE_AT(m, n) ((m)*NT + (n))
-#endif
-#if SPLIT
-static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, const int tile)
-{
-    return workspace + (offset * sizeof(data_t) + sizeof(acc_t) - 1) / sizeof(acc_t) +
-           (long)tile * (MT * NT);
-}
-
-static long part_step(__global const long *table)
-{
-    return table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X] *
-           table[FOLDED_BLOCKS] * table[FOLDED_TILES] * table[FOLDED_GROUPS] * (MT * NT);
-}
 #endif
 
 /* Where the sums of a pass are. */
@@ -470,7 +457,8 @@ static vec_t four_sums_of(const struct finished *from, const int row, const int 
 #endif
 
 #if !FOLDED_LAST
-/* Of each row of a tile: its offset, negative where there is none, and what becomes of its sums. */
+/* Of each row of a tile: the offset of its outputs, negative where there is none; scale and bias.
+ */
 struct rows {
     long at[MT];
     result_t factor[MT], bias[MT];
@@ -821,7 +809,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     struct finished finished = {
         .words = words, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
 #if SPLIT
-    __global acc_t *to = own_sums(workspace, workspace_offset, tile.number) +
+    __global acc_t *to = tile_accumulators(workspace, workspace_offset, tile.number) +
                          tile.part * part_step(table);
 #else
     EPILOGUE(epilogue, table)
@@ -903,7 +891,7 @@ tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offse
 #endif
     const struct finished finished = {
         .pass = group % (MT / PASS_ROWS),
-        .sums = own_sums(workspace, workspace_offset, tile.number),
+        .sums = tile_accumulators(workspace, workspace_offset, tile.number),
         .step = part_step(table),
         .parts = (int)table[TILED_PARTS],
     };

@@ -443,16 +443,8 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
 static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, const int tile,
                                 const int slice)
 {
-    return workspace + (offset * sizeof(data_t) + sizeof(acc_t) - 1) / sizeof(acc_t) +
-           (long)tile * (TM * TN * SLICE_ITEMS) + SUM_AT(PART_M(slice), PART_N(slice)) +
+    return tile_accumulators(workspace, offset, tile) + SUM_AT(PART_M(slice), PART_N(slice)) +
            get_local_id(0) % SLICE_ITEMS;
-}
-
-static long part_step(__global const long *table)
-{
-    return table[TILED_PHASES_Z] * table[TILED_PHASES_Y] * table[TILED_PHASES_X] *
-           table[FOLDED_BLOCKS] * table[FOLDED_TILES] * table[FOLDED_GROUPS] *
-           (TM * TN * SLICE_ITEMS);
 }
 #endif
 

@@ -117,7 +117,7 @@ static int buffers_of(const struct fragment *f)
     return f->macro == 5 ? 1 : 2;
 }
 
-/* The tiles of a stage, or the sums of one pass on their way out. */
+/* The tiles of a stage, or the accumulators of one pass of stores. */
 static int64_t local_bytes(const struct tconv_places *g, const struct fragment *f,
                            const struct tile *t)
 {
@@ -132,21 +132,6 @@ static int64_t local_bytes(const struct tconv_places *g, const struct fragment *
 static int64_t word_of(const struct tconv_places *g)
 {
     return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
-}
-
-/* Work-groups that a unit holds. */
-static double resident_groups(const struct tconv_places *g, const struct fragment *f,
-                              const struct tile *t, const tconv_device_info *device)
-{
-    const struct tconv_machine *m = g->folded.machine;
-    const int64_t warp = (int64_t)m->warp, items = items_of(f, t),
-                  warps = tconv_ceil_div(items, warp);
-    const int64_t registers = ((int64_t)m->matrix_registers + t->wm * t->wn / f->lanes) * warp *
-                              warps;
-    const int64_t local = 3 * (int64_t)device->local_memory / local_bytes(g, f, t);
-    const int64_t groups = tconv_min(
-        tconv_min((int64_t)m->unit_registers / registers, (int64_t)m->unit_warps / warps), local);
-    return (double)tconv_max(groups, 1);
 }
 
 /* The second launch, which adds up the sums of all parts. */
@@ -164,7 +149,7 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
                       const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double units = tconv_places_units(m, device), groups = tconv_places_groups(g);
+    const double units = tconv_places_units(m, device);
     const double items = items_of(f, t), word = (double)word_of(g);
     const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double stages = tconv_places_stages(g);
@@ -189,17 +174,16 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
     const double alone = stages * (tconv_larger(stage, multiply) + m->matrix_stage_wait) +
                          m->matrix_begin_wait + outputs * m->matrix_store_wait;
 
-    const double each = tconv_places_rounds(groups, units), held = resident_groups(g, f, t, device);
-    const double full = (double)(int64_t)(each / held), rest = each - full * held;
-    const double cycles = full * tconv_larger(held * busy, alone) +
-                          (rest > 0 ? tconv_larger(rest * busy, alone) : 0);
-    const double l2 = groups * stages * t->kt * 4 * (t->mt + t->nt) / units / m->unit_l2;
-    const double dram =
-        (tconv_folded_data_bytes(&g->folded) + tconv_folded_output_bytes(&g->folded)) / units /
-        m->unit_dram;
-    const double all =
-        (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch + finish_cycles(g, units)) *
-        units * m->unit_lanes;
+    const struct tconv_group_cost group = {
+        .busy = busy,
+        .alone = alone,
+        .warps = warps,
+        .registers = m->matrix_registers + t->wm * t->wn / f->lanes,
+        .local = (double)(3 * (int64_t)device->local_memory / local_bytes(g, f, t)),
+        .l2 = stages * t->kt * 4 * (t->mt + t->nt),
+        .finish = finish_cycles(g, units),
+    };
+    const double all = tconv_places_cost(g, &group, device);
     return f->macro == 1 ? all * 1000 : all;
 }
 

@@ -234,11 +234,35 @@ double tconv_places_units(const struct tconv_machine *m, const tconv_device_info
                : m->units;
 }
 
-double tconv_places_rounds(double groups, double units)
+/* The groups of the unit that has most. */
+static double rounds_of(double groups, double units)
 {
     enum { MANY = 1 << 20 };
     const double each = groups / units;
     return each > MANY ? each : (double)tconv_ceil_div((int64_t)groups, (int64_t)units);
+}
+
+double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_cost *group,
+                         const tconv_device_info *device)
+{
+    const struct tconv_machine *m = p->folded.machine;
+    const double units = tconv_places_units(m, device), groups = tconv_places_groups(p);
+    const int64_t registers = (int64_t)(group->registers * m->warp * group->warps);
+    const int64_t fitting = tconv_min(tconv_min((int64_t)m->unit_registers / registers,
+                                                (int64_t)m->unit_warps / (int64_t)group->warps),
+                                      (int64_t)group->local);
+    const double held = (double)tconv_max(fitting, 1);
+    /* The last groups of a unit have it for themselves. */
+    const double each = rounds_of(groups, units);
+    const double full = (double)(int64_t)(each / held), rest = each - full * held;
+    const double cycles = full * tconv_larger(held * group->busy, group->alone) +
+                          (rest > 0 ? tconv_larger(rest * group->busy, group->alone) : 0);
+    const double l2 = groups * group->l2 / units / m->unit_l2;
+    const double dram =
+        (tconv_folded_data_bytes(&p->folded) + tconv_folded_output_bytes(&p->folded)) / units /
+        m->unit_dram;
+    return (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch + group->finish) * units *
+           m->unit_lanes;
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */

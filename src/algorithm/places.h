@@ -69,9 +69,23 @@ bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_req
 bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
                         struct tconv_reason *reason);
 
-/* Compute units of a device, and the groups of the one that has most. */
+/* Compute units of a device. */
 double tconv_places_units(const struct tconv_machine *m, const tconv_device_info *device);
-double tconv_places_rounds(double groups, double units);
+
+/* What a work-group of a tile takes. */
+struct tconv_group_cost {
+    double busy;      /* cycles of a compute unit that has enough of them to hide all waits */
+    double alone;     /* cycles of one that has a unit for itself */
+    double warps;     /* that it has */
+    double registers; /* of a work-item */
+    double local;     /* that fit into the local memory of a unit */
+    double l2;        /* bytes that it reads */
+    double finish;    /* cycles of the launch that adds up parts, 0: there is none */
+};
+
+/* The time of all work-groups, in multiply-adds that all units could have done in it. */
+double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_cost *group,
+                         const tconv_device_info *device);
 
 /* Whether groups of `count` neighbouring channels lie at multiples of so many elements from a
  * tensor's begin. */

@@ -42,22 +42,6 @@ static int64_t local_bytes(const struct tconv_places *g, const struct tile *t)
            TCONV_PLACE_BYTES * (int64_t)t->nt;
 }
 
-/* Work-groups that a unit holds. */
-static double resident_groups(const struct tconv_places *g, const struct tile *t,
-                              const tconv_device_info *device)
-{
-    const struct tconv_machine *m = g->folded.machine;
-    const int64_t warp = (int64_t)m->warp, warps = tconv_ceil_div(items_of(t), warp);
-    const int64_t words = (int64_t)g->folded.acc_bytes / 4;
-    const double sliced = t->slices > 1 && t->tm * t->tn == 64 ? m->tiled_sliced : 0;
-    const int64_t registers = ((int64_t)(m->tiled_registers + sliced) + words * t->tm * t->tn) *
-                              warp * warps;
-    const int64_t local = 2 * (int64_t)device->local_memory / local_bytes(g, t);
-    const int64_t groups = tconv_min(
-        tconv_min((int64_t)m->unit_registers / registers, (int64_t)m->unit_warps / warps), local);
-    return (double)tconv_max(groups, 1);
-}
-
 /* The second launch, which adds up the sums of all parts: `groups` of a unit wrote them. */
 static double finish_cycles(const struct tconv_places *g, const struct tile *t, double groups)
 {
@@ -92,18 +76,18 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
     const double alone = stages * (stage + m->tiled_stage_wait) + around * m->tiled_around_wait +
                          m->tiled_begin_wait + (warps - 1) * busy;
 
-    const double each = tconv_places_rounds(groups, units), held = resident_groups(g, t, device);
-    const double full = (double)(int64_t)(each / held), rest = each - full * held;
-    const double cycles = full * tconv_larger(held * warps * busy, alone) +
-                          (rest > 0 ? tconv_larger(rest * warps * busy, alone) : 0);
-    const double l2 = groups * stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes /
-                      units / m->unit_l2;
-    const double dram =
-        (tconv_folded_data_bytes(&g->folded) + tconv_folded_output_bytes(&g->folded)) / units /
-        m->unit_dram;
-    return (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch +
-            finish_cycles(g, t, groups / units)) *
-           units * m->unit_lanes;
+    const double words = (double)g->folded.acc_bytes / 4;
+    const double sliced = t->slices > 1 && t->tm * t->tn == 64 ? m->tiled_sliced : 0;
+    const struct tconv_group_cost group = {
+        .busy = warps * busy,
+        .alone = alone,
+        .warps = warps,
+        .registers = m->tiled_registers + sliced + words * t->tm * t->tn,
+        .local = (double)(2 * (int64_t)device->local_memory / local_bytes(g, t)),
+        .l2 = stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
+        .finish = finish_cycles(g, t, groups / units),
+    };
+    return tconv_places_cost(g, &group, device);
 }
 
 /* Whether the device takes work-groups of this tile, and its registers hold the sums. */

@@ -11,16 +11,6 @@ static const struct poptOption table[] = {
     POPT_TABLEEND,
 };
 
-void print_algorithms(void)
-{
-    enum { COLUMN = 17 };
-    for (int i = 0; tconv_algorithm_name(i) != NULL; i++) {
-        const char *name = tconv_algorithm_name(i);
-        printf("%-*s", COLUMN, name);
-        print_wrapped(tconv_algorithm_summary(name), COLUMN);
-    }
-}
-
 enum exit_code command_algorithms(int argc, const char **argv)
 {
     bool leave;

@@ -79,10 +79,12 @@ bool command_has_options(const char *name)
            command->run != command_completion;
 }
 
-enum exit_code run_command(const char *name, int argc, const char **argv)
+enum exit_code run_command(const char *name, const char *option)
 {
-    const struct command *command = find(name);
-    return command == NULL ? wrong_request("%s is not a command", name) : command->run(argc, argv);
+    char whole[40];
+    snprintf(whole, sizeof whole, "tconv-cl %s", name);
+    const char *arguments[] = {whole, option, NULL};
+    return find(name)->run(2, arguments);
 }
 
 static enum exit_code unknown_command(const char *name)
@@ -103,10 +105,7 @@ static enum exit_code command_help(int argc, const char **argv)
     const struct command *command = find(argv[1]);
     if (command == NULL) return unknown_command(argv[1]);
     if (!command_has_options(command->name)) return help();
-    char name[40];
-    snprintf(name, sizeof name, "tconv-cl %s", command->name);
-    const char *arguments[] = {name, "--help", NULL};
-    return command->run(2, arguments);
+    return run_command(command->name, "--help");
 }
 
 static enum exit_code command_version(int argc, const char **argv)

@@ -74,11 +74,18 @@ void print_manual(const char *command, const char *synopsis, const struct poptOp
     print_options(table);
 }
 
-void print_option_names(const struct poptOption *table)
+void visit_option_names(const struct poptOption *table, void (*visit)(const char *name, void *),
+                        void *context)
 {
     for (const struct poptOption *o = table; !is_end(o); o++)
-        if (is_table(o) && !is_hidden(o))
-            print_option_names(o->arg);
+        if (is_table(o))
+            visit_option_names(o->arg, visit, context);
         else if (!is_hidden(o) && o->longName != NULL)
-            printf(" --%s", o->longName);
+            visit(o->longName, context);
+}
+
+void print_option_name(const char *name, void *context)
+{
+    (void)context;
+    printf(" --%s", name);
 }

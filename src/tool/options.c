@@ -190,6 +190,16 @@ static bool algorithm_exists(const char *text)
     return strcmp(text, "auto") == 0 || tconv_algorithm_summary(name) != NULL;
 }
 
+void print_algorithms(void)
+{
+    enum { COLUMN = 17 };
+    for (int i = 0; tconv_algorithm_name(i) != NULL; i++) {
+        const char *name = tconv_algorithm_name(i);
+        printf("%-*s", COLUMN, name);
+        print_wrapped(tconv_algorithm_summary(name), COLUMN);
+    }
+}
+
 static enum exit_code list_algorithms(void)
 {
     printf("auto             chosen by the cost model, or by a stored result of tconv-cl tune\n");
@@ -245,14 +255,9 @@ static bool files_apart(void)
     return apart;
 }
 
-static void guess_options(struct guess *guess, const struct poptOption *table)
+static void try_name(const char *name, void *guess)
 {
-    for (const struct poptOption *o = table;
-         o->longName != NULL || o->shortName != '\0' || o->arg != NULL; o++)
-        if ((o->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE)
-            guess_options(guess, o->arg);
-        else if (o->longName != NULL && (o->argInfo & POPT_ARGFLAG_DOC_HIDDEN) == 0)
-            guess_try(guess, o->longName);
+    guess_try(guess, name);
 }
 
 static enum exit_code bad_option(const struct poptOption *table, const char *option, int error,
@@ -260,7 +265,7 @@ static enum exit_code bad_option(const struct poptOption *table, const char *opt
 {
     const char *word = option + strspn(option, "-");
     struct guess guess = guess_begin(word, strcspn(word, "="));
-    if (error == POPT_ERROR_BADOPT) guess_options(&guess, table);
+    if (error == POPT_ERROR_BADOPT) visit_option_names(table, try_name, &guess);
     if (guess.best != NULL)
         return wrong_request("%s: %s; did you mean --%s? See %s --help", option,
                              poptStrerror(error), guess.best, command);
@@ -324,7 +329,7 @@ enum exit_code read_arguments(const struct poptOption *table, const char *synops
         return EXIT_DONE;
     }
     if (argc == 2 && strcmp(argv[1], PRINT_OPTION_NAMES) == 0) {
-        print_option_names(table);
+        visit_option_names(table, print_option_name, NULL);
         return EXIT_DONE;
     }
     poptContext context = poptGetContext("tconv-cl", argc, argv, table, 0);

@@ -41,14 +41,6 @@ static void print_overview(void)
     }
 }
 
-static enum exit_code run_with(const char *command, const char *option)
-{
-    char name[40];
-    snprintf(name, sizeof name, "tconv-cl %s", command);
-    const char *arguments[] = {name, option, NULL};
-    return run_command(command, 2, arguments);
-}
-
 enum exit_code command_manual(int argc, const char **argv)
 {
     if (argc > 2) return wrong_request("manual takes one command, but %s follows", argv[2]);
@@ -61,7 +53,7 @@ enum exit_code command_manual(int argc, const char **argv)
                              "commands",
                              argv[1]);
     print_name(argv[1]);
-    const enum exit_code code = run_with(argv[1], PRINT_MANUAL);
+    const enum exit_code code = run_command(argv[1], PRINT_MANUAL);
     print_end();
     printf(".BR tconv\\-cl (1)\n");
     return code;
@@ -85,7 +77,7 @@ enum exit_code command_completion(int argc, const char **argv)
     for (int i = 0; command_name(i) != NULL && code == EXIT_DONE; i++) {
         if (!command_has_options(command_name(i))) continue;
         printf("    %s) words=\"", command_name(i));
-        code = run_with(command_name(i), PRINT_OPTION_NAMES);
+        code = run_command(command_name(i), PRINT_OPTION_NAMES);
         printf("\" ;;\n");
     }
     printf("    *) words=\"");

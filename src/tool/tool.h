@@ -198,11 +198,11 @@ enum exit_code tune_machine(void);
 /* ---- the commands ---- */
 
 /* The commands by index, in the order of --help; NULL past the last one. What each does, in a few
- * words; whether it has options of its own; and running one with arguments[0] as in `argv`. */
+ * words; whether it has options of its own; and running one, which exists, with an option. */
 const char *command_name(int index);
 const char *command_summary(const char *name);
 bool command_has_options(const char *name);
-enum exit_code run_command(const char *name, int argc, const char **argv);
+enum exit_code run_command(const char *name, const char *option);
 
 /* Arguments that have a command print synopsis and options for its manual page, and the names of
  * its options. print_roff writes a text so that roff does not take it for requests. */
@@ -210,7 +210,11 @@ enum exit_code run_command(const char *name, int argc, const char **argv);
 #define PRINT_OPTION_NAMES "--print-option-names"
 void print_manual(const char *command, const char *synopsis, const struct poptOption *table);
 void print_roff(const char *text);
-void print_option_names(const struct poptOption *table);
+void print_option_name(const char *name, void *context);
+
+/* Calls `visit` with each long name that --help prints. */
+void visit_option_names(const struct poptOption *table, void (*visit)(const char *name, void *),
+                        void *context);
 
 enum exit_code command_algorithms(int argc, const char **argv);
 enum exit_code command_manual(int argc, const char **argv);
