@@ -69,11 +69,11 @@ typedef enum tconv_record_state {
 
 /* A stored search result. Texts that are not known are "", numbers 0. */
 typedef struct tconv_stored_search {
-    tconv_record_state state;
-    int32_t candidates; /* that were timed */
-    double model_ms;    /* least time of what the cost model takes */
-    double best_ms;     /* least time of the algorithm */
-    const char *file;   /* its name in the folder */
+    tconv_record_state state; /* whether plans use it, and why not */
+    int32_t candidates;       /* that were timed */
+    double model_ms;          /* least time of what the cost model takes */
+    double best_ms;           /* least time of the algorithm */
+    const char *file;         /* its name in the folder */
     const char *device; /* of a foreign one: library, platform, device and driver, a line each */
     const char
         *problem; /* all of the problem that speed depends on: docs/selection.md explains it */

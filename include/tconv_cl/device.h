@@ -8,6 +8,7 @@
 #include "status.h"
 
 #ifndef CL_TARGET_OPENCL_VERSION
+/* OpenCL 1.2 is enough for the library; programs may define a later one before. */
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
 #include <CL/cl.h>

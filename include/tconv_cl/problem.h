@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* Limits of shapes and attributes. */
 enum {
     TCONV_MAX_AXES = 6, /* spatial axes */
     TCONV_MAX_RANK =
@@ -58,12 +59,14 @@ typedef enum tconv_operation {
     TCONV_ONEAPI_CONV_BACKPROP = 3
 } tconv_operation;
 
+/* The order of the axes of data and output: channels first (NCX) or last (NXC). */
 typedef enum tconv_data_format {
     TCONV_DATA_DEFAULT = 0, /* NCX; for the oneAPI form NXC */
     TCONV_NCX = 1,
     TCONV_NXC = 2
 } tconv_data_format;
 
+/* The order of the axes of the filter; tconv_operation explains the letters. */
 typedef enum tconv_filter_format {
     TCONV_FILTER_DEFAULT = 0, /* OIX; for the oneAPI form XIO; a group filter has its own layout and
                                  takes only this value */
@@ -71,6 +74,7 @@ typedef enum tconv_filter_format {
     TCONV_XIO = 2
 } tconv_filter_format;
 
+/* Where the pads come from: the attributes, or a rule (docs/semantics.md). */
 typedef enum tconv_auto_pad {
     TCONV_EXPLICIT = 0, /* also spelt notset */
     TCONV_VALID = 1,
@@ -105,29 +109,29 @@ typedef enum tconv_search {
 
 /* A tensor's shape: `rank` extents, outermost first. */
 typedef struct tconv_shape {
-    int rank;
-    int64_t dim[TCONV_MAX_RANK];
+    int rank;                    /* number of axes */
+    int64_t dim[TCONV_MAX_RANK]; /* extents; those behind `rank` do not count */
 } tconv_shape;
 
 /* An attribute: one number for each spatial axis, in axis order. count = 0 means absent: the
  * attribute's default. */
 typedef struct tconv_list {
-    int count;
-    int64_t value[TCONV_MAX_AXES];
+    int count;                     /* 0, or the number of spatial axes */
+    int64_t value[TCONV_MAX_AXES]; /* those behind `count` do not count */
 } tconv_list;
 
 /* A request. Start from TCONV_PROBLEM_INIT, which is a ConvolutionBackpropData-1 in f32 with every
  * attribute at its default. Its struct_size (see tconv_cl.h) reaches at least up to `filter`. */
 typedef struct tconv_problem {
     size_t struct_size;
-    tconv_operation operation;
-    tconv_rules rules;
-    tconv_type data_type;
-    tconv_type filter_type;
-    tconv_type output_type; /* default: as the data. See tconv_resolve for what is possible */
-    tconv_auto_pad auto_pad;
-    tconv_shape data;
-    tconv_shape filter;
+    tconv_operation operation; /* which of the three operators */
+    tconv_rules rules;         /* how pads and output shape are resolved */
+    tconv_type data_type;      /* element type of the data */
+    tconv_type filter_type;    /* element type of the filter */
+    tconv_type output_type;    /* default: as the data. See tconv_resolve for what is possible */
+    tconv_auto_pad auto_pad;   /* explicit: pads_begin and pads_end count */
+    tconv_shape data;          /* batch, channels and spatial extents in data_format */
+    tconv_shape filter;        /* as tconv_operation says */
     tconv_list strides;        /* default 1 */
     tconv_list dilations;      /* default 1: dense, as everywhere in this library */
     tconv_list pads_begin;     /* default 0 */
@@ -135,11 +139,11 @@ typedef struct tconv_problem {
     tconv_list output_padding; /* default 0 */
     tconv_list output_shape;   /* spatial extents only; absent: computed */
     int64_t groups;            /* only for the oneAPI form; 0 means 1 */
-    tconv_data_format data_format;
-    tconv_filter_format filter_format;
+    tconv_data_format data_format;     /* of data and output */
+    tconv_filter_format filter_format; /* of the filter */
 } tconv_problem;
 
-/* Every member is given, so that -Wextra keeps quiet in C and in C++. */
+/* Each member is written out, so that compilers do not warn of missing ones, in C and in C++. */
 #define TCONV_PROBLEM_INIT                                                                         \
     {                                                                                              \
         sizeof(tconv_problem), TCONV_CONV_BACKPROP, TCONV_RULES_SPEC, TCONV_F32, TCONV_F32,        \
@@ -151,28 +155,28 @@ typedef struct tconv_problem {
  * everything. Its struct_size reaches at least up to `output`. */
 typedef struct tconv_geometry {
     size_t struct_size;
-    int axes; /* spatial rank */
-    int64_t batch;
-    int64_t groups;
-    int64_t group_in_channels;  /* CI of one group */
-    int64_t group_out_channels; /* CO of one group */
-    int64_t input[TCONV_MAX_AXES];
-    int64_t kernel[TCONV_MAX_AXES];
-    int64_t stride[TCONV_MAX_AXES];
-    int64_t dilation[TCONV_MAX_AXES];
+    int axes;                          /* spatial rank */
+    int64_t batch;                     /* N */
+    int64_t groups;                    /* G; 1 without groups */
+    int64_t group_in_channels;         /* CI of one group */
+    int64_t group_out_channels;        /* CO of one group */
+    int64_t input[TCONV_MAX_AXES];     /* this and those below: one number for each spatial axis */
+    int64_t kernel[TCONV_MAX_AXES];    /* taps */
+    int64_t stride[TCONV_MAX_AXES];    /* s */
+    int64_t dilation[TCONV_MAX_AXES];  /* d */
     int64_t pad_begin[TCONV_MAX_AXES]; /* may be negative: the data is shifted inwards */
-    int64_t pad_end[TCONV_MAX_AXES];
-    int64_t output[TCONV_MAX_AXES];
-    tconv_shape output_shape; /* the whole tensor, in the data's format */
-    tconv_data_format data_format;
-    tconv_type output_type;
+    int64_t pad_end[TCONV_MAX_AXES];   /* informational */
+    int64_t output[TCONV_MAX_AXES];    /* extents */
+    tconv_shape output_shape;          /* the whole tensor, in the data's format */
+    tconv_data_format data_format;     /* never TCONV_DATA_DEFAULT */
+    tconv_type output_type;            /* never TCONV_TYPE_DEFAULT */
     uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
                       channels and batch */
-    /* Of whole tensors. tconv_plan_create and tconv_slabs_run refuse what a 32-bit process cannot
-     * address. */
+    /* Bytes of the whole tensor. tconv_plan_create and tconv_slabs_run refuse what a 32-bit process
+     * cannot address. */
     uint64_t data_bytes;
-    uint64_t filter_bytes;
-    uint64_t output_bytes;
+    uint64_t filter_bytes; /* of the filter as the problem has it, not packed */
+    uint64_t output_bytes; /* of the whole output */
 } tconv_geometry;
 
 #define TCONV_GEOMETRY_INIT                                                                        \

@@ -27,9 +27,8 @@ TCONV_API tconv_status tconv_session_create(int number, tconv_session **out, tco
 /* Releases everything. NULL is a no-op. */
 TCONV_API void tconv_session_release(tconv_session *session);
 
-/* What it is made of, to go on with plan.h on the same device. Borrowed: valid as long as
- * `session`.
- */
+/* What the session is made of, to go on with plan.h on the same device. Borrowed: valid as long as
+ * `session`. */
 TCONV_API cl_context tconv_session_context(const tconv_session *session);
 TCONV_API cl_command_queue tconv_session_queue(const tconv_session *session);
 TCONV_API tconv_device *tconv_session_device(const tconv_session *session);
@@ -44,10 +43,12 @@ TCONV_API uint64_t tconv_session_least_macs(const tconv_session *session);
  * least up to `output`. */
 typedef struct tconv_arrays {
     size_t struct_size;
-    const void *data, *filter;
-    void *output;
-    const void *bias, *scale,
-        *slope;           /* one number for each output channel; types as tconv_epilogue says */
+    const void *data;     /* the input tensor */
+    const void *filter;   /* the weights */
+    void *output;         /* every element is written */
+    const void *bias;     /* one number for each output channel; types as tconv_epilogue says */
+    const void *scale;    /* one number for each output channel */
+    const void *slope;    /* one number for each output channel */
     const void *residual; /* like the output */
 } tconv_arrays;
 

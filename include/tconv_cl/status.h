@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+/* A function that the shared library exports. */
 #if defined(__GNUC__)
 #define TCONV_API __attribute__((visibility("default")))
 #else
@@ -17,6 +18,7 @@ extern "C" {
 #endif
 
 /* What a call returns. Codes never change their value; new ones may be added.
+ *
  *   1..19   invalid request: fix it and retry
  *   20..39  valid request, but not supported by this version or this device
  *   40..59  a resource is missing or exhausted
@@ -24,7 +26,7 @@ extern "C" {
  *   80      cancelled by a callback of the application
  *   99      internal error: a defect of this library */
 typedef enum tconv_status {
-    TCONV_OK = 0,
+    TCONV_OK = 0, /* done */
     TCONV_ERROR_ARGUMENT =
         1, /* a pointer is NULL, an enumeration has no such value, a struct_size is too small, an
               environment variable has a value that is not possible */
@@ -39,24 +41,24 @@ typedef enum tconv_status {
     TCONV_ERROR_UNSUPPORTED =
         20,                  /* this version has no code for it, for example for an element type */
     TCONV_ERROR_DEVICE = 21, /* this device cannot do it */
-    TCONV_ERROR_HOST_MEMORY = 40,
-    TCONV_ERROR_DEVICE_MEMORY = 41,
-    TCONV_ERROR_NO_DEVICE = 42, /* no OpenCL device, or none with that number or name */
-    TCONV_ERROR_FORKED = 43,    /* this process was forked from one that had used OpenCL */
-    TCONV_ERROR_OPENCL = 60,
+    TCONV_ERROR_HOST_MEMORY = 40,   /* an allocation in host memory failed */
+    TCONV_ERROR_DEVICE_MEMORY = 41, /* the device's memory is full */
+    TCONV_ERROR_NO_DEVICE = 42,     /* no OpenCL device, or none with that number or name */
+    TCONV_ERROR_FORKED = 43,        /* this process was forked from one that had used OpenCL */
+    TCONV_ERROR_OPENCL = 60,        /* an OpenCL call failed */
     TCONV_ERROR_BUILD =
         61, /* a kernel source did not build; the message holds the start of the build log */
     TCONV_ERROR_CANCELLED = 80, /* a callback of the application returned false */
-    TCONV_ERROR_INTERNAL = 99
+    TCONV_ERROR_INTERNAL = 99   /* a defect of this library */
 } tconv_status;
 
 /* The explanation of an error, for a person. The caller owns it; every function that takes one
  * accepts NULL, leaves it untouched on success and fills it completely on an error. */
 typedef struct tconv_error {
-    tconv_status status;
-    int opencl_code;    /* the raw code of the OpenCL call that failed, else 0 */
-    char message[1000]; /* one sentence that names the argument, the axis and the values; always
-                           terminated */
+    tconv_status status; /* what the call returned */
+    int opencl_code;     /* the raw code of the OpenCL call that failed, else 0 */
+    char message[1000];  /* one sentence that names the argument, the axis and the values; always
+                            terminated */
 } tconv_error;
 
 /* The name of a status, for example "TCONV_ERROR_SHAPE"; never NULL, a static string. Any thread.

@@ -31,10 +31,12 @@ namespace tconv
 class error : public std::runtime_error
 {
   public:
+    /* From the explanation that the function filled. */
     explicit error(const tconv_error &e)
         : std::runtime_error(e.message), status_(e.status), opencl_(e.opencl_code)
     {
     }
+    /* The function's status. */
     tconv_status status() const noexcept
     {
         return status_;
@@ -50,6 +52,7 @@ class error : public std::runtime_error
     int opencl_;
 };
 
+/* Throws where `status` is not TCONV_OK. */
 inline void check(tconv_status status, const tconv_error &e)
 {
     if (status != TCONV_OK) throw error(e);
@@ -63,12 +66,15 @@ template <typename Handle, void (*Release)(Handle *)> class owner
     owner() noexcept : handle_(nullptr)
     {
     }
+    /* Takes over one reference. */
     explicit owner(Handle *handle) noexcept : handle_(handle)
     {
     }
+    /* `other` is empty after it. */
     owner(owner &&other) noexcept : handle_(other.release())
     {
     }
+    /* Releases the handle and takes the other's. */
     owner &operator=(owner &&other) noexcept
     {
         if (this != &other) reset(other.release());
@@ -81,10 +87,12 @@ template <typename Handle, void (*Release)(Handle *)> class owner
         Release(handle_);
     }
 
+    /* The handle, which stays owned; NULL: empty. */
     Handle *get() const noexcept
     {
         return handle_;
     }
+    /* Whether there is a handle. */
     explicit operator bool() const noexcept
     {
         return handle_ != nullptr;
@@ -97,6 +105,7 @@ template <typename Handle, void (*Release)(Handle *)> class owner
         handle_ = nullptr;
         return handle;
     }
+    /* Releases the handle and takes over another one. */
     void reset(Handle *handle = nullptr) noexcept
     {
         Release(handle_);
@@ -119,36 +128,43 @@ template <typename Handle, void (*Release)(Handle *)> class owner
 class session : public owner<tconv_session, tconv_session_release>
 {
   public:
+    /* tconv_session_create. */
     tconv_status create(int number, tconv_error &e) noexcept
     {
         tconv_session *made = nullptr;
         const tconv_status status = tconv_session_create(number, &made, &e);
         return take(status, made);
     }
+    /* tconv_session_run. */
     tconv_status run(const tconv_problem &problem, const tconv_arrays &arrays,
                      const tconv_plan_options *options, tconv_error &e) noexcept
     {
         return tconv_session_run(get(), &problem, options, &arrays, &e);
     }
+    /* tconv_session_context. */
     cl_context context() const noexcept
     {
         return tconv_session_context(get());
     }
+    /* tconv_session_queue. */
     cl_command_queue queue() const noexcept
     {
         return tconv_session_queue(get());
     }
+    /* tconv_session_device. */
     tconv_device *device() const noexcept
     {
         return tconv_session_device(get());
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_session_create, with exceptions. */
     explicit session(int number = TCONV_DEVICE_DEFAULT)
     {
         tconv_error e;
         check(create(number, e), e);
     }
+    /* tconv_session_run, with exceptions. */
     void run(const tconv_problem &problem, const tconv_arrays &arrays,
              const tconv_plan_options *options = nullptr)
     {
@@ -163,6 +179,7 @@ class session_layer : public owner<tconv_session_layer, tconv_session_layer_rele
 {
   public:
     session_layer() = default;
+    /* tconv_session_layer_create. */
     tconv_status create(const session &on, bool constant_filter, tconv_error &e) noexcept
     {
         tconv_session_layer *made = nullptr;
@@ -170,22 +187,26 @@ class session_layer : public owner<tconv_session_layer, tconv_session_layer_rele
             tconv_session_layer_create(on.get(), constant_filter, &made, &e);
         return take(status, made);
     }
+    /* tconv_session_layer_run. */
     tconv_status run(const tconv_problem &problem, const tconv_arrays &arrays,
                      const tconv_plan_options *options, tconv_error &e) noexcept
     {
         return tconv_session_layer_run(get(), &problem, options, &arrays, &e);
     }
+    /* tconv_session_layer_refresh. */
     void refresh() noexcept
     {
         tconv_session_layer_refresh(get());
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_session_layer_create, with exceptions. */
     explicit session_layer(const session &on, bool constant_filter = true)
     {
         tconv_error e;
         check(create(on, constant_filter, e), e);
     }
+    /* tconv_session_layer_run, with exceptions. */
     void run(const tconv_problem &problem, const tconv_arrays &arrays,
              const tconv_plan_options *options = nullptr)
     {
@@ -200,18 +221,21 @@ class device : public owner<tconv_device, tconv_device_release>
 {
   public:
     device() = default;
+    /* tconv_device_create. */
     tconv_status create(cl_context context, cl_device_id id, tconv_error &e) noexcept
     {
         tconv_device *made = nullptr;
         const tconv_status status = tconv_device_create(context, id, &made, &e);
         return take(status, made);
     }
+    /* tconv_device_properties; not of an empty object. */
     const tconv_device_info &properties() const noexcept
     {
         return *tconv_device_properties(get());
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_device_create, with exceptions. */
     device(cl_context context, cl_device_id id)
     {
         tconv_error e;
@@ -225,6 +249,7 @@ class plan : public owner<tconv_plan, tconv_plan_release>
 {
   public:
     plan() = default;
+    /* tconv_plan_create. */
     tconv_status create(tconv_device *on, const tconv_problem &problem,
                         const tconv_plan_options *options, tconv_error &e) noexcept
     {
@@ -232,35 +257,42 @@ class plan : public owner<tconv_plan, tconv_plan_release>
         const tconv_status status = tconv_plan_create(on, &problem, options, &made, &e);
         return take(status, made);
     }
+    /* tconv_plan_enqueue. */
     tconv_status enqueue(cl_command_queue queue, const tconv_args &args, cl_uint wait_count,
                          const cl_event *wait, cl_event *done, tconv_error &e) const noexcept
     {
         return tconv_plan_enqueue(get(), queue, &args, wait_count, wait, done, &e);
     }
+    /* tconv_plan_geometry; not of an empty object. */
     const tconv_geometry &geometry() const noexcept
     {
         return *tconv_plan_geometry(get());
     }
+    /* tconv_plan_algorithm. */
     const char *algorithm() const noexcept
     {
         return tconv_plan_algorithm(get());
     }
+    /* tconv_plan_workspace_bytes. */
     uint64_t workspace_bytes() const noexcept
     {
         return tconv_plan_workspace_bytes(get());
     }
+    /* tconv_plan_filter_bytes. */
     uint64_t filter_bytes() const noexcept
     {
         return tconv_plan_filter_bytes(get());
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_plan_create, with exceptions. */
     plan(tconv_device *on, const tconv_problem &problem,
          const tconv_plan_options *options = nullptr)
     {
         tconv_error e;
         check(create(on, problem, options, e), e);
     }
+    /* tconv_plan_enqueue, with exceptions. */
     void enqueue(cl_command_queue queue, const tconv_args &args, cl_uint wait_count = 0,
                  const cl_event *wait = nullptr, cl_event *done = nullptr) const
     {
@@ -275,6 +307,7 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
 {
   public:
     packed_filter() = default;
+    /* tconv_packed_filter_create. */
     tconv_status create(const plan &of, cl_mem storage, size_t offset, tconv_error &e) noexcept
     {
         tconv_packed_filter *made = nullptr;
@@ -282,6 +315,7 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
             tconv_packed_filter_create(of.get(), storage, offset, &made, &e);
         return take(status, made);
     }
+    /* tconv_packed_filter_enqueue_pack. */
     tconv_status enqueue_pack(cl_command_queue queue, cl_mem weights, size_t offset,
                               cl_uint wait_count, const cl_event *wait, cl_event *done,
                               tconv_error &e) noexcept
@@ -289,17 +323,20 @@ class packed_filter : public owner<tconv_packed_filter, tconv_packed_filter_rele
         return tconv_packed_filter_enqueue_pack(get(), queue, weights, offset, wait_count, wait,
                                                 done, &e);
     }
+    /* tconv_packed_filter_fits. */
     bool fits(const plan &other) const noexcept
     {
         return tconv_packed_filter_fits(get(), other.get());
     }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
+    /* tconv_packed_filter_create, with exceptions. */
     explicit packed_filter(const plan &of, cl_mem storage = nullptr, size_t offset = 0)
     {
         tconv_error e;
         check(create(of, storage, offset, e), e);
     }
+    /* tconv_packed_filter_enqueue_pack, with exceptions. */
     void enqueue_pack(cl_command_queue queue, cl_mem weights, size_t offset = 0,
                       cl_uint wait_count = 0, const cl_event *wait = nullptr,
                       cl_event *done = nullptr)

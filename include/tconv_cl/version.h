@@ -5,9 +5,13 @@
 
 #include "status.h"
 
+/* Changes that break programs. */
 #define TCONV_VERSION_MAJOR 0
+/* New functions; before 1.0 also changes that break programs. */
 #define TCONV_VERSION_MINOR 1
+/* Corrections. */
 #define TCONV_VERSION_PATCH 0
+/* The three numbers. */
 #define TCONV_VERSION_STRING "0.1.0"
 
 /* One number, for comparisons: 1002003 is 1.2.3. */
@@ -18,7 +22,8 @@
 extern "C" {
 #endif
 
-/* The version of the library that is loaded; the macros are that of the header. Any thread. */
+/* The version of the library that is loaded, as TCONV_VERSION and as TCONV_VERSION_STRING, which
+ * are those of the header. Any thread. */
 TCONV_API int tconv_version_number(void);
 TCONV_API const char *tconv_version(void);
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* CL_DEVICE_TYPE, as one value. */
 typedef enum tconv_device_kind {
     TCONV_DEVICE_OTHER = 0,
     TCONV_DEVICE_CPU = 1,
@@ -32,16 +33,16 @@ typedef enum tconv_matrix_unit {
  * struct_size (see tconv_cl.h) reaches at least up to `kind`. */
 typedef struct tconv_device_info {
     size_t struct_size;
-    char name[128];
-    char vendor[128];
-    char driver[128];   /* driver version */
-    char version[128];  /* OpenCL version of the device */
-    char platform[128]; /* platform name */
-    tconv_device_kind kind;
-    uint32_t compute_units;
+    char name[128];              /* CL_DEVICE_NAME */
+    char vendor[128];            /* CL_DEVICE_VENDOR */
+    char driver[128];            /* driver version */
+    char version[128];           /* OpenCL version of the device */
+    char platform[128];          /* platform name */
+    tconv_device_kind kind;      /* CPU, GPU, accelerator or none of these */
+    uint32_t compute_units;      /* CL_DEVICE_MAX_COMPUTE_UNITS */
     uint32_t vector_width;       /* f32 lanes of a native vector; 1 where work-items are lanes */
     uint64_t work_group_limit;   /* work-items in a work-group */
-    uint64_t work_item_limit[3]; /* and along each dimension */
+    uint64_t work_item_limit[3]; /* work-items in a work-group along each dimension */
     uint64_t local_memory;       /* bytes */
     uint64_t global_memory;      /* bytes */
     uint64_t allocation_limit;   /* bytes in one buffer */
@@ -53,9 +54,9 @@ typedef struct tconv_device_info {
     bool integer_dot_product; /* cl_khr_integer_dot_product */
     uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
                                  (cl_intel_required_subgroup_size); 0: it may not */
-    tconv_matrix_unit matrix_unit;
-    uint32_t clock_mhz;   /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
-    uint64_t cache_bytes; /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
+    tconv_matrix_unit matrix_unit; /* that kernels may use; see tconv_device_describe */
+    uint32_t clock_mhz;            /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
+    uint64_t cache_bytes;          /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
 } tconv_device_info;
 
 #define TCONV_DEVICE_INFO_INIT                                                                     \

@@ -53,16 +53,19 @@ typedef enum tconv_activation {
  * The structure is a member of others, so it never grows: members of later versions take the place
  * of `reserved`, with 0 as their default. */
 typedef struct tconv_epilogue {
-    bool bias;     /* one number for each output channel, of all groups */
-    bool scale;    /* the same */
-    bool residual; /* a tensor like the output */
-    bool requantize;
-    tconv_activation activation;
-    double alpha; /* 1: nothing is multiplied */
-    double beta;  /* 0: what the output was is not read */
-    double a, b;  /* activation parameters; unused ones are 0 */
-    int32_t data_zero_point, filter_zero_point, output_zero_point;
-    uint32_t reserved[13]; /* 0; else TCONV_ERROR_UNSUPPORTED */
+    bool bias;                   /* one number for each output channel, of all groups */
+    bool scale;                  /* one factor for each output channel, of all groups */
+    bool residual;               /* a tensor like the output */
+    bool requantize;             /* i8 or u8 from exact sums: the formula above */
+    tconv_activation activation; /* of what is above, before the output is stored */
+    double alpha;                /* 1: nothing is multiplied */
+    double beta;                 /* 0: what the output was is not read */
+    double a;                    /* first parameter of the activation; unused: 0 */
+    double b;                    /* second parameter of the activation; unused: 0 */
+    int32_t data_zero_point;     /* the data's element that means 0 */
+    int32_t filter_zero_point;   /* the filter's element that means 0 */
+    int32_t output_zero_point;   /* the output's element that means 0; with `requantize` only */
+    uint32_t reserved[13];       /* 0; else TCONV_ERROR_UNSUPPORTED */
 } tconv_epilogue;
 
 #define TCONV_EPILOGUE_INIT                                                                        \

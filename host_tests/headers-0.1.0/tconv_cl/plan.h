@@ -39,7 +39,9 @@ typedef struct tconv_packed_filter
 typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int index, int count,
                                       double best_ms);
 
-/* Its struct_size (see tconv_cl.h) reaches at least up to `algorithm`. */
+/* What a plan may be made with. Its struct_size (see tconv_cl.h) reaches at least up to
+ * `algorithm`.
+ */
 typedef struct tconv_plan_options {
     size_t struct_size;
     /* From tconv_algorithm_name; NULL or "auto": the library chooses. Tile parameters may follow,
@@ -51,7 +53,8 @@ typedef struct tconv_plan_options {
     /* A window: only output rows [output_begin, output_end) of the outermost spatial axis, from the
      * input rows that tconv_window_input tells. Data and output then are dense tensors of these
      * rows. Both 0: all rows. */
-    int64_t output_begin, output_end;
+    int64_t output_begin;
+    int64_t output_end; /* see output_begin */
     /* Only where `algorithm` is NULL or "auto". Results are stored beside the compiled programs
      * (cache.h), for the device, its driver, this version of the library and all of the problem
      * that speed depends on. */
@@ -71,8 +74,8 @@ typedef struct tconv_plan_options {
 /* A place in a buffer of the application's. `offset` is in bytes and a multiple of the element
  * size. */
 typedef struct tconv_buffer {
-    cl_mem memory;
-    size_t offset;
+    cl_mem memory; /* NULL: absent */
+    size_t offset; /* bytes */
 } tconv_buffer;
 
 /* What one execution reads and writes. The tensors are dense, in the problem's formats; `output`
@@ -80,16 +83,16 @@ typedef struct tconv_buffer {
  * (TCONV_ERROR_BUFFER). Its struct_size reaches at least up to `output`. */
 typedef struct tconv_args {
     size_t struct_size;
-    const tconv_packed_filter *filter;
-    tconv_buffer data;
+    const tconv_packed_filter *filter; /* packed, or being packed by an earlier command */
+    tconv_buffer data;                 /* the input tensor */
     tconv_buffer
         output; /* every element is written; read before only where the epilogue's beta is not 0 */
     tconv_buffer workspace; /* only where tconv_plan_workspace_bytes is not 0; its contents do not
                                matter before or after */
-    tconv_buffer bias;      /* these four only where the plan's epilogue has them */
-    tconv_buffer scale;
-    tconv_buffer slope; /* activations prelu and snake */
-    tconv_buffer residual;
+    tconv_buffer bias;      /* this and those below only where the plan's epilogue has them */
+    tconv_buffer scale;     /* one factor for each output channel */
+    tconv_buffer slope;     /* activations prelu and snake */
+    tconv_buffer residual;  /* a tensor like the output */
 } tconv_args;
 
 #define TCONV_ARGS_INIT                                                                            \
@@ -136,7 +139,10 @@ TCONV_API const char *tconv_plan_algorithm(const tconv_plan *plan);
  * zero; returns the length that the whole text has. An empty text where it has none. Any thread. */
 TCONV_API int tconv_plan_tile(const tconv_plan *plan, char *text, size_t size);
 
+/* Bytes of device memory that an execution needs as tconv_args.workspace; 0: none. */
 TCONV_API uint64_t tconv_plan_workspace_bytes(const tconv_plan *plan);
+
+/* Bytes of device memory that the packed filter takes. */
 TCONV_API uint64_t tconv_plan_filter_bytes(const tconv_plan *plan);
 
 /* How the algorithm was chosen. */

@@ -14,13 +14,17 @@ extern "C" {
 /* A part of the work: batch items [batch_begin, batch_end), output rows [output_begin, output_end)
  * of the outermost spatial axis, from the input rows [input_begin, input_end). */
 typedef struct tconv_slab {
-    int session; /* index of the tconv_session that computed it */
-    int64_t batch_begin, batch_end;
-    int64_t output_begin, output_end;
-    int64_t input_begin, input_end;
+    int session;          /* index of the tconv_session that computed it */
+    int64_t batch_begin;  /* first batch item */
+    int64_t batch_end;    /* one behind the last batch item */
+    int64_t output_begin; /* first output row */
+    int64_t output_end;   /* one behind the last output row */
+    int64_t input_begin;  /* first input row */
+    int64_t input_end;    /* one behind the last input row */
 } tconv_slab;
 
-/* Its struct_size (see tconv_cl.h) reaches at least up to `memory_limit`. */
+/* How tensors are divided. Its struct_size (see tconv_cl.h) reaches at least up to `memory_limit`.
+ */
 typedef struct tconv_slabs_options {
     size_t struct_size;
     /* Bytes of device memory for the tensors of the slabs in flight, on each device; 0: 256 MiB.
@@ -30,7 +34,7 @@ typedef struct tconv_slabs_options {
      * are done; by one thread at a time, whichever computed the slab. False stops: the run then
      * returns TCONV_ERROR_CANCELLED. May be NULL. */
     bool (*done)(void *user, const tconv_slab *slab, int64_t slabs_done, int64_t slabs);
-    void *user;
+    void *user; /* for `done` */
 } tconv_slabs_options;
 
 #define TCONV_SLABS_OPTIONS_INIT                                                                   \
