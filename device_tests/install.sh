@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build into an empty folder and uses it as an outsider: the example application through find_package, the README's
-# example through pkg-config, the installed tool and the links of the installed documents. usage: install.sh BUILD-FOLDER SOURCE-FOLDER C-COMPILER
+# example and the tutorials through pkg-config, the installed tool and the links of the installed documents. usage: install.sh BUILD-FOLDER SOURCE-FOLDER C-COMPILER
 set -eu
 build=$1
 source=$2
@@ -23,6 +23,9 @@ libs=$(dirname "$(find "$work/prefix" -name 'tconv_cl.pc')")
 flags=$(PKG_CONFIG_PATH="$libs" pkg-config --cflags --libs tconv_cl)
 "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$work/readme.c" -o "$work/readme" $flags -Wl,-rpath,"$(dirname "$libs")"
 "$work/readme"
+for page in host_arrays own_queue; do
+    sh "$source/device_tests/tutorial.sh" "$source/docs/tutorials/$page.md" "$compiler" "$flags -Wl,-rpath,$(dirname "$libs")"
+done
 
 "$work/prefix/bin/tconv-cl" --version
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the README and of the docstrings, one after the other."""
+"""The examples of the README, of the tutorial and of the docstrings, one after the other."""
 
+import contextlib
 import doctest
+import io
 import re
 from pathlib import Path
 
@@ -13,6 +15,24 @@ def test_readme():
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 4
     exec("\n".join(blocks), {})
+
+
+def tutorial(name):
+    """The program that a page of docs/tutorials is, and what the page says that it prints."""
+    text = (Path(__file__).parents[2] / "docs" / "tutorials" / name).read_text()
+    blocks = {
+        language: "".join(re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+        for language in ("python", "text")
+    }
+    assert all(blocks.values())
+    return blocks["python"], blocks["text"]
+
+
+def test_tutorial():
+    program, wanted = tutorial("python.md")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(program, {})
+    assert printed.getvalue() == wanted
 
 
 def test_docstrings():

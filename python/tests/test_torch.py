@@ -19,6 +19,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from test_readme import tutorial  # noqa: E402
 from test_threads import resident_bytes  # noqa: E402
 from test_vectors import CASES, load  # noqa: E402
 from torch import nn  # noqa: E402
@@ -942,3 +943,10 @@ def test_the_page():
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 4
     assert "tconv_cl:" not in in_process("\n".join(blocks))
+
+
+def test_tutorial():
+    program, wanted = tutorial("torch.md")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == wanted and "tconv_cl:" not in done.stderr
