@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds the documentation site into build/site: the pages of docs/ and those that they link to, the options of the tool as its --help
+# prints them, and the reference of the C and C++ API by Doxygen, in whose warnings and in dead links the script fails. Debian 12, as root
+# or with sudo. build/site/index.html is the start page; no page loads anything from other servers.
+# usage: site.sh
+set -eu
+cd "$(dirname "$0")/.."
+sh scripts/packages.sh doxygen python3-venv
+[ -x build/tconv-cl ] || sh scripts/build.sh
+venv=build/site-venv
+pages=build/site-pages
+log=build/site.log
+
+# ---- the API reference ----
+rm -rf build/doxygen "$pages" build/site
+mkdir -p build/doxygen
+version=$(sed -n 's/^#define TCONV_VERSION_STRING "\(.*\)"/\1/p' include/tconv_cl/version.h)
+{ cat site/Doxyfile; echo "PROJECT_NUMBER = $version"; } | doxygen - >"$log" 2>&1 || { cat "$log"; exit 1; }
+
+# ---- pages: the tree as it is, so that links between files work ----
+mkdir "$pages"
+tar -cf - docs cl include examples CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE python/README.md python/versions.txt fuzz/README.md \
+    device_tests/vectors/README.md | tar -xf - -C "$pages"
+cp -r build/doxygen/api "$pages/api"
+cp README.md "$pages/overview.md"
+mv "$pages/docs/index.md" "$pages/index.md"
+
+# A source file becomes a page that shows it; a folder of them a page that lists it.
+for file in $(cd "$pages" && find cl examples -type f ! -name '*.md'); do
+    case $file in
+    *.py) language=python ;;
+    *.txt) language=text ;;
+    *.sh) language=sh ;;
+    *) language=c ;;
+    esac
+    {
+        printf -- '---\nsearch: {exclude: true}\n---\n# %s\n\n```%s\n' "$file" "$language"
+        cat "$pages/$file"
+        echo '```'
+    } >"$pages/$file.md"
+    rm "$pages/$file"
+done
+{
+    printf '# examples/algorithm\n\n'
+    for file in toy.c toy.cl toy_table.h; do echo "- [$file]($file.md)"; done
+} >"$pages/examples/algorithm/index.md"
+
+# The options of the tool
+{
+    printf '# Options of the tool\n\nWhat `tconv-cl --help` prints, and `tconv-cl COMMAND --help`. [What the tool does](tool.md).\n\n```text\n'
+    build/tconv-cl --help
+    echo '```'
+    for command in $(build/tconv-cl --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
+        case $command in manual | completion | help | version) continue ;; esac
+        printf '\n## %s\n\n```text\n' "$command"
+        build/tconv-cl "$command" --help
+        echo '```'
+    done
+} >"$pages/docs/tool_options.md"
+
+# Links to files that have another name here: headers lead to the API reference.
+find "$pages" -name '*.md' -not -path "$pages/api/*" -exec sed -i -E \
+    -e 's#\]\(((\.\./)*)include/tconv_cl/([a-z_]+)\.(h|hpp)\)#](\1api/\3_8\4.html)#g' \
+    -e 's#(api/(tconv|device))_([a-z])#\1__\3#g' \
+    -e 's#\]\(((\.\./)*)(cl|examples)/([A-Za-z0-9_/]+\.(cl|clh|h|c|cpp|py))\)#](\1\3/\4.md)#g' \
+    -e 's#\]\(((\.\./)*)examples/algorithm\)#](\1examples/algorithm/index.md)#g' \
+    -e 's#\]\(((\.\./)*)README\.md(\#[a-z-]*)?\)#](\1overview.md\3)#g' \
+    -e 's#\]\(((\.\./)*)docs/index\.md\)#](\1index.md)#g' {} +
+sed -i -E -e 's#\]\(([a-z_/-]+\.md)#](docs/\1#g' -e 's#\]\(\.\./#](#g' "$pages/index.md"
+rm -r "$pages/include"
+
+# ---- the site ----
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+"$venv/bin/pip" install --quiet --requirement site/requirements.txt
+NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --config-file site/mkdocs.yml >"$log" 2>&1 || { cat "$log"; exit 1; }
+echo "built: build/site/index.html, $(find build/site -name '*.html' | wc -l) pages"
