@@ -24,6 +24,7 @@ tar -cf - docs cl include examples CHANGELOG.md CONTRIBUTING.md SECURITY.md LICE
     device_tests/vectors/README.md | tar -xf - -C "$pages"
 cp -r build/doxygen/api "$pages/api"
 cp README.md "$pages/overview.md"
+cp site/extra.css "$pages"
 mv "$pages/docs/index.md" "$pages/index.md"
 
 # A source file becomes a page that shows it; a folder of them a page that lists it.

@@ -23,6 +23,7 @@
 #include <stdexcept>
 #endif
 
+/* The C++ interface: each class owns one handle of the C interface. */
 namespace tconv
 {
 
