@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The figures of docs/phases.md: python3 docs/images/phases.py writes phases.svg and product.svg beside itself."""
+
 import os
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
