@@ -17,6 +17,19 @@ rm -rf build/doxygen "$pages" build/site
 mkdir -p build/doxygen
 version=$(sed -n 's/^#define TCONV_VERSION_STRING "\(.*\)"/\1/p' include/tconv_cl/version.h)
 { cat site/Doxyfile; echo "PROJECT_NUMBER = $version"; } | doxygen - >"$log" 2>&1 || { cat "$log"; exit 1; }
+python3 - build/doxygen/xml/*_8h.xml <<'END_OF_PROGRAM' # Doxygen does not warn of enumerators
+import sys
+import xml.etree.ElementTree as tree
+
+bare = [
+    value.findtext("name")
+    for name in sys.argv[1:]
+    for value in tree.parse(name).iter("enumvalue")
+    if not any("".join(part.itertext()).strip() for part in value if part.tag.endswith("description"))
+]
+if bare:
+    sys.exit("enumerators without a comment: " + ", ".join(bare))
+END_OF_PROGRAM
 
 # ---- pages: the tree as it is, so that links between files work ----
 mkdir "$pages"

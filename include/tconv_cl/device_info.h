@@ -9,16 +9,16 @@
 
 /* CL_DEVICE_TYPE, as one value. */
 typedef enum tconv_device_kind {
-    TCONV_DEVICE_OTHER = 0,
-    TCONV_DEVICE_CPU = 1,
-    TCONV_DEVICE_GPU = 2,
-    TCONV_DEVICE_ACCELERATOR = 3
+    TCONV_DEVICE_OTHER = 0,      /* none of these */
+    TCONV_DEVICE_CPU = 1,        /* a processor */
+    TCONV_DEVICE_GPU = 2,        /* a graphics processor */
+    TCONV_DEVICE_ACCELERATOR = 3 /* CL_DEVICE_TYPE_ACCELERATOR */
 } tconv_device_kind;
 
 /* Units that multiply small matrices at once, or add up products of bytes in the lanes of a vector,
  * as far as the library can use them. */
 typedef enum tconv_matrix_unit {
-    TCONV_MATRIX_NONE = 0,
+    TCONV_MATRIX_NONE = 0,       /* none that may be used */
     TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
     TCONV_MATRIX_AMD_WMMA = 2,   /* gfx11 */
     TCONV_MATRIX_AMD_MFMA = 3,   /* gfx90a, gfx942 */

@@ -13,14 +13,14 @@ extern "C" {
 /* With x the value before it, and slope[c] one number for each output channel; NaN stays NaN.
  * Values are fixed. */
 typedef enum tconv_activation {
-    TCONV_ACTIVATION_NONE = 0,
+    TCONV_ACTIVATION_NONE = 0,       /* x */
     TCONV_ACTIVATION_RELU = 1,       /* max(x, 0) */
     TCONV_ACTIVATION_RELU6 = 2,      /* min(max(x, 0), 6) */
     TCONV_ACTIVATION_LEAKY_RELU = 3, /* x, for x < 0 a*x */
     TCONV_ACTIVATION_PRELU = 4,      /* x, for x < 0 slope[c]*x */
     TCONV_ACTIVATION_CLAMP = 5,      /* min(max(x, a), b) */
     TCONV_ACTIVATION_SIGMOID = 6,    /* 1 / (1 + exp(-x)) */
-    TCONV_ACTIVATION_TANH = 7,
+    TCONV_ACTIVATION_TANH = 7,       /* tanh(x) */
     TCONV_ACTIVATION_GELU = 8,       /* x/2 * (1 + erf(x / sqrt 2)) */
     TCONV_ACTIVATION_GELU_TANH = 9,  /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
     TCONV_ACTIVATION_SILU = 10,      /* x / (1 + exp(-x)) */

@@ -22,22 +22,21 @@ enum {
         3, /* of a tensor: a group filter has three more axes than there are spatial ones */
 };
 
-/* The element types of the operators' pages. Values are fixed. f16 is IEEE binary16, bf16 the upper
- * half of an f32. */
+/* The element types of the operators' pages. Values are fixed. */
 typedef enum tconv_type {
     TCONV_TYPE_DEFAULT = 0, /* only for the output: as the data */
-    TCONV_F32 = 1,
-    TCONV_F16 = 2,
-    TCONV_BF16 = 3,
-    TCONV_F64 = 4,
-    TCONV_I8 = 5,
-    TCONV_I16 = 6,
-    TCONV_I32 = 7,
-    TCONV_I64 = 8,
-    TCONV_U8 = 9,
-    TCONV_U16 = 10,
-    TCONV_U32 = 11,
-    TCONV_U64 = 12
+    TCONV_F32 = 1,          /* IEEE binary32 */
+    TCONV_F16 = 2,          /* IEEE binary16 */
+    TCONV_BF16 = 3,         /* the upper half of an f32 */
+    TCONV_F64 = 4,          /* IEEE binary64 */
+    TCONV_I8 = 5,           /* int8_t */
+    TCONV_I16 = 6,          /* int16_t */
+    TCONV_I32 = 7,          /* int32_t */
+    TCONV_I64 = 8,          /* int64_t */
+    TCONV_U8 = 9,           /* uint8_t */
+    TCONV_U16 = 10,         /* uint16_t */
+    TCONV_U32 = 11,         /* uint32_t */
+    TCONV_U64 = 12          /* uint64_t */
 } tconv_type;
 
 /* The three operators. N = batch, CI and CO = input and output channels, G = groups, X... = spatial
@@ -54,32 +53,32 @@ typedef enum tconv_type {
  * Sources: OpenVINO's pages ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1; the
  * oneAPI form of the former. */
 typedef enum tconv_operation {
-    TCONV_CONV_BACKPROP = 1,
-    TCONV_GROUP_CONV_BACKPROP = 2,
-    TCONV_ONEAPI_CONV_BACKPROP = 3
+    TCONV_CONV_BACKPROP = 1,       /* ConvolutionBackpropData-1 */
+    TCONV_GROUP_CONV_BACKPROP = 2, /* GroupConvolutionBackpropData-1 */
+    TCONV_ONEAPI_CONV_BACKPROP = 3 /* the oneAPI form, with groups and formats */
 } tconv_operation;
 
 /* The order of the axes of data and output: channels first (NCX) or last (NXC). */
 typedef enum tconv_data_format {
     TCONV_DATA_DEFAULT = 0, /* NCX; for the oneAPI form NXC */
-    TCONV_NCX = 1,
-    TCONV_NXC = 2
+    TCONV_NCX = 1,          /* batch, channels, spatial axes */
+    TCONV_NXC = 2           /* batch, spatial axes, channels */
 } tconv_data_format;
 
 /* The order of the axes of the filter; tconv_operation explains the letters. */
 typedef enum tconv_filter_format {
     TCONV_FILTER_DEFAULT = 0, /* OIX; for the oneAPI form XIO; a group filter has its own layout and
                                  takes only this value */
-    TCONV_OIX = 1,
-    TCONV_XIO = 2
+    TCONV_OIX = 1,            /* input channels, output channels, kernel */
+    TCONV_XIO = 2             /* kernel, output channels, input channels */
 } tconv_filter_format;
 
 /* Where the pads come from: the attributes, or a rule (docs/semantics.md). */
 typedef enum tconv_auto_pad {
-    TCONV_EXPLICIT = 0, /* also spelt notset */
-    TCONV_VALID = 1,
-    TCONV_SAME_UPPER = 2,
-    TCONV_SAME_LOWER = 3
+    TCONV_EXPLICIT = 0,   /* also spelt notset */
+    TCONV_VALID = 1,      /* pads are 0 where no output_shape is given */
+    TCONV_SAME_UPPER = 2, /* pads follow from the output shape by the rule set */
+    TCONV_SAME_LOWER = 3  /* the same, with the odd unit at the other end */
 } tconv_auto_pad;
 
 /* How pads and output shape are resolved; docs/semantics.md has the formulas of each. */

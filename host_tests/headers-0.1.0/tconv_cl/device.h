@@ -28,8 +28,10 @@ TCONV_API tconv_status tconv_device_count(int *count, tconv_error *error);
 TCONV_API tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
                                        tconv_error *error);
 
-/* What functions with a device's number take for the default one. */
-enum { TCONV_DEVICE_DEFAULT = -1 };
+/* Numbers that are not positions. */
+enum {
+    TCONV_DEVICE_DEFAULT = -1 /* the default device, where a function takes a number */
+};
 
 /* The number of the device that is used where nobody names one: the one that the environment
  * variable TCONV_CL_DEVICE names; where that is not set or empty, the first GPU, else the first
