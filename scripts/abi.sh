@@ -6,12 +6,14 @@
 # v*; where there is none, there is nothing to compare with. Debian 12, as root or with sudo. usage: abi.sh [COMMIT-OR-TAG]
 set -eu
 cd "$(dirname "$0")/.."
-release=${1:-$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)}
-if [ -z "$release" ]; then
-    echo "ABI: no release yet, nothing to compare with"
-    exit 0
+sh scripts/packages.sh git
+if [ $# = 0 ]; then
+    releases=$(git tag --list 'v*' --merged HEAD --sort=-version:refname)
+    [ -n "$releases" ] || { echo "ABI: no release yet, nothing to compare with"; exit 0; }
+    set -- "$(echo "$releases" | head -n 1)"
 fi
-sh scripts/packages.sh gcc libc6-dev cmake make ocl-icd-opencl-dev opencl-c-headers libxxhash-dev abigail-tools git
+release=$1
+sh scripts/packages.sh gcc libc6-dev cmake make ocl-icd-opencl-dev opencl-c-headers libxxhash-dev abigail-tools
 work=$PWD/build/abi
 rm -rf "$work"
 mkdir -p "$work/release"

@@ -7,6 +7,7 @@ BEGIN { RS = ""; ORS = "\n\n" }
     count = split($0, line, "\n")
     functions = list = 0
     for (i = 1; i <= count; i++) {
+        if (line[i] ~ /^ *(\/\*|\*)/) gsub(/[\\%@]/, "\\\\&", line[i]) # a comment has no commands
         if (line[i] ~ /SPDX-License-Identifier/) {
             line[i] = "/* \\file"
             sub(/^\/\*/, " *", line[i + 1])
