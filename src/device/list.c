@@ -3,6 +3,7 @@
 #include "tconv_cl/device.h"
 
 #include "base/error.h"
+#include "base/os.h"
 #include "base/process.h"
 #include "device/environment.h"
 
@@ -198,8 +199,9 @@ tconv_status tconv_device_find(const char *name, int *number, tconv_error *error
 {
     if (number == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "number is NULL");
     const char *who = "";
+    char named[TCONV_OS_PATH];
     if (name == NULL || name[0] == '\0') {
-        name = tconv_environment_device();
+        name = tconv_environment_device(named, sizeof named) ? named : NULL;
         who = "the environment variable TCONV_CL_DEVICE: ";
     }
     struct list list;
