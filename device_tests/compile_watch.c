@@ -8,7 +8,11 @@
 
 #include "tconv_cl/status.h"
 
+#if defined(TCONV_OPENCL_LIBRARY)
+#include "base/os.h"
+#else
 #include <dlfcn.h>
+#endif
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -52,10 +56,16 @@ static long now(void)
     return (long)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* The loader's call. Where the loader is opened at run time, calls of a shared library are not seen
+ * here; those of a static one are. */
 static void find_next(const char *name, void *function)
 {
+#if defined(TCONV_OPENCL_LIBRARY)
+    tconv_os_find_function(tconv_os_open_library(TCONV_OPENCL_LIBRARY), name, function);
+#else
     void *next = dlsym(RTLD_NEXT, name);
     memcpy(function, &next, sizeof next);
+#endif
 }
 
 /* Whether a program tries the processor's instructions. It is always compiled: what it finds out

@@ -22,6 +22,16 @@ long tconv_os_process(void);
 void tconv_os_leave_mark(long own);
 long tconv_os_find_mark(long own);
 
+/* ---- libraries ---- */
+
+/* Opens a library by the system's rules, without regard to the current folder; NULL: it is not
+ * there. */
+void *tconv_os_open_library(const char *name);
+
+/* Puts the address of its function into `*function`, a pointer to a function; false: the library
+ * has none of that name. */
+bool tconv_os_find_function(void *library, const char *name, void *function);
+
 /* ---- time ---- */
 
 /* Seconds of a clock that never goes back. */

@@ -8,6 +8,7 @@
 #include "base/os.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -74,6 +75,20 @@ long tconv_os_find_mark(long own)
 }
 #endif
 
+/* ---- libraries ---- */
+
+void *tconv_os_open_library(const char *name)
+{
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+bool tconv_os_find_function(void *library, const char *name, void *function)
+{
+    void *address = dlsym(library, name);
+    memcpy(function, &address, sizeof address); /* POSIX, not C, makes a function of it */
+    return address != NULL;
+}
+
 /* ---- time ---- */
 
 double tconv_os_seconds(void)
@@ -121,7 +136,7 @@ bool tconv_os_cache_home(char *path, size_t size)
     return true;
 }
 
-/* ---- numbers ---- */
+/* ---- numbers and text ---- */
 
 struct tconv_os_locale tconv_os_locale_begin(void)
 {

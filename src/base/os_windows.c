@@ -50,6 +50,24 @@ long tconv_os_find_mark(long own)
     return 0;
 }
 
+/* ---- libraries ---- */
+
+void *tconv_os_open_library(const char *name)
+{
+    wchar_t *wide = tconv_os_wide(name);
+    HMODULE library = wide == NULL ? NULL
+                                   : LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    free(wide);
+    return (void *)library;
+}
+
+bool tconv_os_find_function(void *library, const char *name, void *function)
+{
+    const FARPROC address = GetProcAddress((HMODULE)library, name);
+    memcpy(function, &address, sizeof address);
+    return address != NULL;
+}
+
 /* ---- time ---- */
 
 double tconv_os_seconds(void)
@@ -85,7 +103,7 @@ bool tconv_os_cache_home(char *path, size_t size)
     return tconv_os_environment("LOCALAPPDATA", path, size) && strlen(path) > 2 && path[1] == ':';
 }
 
-/* ---- numbers ---- */
+/* ---- numbers and text ---- */
 
 /* `before` is the name of the locale, from malloc; `own` is not NULL where the thread had none of
  * its own before. */

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/process.h"
 #include "device/environment.h"
+#include "device/opencl_loader.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -83,6 +84,9 @@ static tconv_status read_list(struct list *list, tconv_error *error)
 
 static tconv_status no_device(const struct list *list, tconv_error *error)
 {
+    const char *missing = tconv_opencl_missing();
+    if (missing != NULL)
+        return tconv_fail(error, TCONV_ERROR_NO_DEVICE, "no OpenCL device was found: %s", missing);
     if (list->platforms == 0)
         return tconv_fail(error, TCONV_ERROR_NO_DEVICE,
                           "no OpenCL device was found, and no OpenCL platform: install a driver, "
