@@ -3,9 +3,10 @@
  * library's; each passes on to the OpenCL loader's. Implementations compile when a program is
  * built, when a kernel is made, or before a kernel first runs: the first wait after a kernel was
  * made counts, too, although it includes that run, which takes milliseconds. */
-#define _GNU_SOURCE /* RTLD_NEXT, program_invocation_short_name */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include "compile_watch.h"
 
+#include "portable.h"
 #include "tconv_cl/status.h"
 
 #if defined(TCONV_OPENCL_LIBRARY)
@@ -13,7 +14,6 @@
 #else
 #include <dlfcn.h>
 #endif
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ void report_compiling(void)
     printf("compiled %d programs in %.1f s\n", atomic_load(&programs), seconds);
     FILE *report = file == NULL ? NULL : fopen(file, "a");
     if (report == NULL) return;
-    fprintf(report, "%s %d %.1f\n", program_invocation_short_name, atomic_load(&programs), seconds);
+    fprintf(report, "%s %d %.1f\n", program_name(), atomic_load(&programs), seconds);
     fclose(report);
 }
 

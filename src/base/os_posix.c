@@ -2,8 +2,6 @@
 /* Linux, macOS and other systems with POSIX. */
 #if defined(__linux__)
 #define _GNU_SOURCE /* secure_getenv, syscall */
-#elif defined(__APPLE__)
-#define _DARWIN_C_SOURCE /* issetugid, st_mtimespec */
 #endif
 #include "base/os.h"
 

@@ -3,13 +3,19 @@
  * and the tests as a function that passes it on to the OpenCL loader, the library
  * TCONV_OPENCL_LIBRARY. The first call opens it, once; it is never closed, since drivers keep
  * threads. Without it calls return CL_PLATFORM_NOT_FOUND_KHR, as a loader without drivers does. All
- * are calls of OpenCL 1.2. They are weak: where a program links the loader as well, or a test puts
- * functions of its own in their place, those are used. */
+ * are calls of OpenCL 1.2. Where a program links the loader as well, or a test puts functions of
+ * its own in their place, those are used. */
 #include "base/os.h"
 #include "device/opencl_loader.h"
 
 #include <CL/cl.h>
 #include <pthread.h>
+
+#if defined(_WIN32) /* its linkers find no weak functions */
+#define REPLACEABLE
+#else
+#define REPLACEABLE __attribute__((weak))
+#endif
 
 enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
 
@@ -87,12 +93,12 @@ const char *tconv_opencl_missing(void)
 }
 
 #define CALL(name, parameters, arguments, ...)                                                     \
-    __attribute__((weak)) cl_int CL_API_CALL name parameters                                       \
+    REPLACEABLE cl_int CL_API_CALL name parameters                                                 \
     {                                                                                              \
         return tconv_opencl_missing() == NULL ? calls.name arguments : NO_OPENCL;                  \
     }
 #define CREATE(name, kind, type, parameters, arguments, ...)                                       \
-    __attribute__((weak)) type CL_API_CALL name parameters                                         \
+    REPLACEABLE type CL_API_CALL name parameters                                                   \
     {                                                                                              \
         if (tconv_opencl_missing() == NULL) return calls.name arguments;                           \
         if (code != NULL) *code = NO_OPENCL;                                                       \

@@ -36,7 +36,8 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
     *file = (struct out_file){NULL, target == NULL ? strdup(path) : target, NULL, option};
     if (file->path == NULL || target == NULL) return failed(file, errno);
     if (path[0] == '\0') return failed(file, ENOENT);
-    if (kind == SYSTEM_FOLDER || kind == SYSTEM_OTHER)
+    if (kind == SYSTEM_FOLDER) return failed(file, EISDIR);
+    if (kind == SYSTEM_OTHER)
         file->stream = tconv_os_fopen(path, "wb");
     else
         file->stream = system_temporary(target, &file->temporary);

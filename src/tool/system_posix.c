@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linux, macOS and other systems with POSIX. */
-#if defined(__APPLE__)
-#define _DARWIN_C_SOURCE /* madvise, _SC_NPROCESSORS_ONLN */
-#endif
 #include "system.h"
 
 #include <errno.h>
