@@ -165,6 +165,9 @@ END
     command_file wine "export WINEPREFIX='$work/wine' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
 unset DISPLAY
 exec /usr/lib/wine/wine64 \"\$@\""
+    # One server for all programs, which ends a minute after the last of them; else each start may meet the end of an earlier one's.
+    WINEPREFIX="$work/wine" /usr/lib/wine/wineserver -p60 || true # it may run already
+    "$work/bin/wine" wineboot --init
     command_file tconv-cl "exec '$work/bin/wine' '$work/dll/tconv-cl.exe' \"\$@\""
     build "$work/build" -DBUILD_SHARED_LIBS=OFF
     build "$work/dll" -DTCONV_BUILD_TESTS=OFF
