@@ -29,7 +29,7 @@ long tconv_os_find_mark(long own);
 void *tconv_os_open_library(const char *name);
 
 /* Puts the address of its function into `*function`, a pointer to a function; false: the library
- * has none of that name. */
+ * has none of that name. NULL: what the program was started with, where the system tells. */
 bool tconv_os_find_function(void *library, const char *name, void *function);
 
 /* ---- time ---- */

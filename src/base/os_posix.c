@@ -82,7 +82,7 @@ void *tconv_os_open_library(const char *name)
 
 bool tconv_os_find_function(void *library, const char *name, void *function)
 {
-    void *address = dlsym(library, name);
+    void *address = dlsym(library == NULL ? RTLD_DEFAULT : library, name);
     memcpy(function, &address, sizeof address); /* POSIX, not C, makes a function of it */
     return address != NULL;
 }

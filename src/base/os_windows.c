@@ -63,7 +63,7 @@ void *tconv_os_open_library(const char *name)
 
 bool tconv_os_find_function(void *library, const char *name, void *function)
 {
-    const FARPROC address = GetProcAddress((HMODULE)library, name);
+    const FARPROC address = library == NULL ? NULL : GetProcAddress((HMODULE)library, name);
     memcpy(function, &address, sizeof address);
     return address != NULL;
 }

@@ -55,27 +55,28 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char missing[300];
 
-/* Finds a call; false where the library does not have it. */
+/* Finds a call: the program's own, where it links a loader or one was loaded before it, as Oclgrind
+ * does; else the library's. */
 static bool find(void *library, const char *name, void *call)
 {
-    if (tconv_os_find_function(library, name, call)) return true;
-    snprintf(missing, sizeof missing,
-             "the OpenCL loader %s has no %s, which is a call of OpenCL 1.2: install a newer one",
-             TCONV_OPENCL_LIBRARY, name);
-    return false;
-}
-
-static void open_loader(void)
-{
-    void *library = tconv_os_open_library(TCONV_OPENCL_LIBRARY);
-    if (library == NULL) {
+    if (tconv_os_find_function(NULL, name, call)) return true;
+    if (library == NULL)
         snprintf(
             missing, sizeof missing,
             "the OpenCL loader %s cannot be opened: install the driver of your GPU, or for the "
             "processor ocl-icd-libopencl1 and pocl-opencl-icd",
             TCONV_OPENCL_LIBRARY);
-        return;
-    }
+    else if (!tconv_os_find_function(library, name, call))
+        snprintf(missing, sizeof missing,
+                 "the OpenCL loader %s has no %s, which is a call of OpenCL 1.2: install a newer "
+                 "one",
+                 TCONV_OPENCL_LIBRARY, name);
+    return missing[0] == '\0';
+}
+
+static void open_loader(void)
+{
+    void *library = tconv_os_open_library(TCONV_OPENCL_LIBRARY);
     (void)(
 #define CALL(name, ...) find(library, #name, &calls.name) &&
 #define CREATE CALL
