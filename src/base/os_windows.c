@@ -100,7 +100,9 @@ bool tconv_os_environment(const char *name, char *value, size_t size)
 
 bool tconv_os_cache_home(char *path, size_t size)
 {
-    return tconv_os_environment("LOCALAPPDATA", path, size) && strlen(path) > 2 && path[1] == ':';
+    /* Of a drive or of a server; a path that is not absolute is ignored, as on other systems. */
+    return tconv_os_environment("LOCALAPPDATA", path, size) && strlen(path) > 2 &&
+           (path[1] == ':' || (path[0] == '\\' && path[1] == '\\'));
 }
 
 /* ---- numbers and text ---- */
@@ -161,7 +163,7 @@ static bool own(HANDLE file)
     PSID owner = NULL;
     PSECURITY_DESCRIPTOR descriptor = NULL;
     HANDLE token = NULL;
-    char user[256], maker[256];
+    _Alignas(max_align_t) char user[256], maker[256];
     DWORD size;
     bool same = false;
     if (GetSecurityInfo(file, SE_FILE_OBJECT, OWNER_SECURITY_INFORMATION, &owner, NULL, NULL, NULL,
