@@ -51,6 +51,10 @@ install(
     DESTINATION ${package_dir})
 
 # The .pc file finds its prefix from where it lies, so that an installation can be moved.
+set(TCONV_PC_REQUIRES OpenCL)
+if(TCONV_OPENCL_AT_RUN_TIME)
+    set(TCONV_PC_REQUIRES "")
+endif()
 file(RELATIVE_PATH TCONV_PC_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 configure_file(cmake/tconv_cl.pc.in ${CMAKE_CURRENT_BINARY_DIR}/tconv_cl.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tconv_cl.pc

@@ -3,13 +3,17 @@
  * library's; each passes on to the OpenCL loader's. Implementations compile when a program is
  * built, when a kernel is made, or before a kernel first runs: the first wait after a kernel was
  * made counts, too, although it includes that run, which takes milliseconds. */
-#define _GNU_SOURCE /* RTLD_NEXT, program_invocation_short_name */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include "compile_watch.h"
 
+#include "portable.h"
 #include "tconv_cl/status.h"
 
+#if defined(TCONV_OPENCL_LIBRARY)
+#include "base/os.h"
+#else
 #include <dlfcn.h>
-#include <errno.h>
+#endif
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +45,7 @@ void report_compiling(void)
     printf("compiled %d programs in %.1f s\n", atomic_load(&programs), seconds);
     FILE *report = file == NULL ? NULL : fopen(file, "a");
     if (report == NULL) return;
-    fprintf(report, "%s %d %.1f\n", program_invocation_short_name, atomic_load(&programs), seconds);
+    fprintf(report, "%s %d %.1f\n", program_name(), atomic_load(&programs), seconds);
     fclose(report);
 }
 
@@ -52,10 +56,16 @@ static long now(void)
     return (long)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* The loader's call. Where the loader is opened at run time, calls of a shared library are not seen
+ * here; those of a static one are. */
 static void find_next(const char *name, void *function)
 {
+#if defined(TCONV_OPENCL_LIBRARY)
+    tconv_os_find_function(tconv_os_open_library(TCONV_OPENCL_LIBRARY), name, function);
+#else
     void *next = dlsym(RTLD_NEXT, name);
     memcpy(function, &next, sizeof next);
+#endif
 }
 
 /* Whether a program tries the processor's instructions. It is always compiled: what it finds out

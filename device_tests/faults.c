@@ -16,7 +16,7 @@ enum {
 #define RELEASE CALL
 #define CREATE CALL
 #define MAP CALL
-#include "fault_calls.h"
+#include "device/opencl_calls.h"
 #undef CALL
 #undef RELEASE
 #undef MAP
@@ -49,7 +49,7 @@ const struct fault_call fault_calls[] = {
 #define RELEASE(name, kind, parameters, arguments, ...) ROW(name, true, __VA_ARGS__)
 #define CREATE(name, kind, type, parameters, arguments, ...) ROW(name, false, __VA_ARGS__)
 #define MAP CALL
-#include "fault_calls.h"
+#include "device/opencl_calls.h"
     {"malloc", NO_MEMORY, false},
     {"calloc", NO_MEMORY, false},
     {"realloc", NO_MEMORY, false},
@@ -203,7 +203,7 @@ static cl_int counted_code(cl_int code, int kind, long change)
         *code = fault(CALL_##name);                                                                \
         return *code != 0 ? NULL : __real_##name arguments;                                        \
     }
-#include "fault_calls.h"
+#include "device/opencl_calls.h"
 
 /* Memory: blocks of the library's and the test's own, not of the OpenCL implementation. */
 static void *counted(void *block)

@@ -4,6 +4,7 @@
 #ifndef TCONV_DEVICE_TESTS_SUPPORT_H
 #define TCONV_DEVICE_TESTS_SUPPORT_H
 
+#include "base/format.h"
 #include "sample.h"
 #include "tconv_cl/tconv_cl.h"
 
@@ -79,7 +80,7 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
                          const char *algorithm, bool bias, const struct tensors *tensors);
 
 /* Fails the test with printf's text. */
-void failed(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void failed(const char *format, ...) TCONV_PRINTF(1, 2) __attribute__((noreturn));
 
 /* True, and said, where one of the devices is Oclgrind's: it simulates one context at a time,
  * threads crash it. */

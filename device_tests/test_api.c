@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The promises of plan.h and session.h: events, offsets, sub-buffers, shared and repacked filters,
  * out-of-order queues, empty problems, and an error with a sentence for each misuse. */
+#include "portable.h"
 #include "setup.h"
 
 #include "oracle/oracle.h"
@@ -475,24 +476,24 @@ static void the_environment_names_the_default_device(void **state)
     snprintf(last, sizeof last, "%d", count - 1);
     const char *before = getenv("TCONV_CL_DEVICE");
     char *kept = before == NULL ? NULL : strdup(before);
-    setenv("TCONV_CL_DEVICE", last, 1);
+    set_variable("TCONV_CL_DEVICE", last);
     assert_int_equal(tconv_device_default(&number, &error), TCONV_OK);
     assert_int_equal(number, count - 1);
     static const char *const wrong[] = {"100000", "-1", "no such device"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        setenv("TCONV_CL_DEVICE", wrong[i], 1);
+        set_variable("TCONV_CL_DEVICE", wrong[i]);
         expect_error(tconv_device_default(&number, &error), TCONV_ERROR_NO_DEVICE, &error,
                      "the environment variable TCONV_CL_DEVICE: no device is");
         assert_non_null(strstr(error.message, wrong[i]));
         assert_int_equal(number, count - 1);
     }
-    setenv("TCONV_CL_DEVICE", "", 1);
+    set_variable("TCONV_CL_DEVICE", "");
     assert_int_equal(tconv_device_default(&number, &error), TCONV_OK);
     assert_in_range(number, 0, count - 1);
     if (kept == NULL)
-        unsetenv("TCONV_CL_DEVICE");
+        set_variable("TCONV_CL_DEVICE", NULL);
     else
-        setenv("TCONV_CL_DEVICE", kept, 1);
+        set_variable("TCONV_CL_DEVICE", kept);
     free(kept);
 }
 
@@ -508,7 +509,7 @@ static void wrong_variables_are_errors(void **state)
         tconv_device_info info = {.struct_size = sizeof info};
         const char *before = getenv(names[i]);
         char *kept = before == NULL ? NULL : strdup(before);
-        setenv(names[i], "nonsense", 1);
+        set_variable(names[i], "nonsense");
         expect_error(tconv_device_create(devices[0].context, id, &device, &error),
                      TCONV_ERROR_ARGUMENT, &error, names[i]);
         assert_null(device);
@@ -516,9 +517,9 @@ static void wrong_variables_are_errors(void **state)
             expect_error(tconv_device_describe(id, &info, &error), TCONV_ERROR_ARGUMENT, &error,
                          names[i]);
         if (kept == NULL)
-            unsetenv(names[i]);
+            set_variable(names[i], NULL);
         else
-            setenv(names[i], kept, 1);
+            set_variable(names[i], kept);
         free(kept);
     }
 }
@@ -529,9 +530,9 @@ static void a_broken_kernel_folder_is_an_error(void **state)
     tconv_error error;
     const cl_device_id id = id_of(&devices[0]);
     tconv_device *device;
-    setenv("TCONV_CL_KERNEL_DIR", "/proc/none", 1);
+    set_variable("TCONV_CL_KERNEL_DIR", "/proc/none");
     expect_ok(tconv_device_create(devices[0].context, id, &device, &error), &error);
-    unsetenv("TCONV_CL_KERNEL_DIR");
+    set_variable("TCONV_CL_KERNEL_DIR", NULL);
     const tconv_problem p = plane(1, 4, 3, 8, 4, 2, 1);
     tconv_plan *plan = NULL;
     expect_error(tconv_plan_create(device, &p, NULL, &plan, &error), TCONV_ERROR_BUILD, &error,

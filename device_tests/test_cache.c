@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The promises of cache.h: programs come back from a folder or from exported bytes, and whatever is
  * wrong with them is compiled anew, with the right result and without an error. */
+#include "portable.h"
 #include "support.h"
 
 #include <dirent.h>
@@ -66,7 +67,7 @@ static void cut_off(const char *path)
 {
     struct stat s;
     assert_int_equal(stat(path, &s), 0);
-    assert_int_equal(truncate(path, s.st_size / 2), 0);
+    assert_int_equal(truncate(path, (long)(s.st_size / 2)), 0);
 }
 
 static void flip_a_bit(const char *path)
@@ -185,7 +186,7 @@ static void applications_keep_programs(void **state)
         assert_int_equal(taken, 0);
         assert_int_equal(tconv_device_import_programs(second, bytes, size, &taken, &error),
                          TCONV_OK);
-        print_message("device %d: %d programs in %zu bytes\n", devices[d].number, taken, size);
+        print_message("device %d: %d programs in %d bytes\n", devices[d].number, taken, (int)size);
         assert_true(taken > 0);
         run_with(&devices[d], second);
         const int all = taken;
@@ -227,8 +228,8 @@ static void misuse_is_refused(void **state)
 
 static int set_up_all(void **state)
 {
-    snprintf(folder, sizeof folder, "/tmp/tconv-programs-XXXXXX");
-    return mkdtemp(folder) == NULL || open_all_devices(state) != 0;
+    return !make_temporary_folder("tconv-programs", folder, sizeof folder) ||
+           open_all_devices(state) != 0;
 }
 
 static int tear_down_all(void **state)

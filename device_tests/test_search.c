@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing an algorithm by time: what is measured, stored, found again, and refused; it never
  * changes a result. */
+#include "portable.h"
 #include "support.h"
 
 #include <dirent.h>
@@ -479,8 +480,8 @@ static void threads_may_search_at_once(void **state)
 
 static int set_up_all(void **state)
 {
-    snprintf(folder, sizeof folder, "/tmp/tconv-search-XXXXXX");
-    return mkdtemp(folder) == NULL || open_all_devices(state) != 0;
+    return !make_temporary_folder("tconv-search", folder, sizeof folder) ||
+           open_all_devices(state) != 0;
 }
 
 static int tear_down_all(void **state)

@@ -4,6 +4,8 @@
 #ifndef TCONV_FUZZ_FUZZ_H
 #define TCONV_FUZZ_FUZZ_H
 
+#include "base/format.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +15,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 /* A finding that no sanitizer sees: says what is wrong and aborts. */
-_Noreturn void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void fuzz_fail(const char *format, ...) TCONV_PRINTF(1, 2);
 
 /* Makes a folder of this process, in memory where the system has that, and goes there; it
  * disappears at the end. Relative paths among the arguments become absolute ones. From now on the

@@ -1,7 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The shared library exports what the public headers declare, and nothing else. usage: symbols.sh LIBRARY INCLUDE-FOLDER
-exported=$(nm -D --defined-only "$1" | sed 's/.* //' | sort)
+case $1 in
+*.dll) exported=$(x86_64-w64-mingw32-objdump -p "$1" | sed -n 's/.*\[ *[0-9]*\].* \([a-z][A-Za-z0-9_]*\)$/\1/p' | sort) ;;
+*) exported=$(nm -D --defined-only "$1" | sed 's/.* //' | sort) ;;
+esac
 declared=$(cat "$2"/tconv_cl/*.h | grep -v '^#' | tr '\n' ' ' | grep -oE 'TCONV_API [^;]*;' | sed 's/(.*//; s/.*[ *]//' | sort)
 if [ "$exported" != "$declared" ]; then
     echo "exported and declared symbols differ:"

@@ -4,6 +4,7 @@
 #include "device/environment.h"
 
 #include "cache/folder.h"
+#include "portable.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +13,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static void set(const char *name, const char *value)
-{
-    assert_int_equal(value == NULL ? unsetenv(name) : setenv(name, value, 1), 0);
-}
 
 /* The error of a call names the variable, its value and what is possible. */
 static void expect_error(tconv_status status, const tconv_error *error, const char *name,
@@ -30,6 +26,7 @@ static void expect_error(tconv_status status, const tconv_error *error, const ch
             fail_msg("\"%s\" is not in: %s", words[i], error->message);
 }
 
+#if !defined(_WIN32) /* which has another folder: test_os.c */
 static void the_cache_goes_where_it_is_asked_for(void **state)
 {
     (void)state;
@@ -56,7 +53,7 @@ static void the_cache_goes_where_it_is_asked_for(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *const values[] = {cases[i].cache, cases[i].dir, cases[i].xdg, cases[i].home,
                                       cases[i].mib};
-        for (int v = 0; v < 5; v++) set(names[v], values[v]);
+        for (int v = 0; v < 5; v++) set_variable(names[v], values[v]);
         char *folder;
         uint64_t limit;
         bool named;
@@ -69,8 +66,9 @@ static void the_cache_goes_where_it_is_asked_for(void **state)
         assert_true(named == cases[i].named);
         free(folder);
     }
-    for (int v = 0; v < 5; v++) set(names[v], NULL);
+    for (int v = 0; v < 5; v++) set_variable(names[v], NULL);
 }
+#endif
 
 static void the_cache_has_two_states_and_a_limit(void **state)
 {
@@ -93,11 +91,11 @@ static void the_cache_has_two_states_and_a_limit(void **state)
         char *folder = NULL;
         uint64_t limit;
         bool named;
-        set(wrong[i].name, wrong[i].value);
+        set_variable(wrong[i].name, wrong[i].value);
         expect_error(tconv_environment_cache(&folder, &limit, &named, &error), &error,
                      wrong[i].name, wrong[i].value, wrong[i].possible);
         assert_null(folder);
-        set(wrong[i].name, NULL);
+        set_variable(wrong[i].name, NULL);
     }
 }
 
@@ -115,16 +113,16 @@ static void matrix_units_are_off_or_tried(void **state)
     tconv_error error;
     enum tconv_matrix_use use;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        set("TCONV_CL_MATRIX", right[i].value);
+        set_variable("TCONV_CL_MATRIX", right[i].value);
         assert_int_equal(tconv_environment_matrix(&use, &error), TCONV_OK);
         assert_int_equal(use, right[i].use);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        set("TCONV_CL_MATRIX", wrong[i]);
+        set_variable("TCONV_CL_MATRIX", wrong[i]);
         expect_error(tconv_environment_matrix(&use, &error), &error, "TCONV_CL_MATRIX", wrong[i],
                      "off or try");
     }
-    set("TCONV_CL_MATRIX", NULL);
+    set_variable("TCONV_CL_MATRIX", NULL);
 }
 
 static void searches_have_names(void **state)
@@ -140,22 +138,24 @@ static void searches_have_names(void **state)
     tconv_error error;
     tconv_search search;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        set("TCONV_CL_SEARCH", right[i].value);
+        set_variable("TCONV_CL_SEARCH", right[i].value);
         assert_int_equal(tconv_environment_search(&search, &error), TCONV_OK);
         assert_int_equal(search, right[i].search);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        set("TCONV_CL_SEARCH", wrong[i]);
+        set_variable("TCONV_CL_SEARCH", wrong[i]);
         expect_error(tconv_environment_search(&search, &error), &error, "TCONV_CL_SEARCH", wrong[i],
                      "model, records, measure or renew");
     }
-    set("TCONV_CL_SEARCH", NULL);
+    set_variable("TCONV_CL_SEARCH", NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+#if !defined(_WIN32)
         cmocka_unit_test(the_cache_goes_where_it_is_asked_for),
+#endif
         cmocka_unit_test(the_cache_has_two_states_and_a_limit),
         cmocka_unit_test(matrix_units_are_off_or_tried),
         cmocka_unit_test(searches_have_names),

@@ -8,28 +8,8 @@ cd "$(dirname "$0")/.."
 work=$PWD/build/m32
 sh scripts/packages.sh gcc g++ gcc-multilib g++-multilib libc6-dev binutils cmake make pkg-config opencl-c-headers libxxhash-dev
 
-mkdir -p "$work/lists/partial" "$work/archives/partial"
-if [ ! -e "$work/root/complete" ]; then
-    # apt with lists, cache and status of its own, for which all packages are i386
-    i386() {
-        apt-get -qq -o APT::Architecture=i386 -o APT::Architectures=i386 -o APT::Sandbox::User=root -o Dir::State::status=/dev/null \
-            -o Dir::State::lists="$work/lists" -o Dir::Cache="$work" "$@"
-    }
-    echo "downloading libraries for i386 into build/m32"
-    i386 update || echo "some package lists could not be read; trying with the others" >&2
-    (
-        cd "$work/archives"
-        rm -f ./*.deb
-        i386 download ocl-icd-opencl-dev ocl-icd-libopencl1 libjansson-dev libjansson4 libexpat1-dev libexpat1 libpopt-dev libpopt0 \
-            libcsv-dev libcsv3 libcmocka-dev libcmocka0
-    )
-    rm -rf "$work/root"
-    for package in "$work"/archives/*.deb; do dpkg -x "$package" "$work/root"; done
-    libraries=$work/root/usr/lib/i386-linux-gnu
-    cp -a "$work"/root/lib/i386-linux-gnu/. "$libraries"
-    ln -sf libexpat.so.1 "$libraries/libexpat.so" # an absolute link in the package
-    touch "$work/root/complete"
-fi
+sh scripts/foreign_packages.sh i386 "$work" ocl-icd-opencl-dev ocl-icd-libopencl1 libjansson-dev libjansson4 libexpat1-dev libexpat1 \
+    libpopt-dev libpopt0 libcsv-dev libcsv3 libcmocka-dev libcmocka0
 
 # SSE2 rounds as 64-bit programs do, and the tests take half of the time that they take with the x87.
 cat >"$work/toolchain.cmake" <<'END'

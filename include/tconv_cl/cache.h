@@ -7,11 +7,12 @@
  * taken only where all of that text is equal and its checksum is right; whatever is damaged, cut
  * off, of another version or refused by the driver is compiled anew, and that is never an error.
  *
- * The folder is $XDG_CACHE_HOME/tconv-cl, or ~/.cache/tconv-cl. It is made with permissions 0700,
- * and is left alone where it belongs to another user or where others may write to it: a program
- * that was kept is as powerful as one that was compiled. Processes share it safely: files are
- * renamed into place. Past its limit, those that were not used for longest are removed. Where it
- * cannot be written, nothing is kept. The environment is read when a device object is created:
+ * The folder is $XDG_CACHE_HOME/tconv-cl or ~/.cache/tconv-cl, and %LOCALAPPDATA%\tconv-cl on
+ * Windows. It is made with permissions 0700, and is left alone where it belongs to another user or
+ * where others may write to it: a program that was kept is as powerful as one that was compiled.
+ * Processes share it safely: files are renamed into place. Past its limit, those that were not used
+ * for longest are removed. Where it cannot be written, nothing is kept. The environment is read
+ * when a device object is created:
  *
  *   TCONV_CL_CACHE=off        keep nothing on disk; "on", empty or not set: keep
  *   TCONV_CL_CACHE_DIR=PATH   another folder

@@ -7,12 +7,14 @@ tests/test_structures.py compares every structure with what a C compiler makes o
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int32, c_int64
 from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+NO_DEVICE = 42  # of tconv_status
 MAX_AXES = 6
 MAX_RANK = MAX_AXES + 3
 
@@ -311,22 +313,50 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_data_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_filter_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
     "tconv_activation_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    # OpenCL: found through the library's own link to the loader, so that both are the same one.
+}
+
+# OpenCL's own, with the same: through the library's link to the loader or, where it opens the loader at run time, from
+# the loader of that name, so that both use the same one.
+_OPENCL: dict[str, tuple[Any, ...]] = {
     "clReleaseEvent": (c_int, c_void_p),
     "clFlush": (c_int, c_void_p),
 }
+_SYSTEM = {
+    "win32": ("libtconv_cl.dll", "OpenCL.dll"),
+    "darwin": ("libtconv_cl.dylib", "/System/Library/Frameworks/OpenCL.framework/OpenCL"),
+}
+_LIBRARY_NAME, _LOADER_NAME = _SYSTEM.get(sys.platform, ("libtconv_cl.so", "libOpenCL.so.1"))
+
+
+def _missing(handle: int) -> int:
+    """In the place of OpenCL's functions where there is no loader: then no object is there to call them with."""
+    raise Error(f"there is no OpenCL loader, {_LOADER_NAME}", NO_DEVICE)
+
+
+def _load_opencl(library: ctypes.CDLL) -> dict[str, Any]:
+    if hasattr(library, next(iter(_OPENCL))):
+        loader = library
+    else:
+        try:
+            loader = ctypes.CDLL(_LOADER_NAME)
+        except OSError:
+            return dict.fromkeys(_OPENCL, _missing)
+    functions = {}
+    for name, (result, *its) in _OPENCL.items():
+        functions[name] = getattr(loader, name)
+        functions[name].restype, functions[name].argtypes = result, its
+    return functions
 
 
 def _load() -> SimpleNamespace:
     """The functions above and no other: one that is not declared would take its pointers as 32-bit numbers."""
-    path = Path(__file__).with_name("libtconv_cl.so")
+    path = Path(__file__).with_name(_LIBRARY_NAME)
     try:
         # CDLL gives the interpreter lock back during every call: threads compile, upload and wait side by side.
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise ImportError(
-            f"tconv_cl cannot load its library ({error}). It needs the OpenCL loader, libOpenCL.so.1, and a driver: on "
-            "Debian, apt-get install ocl-icd-libopencl1 and, for the processor, pocl-opencl-icd",
+            f"tconv_cl cannot load its library ({error}): install the package again",
             name="tconv_cl",
             path=str(path),
         ) from error
@@ -336,7 +366,8 @@ def _load() -> SimpleNamespace:
     for name, (result, *its) in _FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, its
-    return SimpleNamespace(**{name: getattr(library, name) for name in (*_CALLS, *_FUNCTIONS)})
+    ours = {name: getattr(library, name) for name in (*_CALLS, *_FUNCTIONS)}
+    return SimpleNamespace(**ours, **_load_opencl(library))
 
 
 library = _load()

@@ -198,12 +198,28 @@ def test_command_line():
 
 
 def test_no_opencl(tmp_path):
-    """Without the loader, or with one that is none."""
+    """With a loader that is none, and with a driver that is none: the package is imported, and lists no devices."""
     (tmp_path / "libOpenCL.so.1").write_text("nothing")
-    code, _, said = run("-c", "import tconv_cl", LD_LIBRARY_PATH=str(tmp_path))
-    sentence = said.strip().splitlines()[-1]
-    assert code == 1 and sentence.startswith("ImportError: tconv_cl cannot load its library (")
-    assert "libOpenCL.so.1" in sentence and "apt-get install ocl-icd-libopencl1" in sentence
+    (tmp_path / "broken.icd").write_text(str(tmp_path / "libOpenCL.so.1"))
+    program = (
+        "import numpy, tconv_cl; print(tconv_cl.devices()); tconv_cl.conv_transpose(*numpy.ones((2, 1, 1, 1), 'f4'))"
+    )
+    for environment, words in (
+        ({"LD_LIBRARY_PATH": str(tmp_path)}, ("libOpenCL.so.1 cannot be opened", "install")),
+        ({"OCL_ICD_VENDORS": str(tmp_path / "broken.icd")}, ("no OpenCL platform", "install")),
+    ):
+        code, output, said = run("-c", program, **environment)
+        sentence = said.strip().splitlines()[-1]
+        assert code == 1 and output == "[]\n" and sentence.startswith("tconv_cl.Error: no OpenCL device was found")
+        assert all(word in sentence for word in words), sentence
+
+
+def test_a_home_that_cannot_be_written(tmp_path):
+    """Nothing is kept on disk, and results are the same. /proc cannot be written by root either."""
+    program = "import numpy, tconv_cl; print(tconv_cl.conv_transpose(*numpy.ones((2, 1, 1, 1), 'f4')))"
+    home = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TCONV_CL_CACHE_DIR"), "/proc/none")
+    code, output, said = run("-c", program, POCL_CACHE_DIR=str(tmp_path), **home)
+    assert code == 0 and output == "[[[1.]]]\n", said
 
 
 def test_the_license_and_the_types_are_inside():

@@ -7,6 +7,7 @@
 #define TCONV_ALGORITHM_ALGORITHM_H
 
 #include "algorithm/machine.h"
+#include "base/format.h"
 #include "base/sources.h"
 #include "geometry/layer.h"
 #include "tconv_cl/device_info.h"
@@ -269,8 +270,7 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
 /* Writes the beginning of a table: cl/epilogue_table.h. */
 void tconv_write_epilogue(const struct tconv_request *request, int64_t *table);
 
-bool tconv_refuse(struct tconv_reason *reason, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+bool tconv_refuse(struct tconv_reason *reason, const char *format, ...) TCONV_PRINTF(2, 3);
 
 /* The error of `write`: host memory for the table is missing. */
 tconv_status tconv_fail_table(tconv_error *error, const struct tconv_kernel_plan *kernel_plan);

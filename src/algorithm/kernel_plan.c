@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing kernel plans: small helpers that all algorithms share. */
 #include "algorithm/algorithm.h"
+#include "base/format.h"
 
 #include "base/error.h"
 
@@ -47,8 +48,7 @@ bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan)
 }
 
 /* Appends to a text of `size` bytes; false where it does not fit. */
-static bool append(char *text, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static bool append(char *text, size_t size, const char *format, ...) TCONV_PRINTF(3, 4);
 static bool append(char *text, size_t size, const char *format, ...)
 {
     const size_t used = strlen(text);

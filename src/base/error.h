@@ -3,15 +3,10 @@
 #ifndef TCONV_BASE_ERROR_H
 #define TCONV_BASE_ERROR_H
 
+#include "base/format.h"
 #include "tconv_cl/status.h"
 
 #include <stddef.h>
-
-#if defined(__GNUC__)
-#define TCONV_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define TCONV_PRINTF(text, first)
-#endif
 
 /* Fills `error`, where it is not NULL, and returns `status`. */
 tconv_status tconv_fail(tconv_error *error, tconv_status status, const char *format, ...)

@@ -13,12 +13,12 @@
 
 /* The record of that key. `*bytes` is from malloc and holds what the record points to; false: there
  * is none. */
-bool tconv_folder_load(const char *folder, const char *key, void **bytes,
+bool tconv_folder_load(const char *path, const char *key, void **bytes,
                        struct tconv_record *record);
 
 /* Keeps a record, and removes the files that were not used for longest as long as all take more
  * than `limit` bytes. */
-void tconv_folder_store(const char *folder, uint64_t limit, const struct tconv_record *record);
+void tconv_folder_store(const char *path, uint64_t limit, const struct tconv_record *record);
 
 /* What a file of the folder is. */
 enum tconv_file_state {
@@ -33,6 +33,6 @@ typedef void tconv_folder_visit(void *context, const char *name, enum tconv_file
 
 /* Tells of every file in no particular order, but for those that are being written. None of them
  * counts as used. */
-void tconv_folder_list(const char *folder, tconv_folder_visit *visit, void *context);
+void tconv_folder_list(const char *path, tconv_folder_visit *visit, void *context);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device object: made, shared, released; what it says of itself. */
 #include "base/error.h"
+#include "base/os.h"
 #include "base/process.h"
 #include "device/environment.h"
 #include "device/object.h"
@@ -46,10 +47,11 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
         (status = check_context(context, id, error)) != TCONV_OK ||
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
         return status;
-    const char *folder = tconv_environment_kernel_dir();
+    char folder[TCONV_OS_PATH];
+    const bool replaced = tconv_environment_kernel_dir(folder, sizeof folder);
     tconv_device *device = calloc(1, sizeof *device);
-    char *kernel_dir = folder != NULL ? strdup(folder) : NULL;
-    if (device == NULL || (folder != NULL && kernel_dir == NULL) ||
+    char *kernel_dir = replaced ? strdup(folder) : NULL;
+    if (device == NULL || (replaced && kernel_dir == NULL) ||
         pthread_mutex_init(&device->lock, NULL) != 0) {
         free(device);
         free(kernel_dir);
@@ -67,7 +69,7 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->id = id;
     device->info = info;
     device->kernel_dir = kernel_dir;
-    if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK && folder == NULL)
+    if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK && !replaced)
         status = tconv_device_start_cache(device, error);
     if (status != TCONV_OK)
         tconv_device_release(device);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that outlive the process: to and from records, in a folder or exported as a blob. */
 #include "base/error.h"
+#include "base/os.h"
 #include "base/process.h"
 #include "base/sources.h"
 #include "cache/folder.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* secure_getenv */
 #include "device/environment.h"
 
 #include "base/error.h"
+#include "base/os.h"
 #include "cache/folder.h"
 
 #include <errno.h>
@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NULL where the variable is not set or empty. */
-static const char *value_of(const char *name)
+enum { WORD = 100 }; /* bytes of the longest value that can be right, unless it is a path */
+
+/* The value of a variable that takes a word or a number; false where it is not set or empty. What
+ * is longer becomes a value that is not possible. */
+static bool read_word(const char *name, char value[WORD])
 {
-    const char *value = secure_getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
+    char whole[TCONV_OS_PATH];
+    if (!tconv_os_environment(name, whole, sizeof whole)) return false;
+    snprintf(value, WORD, "%.*s", WORD - 1, whole);
+    return true;
 }
 
 static tconv_status fail_value(tconv_error *error, const char *name, const char *value,
@@ -35,17 +40,17 @@ static bool read_number(const char *text, unsigned long long most, unsigned long
     return errno == 0 && *number <= most;
 }
 
-const char *tconv_environment_device(void)
+bool tconv_environment_device(char *name, size_t size)
 {
-    return value_of("TCONV_CL_DEVICE");
+    return tconv_os_environment("TCONV_CL_DEVICE", name, size);
 }
 
 tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *error)
 {
     static const char name[] = "TCONV_CL_MATRIX";
-    const char *value = value_of(name);
+    char value[WORD];
     *use = TCONV_MATRIX_USUAL;
-    if (value == NULL) return TCONV_OK;
+    if (!read_word(name, value)) return TCONV_OK;
     if (strcmp(value, "off") != 0 && strcmp(value, "try") != 0)
         return fail_value(error, name, value, "set it to off or try");
     *use = strcmp(value, "off") == 0 ? TCONV_MATRIX_OFF : TCONV_MATRIX_TRY;
@@ -55,24 +60,24 @@ tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *e
 tconv_status tconv_environment_search(tconv_search *search, tconv_error *error)
 {
     static const char name[] = "TCONV_CL_SEARCH";
-    const char *value = value_of(name);
+    char value[WORD];
     *search = TCONV_SEARCH_RECORDS;
-    if (value == NULL || tconv_search_from_name(value, search)) return TCONV_OK;
+    if (!read_word(name, value) || tconv_search_from_name(value, search)) return TCONV_OK;
     return fail_value(error, name, value, "set it to model, records, measure or renew");
 }
 
-const char *tconv_environment_kernel_dir(void)
+bool tconv_environment_kernel_dir(char *folder, size_t size)
 {
-    return value_of("TCONV_CL_KERNEL_DIR");
+    return tconv_os_environment("TCONV_CL_KERNEL_DIR", folder, size);
 }
 
 static tconv_status read_limit(uint64_t *limit, tconv_error *error)
 {
     static const char name[] = "TCONV_CL_CACHE_MIB";
-    const char *value = value_of(name);
+    char value[WORD];
     unsigned long long mib = 0;
     *limit = TCONV_CACHE_LIMIT;
-    if (value == NULL) return TCONV_OK;
+    if (!read_word(name, value)) return TCONV_OK;
     if (!read_number(value, UINT64_MAX >> 20, &mib))
         return fail_value(error, name, value, "set it to a whole number of MiB, 0 or more");
     *limit = (uint64_t)mib << 20;
@@ -82,9 +87,10 @@ static tconv_status read_limit(uint64_t *limit, tconv_error *error)
 static tconv_status read_switch(bool *on, tconv_error *error)
 {
     static const char name[] = "TCONV_CL_CACHE";
-    const char *value = value_of(name);
+    char value[WORD];
     *on = true;
-    if (value == NULL || strcmp(value, "on") == 0 || strcmp(value, "1") == 0) return TCONV_OK;
+    if (!read_word(name, value) || strcmp(value, "on") == 0 || strcmp(value, "1") == 0)
+        return TCONV_OK;
     if (strcmp(value, "off") != 0 && strcmp(value, "0") != 0)
         return fail_value(error, name, value, "set it to off or on");
     *on = false;
@@ -110,15 +116,11 @@ tconv_status tconv_environment_cache(char **folder, uint64_t *limit, bool *named
     if ((status = read_limit(limit, error)) != TCONV_OK ||
         (status = read_switch(&on, error)) != TCONV_OK || !on)
         return status;
-    const char *own = value_of("TCONV_CL_CACHE_DIR");
-    const char *cache = value_of("XDG_CACHE_HOME"), *home = value_of("HOME");
-    /* A path that is not absolute is to be ignored, says the XDG base directory specification. */
-    *named = own != NULL;
-    if (own != NULL)
-        *folder = strdup(own);
-    else if (cache != NULL && cache[0] == '/')
-        *folder = joined(cache, "/tconv-cl");
-    else if (home != NULL && home[0] == '/')
-        *folder = joined(home, "/.cache/tconv-cl");
+    char path[TCONV_OS_PATH];
+    *named = tconv_os_environment("TCONV_CL_CACHE_DIR", path, sizeof path);
+    if (*named)
+        *folder = joined(path, "");
+    else if (tconv_os_cache_home(path, sizeof path))
+        *folder = joined(path, "/tconv-cl");
     return TCONV_OK;
 }

@@ -6,10 +6,12 @@
 
 #include "tconv_cl/problem.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* TCONV_CL_DEVICE: how somebody names the default device (tconv_device_find), or NULL. */
-const char *tconv_environment_device(void);
+/* TCONV_CL_DEVICE: how somebody names the default device (tconv_device_find); false: nobody does.
+ */
+bool tconv_environment_device(char *name, size_t size);
 
 /* TCONV_CL_MATRIX: which matrix units may be used. */
 enum tconv_matrix_use {
@@ -22,8 +24,8 @@ tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *e
 /* TCONV_CL_SEARCH: model, records (without it), measure or renew. */
 tconv_status tconv_environment_search(tconv_search *search, tconv_error *error);
 
-/* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from, or NULL. */
-const char *tconv_environment_kernel_dir(void);
+/* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from; false: they are the library's. */
+bool tconv_environment_kernel_dir(char *folder, size_t size);
 
 /* TCONV_CL_CACHE, TCONV_CL_CACHE_DIR and TCONV_CL_CACHE_MIB: the folder of compiled programs, from
  * malloc, and its limit in bytes. `*folder` is NULL where it is off, there is no place for it, or

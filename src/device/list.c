@@ -3,8 +3,10 @@
 #include "tconv_cl/device.h"
 
 #include "base/error.h"
+#include "base/os.h"
 #include "base/process.h"
 #include "device/environment.h"
+#include "device/opencl_loader.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -82,6 +84,9 @@ static tconv_status read_list(struct list *list, tconv_error *error)
 
 static tconv_status no_device(const struct list *list, tconv_error *error)
 {
+    const char *missing = tconv_opencl_missing();
+    if (missing != NULL)
+        return tconv_fail(error, TCONV_ERROR_NO_DEVICE, "no OpenCL device was found: %s", missing);
     if (list->platforms == 0)
         return tconv_fail(error, TCONV_ERROR_NO_DEVICE,
                           "no OpenCL device was found, and no OpenCL platform: install a driver, "
@@ -198,8 +203,9 @@ tconv_status tconv_device_find(const char *name, int *number, tconv_error *error
 {
     if (number == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "number is NULL");
     const char *who = "";
+    char named[TCONV_OS_PATH];
     if (name == NULL || name[0] == '\0') {
-        name = tconv_environment_device();
+        name = tconv_environment_device(named, sizeof named) ? named : NULL;
         who = "the environment variable TCONV_CL_DEVICE: ";
     }
     struct list list;

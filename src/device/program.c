@@ -3,6 +3,7 @@
  * from source. Building happens outside the lock, so that threads do not wait for each other's
  * compilers; where two build the same program, the first to finish is kept. */
 #include "base/error.h"
+#include "base/os.h"
 #include "base/sources.h"
 #include "device/object.h"
 
@@ -17,7 +18,7 @@ static tconv_status read_source(const char *folder, const char *name, char **tex
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "rb");
+    FILE *file = tconv_os_fopen(path, "rb");
     if (file == NULL)
         return tconv_fail(error, TCONV_ERROR_BUILD,
                           "TCONV_CL_KERNEL_DIR is set, but kernel source %s cannot be opened",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What searches for the fastest algorithm found: kept in memory, and beside the programs in the
  * folder. */
+#include "base/os.h"
 #include "cache/folder.h"
 #include "device/object.h"
 #include "tconv_cl/cache.h"

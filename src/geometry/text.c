@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A problem as one line of tool options. Attributes at their defaults are left out. */
+#include "base/format.h"
 #include "tconv_cl/problem.h"
 
 #include "base/struct_size.h"
@@ -14,7 +15,7 @@ struct text {
     int length; /* of the whole text, also where it does not fit */
 };
 
-static void put(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct text *text, const char *format, ...) TCONV_PRINTF(2, 3);
 static void put(struct text *text, const char *format, ...)
 {
     const size_t used = (size_t)text->length < text->size ? (size_t)text->length : text->size;

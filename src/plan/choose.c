@@ -2,6 +2,7 @@
 /* Choosing the algorithm of a plan, and telling why. */
 #include "algorithm/algorithms.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/struct_size.h"
 #include "device/device_internal.h"
 #include "plan/measure.h"
@@ -258,7 +259,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
 
 /* Appends a line to a text of `size` bytes as far as it fits; `*length` is the whole text's. */
 static void add_line(char *text, size_t size, int *length, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+    TCONV_PRINTF(4, 5);
 static void add_line(char *text, size_t size, int *length, const char *format, ...)
 {
     va_list arguments;

@@ -3,12 +3,12 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/os.h"
 #include "device/device_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     MOST_CANDIDATES = 8,
@@ -52,9 +52,7 @@ struct bench {
 
 static double now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+    return 1e3 * tconv_os_seconds();
 }
 
 static int cheaper(const void *a, const void *b)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Search results to and from texts, and the list of those that are stored. */
 #include "plan/search_text.h"
+#include "base/format.h"
 
 #include "base/error.h"
 #include "base/number.h"
@@ -18,7 +19,7 @@ struct text {
     bool full;
 };
 
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *format, ...) TCONV_PRINTF(2, 3);
 static void add(struct text *t, const char *format, ...)
 {
     va_list arguments;

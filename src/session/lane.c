@@ -2,12 +2,11 @@
 #include "session/lane.h"
 
 #include "base/error.h"
+#include "base/os.h"
 #include "session/session_internal.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct tconv_lane {
     struct tconv_lane *next; /* idle ones only */
@@ -163,17 +162,14 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
  * layers do. Gives the event back. */
 static cl_int wait_for(cl_event event, const char **call)
 {
-    enum { AWAKE_NS = 200000 };
-    struct timespec begin, now;
+    static const double awake = 200e-6; /* seconds */
     cl_int state = CL_QUEUED, code = CL_SUCCESS;
     *call = "clGetEventInfo";
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const double begin = tconv_os_seconds();
     do {
-        sched_yield(); /* the device may need this processor */
+        tconv_os_yield(); /* the device may need this processor */
         code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (code == CL_SUCCESS && state > CL_COMPLETE &&
-             (now.tv_sec - begin.tv_sec) * 1000000000LL + (now.tv_nsec - begin.tv_nsec) < AWAKE_NS);
+    } while (code == CL_SUCCESS && state > CL_COMPLETE && tconv_os_seconds() - begin < awake);
     if (code == CL_SUCCESS && state > CL_COMPLETE) {
         *call = "clWaitForEvents";
         code = clWaitForEvents(1, &event);

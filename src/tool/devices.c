@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl devices: the flat list of devices. */
+#include "base/format.h"
 #include "tool.h"
 
 #include <stdarg.h>
@@ -52,7 +53,7 @@ json_t *device_json(int number, const tconv_device_info *d)
 }
 
 /* A line of a device, wrapped on a terminal. */
-static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void print_line(const char *format, ...) TCONV_PRINTF(1, 2);
 static void print_line(const char *format, ...)
 {
     enum { INDENT = 5 };

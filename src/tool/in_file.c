@@ -2,11 +2,13 @@
 /* Opening files, or stdin. */
 #include "in_file.h"
 
+#include "base/os.h"
+
 #include <string.h>
 
 FILE *in_file_open(const char *path)
 {
-    return strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    return strcmp(path, "-") == 0 ? stdin : tconv_os_fopen(path, "rb");
 }
 
 void in_file_close(FILE *file)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tool writes as JSON. */
 #include "out_file.h"
+#include "system.h"
 #include "tool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-extern char **environ; /* POSIX has it in no header */
 
 enum exit_code write_json(json_t *json)
 {
@@ -35,7 +33,7 @@ static json_t *variables_json(void)
 {
     static const char *const prefixes[] = {"TCONV_CL_", "POCL_"};
     json_t *variables = json_object();
-    for (char **at = environ; *at != NULL; at++)
+    for (char **at = system_environment(); *at != NULL; at++)
         for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
             const char *equals = strchr(*at, '=');
             if (equals == NULL || strncmp(*at, prefixes[i], strlen(prefixes[i])) != 0) continue;
@@ -50,9 +48,8 @@ json_t *with_origin(json_t *report)
     const time_t seconds = time(NULL);
     struct tm utc;
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-    json_t *environment = json_pack("{s:I, s:o}", "cpu_threads",
-                                    (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "variables",
-                                    variables_json());
+    json_t *environment = json_pack("{s:I, s:o}", "cpu_threads", (json_int_t)system_processors(),
+                                    "variables", variables_json());
     json_t *origin = json_pack("{s:s, s:s, s:o}", "tool_version", TCONV_VERSION_STRING, "date",
                                date, "environment", environment);
     if (json_object_update_new(report, origin) == 0) return report;

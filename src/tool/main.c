@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl: the command-line tool. This file finds the command and hands over. */
+#include "system.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -168,6 +169,8 @@ static enum exit_code dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    argv = system_begin(&argc, argv);
+    if (argv == NULL) return (int)failed_work("the arguments cannot be read: no memory");
     const enum exit_code code = dispatch(argc, argv);
     if (fflush(stdout) != 0)
         return (int)failed_work("the results cannot be written to stdout: %s", strerror(errno));

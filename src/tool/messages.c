@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tool says on stderr, and columns on stdout. */
+#include "system.h"
 #include "tool.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Texts come from files, too: what would end the line or steer the terminal becomes a question
  * mark. */
@@ -73,7 +73,7 @@ void paint(enum colour colour)
     static const char *const codes[] = {"\033[0m", "\033[33m", "\033[32m"};
     static bool begun;
     const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    if (isatty(STDOUT_FILENO) != 1 || (off != NULL && off[0] != '\0') ||
+    if (!system_is_terminal(stdout) || (off != NULL && off[0] != '\0') ||
         (terminal != NULL && strcmp(terminal, "dumb") == 0))
         return;
     if (begun || colour != COLOUR_NONE) fputs(codes[colour], stdout);
@@ -94,7 +94,7 @@ void print_column(const char *text, int width)
 void print_wrapped(const char *text, int column)
 {
     enum { WIDTH = 100 };
-    const bool wraps = isatty(STDOUT_FILENO) == 1;
+    const bool wraps = system_is_terminal(stdout);
     for (int at = column; *text != '\0';) {
         const int blanks = (int)strspn(text, " ");
         const int word = (int)strcspn(text + blanks, " ");
@@ -116,7 +116,7 @@ void progress(int done, int total, const char *what)
 {
     static int shown; /* characters on the line */
     enum { WIDTH = 30 };
-    if (options.quiet || !isatty(STDERR_FILENO) || (total == 0 && shown == 0)) return;
+    if (options.quiet || !system_is_terminal(stderr) || (total == 0 && shown == 0)) return;
     if (total == 0) {
         fprintf(stderr, "\r%*s\r", shown, "");
         shown = 0;

@@ -3,6 +3,9 @@
  * cannot be read exactly is an error of that layer, never a guess. */
 #include "model.h"
 
+#include "base/format.h"
+#include "base/os.h"
+#include "system.h"
 #include "xml_graph.h"
 
 #include <CL/cl_half.h>
@@ -13,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 /* The weights file. */
 struct bin {
@@ -26,8 +28,7 @@ struct bin {
 
 enum { MOST_COPIES = 16 }; /* of the whole file */
 
-static void set_error(struct entry *entry, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(2, 3);
 static void set_error(struct entry *entry, const char *format, ...)
 {
     if (entry->error != NULL) return; /* the first one counts */
@@ -309,15 +310,13 @@ char *model_weights_path(const char *path)
 /* Only a regular file has a size that can be trusted. */
 static void open_bin(struct bin *bin)
 {
-    struct stat status;
-    bin->file = fopen(bin->path, "rb");
+    bin->file = tconv_os_fopen(bin->path, "rb");
     if (bin->file == NULL) return;
-    if (fstat(fileno(bin->file), &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (!system_file_size(bin->file, &bin->size)) {
         fclose(bin->file);
         bin->file = NULL;
         return;
     }
-    bin->size = (uint64_t)status.st_size;
     if (__builtin_mul_overflow(bin->size, MOST_COPIES, &bin->left)) bin->left = UINT64_MAX;
 }
 

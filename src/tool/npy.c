@@ -5,16 +5,13 @@
 
 #include "in_file.h"
 #include "out_file.h"
+#include "system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const struct {
     const char *descr; /* without the byte order */
@@ -35,7 +32,7 @@ enum {
 void npy_free(struct npy *npy)
 {
     if (npy->mapping != NULL)
-        munmap(npy->mapping, npy->mapped);
+        system_unmap(npy->mapping, npy->mapped);
     else
         free(npy->values);
     npy->values = npy->mapping = NULL;
@@ -161,13 +158,13 @@ static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
 static enum exit_code read_values(const char *option, const char *path, FILE *file, struct npy *npy,
                                   uint64_t bytes)
 {
-    struct stat status;
+    uint64_t size = 0;
     const off_t here = ftello(file); /* -1 for a pipe */
-    const bool regular = here >= 0 && fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode);
-    if (regular && (uint64_t)(status.st_size - here) < bytes)
+    const bool regular = here >= 0 && system_file_size(file, &size);
+    if (regular && size - (uint64_t)here < bytes)
         return failed_work("%s %s is cut off: its header promises %" PRIu64
-                           " bytes of values, but %lld are there",
-                           option, path, bytes, (long long)(status.st_size - here));
+                           " bytes of values, but %" PRIu64 " are there",
+                           option, path, bytes, size - (uint64_t)here);
     if (bytes >
         (uint64_t)(PTRDIFF_MAX - LONGEST_HEADER - MAGIC - 6)) /* they are mapped with the header */
         return failed_work("%s %s has %" PRIu64
@@ -175,12 +172,11 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
                            option, path, bytes, (int)sizeof(void *) * 8);
     if (regular && bytes >= LARGE) {
         npy->mapped = (size_t)here + (size_t)bytes;
-        npy->mapping = mmap(NULL, npy->mapped, PROT_READ, MAP_PRIVATE, fileno(file), 0);
-        if (npy->mapping != MAP_FAILED) {
+        npy->mapping = system_map(file, npy->mapped);
+        if (npy->mapping != NULL) {
             npy->values = (char *)npy->mapping + here;
             return EXIT_DONE;
         }
-        npy->mapping = NULL;
     }
     if (read_bytes(file, (size_t)bytes, regular, &npy->values)) return EXIT_DONE;
     return failed_work("%s %s cannot be read: %s", option, path,
@@ -270,43 +266,30 @@ enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_sh
     if (code != EXIT_DONE) return code;
     FILE *file = out->file.stream;
     size_t bytes;
-    bool good = write_header(file, type, shape, &bytes) && fflush(file) == 0;
-    const off_t header = ftello(file);
-    if (good) {
+    const bool good = write_header(file, type, shape, &bytes) && fflush(file) == 0;
+    const off_t header = good ? ftello(file) : -1;
+    if (header > 0) {
         out->mapped = (size_t)header + bytes;
-        /* Space now: a full disk must not show as a signal while the mapping is written. */
-        const int reason = posix_fallocate(fileno(file), 0, (off_t)out->mapped);
-        errno = reason;
-        good = header > 0 && reason == 0;
+        out->mapping = system_map_output(file, out->mapped);
     }
-    const int descriptor = good ? open(out->file.temporary, O_RDWR)
-                                : -1; /* a mapping wants to read, too */
-    if (good && descriptor >= 0)
-        out->mapping = mmap(NULL, out->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    const int reason = errno;
-    if (descriptor >= 0) close(descriptor);
-    errno = reason;
-    if (!good || descriptor < 0 || out->mapping == MAP_FAILED) {
-        out->mapping = NULL;
-        return out_file_end(&out->file, false);
-    }
+    if (out->mapping == NULL) return out_file_end(&out->file, false);
     out->values = (char *)out->mapping + header;
     return EXIT_DONE;
 }
 
 enum exit_code npy_write_end(struct npy_out *out)
 {
-    munmap(out->mapping, out->mapped);
+    system_unmap(out->mapping, out->mapped);
     return out_file_end(&out->file, true);
 }
 
 void npy_write_discard(struct npy_out *out)
 {
-    munmap(out->mapping, out->mapped);
+    system_unmap(out->mapping, out->mapped);
     out_file_discard(&out->file);
 }
 
 void npy_drop(void *mapping, size_t mapped)
 {
-    if (mapping != NULL) madvise(mapping, mapped, MADV_DONTNEED);
+    if (mapping != NULL) system_drop(mapping, mapped);
 }

@@ -2,6 +2,7 @@
 /* Reading options, and building a problem from them. */
 #include "model.h"
 #include "out_file.h"
+#include "system.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -240,7 +241,7 @@ static bool files_apart(void)
             if (files[i].path == NULL || files[j].path == NULL) continue;
             const bool stream = strcmp(files[i].path, "-") == 0, written = i < WRITTEN;
             if (stream ? written != (j < WRITTEN) : !written) continue;
-            apart = !out_file_same(files[i].path, files[j].path);
+            apart = !system_same_file(files[i].path, files[j].path);
             if (!apart)
                 wrong_request(
                     "%s and %s are both %s: %s", files[i].option, files[j].option, files[j].path,

@@ -25,9 +25,6 @@ enum exit_code out_file_end(struct out_file *file, bool good);
 /* Instead of out_file_end: nothing appears. */
 void out_file_discard(struct out_file *file);
 
-/* Whether two paths name one file, or would once it is there. */
-bool out_file_same(const char *a, const char *b);
-
 /* Whether a file could be begun there, before long work: leaves nothing behind. */
 enum exit_code out_file_check(const char *option, const char *path);
 

@@ -3,13 +3,13 @@
  * kernels of cl/roofline.cl. */
 #include "roofline.h"
 
+#include "base/os.h"
 #include "base/sources.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 extern const struct tconv_source tool_files[];
 
@@ -21,9 +21,7 @@ struct spread {
 
 double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return tconv_os_seconds();
 }
 
 static int by_value(const void *a, const void *b)

@@ -3,13 +3,12 @@
 #include "model.h"
 #include "npy.h"
 #include "out_file.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)file_table, 0, "Files (- is stdin or stdout):", NULL},
@@ -47,7 +46,7 @@ static enum exit_code check_options(void)
             "--model and --filter cannot be given together: the model has weights");
     if (options.model == NULL && options.layer != NULL)
         return wrong_request("--layer needs --model");
-    if (strcmp(options.output, "-") == 0 && isatty(STDOUT_FILENO) == 1)
+    if (strcmp(options.output, "-") == 0 && system_is_terminal(stdout))
         return wrong_request(
             "--output is -, but stdout is a terminal: send it to a file or a pipe");
     return out_file_check("--output", options.output);
@@ -361,9 +360,9 @@ static enum exit_code compute(struct job *job)
     job->plan.algorithm = options.algorithm;
     job->plan.math = chosen_math();
     if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
-        struct stat status;
+        const enum system_kind kind = system_kind(options.output);
         const bool regular = strcmp(options.output, "-") != 0 &&
-                             (stat(options.output, &status) != 0 || S_ISREG(status.st_mode));
+                             (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR);
         if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
             code = regular ? compute_in_slabs(job, &devices, &geometry)
                            : wrong_request("--output %s is no regular file: several devices, "

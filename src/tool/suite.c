@@ -2,6 +2,7 @@
 /* Suites of layers from CSV. */
 #include "suite.h"
 
+#include "base/os.h"
 #include "base/sources.h"
 #include "in_file.h"
 

@@ -3,6 +3,7 @@
 #ifndef TCONV_TOOL_TOOL_H
 #define TCONV_TOOL_TOOL_H
 
+#include "base/format.h"
 #include "tconv_cl/tconv_cl.h"
 
 #include <jansson.h>
@@ -14,11 +15,11 @@ enum exit_code { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_REQUEST_WRONG = 2 };
 
 /* ---- messages.c: one sentence on stderr, "tconv-cl: ..." ---- */
 
-enum exit_code wrong_request(const char *format, ...) __attribute__((format(printf, 1, 2)));
-enum exit_code failed_work(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum exit_code wrong_request(const char *format, ...) TCONV_PRINTF(1, 2);
+enum exit_code failed_work(const char *format, ...) TCONV_PRINTF(1, 2);
 enum exit_code failed_call(const tconv_error *error); /* of the library, with its sentence */
 /* Silent with --quiet. */
-void notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void notice(const char *format, ...) TCONV_PRINTF(1, 2);
 
 /* A progress bar on stderr where that is a terminal; nothing elsewhere or with --quiet. A total of
  * 0 removes it. */

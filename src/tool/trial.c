@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running and verifying one layer. */
 #include "trial.h"
+#include "base/format.h"
 
 #include "roofline.h"
 
@@ -19,7 +20,7 @@ char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *,
 }
 
 static bool give_up(struct trial *t, tconv_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    TCONV_PRINTF(3, 4);
 static bool give_up(struct trial *t, tconv_status status, const char *format, ...)
 {
     va_list arguments;

@@ -4,6 +4,8 @@
  * around it. */
 #include "xml_graph.h"
 
+#include "base/os.h"
+
 #include <errno.h>
 #include <expat.h>
 #include <stdio.h>
@@ -215,7 +217,7 @@ static enum exit_code parse(const char *path, FILE *file, struct reader *r)
 enum exit_code graph_read(const char *path, struct graph *graph)
 {
     *graph = (struct graph){0};
-    FILE *file = fopen(path, "rb");
+    FILE *file = tconv_os_fopen(path, "rb");
     if (file == NULL) return failed_work("--model %s cannot be opened: %s", path, strerror(errno));
     struct reader r = {.parser = XML_ParserCreate(NULL), .graph = graph};
     enum exit_code code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenCL calls of the library, with the codes that the OpenCL 1.2 specification gives them to
- * fail with; included by faults.c with macros for its rows. device_tests/CMakeLists.txt reads the
- * names from here.
+ * fail with; included with macros for its rows by opencl_calls.c and by the layer that makes calls
+ * fail in device_tests/faults.c. device_tests/CMakeLists.txt reads the names from here.
  *
  *   CALL(name, parameters, arguments, codes...)                a call that returns its code
  *   EVENT_CALL(...)                                            whose last parameter returns an

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tests ask of the system, and systems do differently. */
+#ifndef TCONV_HOST_TESTS_PORTABLE_H
+#define TCONV_HOST_TESTS_PORTABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The file name of the running program. */
+const char *program_name(void);
+
+/* Sets an environment variable; NULL removes it. */
+void set_variable(const char *name, const char *value);
+
+/* Makes an empty folder for temporary files, whose path begins with a name like "tconv-test". */
+bool make_temporary_folder(const char *name, char *path, size_t size);
+
+bool make_folder(const char *path);
+
+/* Removes a folder with all that is in it. */
+bool remove_folder(const char *path);
+
+#endif

@@ -1,0 +1,224 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Compiles the library, the tool and the C tests for another system, without warnings, into build/cross/TARGET, and runs what can run here:
+#   windows   x86-64, MinGW-w64: host tests and a sample of the device tests under Wine, whose OpenCL.dll passes calls to this system's loader
+#   aarch64   Linux, zig: host tests under QEMU
+#   armhf     Linux, zig: host tests under QEMU
+#   macos     arm64, zig: nothing can run
+# Zig comes from PyPI; libraries from Debian's packages for ARM, and from its source packages for Windows and macOS.
+# For Debian 12 on amd64, as root or with sudo. usage: cross.sh TARGET
+set -eu
+cd "$(dirname "$0")/.."
+target=${1:-}
+work=$PWD/build/cross/$target
+jobs=${CROSS_JOBS:-$(nproc)}
+zig_version=0.13.0
+sh scripts/packages.sh cmake make pkg-config opencl-c-headers libxxhash-dev
+mkdir -p "$work"
+
+# A command that later steps call. usage: command_file NAME LINE
+command_file() {
+    mkdir -p "$work/bin"
+    printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"
+    chmod +x "$work/bin/$1"
+}
+
+# The compiler, with commands in $work/bin as CMake wants them. usage: zig_commands TRIPLE
+zig_commands() {
+    sh scripts/packages.sh python3-venv
+    zig=$PWD/build/cross/zig/bin/python3
+    if [ ! -e "$PWD/build/cross/zig/$zig_version" ]; then
+        python3 -m venv "$PWD/build/cross/zig"
+        "$PWD/build/cross/zig/bin/pip" install --quiet "ziglang==$zig_version"
+        touch "$PWD/build/cross/zig/$zig_version"
+    fi
+    zig=$("$zig" -c 'import ziglang, os; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
+    command_file cc "exec '$zig' cc -target $1 \"\$@\""
+    command_file c++ "exec '$zig' c++ -target $1 \"\$@\""
+    command_file ar "exec '$zig' ar \"\$@\""
+    command_file ranlib "exec '$zig' ranlib \"\$@\""
+}
+
+# What CMake is told of the target: the same lines for all, then those of one.
+toolchain() {
+    cat >"$work/toolchain.cmake" <<'END'
+set(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}/root/usr;${CMAKE_CURRENT_LIST_DIR}/root")
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+END
+    cat >>"$work/toolchain.cmake"
+}
+
+# Libraries from Debian's source packages, static, into $work/root.
+libraries_from_source() {
+    [ ! -e "$work/root/complete" ] || return 0
+    sh scripts/packages.sh dpkg-dev
+    sources=$PWD/build/cross/sources
+    mkdir -p "$sources/parts" "$sources/lists/partial" "$sources/archives/partial" "$work/root/include"
+    if [ ! -e "$sources/complete" ]; then
+        echo "downloading the sources of libraries"
+        for list in /etc/apt/sources.list.d/*.sources; do
+            [ ! -e "$list" ] || sed 's/^Types: *deb *$/Types: deb-src/' "$list" >"$sources/parts/$(basename "$list")"
+        done
+        for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+            [ ! -e "$list" ] || sed 's/^deb /deb-src /' "$list" >"$sources/parts/$(basename "$list")"
+        done
+        (
+            cd "$sources"
+            set -- -qq -o APT::Sandbox::User=root -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$sources/parts" \
+                -o Dir::State::Lists="$sources/lists" -o Dir::Cache="$sources"
+            apt-get "$@" update || echo "some package lists could not be read; trying with the others" >&2
+            # Where a mirror lacks the sources of an update, those of the release.
+            for package in jansson expat popt libcsv cmocka; do
+                apt-get "$@" source "$package" >source.log 2>&1 || apt-get "$@" source "$package/bookworm" >source.log 2>&1 ||
+                    { cat source.log; exit 1; }
+            done
+        )
+        touch "$sources/complete"
+    fi
+    cp -r /usr/include/CL /usr/include/xxhash.h "$work/root/include/"
+    build_library jansson "$sources"/jansson-*/ -DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF
+    build_library expat "$sources"/expat-*/expat/ -DEXPAT_BUILD_TOOLS=OFF -DEXPAT_BUILD_EXAMPLES=OFF -DEXPAT_BUILD_TESTS=OFF \
+        -DEXPAT_SHARED_LIBS=OFF -DEXPAT_DTD=OFF -DCMAKE_C_FLAGS=-DXML_DTD=1 # Debian's patches want a value, which CMake gives none
+    build_library cmocka "$sources"/cmocka-*/ -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DWITH_STATIC_LIB=ON
+    cp "$(find "$work/cmocka" -name 'libcmocka-static.a')" "$work/root/lib/libcmocka.a"
+    rm -f "$work"/root/lib/libcmocka*.dll.a "$work"/root/lib/libcmocka*.dylib
+    build_library others cmake/libraries -DPOPT="$(echo "$sources"/popt-*/)" -DCSV="$(echo "$sources"/libcsv-*/)"
+    touch "$work/root/complete"
+}
+
+# usage: build_library NAME FOLDER OPTION...
+build_library() {
+    name=$1
+    folder=$2
+    shift 2
+    echo "building $name"
+    {
+        cmake -S "$folder" -B "$work/$name" -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
+            -DCMAKE_INSTALL_PREFIX="$work/root" -DCMAKE_INSTALL_LIBDIR=lib -Wno-dev "$@" &&
+            cmake --build "$work/$name" --parallel "$jobs" &&
+            cmake --install "$work/$name"
+    } >"$work/$name.log" 2>&1 || { tail -n 50 "$work/$name.log"; exit 1; }
+}
+
+# usage: build FOLDER OPTION...
+build() {
+    folder=$1
+    shift
+    cmake -S . -B "$folder" -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release -DTCONV_WARNINGS_AS_ERRORS=ON \
+        "$@" >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
+    cmake --build "$folder" --parallel "$jobs" >>"$folder.log" 2>&1 || { tail -n 50 "$folder.log"; exit 1; }
+}
+
+# usage: tests FOLDER LABEL OPTION...
+tests() {
+    folder=$1
+    label=$2
+    shift 2
+    ctest --test-dir "$folder" --label-regex "$label" --output-on-failure --parallel "$jobs" "$@" >"$folder.tests" 2>&1 ||
+        { cat "$folder.tests"; exit 1; }
+    grep 'tests passed' "$folder.tests"
+}
+
+# usage: linux DEBIAN-ARCHITECTURE PROCESSOR TRIPLE FOLDER-OF-LIBRARIES QEMU [TESTS-LEFT-OUT]
+linux() {
+    sh scripts/packages.sh qemu-user
+    zig_commands "$3.2.36" # Debian 12's C library
+    sh scripts/foreign_packages.sh "$1" "$work" libc6 libgcc-s1 ocl-icd-opencl-dev ocl-icd-libopencl1 opencl-c-headers libjansson-dev \
+        libjansson4 libexpat1-dev libexpat1 libpopt-dev libpopt0 libcsv-dev libcsv3 libcmocka-dev libcmocka0 libxxhash-dev
+    toolchain <<END
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR $2)
+set(CMAKE_LIBRARY_ARCHITECTURE $4)
+set(CMAKE_C_COMPILER "$work/bin/cc")
+set(CMAKE_CXX_COMPILER "$work/bin/c++")
+set(CMAKE_AR "$work/bin/ar")
+set(CMAKE_RANLIB "$work/bin/ranlib")
+set(CMAKE_C_FLAGS_INIT "-isystem $work/root/usr/include/$4 -isystem $work/root/usr/include")
+set(CMAKE_CXX_FLAGS_INIT "-isystem $work/root/usr/include/$4 -isystem $work/root/usr/include")
+set(CMAKE_CROSSCOMPILING_EMULATOR "$5;-L;$work/root")
+set(ENV{PKG_CONFIG_LIBDIR} "$work/root/usr/lib/$4/pkgconfig")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} "$work/root")
+END
+    build "$work/build"
+    command_file tconv-cl "exec $5 -L '$work/root' '$work/build/tconv-cl' \"\$@\""
+    tests "$work/build" host --exclude-regex "${6:-none}"
+    sh host_tests/requests.sh "$work/bin/tconv-cl" device_tests/vectors
+}
+
+windows() {
+    sh scripts/packages.sh gcc-mingw-w64-x86-64-posix wine64 ocl-icd-libopencl1 pocl-opencl-icd
+    toolchain <<END
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
+set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
+# Threads and the compiler's library inside: a program needs no DLL but the system's.
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+set(CMAKE_SHARED_LINKER_FLAGS_INIT -static)
+set(CMAKE_CROSSCOMPILING_EMULATOR "$work/bin/wine")
+set(ENV{PKG_CONFIG_LIBDIR} "$work/root/lib/pkgconfig")
+END
+    libraries_from_source
+    command_file wine "export WINEPREFIX='$work/wine' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
+unset DISPLAY
+exec /usr/lib/wine/wine64 \"\$@\""
+    # One server for all programs, which ends a minute after the last of them; else each start may meet the end of an earlier one's.
+    WINEPREFIX="$work/wine" /usr/lib/wine/wineserver -p60 || true # it may run already
+    "$work/bin/wine" wineboot --init
+    command_file tconv-cl "exec '$work/bin/wine' '$work/dll/tconv-cl.exe' \"\$@\""
+    build "$work/build" -DBUILD_SHARED_LIBS=OFF
+    build "$work/dll" -DTCONV_BUILD_TESTS=OFF
+    sh host_tests/symbols.sh "$work/dll/libtconv_cl.dll" include
+    microsoft_headers
+    tests "$work/build" host
+    sh host_tests/requests.sh "$work/bin/tconv-cl" device_tests/vectors no-terminal
+    # Left out of the device tests: what compiles most, and is the same on all systems.
+    export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd TCONV_CL_TEST_PERCENT="${TCONV_CL_TEST_PERCENT:-2}"
+    tests "$work/build" 'device' --exclude-regex 'types|words|vectors'
+    "$work/bin/tconv-cl" devices
+}
+
+# The public headers as Microsoft's compiler reads them, by clang in its place: C and C++, without a C library.
+microsoft_headers() {
+    sh scripts/packages.sh clang
+    for header in include/tconv_cl/*.h; do
+        for language in "c -std=c11" "c++ -std=c++14"; do
+            echo "#include \"tconv_cl/$(basename "$header")\"" |
+                clang --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.30 -ffreestanding -fsyntax-only -Wall -Wextra -Werror \
+                    -DCL_TARGET_OPENCL_VERSION=120 -Iinclude -isystem "$work/root/include" -x $language -
+        done
+    done
+}
+
+macos() {
+    zig_commands aarch64-macos.11.0
+    toolchain <<END
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR arm64)
+set(CMAKE_C_COMPILER "$work/bin/cc")
+set(CMAKE_CXX_COMPILER "$work/bin/c++")
+set(CMAKE_AR "$work/bin/ar")
+set(CMAKE_RANLIB "$work/bin/ranlib")
+set(CMAKE_INSTALL_NAME_TOOL "$work/bin/install_name_tool")
+set(ENV{PKG_CONFIG_LIBDIR} "$work/root/lib/pkgconfig")
+END
+    command_file install_name_tool "exit 0" # nothing is installed from here
+    libraries_from_source
+    build "$work/build"
+}
+
+case $target in
+windows) windows ;;
+macos) macos ;;
+aarch64) linux arm64 aarch64 aarch64-linux-gnu aarch64-linux-gnu qemu-aarch64 ;;
+armhf) # without two tests that take minutes there; scripts/m32.sh runs them with 32 bits
+    linux armhf arm arm-linux-gnueabihf arm-linux-gnueabihf qemu-arm 'host\.(select|choice)'
+    ;;
+*)
+    echo "usage: cross.sh windows | aarch64 | armhf | macos" >&2
+    exit 2
+    ;;
+esac

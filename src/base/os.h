@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operating systems do differently for the library: os_posix.c and os_windows.c implement it,
+ * and nothing else of the library asks which system it is on. Paths and environment variables are
+ * UTF-8 everywhere. Threads are POSIX threads everywhere; MinGW-w64 has them on Windows. */
+#ifndef TCONV_BASE_OS_H
+#define TCONV_BASE_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- processes ---- */
+
+/* The number of this process; 0 where no process can be forked. */
+long tconv_os_process(void);
+
+/* A process may hold several copies of this library: of an application, of a Python package, of a
+ * runtime's plug-in. Where children inherit memory, the copies tell each other through a mark in
+ * it: `leave` sets the mark of process `own`, `find` returns the process whose mark there is (this
+ * one, else a parent), or 0. New programs have none. */
+void tconv_os_leave_mark(long own);
+long tconv_os_find_mark(long own);
+
+/* ---- libraries ---- */
+
+/* Opens a library by the system's rules, without regard to the current folder; NULL: it is not
+ * there. */
+void *tconv_os_open_library(const char *name);
+
+/* Puts the address of its function into `*function`, a pointer to a function; false: the library
+ * has none of that name. NULL: what the program was started with, where the system tells. */
+bool tconv_os_find_function(void *library, const char *name, void *function);
+
+/* ---- time ---- */
+
+/* Seconds of a clock that never goes back. */
+double tconv_os_seconds(void);
+
+/* Lets another thread have this processor. */
+void tconv_os_yield(void);
+
+/* ---- environment ---- */
+
+/* The value of an environment variable; false where it is not set, empty, does not fit, or where
+ * the program runs with more rights than the user who set it. */
+bool tconv_os_environment(const char *name, char *value, size_t size);
+
+/* The user's folder for what can be computed again: $XDG_CACHE_HOME or $HOME/.cache;
+ * %LOCALAPPDATA% on Windows. False where there is none, or it does not fit. */
+bool tconv_os_cache_home(char *path, size_t size);
+
+/* ---- numbers and text ---- */
+
+/* The calling thread reads and writes numbers with a decimal point from `tconv_os_locale_begin`
+ * until `tconv_os_locale_end`, which gives it the application's locale back. Without memory the
+ * locale stays as it is. */
+struct tconv_os_locale {
+    void *own, *before; /* what they are depends on the system */
+};
+struct tconv_os_locale tconv_os_locale_begin(void);
+void tconv_os_locale_end(struct tconv_os_locale *locale);
+
+#if defined(_WIN32)
+char *strndup(const char *text, size_t size); /* POSIX's, which Windows lacks */
+#endif
+
+/* ---- files ---- */
+
+/* As fopen. */
+FILE *tconv_os_fopen(const char *path, const char *mode);
+
+enum { TCONV_OS_PATH = 4096 }; /* bytes of the longest path */
+
+/* A folder that is the user's own: nobody else can put a file there. Files are named relative to
+ * it, and no link is followed. */
+struct tconv_os_folder;
+
+/* Opens a folder. NULL: there is none, it is not the user's own, or no memory; `absent`, which may
+ * be NULL, tells whether there is none. */
+struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent);
+void tconv_os_folder_close(struct tconv_os_folder *folder);
+
+/* Makes a folder and those around it, for this user alone, as far as they are missing. */
+void tconv_os_make_folders(const char *path);
+
+enum tconv_os_read {
+    TCONV_OS_READ,
+    TCONV_OS_ABSENT,
+    TCONV_OS_REFUSED /* empty, no ordinary file, not the user's own, unreadable, or no memory */
+};
+
+/* Reads a whole file; `*bytes` is from malloc, and NULL unless it was read. */
+enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name,
+                                      void **bytes, size_t *size);
+
+/* The file was used just now. */
+void tconv_os_file_touch(struct tconv_os_folder *folder, const char *name);
+
+/* Writes a file that appears whole or not at all, and replaces an older one; under another name
+ * first, which begins with `unfinished`. */
+bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished, const char *name,
+                         const void *bytes, size_t size);
+
+bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name);
+
+/* A file of a folder. Times are nanoseconds since 1970. */
+struct tconv_os_file {
+    const char *name; /* valid during the call */
+    bool ordinary;    /* no folder, link or pipe */
+    uint64_t size;
+    int64_t used;
+};
+
+/* Tells of every file, in no particular order, but for those whose names begin with a dot. Files
+ * may be removed during it. */
+typedef void tconv_os_visit(void *context, const struct tconv_os_file *file);
+void tconv_os_folder_visit(struct tconv_os_folder *folder, tconv_os_visit *visit, void *context);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linux, macOS and other systems with POSIX. */
+#if defined(__linux__)
+#define _GNU_SOURCE /* secure_getenv, syscall */
+#endif
+#include "base/os.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <xlocale.h>
+#endif
+
+/* ---- processes ---- */
+
+long tconv_os_process(void)
+{
+    return (long)getpid();
+}
+
+/* On Linux the mark is a page of memory whose name has the process's id: children inherit it, new
+ * programs do not. */
+#if defined(__linux__)
+static const char page_name[] = "tconv_cl_uses_opencl_in_";
+
+void tconv_os_leave_mark(long own)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%ld", page_name, own);
+    const int file = (int)syscall(SYS_memfd_create, name, 1u /* MFD_CLOEXEC */);
+    if (file < 0) return;
+    if (ftruncate(file, 1) == 0) /* never given back: it belongs to the process */
+        (void)mmap(NULL, 1, PROT_NONE, MAP_SHARED, file, 0);
+    close(file);
+}
+
+long tconv_os_find_mark(long own)
+{
+    FILE *file = fopen("/proc/self/maps", "re");
+    if (file == NULL) return 0;
+    char line[512]; /* the page's line is shorter; of others, parts are read as lines */
+    long found = 0;
+    while (found != own && fgets(line, sizeof line, file) != NULL) {
+        const char *name = strstr(line, page_name);
+        if (name != NULL) found = strtol(name + strlen(page_name), NULL, 10);
+    }
+    fclose(file);
+    return found;
+}
+#else
+void tconv_os_leave_mark(long own)
+{
+    (void)own;
+}
+
+long tconv_os_find_mark(long own)
+{
+    (void)own;
+    return 0;
+}
+#endif
+
+/* ---- libraries ---- */
+
+void *tconv_os_open_library(const char *name)
+{
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+bool tconv_os_find_function(void *library, const char *name, void *function)
+{
+    void *address = dlsym(library == NULL ? RTLD_DEFAULT : library, name);
+    memcpy(function, &address, sizeof address); /* POSIX, not C, makes a function of it */
+    return address != NULL;
+}
+
+/* ---- time ---- */
+
+double tconv_os_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void tconv_os_yield(void)
+{
+    sched_yield();
+}
+
+/* ---- environment ---- */
+
+static const char *trusted_value(const char *name)
+{
+#if defined(__linux__)
+    return secure_getenv(name);
+#elif defined(__APPLE__)
+    return issetugid() ? NULL : getenv(name);
+#else
+    return getuid() != geteuid() || getgid() != getegid() ? NULL : getenv(name);
+#endif
+}
+
+bool tconv_os_environment(const char *name, char *value, size_t size)
+{
+    const char *own = trusted_value(name);
+    if (own == NULL || own[0] == '\0' || strlen(own) >= size) return false;
+    strcpy(value, own);
+    return true;
+}
+
+bool tconv_os_cache_home(char *path, size_t size)
+{
+    static const char below_home[] = "/.cache";
+    /* A path that is not absolute is to be ignored, says the XDG base directory specification. */
+    if (tconv_os_environment("XDG_CACHE_HOME", path, size) && path[0] == '/') return true;
+    if (!tconv_os_environment("HOME", path, size) || path[0] != '/' ||
+        strlen(path) + sizeof below_home > size)
+        return false;
+    strcat(path, below_home);
+    return true;
+}
+
+/* ---- numbers and text ---- */
+
+struct tconv_os_locale tconv_os_locale_begin(void)
+{
+    const locale_t own = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    return (struct tconv_os_locale){own, own != (locale_t)0 ? uselocale(own) : NULL};
+}
+
+void tconv_os_locale_end(struct tconv_os_locale *locale)
+{
+    if (locale->own == NULL) return;
+    uselocale(locale->before);
+    freelocale(locale->own);
+}
+
+/* ---- files ---- */
+
+FILE *tconv_os_fopen(const char *path, const char *mode)
+{
+    return fopen(path, mode);
+}
+
+struct tconv_os_folder {
+    int descriptor;
+};
+
+/* Whether only this user can have written it. */
+static bool own(const struct stat *s)
+{
+    return s->st_uid == geteuid() && (s->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent)
+{
+    const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (absent != NULL) *absent = descriptor < 0 && errno == ENOENT;
+    if (descriptor < 0) return NULL;
+    struct stat s;
+    struct tconv_os_folder *folder = fstat(descriptor, &s) == 0 && own(&s) ? malloc(sizeof *folder)
+                                                                           : NULL;
+    if (folder != NULL)
+        folder->descriptor = descriptor;
+    else
+        close(descriptor);
+    return folder;
+}
+
+void tconv_os_folder_close(struct tconv_os_folder *folder)
+{
+    close(folder->descriptor);
+    free(folder);
+}
+
+void tconv_os_make_folders(const char *path)
+{
+    char *part = strdup(path);
+    if (part == NULL) return;
+    for (char *slash = part; *slash != '\0' && (slash = strchr(slash + 1, '/')) != NULL;) {
+        *slash = '\0';
+        mkdir(part, 0700);
+        *slash = '/';
+    }
+    mkdir(part, 0700);
+    free(part);
+}
+
+static bool read_all(int file, char *to, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = read(file, to + done, size - done);
+        if (n == 0 || (n < 0 && errno != EINTR)) return false;
+        if (n > 0) done += (size_t)n;
+    }
+    return true;
+}
+
+static bool write_all(int file, const char *from, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = write(file, from + done, size - done);
+        if (n < 0 && errno != EINTR) return false;
+        if (n > 0) done += (size_t)n;
+    }
+    return true;
+}
+
+enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name,
+                                      void **bytes, size_t *size)
+{
+    *bytes = NULL;
+    const int file = openat(folder->descriptor, name,
+                            O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
+    if (file < 0) return errno == ENOENT ? TCONV_OS_ABSENT : TCONV_OS_REFUSED;
+    struct stat s;
+    const bool good = fstat(file, &s) == 0 && S_ISREG(s.st_mode) && own(&s) && s.st_size > 0 &&
+                      (uint64_t)s.st_size < SIZE_MAX &&
+                      (*bytes = malloc((size_t)s.st_size)) != NULL &&
+                      read_all(file, *bytes, (size_t)s.st_size);
+    close(file);
+    if (good) {
+        *size = (size_t)s.st_size;
+        return TCONV_OS_READ;
+    }
+    free(*bytes);
+    *bytes = NULL;
+    return TCONV_OS_REFUSED;
+}
+
+void tconv_os_file_touch(struct tconv_os_folder *folder, const char *name)
+{
+    utimensat(folder->descriptor, name, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished, const char *name,
+                         const void *bytes, size_t size)
+{
+    char own_name[64];
+    int file = -1;
+    for (unsigned i = 0; i < 100 && file < 0 && (i == 0 || errno == EEXIST); i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        snprintf(own_name, sizeof own_name, "%s%ld-%ld-%u", unfinished, (long)getpid(), now.tv_nsec,
+                 i);
+        file = openat(folder->descriptor, own_name,
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }
+    if (file < 0) return false;
+    bool done = write_all(file, bytes, size);
+    done = close(file) == 0 && done;
+    done = done && renameat(folder->descriptor, own_name, folder->descriptor, name) == 0;
+    if (!done) unlinkat(folder->descriptor, own_name, 0);
+    return done;
+}
+
+bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name)
+{
+    return unlinkat(folder->descriptor, name, 0) == 0;
+}
+
+static int64_t changed(const struct stat *s)
+{
+#if defined(__APPLE__)
+    const struct timespec *t = &s->st_mtimespec;
+#else
+    const struct timespec *t = &s->st_mtim;
+#endif
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+/* The folder's entries, from the first on; NULL where they cannot be read. */
+static DIR *open_entries(int descriptor)
+{
+    const int copy = dup(descriptor);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    if (entries == NULL && copy >= 0) close(copy);
+    if (entries != NULL) rewinddir(entries); /* both descriptors have one position */
+    return entries;
+}
+
+void tconv_os_folder_visit(struct tconv_os_folder *folder, tconv_os_visit *visit, void *context)
+{
+    DIR *entries = open_entries(folder->descriptor);
+    if (entries == NULL) return;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        struct stat s;
+        if (entry->d_name[0] == '.' ||
+            fstatat(folder->descriptor, entry->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        const struct tconv_os_file file = {entry->d_name, S_ISREG(s.st_mode), (uint64_t)s.st_size,
+                                           changed(&s)};
+        visit(context, &file);
+    }
+    closedir(entries);
+}

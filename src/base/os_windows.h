@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For what implements base/os.h and the tool's system.h on Windows: text in the system's form. */
+#ifndef TCONV_BASE_OS_WINDOWS_H
+#define TCONV_BASE_OS_WINDOWS_H
+
+#ifndef _WIN32_WINNT
+#define _WIN32_WINNT 0x0A00
+#endif
+#include <wchar.h>
+#include <windows.h>
+
+/* UTF-8 in UTF-16, and back, from malloc; NULL without memory. */
+wchar_t *tconv_os_wide(const char *text);
+char *tconv_os_narrow(const wchar_t *text);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenCL found at run time (TCONV_OPENCL_AT_RUN_TIME): every OpenCL call of the library, the tool
+ * and the tests as a function that passes it on to the OpenCL loader, the library
+ * TCONV_OPENCL_LIBRARY. The first call opens it, once; it is never closed, since drivers keep
+ * threads. Without it calls return CL_PLATFORM_NOT_FOUND_KHR, as a loader without drivers does. All
+ * are calls of OpenCL 1.2. Where a program links the loader as well, or a test puts functions of
+ * its own in their place, those are used. */
+#include "base/os.h"
+#include "device/opencl_loader.h"
+
+#include <CL/cl.h>
+#include <pthread.h>
+
+#if defined(_WIN32) /* its linkers find no weak functions */
+#define REPLACEABLE
+#else
+#define REPLACEABLE __attribute__((weak))
+#endif
+
+enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
+
+/* Calls of the tool and of tests, beside those of opencl_calls.h, whose codes are not used here. */
+#define OTHER_CALLS                                                                                \
+    CALL(clEnqueueFillBuffer,                                                                      \
+         (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,         \
+          size_t offset, size_t size, cl_uint count, const cl_event *wait, cl_event *event),       \
+         (queue, buffer, pattern, pattern_size, offset, size, count, wait, event), 0)              \
+    CALL(clGetKernelInfo,                                                                          \
+         (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *needed),        \
+         (kernel, what, size, value, needed), 0)                                                   \
+    CALL(clSetUserEventStatus, (cl_event event, cl_int status), (event, status), 0)                \
+    CREATE(clCreateUserEvent, EVENTS, cl_event, (cl_context context, cl_int * code),               \
+           (context, code), 0)                                                                     \
+    CREATE(clCreateSubBuffer, BUFFERS, cl_mem,                                                     \
+           (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *region,     \
+            cl_int *code),                                                                         \
+           (buffer, flags, type, region, code), 0)
+
+#define WAIT CALL
+#define ANSWER CALL
+#define EVENT_CALL CALL
+#define RETAIN(name, kind, parameters, arguments, ...) CALL(name, parameters, arguments, 0)
+#define RELEASE RETAIN
+#define MAP(name, parameters, arguments, ...) CREATE(name, , void *, parameters, arguments, 0)
+
+static struct {
+#define CALL(name, ...) __typeof__(name) *name;
+#define CREATE(name, ...) __typeof__(name) *name;
+#include "device/opencl_calls.h"
+    OTHER_CALLS
+#undef CALL
+#undef CREATE
+} calls;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char missing[300];
+
+/* Finds a call: the program's own, where it links a loader or one was loaded before it, as Oclgrind
+ * does; else the library's. */
+static bool find(void *library, const char *name, void *call)
+{
+    if (tconv_os_find_function(NULL, name, call)) return true;
+    if (library == NULL)
+        snprintf(
+            missing, sizeof missing,
+            "the OpenCL loader %s cannot be opened: install the driver of your GPU, or for the "
+            "processor ocl-icd-libopencl1 and pocl-opencl-icd",
+            TCONV_OPENCL_LIBRARY);
+    else if (!tconv_os_find_function(library, name, call))
+        snprintf(missing, sizeof missing,
+                 "the OpenCL loader %s has no %s, which is a call of OpenCL 1.2: install a newer "
+                 "one",
+                 TCONV_OPENCL_LIBRARY, name);
+    return missing[0] == '\0';
+}
+
+static void open_loader(void)
+{
+    void *library = tconv_os_open_library(TCONV_OPENCL_LIBRARY);
+    (void)(
+#define CALL(name, ...) find(library, #name, &calls.name) &&
+#define CREATE CALL
+#include "device/opencl_calls.h"
+        OTHER_CALLS
+#undef CALL
+#undef CREATE
+        true);
+}
+
+const char *tconv_opencl_missing(void)
+{
+    pthread_once(&once, open_loader);
+    return missing[0] == '\0' ? NULL : missing;
+}
+
+#define CALL(name, parameters, arguments, ...)                                                     \
+    REPLACEABLE cl_int CL_API_CALL name parameters                                                 \
+    {                                                                                              \
+        return tconv_opencl_missing() == NULL ? calls.name arguments : NO_OPENCL;                  \
+    }
+#define CREATE(name, kind, type, parameters, arguments, ...)                                       \
+    REPLACEABLE type CL_API_CALL name parameters                                                   \
+    {                                                                                              \
+        if (tconv_opencl_missing() == NULL) return calls.name arguments;                           \
+        if (code != NULL) *code = NO_OPENCL;                                                       \
+        return NULL;                                                                               \
+    }
+#include "device/opencl_calls.h"
+OTHER_CALLS
