@@ -16,7 +16,8 @@
  *                 every phase
  *     vector      VW output channels of one output
  *
- *   WORD             inputs and weights are words of so many input channels, of bytes: words.clh.
+ *   WORD             inputs and weights are words of so many input channels, of bytes or
+ *                    bf16: words.clh.
  *                    Counts, segments and chunks of channels are then those of words.
  *
  *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in
@@ -51,7 +52,7 @@
  *   PHASE_LANES  see above                               0, 1
  *   TRANSPOSED   see above; not with PHASE_LANES         0, 1
  *   KEPT         see above                               0, 1
- *   WORD, VNNI   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
+ *   WORD, DOTS   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
  *   STREAM       see epilogue.clh                        0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
@@ -86,12 +87,17 @@ struct chunk {
 /* What local memory has of the data: a word of input channels (words.clh), or one of them. `left`
  * counts the channels from `p` on. */
 #if WORD > 1
-#define INPUT_AT(p, zero, step, left) word_at(p, zero, step, left)
-#define INPUTS_OF_CHANNELS(p, zero) words_of_channels(p, zero)
-#define INPUTS_OF_PLACES(p, zero, step, left) words_of_places(p, zero, step, left)
-#define INPUT_OUTSIDE(zero) WORD_OUTSIDE(zero)
-#define ADD_INPUT(x, w, sum) add_words(x, w, sum)
+#define AS_ACC PASTE(as_, ACC)
+#define INPUT_AT(p, zero, step, left) AS_ACC(word_at(p, zero, step, left))
+#define INPUTS_OF_CHANNELS(p, zero) SIZED(AS_ACC)(words_of_channels(p, zero))
+#define INPUTS_OF_PLACES(p, zero, step, left) SIZED(AS_ACC)(words_of_places(p, zero, step, left))
+#define INPUT_OUTSIDE(zero) AS_ACC(WORD_OUTSIDE(zero))
+#define ADD_INPUT(x, w, sum) add_words(as_uint(x), w, sum)
+#define WEIGHTS_AT(p) LOAD(p)
+typedef words_t weights_t;
 #else
+#define WEIGHTS_AT(p) READS_WEIGHT(p)
+typedef vec_t weights_t;
 #define INPUT_AT(p, zero, step, left) READ_DATA(p, zero)
 #define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
 #define INPUTS_OF_PLACES(p, zero, step, left) READS_DATA(p, zero)
@@ -283,9 +289,9 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
             PREFETCH(1, w + AHEAD + i);
 #pragma unroll
         for (int i = 0; i < ROUND; i++) {
-            vec_t weight[CV];
+            weights_t weight[CV];
 #pragma unroll
-            for (int c = 0; c < CV; c++) weight[c] = READS_WEIGHT(w + i * MW + c * VW);
+            for (int c = 0; c < CV; c++) weight[c] = WEIGHTS_AT(w + i * MW + c * VW);
 #pragma unroll
             for (int v = 0; v < PX; v++)
 #pragma unroll

@@ -12,8 +12,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 tconv_words_probe(__global uint *restrict numbers)
 {
     __global uint *sums = numbers + PROBE_WORDS + PROBE_WORDS * VW;
-    vec_t sum = LOAD(sums);
+    vec_t sum = SIZED(PASTE(as_, ACC))(LOAD(sums));
     for (int i = 0; i < PROBE_WORDS; i++)
         sum = add_words(numbers[i], LOAD(numbers + PROBE_WORDS + i * VW), sum);
-    STORE(sum, sums);
+    STORE(SIZED(as_uint)(sum), sums);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot_vector with each way to multiply words of bytes: exact for the least and greatest bytes, all
- * zero points, and channels that do not fill words, vectors and chunks. A device is tried with each
- * kind of instructions that its processor has, in vectors of 16 and 8 lanes, with none, and with
- * plain quads; test_probe has what happens where instructions fail. */
+/* dot_vector with each way to multiply words of bytes and of bf16: exact for the least and greatest
+ * bytes, all zero points, and channels that do not fill words, vectors and chunks. A device is
+ * tried with each kind of instructions that its processor has, in vectors of 16 and 8 lanes, with
+ * none, and with plain quads; test_probe has what happens where instructions fail. */
 #include "algorithm/algorithm.h"
 #include "device/object.h"
 #include "device/processor.h"
@@ -18,7 +18,8 @@
 
 static const struct {
     tconv_type data, filter;
-} types[] = {{TCONV_I8, TCONV_I8}, {TCONV_U8, TCONV_I8}, {TCONV_U8, TCONV_U8}};
+} types[] = {
+    {TCONV_I8, TCONV_I8}, {TCONV_U8, TCONV_I8}, {TCONV_U8, TCONV_U8}, {TCONV_BF16, TCONV_BF16}};
 
 /* What all bytes of data and filter are; -1: random ones. */
 static const struct {
@@ -57,7 +58,7 @@ static tconv_problem problem_of(size_t shape, size_t type)
     p.groups = shapes[shape].groups;
     p.data_type = types[type].data;
     p.filter_type = types[type].filter;
-    p.output_type = TCONV_I32;
+    p.output_type = tconv_type_is_floating(p.data_type) ? TCONV_F32 : TCONV_I32;
     set_shape(&p.data, 3,
               shapes[shape].last ? (int64_t[]){shapes[shape].batch, shapes[shape].x, in}
                                  : (int64_t[]){shapes[shape].batch, in, shapes[shape].x});
@@ -80,11 +81,12 @@ static void try_case(const struct device *device, size_t shape, size_t type, siz
     const tconv_problem p = problem_of(shape, type);
     struct tensors t;
     make_tensors(&p, REAL_NUMBERS, number, &t);
-    if (fills[fill].data >= 0) memset(t.data, fills[fill].data, t.data_count);
-    if (fills[fill].filter >= 0) memset(t.filter, fills[fill].filter, t.filter_count);
+    const bool bytes = !tconv_type_is_floating(p.data_type);
+    if (bytes && fills[fill].data >= 0) memset(t.data, fills[fill].data, t.data_count);
+    if (bytes && fills[fill].filter >= 0) memset(t.filter, fills[fill].filter, t.filter_count);
     tconv_epilogue e = TCONV_EPILOGUE_INIT;
     e.bias = number % 2 == 0;
-    if (number % 5 != 0) {
+    if (number % 5 != 0 && bytes) {
         e.data_zero_point = zero_of(p.data_type, number);
         e.filter_zero_point = zero_of(p.filter_type, number % 3 == 0 ? number / 3 : 0);
     }
@@ -107,16 +109,17 @@ static void every_unit_is_exact(void **state)
         struct {
             tconv_matrix_unit unit;
             uint32_t lanes;
-        } units[5] = {{TCONV_MATRIX_NONE, own.vector_width},
+        } units[6] = {{TCONV_MATRIX_NONE, own.vector_width},
                       {TCONV_MATRIX_PLAIN_QUADS, own.vector_width}};
         size_t unit_count = 2;
-        if (tconv_vnni(&own) != 0) {
+        if (tconv_dots(&own, TCONV_U8) != 0) {
             const struct tconv_processor processor = tconv_processor_read();
             units[unit_count].unit = own.matrix_unit;
             units[unit_count++].lanes = own.vector_width;
-            const tconv_matrix_unit narrow[] = {TCONV_MATRIX_X86_AVX512_VNNI,
+            const tconv_matrix_unit narrow[] = {TCONV_MATRIX_X86_AVX512_BF16,
+                                                TCONV_MATRIX_X86_AVX512_VNNI,
                                                 TCONV_MATRIX_X86_AVX_VNNI};
-            for (size_t n = 0; n < 2 && own.vector_width >= 8; n++)
+            for (size_t n = 0; n < 3 && own.vector_width >= 8; n++)
                 if (tconv_processor_has(&processor, narrow[n])) {
                     units[unit_count].unit = narrow[n];
                     units[unit_count++].lanes = 8;
@@ -127,12 +130,13 @@ static void every_unit_is_exact(void **state)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 for (size_t type = 0; type < sizeof types / sizeof *types; type++)
                     for (size_t fill = 0; fill < sizeof fills / sizeof *fills; fill++, number++) {
+                        if (tconv_type_is_floating(types[type].data) && fill > 1) break;
                         info->matrix_unit = units[u].unit;
                         info->vector_width = units[u].lanes;
                         if (shapes[s].local_memory != 0 &&
                             shapes[s].local_memory < own.local_memory)
                             info->local_memory = shapes[s].local_memory;
-                        const bool always = fill == 1 && type == (u + s) % 3;
+                        const bool always = fill == 1 && type == (u + s) % 4;
                         try_case(&d, s, type, fill, always ? ALWAYS : number);
                         *info = own;
                     }
@@ -150,8 +154,12 @@ static void the_probe_is_right_on_every_device(void **state)
         tconv_error error;
         bool right = false;
         if (device->info.kind != TCONV_DEVICE_CPU || device->info.vector_width < 4) continue;
-        for (int word = 2; word <= 4; word += 2) {
-            if (tconv_probe_words(device, word, &right, &error) != TCONV_OK)
+        static const struct {
+            tconv_type type;
+            int word;
+        } words[] = {{TCONV_U8, 2}, {TCONV_U8, 4}, {TCONV_BF16, 2}};
+        for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+            if (tconv_probe_words(device, words[w].type, words[w].word, &right, &error) != TCONV_OK)
                 failed("%s", error.message);
             assert_true(right);
         }

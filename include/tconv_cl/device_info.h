@@ -15,8 +15,8 @@ typedef enum tconv_device_kind {
     TCONV_DEVICE_ACCELERATOR = 3 /* CL_DEVICE_TYPE_ACCELERATOR */
 } tconv_device_kind;
 
-/* Units that multiply small matrices at once, or add up products of bytes in the lanes of a vector,
- * as far as the library can use them. */
+/* Units that multiply small matrices at once, or add up products of bytes or bf16 in the lanes of a
+ * vector, as far as the library can use them. */
 typedef enum tconv_matrix_unit {
     TCONV_MATRIX_NONE = 0,       /* none that may be used */
     TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
@@ -26,7 +26,8 @@ typedef enum tconv_matrix_unit {
     /* CPUs that run in this process. */
     TCONV_MATRIX_X86_AVX512_VNNI = 5, /* vpdpbusd, vpdpwssd: AVX-512 VNNI and VL */
     TCONV_MATRIX_X86_AVX_VNNI = 6,    /* vpdpbusd: AVX-VNNI, vectors of 256 bits */
-    TCONV_MATRIX_PLAIN_QUADS = 7      /* none: the same in plain OpenCL C, for tests */
+    TCONV_MATRIX_PLAIN_QUADS = 7,     /* none: the same in plain OpenCL C, for tests */
+    TCONV_MATRIX_X86_AVX512_BF16 = 8  /* vdpbf16ps, and what AVX512_VNNI has */
 } tconv_matrix_unit;
 
 /* What kernel selection knows of a device: plain data, so that a test can invent devices. Its

@@ -257,8 +257,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
  * else 2. */
 int tconv_word_channels(const struct tconv_request *request);
 
-/* The macro VNNI of cl/words.clh. */
-int tconv_vnni(const tconv_device_info *device);
+/* The macro DOTS of cl/words.clh, for words of this element type. */
+int tconv_dots(const tconv_device_info *device, tconv_type type);
 
 /* Whether the epilogue has that tensor; true for all other arguments. */
 bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);

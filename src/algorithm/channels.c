@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm, its variant for large strides and the one for bytes: parameters, cost and
- * kernel plan of cl/channels.cl. */
+/* The channels algorithm, its variant for large strides and the one for bytes and bf16: parameters,
+ * cost and kernel plan of cl/channels.cl. */
 #include "algorithm/algorithms.h"
 
 #include "algorithm/folded.h"
@@ -40,6 +40,7 @@ struct channels {
     bool batched;
     enum lanes lanes;
     int word;            /* input channels in an input of local memory */
+    int products;        /* multiply-adds of two inputs, in instructions */
     int64_t inputs;      /* of a place, of one group */
     struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
     int64_t places[3], low[3], span[3], box[3], parts[3];
@@ -111,7 +112,7 @@ static int round_of(const struct channels *g)
 static double channel_cycles(const struct channels *g)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double vectors = g->mw / (double)g->vw, adds = vectors * g->px / m->adds,
+    const double vectors = g->mw / (double)g->vw, adds = vectors * g->px * g->products / m->adds,
                  loads = (vectors + g->px) / m->loads,
                  issue = m->registers < 32 ? 0 : (vectors * g->px + vectors + 5) / m->issue,
                  weights = vectors * m->channels_weights;
@@ -369,11 +370,16 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
 {
     const struct tconv_layer *layer = request->layer;
     const enum lanes lanes = variant->lanes;
-    *g = (struct channels){.taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1};
-    if (variant->words && tconv_type_size(layer->data_type) != 1)
-        return tconv_refuse(reason, "it multiplies bytes, not %s",
+    *g = (struct channels){
+        .taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1, .products = 1};
+    if (variant->words && tconv_type_size(layer->data_type) != 1 && layer->data_type != TCONV_BF16)
+        return tconv_refuse(reason, "it multiplies bytes and bf16, not %s",
                             tconv_type_name(layer->data_type));
     if (variant->words) g->word = tconv_word_channels(request);
+    /* Without an instruction for it, and with shifts for each number. */
+    if (variant->words && layer->data_type == TCONV_BF16 &&
+        tconv_dots(request->device, TCONV_BF16) == 0)
+        g->products = 4;
     g->inputs = tconv_ceil_div(layer->in_channels, g->word);
     if (!tconv_fold(request, &g->folded, reason)) return false;
     if (lanes == LANES_PHASES && (g->folded.x.dilation != 1 || g->folded.x.stride < LEAST_PHASES))
@@ -523,7 +529,7 @@ static tconv_status write(const struct tconv_request *request, const struct vari
     tconv_launch_option(run, "STREAM", streams(&g));
     if (variant->words) {
         tconv_launch_option(run, "WORD", g.word);
-        tconv_launch_option(run, "VNNI", tconv_vnni(request->device));
+        tconv_launch_option(run, "DOTS", tconv_dots(request->device, g.folded.layer.data_type));
     }
     char kind[60] = "taps";
     if (phases) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
@@ -607,8 +613,9 @@ const struct tconv_algorithm tconv_phases = {
 
 const struct tconv_algorithm tconv_dot = {
     .name = "dot_vector",
-    .summary = "bytes, several input channels in one dot product, lanes are output channels; wide "
-               "vectors: for CPUs",
+    .summary =
+        "bytes and bf16, several input channels in one dot product, lanes are output channels; "
+        "wide vectors: for CPUs",
     .sources = SOURCES,
     .packing = TCONV_PACK_CHANNEL_WORDS,
     TILE,

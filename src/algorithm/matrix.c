@@ -74,6 +74,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
     case TCONV_MATRIX_NONE:
     case TCONV_MATRIX_X86_AVX512_VNNI: /* dot_vector has these */
     case TCONV_MATRIX_X86_AVX_VNNI:
+    case TCONV_MATRIX_X86_AVX512_BF16:
     case TCONV_MATRIX_PLAIN_QUADS: break;
     case TCONV_MATRIX_NVIDIA_MMA: *fragment = nvidia; break;
     case TCONV_MATRIX_AMD_WMMA:

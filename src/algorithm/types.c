@@ -61,18 +61,21 @@ static tconv_type packed_type(const struct tconv_request *request, enum tconv_pa
 
 int tconv_word_channels(const struct tconv_request *request)
 {
-    const tconv_matrix_unit unit = request->device->matrix_unit;
-    const bool quads = unit == TCONV_MATRIX_X86_AVX512_VNNI || unit == TCONV_MATRIX_X86_AVX_VNNI ||
-                       unit == TCONV_MATRIX_PLAIN_QUADS;
-    const int32_t none = request->layer->filter_type == TCONV_U8 ? 128 : 0;
+    const tconv_type type = request->layer->filter_type;
+    const bool quads = tconv_type_size(type) == 1 &&
+                       (tconv_dots(request->device, type) != 0 ||
+                        request->device->matrix_unit == TCONV_MATRIX_PLAIN_QUADS);
+    const int32_t none = type == TCONV_U8 ? 128 : 0;
     return quads && request->epilogue->filter_zero_point == none ? 4 : 2;
 }
 
-int tconv_vnni(const tconv_device_info *device)
+int tconv_dots(const tconv_device_info *device, tconv_type type)
 {
-    return device->matrix_unit == TCONV_MATRIX_X86_AVX512_VNNI ? 1
-           : device->matrix_unit == TCONV_MATRIX_X86_AVX_VNNI  ? 2
-                                                               : 0;
+    const tconv_matrix_unit unit = device->matrix_unit;
+    if (tconv_type_is_floating(type)) return unit == TCONV_MATRIX_X86_AVX512_BF16;
+    return unit == TCONV_MATRIX_X86_AVX512_VNNI || unit == TCONV_MATRIX_X86_AVX512_BF16 ? 1
+           : unit == TCONV_MATRIX_X86_AVX_VNNI                                          ? 2
+                                                                                        : 0;
 }
 
 size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing)

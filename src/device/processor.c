@@ -9,6 +9,7 @@
 #define AVX512VL (1u << 31)
 #define AVX512VNNI (1u << 11)
 #define AVXVNNI (1u << 4)
+#define AVX512BF16 (1u << 5)
 
 /* The registers that the operating system keeps, as bits of xcr0: xmm and ymm; mask registers and
  * both parts of zmm. */
@@ -49,6 +50,9 @@ bool tconv_processor_has(const struct tconv_processor *p, tconv_matrix_unit unit
 {
     if ((p->leaf1_ecx & OSXSAVE) == 0) return false;
     switch (unit) {
+    case TCONV_MATRIX_X86_AVX512_BF16:
+        return (p->leaf7_1_eax & AVX512BF16) != 0 &&
+               tconv_processor_has(p, TCONV_MATRIX_X86_AVX512_VNNI);
     case TCONV_MATRIX_X86_AVX512_VNNI:
         return (p->leaf7_ebx & AVX512F) != 0 && (p->leaf7_ebx & AVX512VL) != 0 &&
                (p->leaf7_ecx & AVX512VNNI) != 0 && (p->kept & ZMM) == ZMM;
@@ -60,8 +64,9 @@ bool tconv_processor_has(const struct tconv_processor *p, tconv_matrix_unit unit
 
 tconv_matrix_unit tconv_processor_unit(const struct tconv_processor *processor)
 {
-    return tconv_processor_has(processor, TCONV_MATRIX_X86_AVX512_VNNI)
-               ? TCONV_MATRIX_X86_AVX512_VNNI
-           : tconv_processor_has(processor, TCONV_MATRIX_X86_AVX_VNNI) ? TCONV_MATRIX_X86_AVX_VNNI
-                                                                       : TCONV_MATRIX_NONE;
+    static const tconv_matrix_unit units[] = {
+        TCONV_MATRIX_X86_AVX512_BF16, TCONV_MATRIX_X86_AVX512_VNNI, TCONV_MATRIX_X86_AVX_VNNI};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (tconv_processor_has(processor, units[i])) return units[i];
+    return TCONV_MATRIX_NONE;
 }

@@ -30,18 +30,22 @@ const char *tconv_algorithm_summary(const char *name)
 /* Whether an algorithm would use what device_info.h calls the matrix unit. */
 static bool uses_unit(const tconv_plan *plan, const struct tconv_algorithm *algorithm)
 {
-    const bool dots = tconv_vnni(&plan->info) != 0; /* else plain ones, or a unit of GPUs */
-    if (algorithm == &tconv_dot) return dots;
-    return algorithm == &tconv_matrix_group && !dots &&
-           plan->info.matrix_unit != TCONV_MATRIX_NONE &&
-           plan->info.matrix_unit != TCONV_MATRIX_PLAIN_QUADS;
+    if (algorithm == &tconv_dot) return tconv_dots(&plan->info, plan->layer.data_type) != 0;
+    switch (plan->info.matrix_unit) {
+    case TCONV_MATRIX_NVIDIA_MMA:
+    case TCONV_MATRIX_AMD_WMMA:
+    case TCONV_MATRIX_AMD_MFMA:
+    case TCONV_MATRIX_INTEL_DPAS: return algorithm == &tconv_matrix_group;
+    default: return false; /* of processors */
+    }
 }
 
 static tconv_status probe_unit(const tconv_plan *plan, const struct tconv_algorithm *algorithm,
                                bool *right, tconv_error *error)
 {
     if (algorithm == &tconv_dot)
-        return tconv_probe_words(plan->device, tconv_word_channels(&plan->request), right, error);
+        return tconv_probe_words(plan->device, plan->layer.data_type,
+                                 tconv_word_channels(&plan->request), right, error);
     return tconv_probe_matrix(plan->device, plan->layer.data_type, plan->layer.filter_type, right,
                               error);
 }

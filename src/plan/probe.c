@@ -208,23 +208,25 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
 /* The words that are multiplied: the extremes that they may hold, and others. */
 enum { PROBE_WORDS = 4, MOST_LANES = 16 }; /* the first as in cl/words_probe.cl */
 
-static uint32_t probe_data(int word, int i)
+static uint32_t probe_data(bool floating, int word, int i)
 {
+    static const uint32_t brains[PROBE_WORDS] = {0x3f80c000, 0x4000bf80, 0x42ff0000, 0x404043ab};
     static const uint32_t quads[PROBE_WORDS] = {0xffffffff, 0x80ff017f, 0x00010203, 0xfffefdfc};
     static const uint32_t pairs[PROBE_WORDS] = {0xff01ff01, 0x00ffff01, 0x000300fa, 0xfffe00ff};
-    return word == 4 ? quads[i] : pairs[i];
+    return floating ? brains[i] : word == 4 ? quads[i] : pairs[i];
 }
 
-static uint32_t probe_weights(int word, int i, int lane)
+static uint32_t probe_weights(bool floating, int word, int i, int lane)
 {
+    static const uint32_t brains[] = {0x3f804000, 0xc2fe4040, 0x00003f00, 0x41d0be80, 0xbf803f80};
     static const uint32_t quads[] = {0x80808080, 0x7f7f7f7f, 0x807f01ff, 0x10e02030, 0x00000080};
     static const uint32_t pairs[] = {0xff01ff01, 0x00ff00ff, 0xff0100ff, 0x00030007, 0x0000ff80};
-    return (word == 4 ? quads : pairs)[(i * 3 + lane) % 5];
+    return (floating ? brains : word == 4 ? quads : pairs)[(i * 3 + lane) % 5];
 }
 
-static uint32_t probe_start(int lane)
+static uint32_t probe_start(bool floating, int lane)
 {
-    return 0x7fffff00u + (uint32_t)lane * 0x1000001u;
+    return floating ? 0x41200000u : 0x7fffff00u + (uint32_t)lane * 0x1000001u;
 }
 
 /* A number of a word, of `bits` bits, with its sign. */
@@ -237,15 +239,38 @@ static int32_t signed_number(uint32_t word, int bits, int i)
 static uint32_t probe_sum(int word, int lane)
 {
     const int bits = 32 / word;
-    uint32_t sum = probe_start(lane);
+    uint32_t sum = probe_start(false, lane);
     for (int i = 0; i < PROBE_WORDS; i++)
         for (int n = 0; n < word; n++) {
-            const uint32_t data = probe_data(word, i);
+            const uint32_t data = probe_data(false, word, i);
             const int32_t x = word == 4 ? (int32_t)(data >> 8 * n & 0xff)
                                         : signed_number(data, bits, n);
-            sum += (uint32_t)(x * signed_number(probe_weights(word, i, lane), bits, n));
+            sum += (uint32_t)(x * signed_number(probe_weights(false, word, i, lane), bits, n));
         }
     return sum;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The same for bf16: a sum that no order of additions rounds. */
+static float probe_float_sum(int lane)
+{
+    float sum = float_of(probe_start(true, lane));
+    for (int i = 0; i < PROBE_WORDS; i++)
+        for (int n = 0; n < 2; n++)
+            sum += float_of(probe_data(true, 2, i) >> 16 * n << 16) *
+                   float_of(probe_weights(true, 2, i, lane) >> 16 * n << 16);
+    return sum;
+}
+
+static bool sum_is_right(bool floating, int word, int lane, uint32_t sum)
+{
+    return floating ? float_of(sum) == probe_float_sum(lane) : sum == probe_sum(word, lane);
 }
 
 static tconv_status enqueue_words(const struct probe *p, cl_program program, tconv_error *error)
@@ -267,8 +292,8 @@ static tconv_status enqueue_words(const struct probe *p, cl_program program, tco
     return tconv_fail_opencl(error, code, call, "trying the processor's dot products");
 }
 
-static tconv_status run_words(struct probe *p, tconv_device *device, int word, bool *right,
-                              tconv_error *error)
+static tconv_status run_words(struct probe *p, tconv_device *device, tconv_type type, int word,
+                              bool *right, tconv_error *error)
 {
     static const char *const sources[TCONV_MAX_SOURCES] = {"types.clh", "common.clh", "words.clh",
                                                            "words_probe.cl"};
@@ -276,20 +301,24 @@ static tconv_status run_words(struct probe *p, tconv_device *device, int word, b
     const int lanes = info->vector_width < MOST_LANES ? (int)info->vector_width : MOST_LANES;
     uint32_t numbers[PROBE_WORDS + (PROBE_WORDS + 1) * MOST_LANES] = {0};
     uint32_t *weights = numbers + PROBE_WORDS, *sums = weights + PROBE_WORDS * lanes;
+    const bool floating = tconv_type_is_floating(type);
     char options[300];
     cl_program program = NULL;
     tconv_status status;
     snprintf(options, sizeof options,
-             "-cl-std=CL1.2 -DDATA=u8 -DFILTER=i8 -DPACKED=u32 -DOUTPUT=i32 -DBIAS_TYPE=i32 "
-             "-DACC=uint -DRESULT=uint -DQUANTIZED=0 -DRAW=0 -DUSE_FMA=0 -DWORD=%d -DVNNI=%d "
+             "-cl-std=CL1.2 %s -DPACKED=u32 -DQUANTIZED=0 -DRAW=0 -DUSE_FMA=0 -DWORD=%d -DDOTS=%d "
              "-DVW=%d",
-             word, tconv_vnni(info), lanes);
+             floating ? "-DDATA=bf16 -DFILTER=bf16 -DOUTPUT=f32 -DBIAS_TYPE=f32 -DACC=float "
+                        "-DRESULT=float"
+                      : "-DDATA=u8 -DFILTER=i8 -DOUTPUT=i32 -DBIAS_TYPE=i32 -DACC=uint "
+                        "-DRESULT=uint",
+             word, tconv_dots(info, type), lanes);
     for (int i = 0; i < PROBE_WORDS; i++) {
-        numbers[i] = probe_data(word, i);
+        numbers[i] = probe_data(floating, word, i);
         for (int lane = 0; lane < lanes; lane++)
-            weights[i * lanes + lane] = probe_weights(word, i, lane);
+            weights[i * lanes + lane] = probe_weights(floating, word, i, lane);
     }
-    for (int lane = 0; lane < lanes; lane++) sums[lane] = probe_start(lane);
+    for (int lane = 0; lane < lanes; lane++) sums[lane] = probe_start(floating, lane);
     if ((status = tconv_device_program(device, sources, options, &program, error)) != TCONV_OK)
         return status;
     if ((status = make_queue(device, &p->queue, error)) == TCONV_OK &&
@@ -298,7 +327,8 @@ static tconv_status run_words(struct probe *p, tconv_device *device, int word, b
         status = read_back(p, numbers, sizeof numbers, error);
     clReleaseProgram(program);
     *right = true;
-    for (int lane = 0; lane < lanes; lane++) *right = *right && sums[lane] == probe_sum(word, lane);
+    for (int lane = 0; lane < lanes; lane++)
+        *right = *right && sum_is_right(floating, word, lane, sums[lane]);
     return status;
 }
 
@@ -315,17 +345,20 @@ static tconv_status keep_verdict(atomic_int *verdict, tconv_status status, const
     return TCONV_OK;
 }
 
-tconv_status tconv_probe_words(tconv_device *device, int word, bool *right, tconv_error *error)
+tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, bool *right,
+                               tconv_error *error)
 {
-    /* Element types do not matter here; the verdicts of two pairs of them are kept for words of 4
-     * and 2. */
-    atomic_int *verdict = tconv_device_verdict(device, TCONV_U8, word == 4 ? TCONV_I8 : TCONV_U8);
+    /* Which types of bytes does not matter; the verdicts of two pairs of them are kept for words of
+     * 4 and 2. */
+    const tconv_type filter = word == 4 ? TCONV_I8 : TCONV_U8;
+    atomic_int *verdict = type == TCONV_BF16 ? tconv_device_verdict(device, type, type)
+                                             : tconv_device_verdict(device, TCONV_U8, filter);
     const int known = atomic_load(verdict);
     *right = known > 0;
     if (known != 0) return TCONV_OK;
     struct probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
     tconv_error own;
-    const tconv_status status = run_words(&p, device, word, right, &own);
+    const tconv_status status = run_words(&p, device, type, word, right, &own);
     free_probe(&p);
     return keep_verdict(verdict, status, &own, right, error);
 }

@@ -32,6 +32,7 @@ static const char *unit_name(tconv_matrix_unit unit)
            : unit == TCONV_MATRIX_INTEL_DPAS      ? "dpas"
            : unit == TCONV_MATRIX_X86_AVX512_VNNI ? "avx512_vnni"
            : unit == TCONV_MATRIX_X86_AVX_VNNI    ? "avx_vnni"
+           : unit == TCONV_MATRIX_X86_AVX512_BF16 ? "avx512_bf16"
            : unit == TCONV_MATRIX_PLAIN_QUADS     ? "plain quads"
                                                   : "no";
 }
