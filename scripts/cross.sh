@@ -42,7 +42,7 @@ zig_commands() {
 # What CMake is told of the target: the same lines for all, then those of one.
 toolchain() {
     cat >"$work/toolchain.cmake" <<'END'
-set(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}/root/usr;${CMAKE_CURRENT_LIST_DIR}/root")
+set(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}/sysroot/usr;${CMAKE_CURRENT_LIST_DIR}/sysroot")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
@@ -51,12 +51,12 @@ END
     cat >>"$work/toolchain.cmake"
 }
 
-# Libraries from Debian's source packages, static, into $work/root.
+# Libraries from Debian's source packages, static, into $work/sysroot.
 libraries_from_source() {
-    [ ! -e "$work/root/complete" ] || return 0
+    [ ! -e "$work/sysroot/complete" ] || return 0
     sh scripts/packages.sh dpkg-dev
     sources=$PWD/build/cross/sources
-    mkdir -p "$sources/parts" "$sources/lists/partial" "$sources/archives/partial" "$work/root/include"
+    mkdir -p "$sources/parts" "$sources/lists/partial" "$sources/archives/partial" "$work/sysroot/include"
     if [ ! -e "$sources/complete" ]; then
         echo "downloading the sources of libraries"
         for list in /etc/apt/sources.list.d/*.sources; do
@@ -78,15 +78,15 @@ libraries_from_source() {
         )
         touch "$sources/complete"
     fi
-    cp -r /usr/include/CL /usr/include/xxhash.h "$work/root/include/"
+    cp -r /usr/include/CL /usr/include/xxhash.h "$work/sysroot/include/"
     build_library jansson "$sources"/jansson-*/ -DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF
     build_library expat "$sources"/expat-*/expat/ -DEXPAT_BUILD_TOOLS=OFF -DEXPAT_BUILD_EXAMPLES=OFF -DEXPAT_BUILD_TESTS=OFF \
         -DEXPAT_SHARED_LIBS=OFF -DEXPAT_DTD=OFF -DCMAKE_C_FLAGS=-DXML_DTD=1 # Debian's patches want a value, which CMake gives none
     build_library cmocka "$sources"/cmocka-*/ -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DWITH_STATIC_LIB=ON
-    cp "$(find "$work/cmocka" -name 'libcmocka-static.a')" "$work/root/lib/libcmocka.a"
-    rm -f "$work"/root/lib/libcmocka*.dll.a "$work"/root/lib/libcmocka*.dylib
+    cp "$(find "$work/cmocka" -name 'libcmocka-static.a')" "$work/sysroot/lib/libcmocka.a"
+    rm -f "$work"/sysroot/lib/libcmocka*.dll.a "$work"/sysroot/lib/libcmocka*.dylib
     build_library others cmake/libraries -DPOPT="$(echo "$sources"/popt-*/)" -DCSV="$(echo "$sources"/libcsv-*/)"
-    touch "$work/root/complete"
+    touch "$work/sysroot/complete"
 }
 
 # usage: build_library NAME FOLDER OPTION...
@@ -97,7 +97,7 @@ build_library() {
     echo "building $name"
     {
         cmake -S "$folder" -B "$work/$name" -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
-            -DCMAKE_INSTALL_PREFIX="$work/root" -DCMAKE_INSTALL_LIBDIR=lib -Wno-dev "$@" &&
+            -DCMAKE_INSTALL_PREFIX="$work/sysroot" -DCMAKE_INSTALL_LIBDIR=lib -Wno-dev "$@" &&
             cmake --build "$work/$name" --parallel "$jobs" &&
             cmake --install "$work/$name"
     } >"$work/$name.log" 2>&1 || { tail -n 50 "$work/$name.log"; exit 1; }
@@ -136,14 +136,14 @@ set(CMAKE_C_COMPILER "$work/bin/cc")
 set(CMAKE_CXX_COMPILER "$work/bin/c++")
 set(CMAKE_AR "$work/bin/ar")
 set(CMAKE_RANLIB "$work/bin/ranlib")
-set(CMAKE_C_FLAGS_INIT "-isystem $work/root/usr/include/$4 -isystem $work/root/usr/include")
-set(CMAKE_CXX_FLAGS_INIT "-isystem $work/root/usr/include/$4 -isystem $work/root/usr/include")
-set(CMAKE_CROSSCOMPILING_EMULATOR "$5;-L;$work/root")
-set(ENV{PKG_CONFIG_LIBDIR} "$work/root/usr/lib/$4/pkgconfig")
-set(ENV{PKG_CONFIG_SYSROOT_DIR} "$work/root")
+set(CMAKE_C_FLAGS_INIT "-isystem $work/sysroot/usr/include/$4 -isystem $work/sysroot/usr/include")
+set(CMAKE_CXX_FLAGS_INIT "-isystem $work/sysroot/usr/include/$4 -isystem $work/sysroot/usr/include")
+set(CMAKE_CROSSCOMPILING_EMULATOR "$5;-L;$work/sysroot")
+set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/usr/lib/$4/pkgconfig")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} "$work/sysroot")
 END
     build "$work/build"
-    command_file tconv-cl "exec $5 -L '$work/root' '$work/build/tconv-cl' \"\$@\""
+    command_file tconv-cl "exec $5 -L '$work/sysroot' '$work/build/tconv-cl' \"\$@\""
     tests "$work/build" host --exclude-regex "${6:-none}"
     sh host_tests/requests.sh "$work/bin/tconv-cl" device_tests/vectors
 }
@@ -159,7 +159,7 @@ set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -static)
 set(CMAKE_CROSSCOMPILING_EMULATOR "$work/bin/wine")
-set(ENV{PKG_CONFIG_LIBDIR} "$work/root/lib/pkgconfig")
+set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/lib/pkgconfig")
 END
     libraries_from_source
     command_file wine "export WINEPREFIX='$work/wine' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
@@ -188,7 +188,7 @@ microsoft_headers() {
         for language in "c -std=c11" "c++ -std=c++14"; do
             echo "#include \"tconv_cl/$(basename "$header")\"" |
                 clang --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.30 -ffreestanding -fsyntax-only -Wall -Wextra -Werror \
-                    -DCL_TARGET_OPENCL_VERSION=120 -Iinclude -isystem "$work/root/include" -x $language -
+                    -DCL_TARGET_OPENCL_VERSION=120 -Iinclude -isystem "$work/sysroot/include" -x $language -
         done
     done
 }
@@ -203,7 +203,7 @@ set(CMAKE_CXX_COMPILER "$work/bin/c++")
 set(CMAKE_AR "$work/bin/ar")
 set(CMAKE_RANLIB "$work/bin/ranlib")
 set(CMAKE_INSTALL_NAME_TOOL "$work/bin/install_name_tool")
-set(ENV{PKG_CONFIG_LIBDIR} "$work/root/lib/pkgconfig")
+set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/lib/pkgconfig")
 END
     command_file install_name_tool "exit 0" # nothing is installed from here
     libraries_from_source

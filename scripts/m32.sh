@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the library, the tool and all C tests for 32-bit x86 (gcc -m32), without warnings, into build/m32, and runs the host tests there.
-# For Debian 12 on amd64, as root or with sudo. Libraries for i386 are unpacked into build/m32/root and not installed: the system gets
+# For Debian 12 on amd64, as root or with sudo. Libraries for i386 are unpacked into build/m32/sysroot and not installed: the system gets
 # no foreign architecture, and no package that another one conflicts with.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,17 +13,17 @@ sh scripts/foreign_packages.sh i386 "$work" ocl-icd-opencl-dev ocl-icd-libopencl
 
 # SSE2 rounds as 64-bit programs do, and the tests take half of the time that they take with the x87.
 cat >"$work/toolchain.cmake" <<'END'
-set(root "${CMAKE_CURRENT_LIST_DIR}/root/usr")
-set(libraries "${root}/lib/i386-linux-gnu")
+set(sysroot "${CMAKE_CURRENT_LIST_DIR}/sysroot/usr")
+set(libraries "${sysroot}/lib/i386-linux-gnu")
 foreach(language C CXX)
     set(CMAKE_${language}_FLAGS_INIT
-        "-m32 -msse2 -mfpmath=sse -isystem ${root}/include/i386-linux-gnu -isystem ${root}/include")
+        "-m32 -msse2 -mfpmath=sse -isystem ${sysroot}/include/i386-linux-gnu -isystem ${sysroot}/include")
 endforeach()
 set(CMAKE_LIBRARY_ARCHITECTURE i386-linux-gnu)
-set(CMAKE_INCLUDE_PATH "${root}/include")
+set(CMAKE_INCLUDE_PATH "${sysroot}/include")
 set(CMAKE_LIBRARY_PATH "${libraries}")
 set(ENV{PKG_CONFIG_LIBDIR} "${libraries}/pkgconfig")
-set(ENV{PKG_CONFIG_SYSROOT_DIR} "${CMAKE_CURRENT_LIST_DIR}/root")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} "${CMAKE_CURRENT_LIST_DIR}/sysroot")
 END
 cmake -S . -B "$work/build" -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
     -DTCONV_WARNINGS_AS_ERRORS=ON >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing kernel plans: small helpers that all algorithms share. */
 #include "algorithm/algorithm.h"
-#include "base/format.h"
 
 #include "base/error.h"
 

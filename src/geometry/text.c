@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A problem as one line of tool options. Attributes at their defaults are left out. */
-#include "base/format.h"
 #include "tconv_cl/problem.h"
 
+#include "base/format.h"
 #include "base/struct_size.h"
 
 #include <inttypes.h>

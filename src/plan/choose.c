@@ -2,7 +2,6 @@
 /* Choosing the algorithm of a plan, and telling why. */
 #include "algorithm/algorithms.h"
 #include "base/error.h"
-#include "base/format.h"
 #include "base/struct_size.h"
 #include "device/device_internal.h"
 #include "plan/measure.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Search results to and from texts, and the list of those that are stored. */
 #include "plan/search_text.h"
-#include "base/format.h"
 
 #include "base/error.h"
 #include "base/number.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl devices: the flat list of devices. */
-#include "base/format.h"
 #include "tool.h"
 
 #include <stdarg.h>

@@ -3,7 +3,6 @@
  * cannot be read exactly is an error of that layer, never a guess. */
 #include "model.h"
 
-#include "base/format.h"
 #include "base/os.h"
 #include "system.h"
 #include "xml_graph.h"

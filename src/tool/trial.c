@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running and verifying one layer. */
 #include "trial.h"
-#include "base/format.h"
 
 #include "roofline.h"
 
