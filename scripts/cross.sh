@@ -165,8 +165,13 @@ END
     command_file wine "export WINEPREFIX='$work/wine' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
 unset DISPLAY
 exec /usr/lib/wine/wine64 \"\$@\""
-    # One server for all programs, which ends a minute after the last of them; else each start may meet the end of an earlier one's.
-    WINEPREFIX="$work/wine" /usr/lib/wine/wineserver -p60 || true # it may run already
+    # One server for all programs, until this script ends; else a program may meet the end of an earlier one's server, and fail.
+    export WINEPREFIX="$work/wine"
+    mkdir -p "$WINEPREFIX"
+    /usr/lib/wine/wineserver -k || true # of a run that was stopped
+    /usr/lib/wine/wineserver -w
+    trap '/usr/lib/wine/wineserver -k' EXIT
+    /usr/lib/wine/wineserver -p
     "$work/bin/wine" wineboot --init
     command_file tconv-cl "exec '$work/bin/wine' '$work/dll/tconv-cl.exe' \"\$@\""
     build "$work/build" -DBUILD_SHARED_LIBS=OFF
