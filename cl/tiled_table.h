@@ -24,6 +24,19 @@ enum {
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: of the input channels */
     TILED_PART_CHANNELS, /* of a part, a multiple of KS */
+    TILED_BY_PLACES_Z,   /* divisors, as quotient() of places.clh takes them: numbers of places */
+    TILED_BY_PLACES_Y,
+    TILED_BY_PLACES_X,
+    TILED_BY_PHASES_Z, /* TILED_PHASES_Z to X, and their product */
+    TILED_BY_PHASES_Y,
+    TILED_BY_PHASES_X,
+    TILED_BY_PHASES,
+    TILED_BY_BLOCKS, /* FOLDED_BLOCKS, FOLDED_TILES, and the work-groups of a part */
+    TILED_BY_TILES,
+    TILED_BY_PART,
+    TILED_BY_STRIDE_Z,
+    TILED_BY_STRIDE_Y,
+    TILED_BY_STRIDE_X,
     TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind, as in folded_table.h */
     TILED_LIST_AT,   /* their taps */
     TILED_LONGS

@@ -145,6 +145,9 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     p->all_places = (int64_t)places;
+    for (int a = 0; a < 3; a++)
+        if ((double)p->side[a].axis->input * (double)p->side[a].axis->stride > INT32_MAX)
+            return tconv_refuse(reason, "an axis is longer than its 32-bit indices count");
     /* Weights are found by 32-bit indices from a stage's first one. */
     if (p->matrix_rows > INT32_MAX / 256)
         return tconv_refuse(reason, "more rows than its 32-bit indices count");
@@ -351,6 +354,15 @@ bool tconv_places_write_table(const struct tconv_places *g, struct tconv_kernel_
     t[TILED_OUTPUT_QUADS] = tconv_places_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;
     t[TILED_PART_CHANNELS] = tconv_places_part_channels(g);
+    for (int a = 0; a < 3; a++) {
+        t[TILED_BY_PLACES_Z + a] = tconv_divisor(g->side[a].places);
+        t[TILED_BY_PHASES_Z + a] = tconv_divisor(g->side[a].phases);
+        t[TILED_BY_STRIDE_Z + a] = tconv_divisor(g->side[a].axis->stride);
+    }
+    t[TILED_BY_PHASES] = tconv_divisor(g->phases);
+    t[TILED_BY_BLOCKS] = tconv_divisor(g->blocks);
+    t[TILED_BY_TILES] = tconv_divisor(g->tiles);
+    t[TILED_BY_PART] = tconv_divisor((int64_t)part_groups(g));
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
     return write_phases(g, t + phases_at, t + list_at);
