@@ -162,16 +162,15 @@ set(CMAKE_CROSSCOMPILING_EMULATOR "$work/bin/wine")
 set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/lib/pkgconfig")
 END
     libraries_from_source
-    command_file wine "export WINEPREFIX='$work/wine' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
+    # Wine's settings have a link to the root folder: outside of the sources, which packages are made of by copying whole folders.
+    WINEPREFIX=$(mktemp -d)
+    export WINEPREFIX
+    # One server for all programs, until this script ends; else a program may meet the end of an earlier one's server, and fail.
+    trap '/usr/lib/wine/wineserver -k; rm -rf "$WINEPREFIX"' EXIT
+    /usr/lib/wine/wineserver -p
+    command_file wine "export WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
 unset DISPLAY
 exec /usr/lib/wine/wine64 \"\$@\""
-    # One server for all programs, until this script ends; else a program may meet the end of an earlier one's server, and fail.
-    export WINEPREFIX="$work/wine"
-    mkdir -p "$WINEPREFIX"
-    /usr/lib/wine/wineserver -k || true # of a run that was stopped
-    /usr/lib/wine/wineserver -w
-    trap '/usr/lib/wine/wineserver -k' EXIT
-    /usr/lib/wine/wineserver -p
     "$work/bin/wine" wineboot --init
     command_file tconv-cl "exec '$work/bin/wine' '$work/dll/tconv-cl.exe' \"\$@\""
     build "$work/build" -DBUILD_SHARED_LIBS=OFF
