@@ -40,20 +40,6 @@
 #define EACH_TAP
 #endif
 
-/* Divides `number` by a divisor of the table, and returns the remainder. */
-static int split(int *number, const ulong divisor)
-{
-    const int before = *number, by = (int)divisor & ((1 << DIRECT_DIVISOR_BITS) - 1);
-    *number = (int)(mul_hi((uint)before * 2, (uint)(divisor >> 32)) >>
-                    ((uint)divisor >> DIRECT_DIVISOR_BITS));
-    return before - *number * by;
-}
-
-static int divisor_of(const ulong divisor)
-{
-    return (int)divisor & ((1 << DIRECT_DIVISOR_BITS) - 1);
-}
-
 /* The packed filter has weights at steps of the table: channels outside, taps inside, or with LAST
  * the other way round. Along x, taps that reach the same outputs follow each other. */
 static int weight_at(const int channel, const int ci, const int tap, __global const long *table)
@@ -155,16 +141,16 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
                          EPILOGUE_PARAMETERS, __global const long *restrict table)
 {
     int rest = (int)get_local_id(0), number = (int)get_group_id(0);
-    const int lane_0 = split(&rest, (ulong)table[DIRECT_LANES_0]),
-              lane_1 = split(&rest, (ulong)table[DIRECT_LANES_1]);
-    const int tile_0 = split(&number, (ulong)table[DIRECT_TILES_0]),
-              tile_1 = split(&number, (ulong)table[DIRECT_TILES_1]),
-              tile_2 = split(&number, (ulong)table[DIRECT_TILES_2]),
-              z = split(&number, (ulong)table[DIRECT_POINTS_Z]);
+    const int lane_0 = split(&rest, table[DIRECT_LANES_0]),
+              lane_1 = split(&rest, table[DIRECT_LANES_1]);
+    const int tile_0 = split(&number, table[DIRECT_TILES_0]),
+              tile_1 = split(&number, table[DIRECT_TILES_1]),
+              tile_2 = split(&number, table[DIRECT_TILES_2]),
+              z = split(&number, table[DIRECT_POINTS_Z]);
     const int batch = number;
-    const int place_0 = tile_0 * divisor_of((ulong)table[DIRECT_LANES_0]),
-              place_1 = tile_1 * divisor_of((ulong)table[DIRECT_LANES_1]),
-              place_2 = tile_2 * divisor_of((ulong)table[DIRECT_LANES_2]);
+    const int place_0 = tile_0 * divisor_of(table[DIRECT_LANES_0]),
+              place_1 = tile_1 * divisor_of(table[DIRECT_LANES_1]),
+              place_2 = tile_2 * divisor_of(table[DIRECT_LANES_2]);
 #if LAST
     int block = place_0 + lane_0;
     const int first_x = place_1 * (ALONG_Y ? 1 : OUTPUTS) + lane_1,
@@ -178,14 +164,14 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     if (block >= (int)table[DIRECT_ALL_BLOCKS] || first_x >= output_x || first_y >= output_y)
         return;
     int group = block;
-    const int first = split(&group, (ulong)table[DIRECT_BLOCKS]) * CHANNELS;
+    const int first = split(&group, table[DIRECT_BLOCKS]) * CHANNELS;
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int channel = group * out_channels + first;
 
     /* Phases, and the taps that they have. */
     int place_x = first_x + (int)table[DIRECT_PAD_X], place_y = first_y + (int)table[DIRECT_PAD_Y];
-    const int phase_x = split(&place_x, (ulong)table[DIRECT_STRIDE_X]),
-              phase_y = split(&place_y, (ulong)table[DIRECT_STRIDE_Y]);
+    const int phase_x = split(&place_x, table[DIRECT_STRIDE_X]),
+              phase_y = split(&place_y, table[DIRECT_STRIDE_Y]);
     __global const long *reach_x = table + table[DIRECT_X_AT] + phase_x * REACH_LONGS,
                         *reach_y = table + table[DIRECT_Y_AT] + phase_y * REACH_LONGS;
     const int taps_x = TAPS_X > 0 ? TAPS_X : (int)reach_x[REACH_TAPS],

@@ -7,7 +7,7 @@
 #endif
 
 enum {
-    /* Divisors, as DIRECT_DIVISOR writes them. Lanes of a work-group, the innermost first: along x,
+    /* Divisors (divisor.h). Lanes of a work-group, the innermost first: along x,
      * along y, of blocks of channels; with LAST of blocks, along x, along y. */
     DIRECT_LANES_0 = FOLDED_LONGS,
     DIRECT_LANES_1,
@@ -36,7 +36,3 @@ enum {
     DIRECT_X_AT,
     DIRECT_LONGS
 };
-
-/* A divisor below 2^26 as one number, with which kernels divide by a multiplication: from bit 32 on
- * ceil(2^(31 + l) / divisor) with 2^l >= divisor > 2^(l - 1), from bit 26 on l. */
-enum { DIRECT_DIVISOR_BITS = 26 };

@@ -7,36 +7,32 @@
 #endif
 
 enum {
-    TILED_PLACES_Z = FOLDED_NUMBERS, /* along each axis */
+    TILED_PLACES_Z = FOLDED_NUMBERS, /* along each axis; divisors (divisor.h) */
     TILED_PLACES_Y,
     TILED_PLACES_X,
     TILED_FIRST_Z, /* the output of place 0 in phase 0: 0, or negative where phases are rows */
     TILED_FIRST_Y,
     TILED_FIRST_X,
-    TILED_PHASES_Z, /* that work-groups share among them: the stride, or 1 where phases are rows */
+    TILED_PHASES_Z, /* divisors: that work-groups share among them, the stride, or 1 where phases
+                       are rows */
     TILED_PHASES_Y,
     TILED_PHASES_X,
     TILED_TAPS_Z, /* of the packed filter along each axis */
     TILED_TAPS_Y,
     TILED_TAPS_X,
+    TILED_ALL_PLACES,    /* of all batch items */
     TILED_ROWS,          /* of the packed filter for one tap and input channel, a multiple of 4 */
     TILED_CHANNELS,      /* output channels of a group, rounded up to a multiple of 4 */
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: of the input channels */
     TILED_PART_CHANNELS, /* of a part, a multiple of KS */
-    TILED_BY_PLACES_Z,   /* divisors, as quotient() of places.clh takes them: numbers of places */
-    TILED_BY_PLACES_Y,
-    TILED_BY_PLACES_X,
-    TILED_BY_PHASES_Z, /* TILED_PHASES_Z to X, and their product */
-    TILED_BY_PHASES_Y,
-    TILED_BY_PHASES_X,
-    TILED_BY_PHASES,
-    TILED_BY_BLOCKS, /* FOLDED_BLOCKS, FOLDED_TILES, and the work-groups of a part */
-    TILED_BY_TILES,
-    TILED_BY_PART,
-    TILED_BY_STRIDE_Z,
-    TILED_BY_STRIDE_Y,
-    TILED_BY_STRIDE_X,
+    TILED_PART,          /* divisors (divisor.h) from here on: the work-groups of a part */
+    TILED_ALL_PHASES,    /* that work-groups share */
+    TILED_BLOCKS,        /* of rows */
+    TILED_TILES,
+    TILED_STRIDE_Z,
+    TILED_STRIDE_Y,
+    TILED_STRIDE_X,
     TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind, as in folded_table.h */
     TILED_LIST_AT,   /* their taps */
     TILED_LONGS

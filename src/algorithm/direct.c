@@ -182,9 +182,8 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
     const struct tconv_axis *axis = t->along_y ? &g->folded.y : &g->folded.x;
     const double span = (double)t->outputs * ITEMS * (double)axis->output_step;
     bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
-    const double most_parts = 1 << DIRECT_DIVISOR_BITS;
-    for (int i = 0; i < 3; i++) fit = fit && (double)g->tiles[i] < most_parts;
-    fit = fit && (double)g->folded.z.output < most_parts && (double)g->blocks < most_parts;
+    for (int i = 0; i < 3; i++) fit = fit && tconv_divides(g->tiles[i]);
+    fit = fit && tconv_divides(g->folded.z.output) && tconv_divides(g->blocks);
     return fit || tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 }
 
@@ -224,16 +223,6 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return candidates->count > 0;
 }
 
-/* A divisor, as cl/direct_table.h says. */
-static int64_t divisor_of(int64_t divisor)
-{
-    int shift = 0;
-    while ((INT64_C(1) << shift) < divisor) shift++;
-    const uint64_t factor = ((UINT64_C(1) << (31 + shift)) + (uint64_t)divisor - 1) /
-                            (uint64_t)divisor;
-    return (int64_t)(factor << 32 | (uint64_t)shift << DIRECT_DIVISOR_BITS | (uint64_t)divisor);
-}
-
 /* Writes a reach for each phase (o + pad) mod stride of the outputs along an axis; REACH_INPUT is
  * of the place (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or in a filter that
  * is `sorted` by phases its place. False only where host memory is missing. */
@@ -266,13 +255,13 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     /* Blocks of channels are the innermost lanes, or the outermost. */
     const int order[2][3] = {{2, 1, 0}, {0, 2, 1}};
     for (int i = 0; i < 3; i++) {
-        n[i < 2 ? DIRECT_LANES_0 + i : DIRECT_LANES_2] = divisor_of(t->lanes[order[g->last][i]]);
-        n[DIRECT_TILES_0 + i] = divisor_of(g->tiles[order[g->last][i]]);
+        n[i < 2 ? DIRECT_LANES_0 + i : DIRECT_LANES_2] = tconv_divisor(t->lanes[order[g->last][i]]);
+        n[DIRECT_TILES_0 + i] = tconv_divisor(g->tiles[order[g->last][i]]);
     }
-    n[DIRECT_POINTS_Z] = divisor_of(r->z.output);
-    n[DIRECT_BLOCKS] = divisor_of(g->blocks);
-    n[DIRECT_STRIDE_Y] = divisor_of(r->y.stride);
-    n[DIRECT_STRIDE_X] = divisor_of(r->x.stride);
+    n[DIRECT_POINTS_Z] = tconv_divisor(r->z.output);
+    n[DIRECT_BLOCKS] = tconv_divisor(g->blocks);
+    n[DIRECT_STRIDE_Y] = tconv_divisor(r->y.stride);
+    n[DIRECT_STRIDE_X] = tconv_divisor(r->x.stride);
     n[DIRECT_ALL_BLOCKS] = g->blocks * r->layer.groups;
     n[DIRECT_PAD_Y] = tconv_mod(r->y.pad, r->y.stride);
     n[DIRECT_PAD_X] = tconv_mod(r->x.pad, r->x.stride);
@@ -378,7 +367,7 @@ const struct tconv_algorithm tconv_direct_group = {
     .summary = "output-stationary, several outputs of a phase in a work-item: depthwise layers and "
                "few channels, for GPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "direct_table.h", "direct.cl"},
+                "divisor.h", "direct_table.h", "direct.cl"},
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"outputs", "channels", "along_y"},

@@ -43,6 +43,11 @@ int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k);
 void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *phase,
                       int64_t *input);
 
+/* Whether kernels can divide by a number, and the entry of the table with which they do: divisor.h
+ * of cl/. */
+bool tconv_divides(int64_t number);
+int64_t tconv_divisor(int64_t number);
+
 static inline double tconv_larger(double a, double b)
 {
     return a > b ? a : b;

@@ -3,9 +3,24 @@
 #include "algorithm/folded.h"
 
 #include "base/checked.h"
+#include "divisor.h"
 #include "folded_table.h"
 
 #include <stdlib.h>
+
+bool tconv_divides(int64_t number)
+{
+    return number >= 1 && number < 1 << DIVISOR_BITS;
+}
+
+int64_t tconv_divisor(int64_t number)
+{
+    int bits = 0;
+    while (INT64_C(1) << bits < number) bits++;
+    const uint64_t factor = ((UINT64_C(1) << (31 + bits)) + (uint64_t)number - 1) /
+                            (uint64_t)number;
+    return (int64_t)(factor << 32 | (uint64_t)bits << DIVISOR_BITS | (uint64_t)number);
+}
 
 static void write_reach(const struct tconv_axis *axis, const struct tconv_class *classes,
                         int64_t *list)

@@ -145,9 +145,12 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     p->all_places = (int64_t)places;
-    for (int a = 0; a < 3; a++)
-        if ((double)p->side[a].axis->input * (double)p->side[a].axis->stride > INT32_MAX)
+    for (int a = 0; a < 3; a++) {
+        const struct tconv_axis *axis = p->side[a].axis;
+        if (!tconv_divides(p->side[a].places) || !tconv_divides(axis->stride) ||
+            (double)axis->input * (double)axis->stride > INT32_MAX)
             return tconv_refuse(reason, "an axis is longer than its 32-bit indices count");
+    }
     /* Weights are found by 32-bit indices from a stage's first one. */
     if (p->matrix_rows > INT32_MAX / 256)
         return tconv_refuse(reason, "more rows than its 32-bit indices count");
@@ -220,7 +223,7 @@ bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_req
 bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
                         struct tconv_reason *reason)
 {
-    if (tconv_places_groups(p) * items > INT32_MAX)
+    if (tconv_places_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)p->mt * p->nt / items;
     if (tconv_folded_group_too_long(
@@ -344,25 +347,22 @@ bool tconv_places_write_table(const struct tconv_places *g, struct tconv_kernel_
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
     for (int a = 0; a < 3; a++) {
-        t[TILED_PLACES_Z + a] = g->side[a].places;
+        t[TILED_PLACES_Z + a] = tconv_divisor(g->side[a].places);
         t[TILED_FIRST_Z + a] = g->side[a].first;
-        t[TILED_PHASES_Z + a] = g->side[a].phases;
+        t[TILED_PHASES_Z + a] = tconv_divisor(g->side[a].phases);
+        t[TILED_STRIDE_Z + a] = tconv_divisor(g->side[a].axis->stride);
         t[TILED_TAPS_Z + a] = g->side[a].taps;
     }
+    t[TILED_ALL_PLACES] = g->all_places;
     t[TILED_ROWS] = g->matrix_rows;
     t[TILED_CHANNELS] = tconv_ceil_div(g->folded.layer.out_channels, 4) * 4;
     t[TILED_OUTPUT_QUADS] = tconv_places_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;
     t[TILED_PART_CHANNELS] = tconv_places_part_channels(g);
-    for (int a = 0; a < 3; a++) {
-        t[TILED_BY_PLACES_Z + a] = tconv_divisor(g->side[a].places);
-        t[TILED_BY_PHASES_Z + a] = tconv_divisor(g->side[a].phases);
-        t[TILED_BY_STRIDE_Z + a] = tconv_divisor(g->side[a].axis->stride);
-    }
-    t[TILED_BY_PHASES] = tconv_divisor(g->phases);
-    t[TILED_BY_BLOCKS] = tconv_divisor(g->blocks);
-    t[TILED_BY_TILES] = tconv_divisor(g->tiles);
-    t[TILED_BY_PART] = tconv_divisor((int64_t)part_groups(g));
+    t[TILED_PART] = tconv_divisor((int64_t)part_groups(g));
+    t[TILED_ALL_PHASES] = tconv_divisor(g->phases);
+    t[TILED_BLOCKS] = tconv_divisor(g->blocks);
+    t[TILED_TILES] = tconv_divisor(g->tiles);
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
     return write_phases(g, t + phases_at, t + list_at);

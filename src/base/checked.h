@@ -40,16 +40,6 @@ static inline int64_t tconv_mod(int64_t a, int64_t b)
     return r < 0 ? r + b : r;
 }
 
-/* For division by d, 1 <= d < 2^31, without a division: floor(n / d) is (2n * factor >> 32) >>
- * shift for 0 <= n < 2^31 (Granlund and Montgomery, "Division by Invariant Integers using
- * Multiplication", 1994). Returns shift << 32 | factor; quotient() of cl/places.clh uses it. */
-static inline int64_t tconv_divisor(int64_t d)
-{
-    int shift = 0;
-    while (INT64_C(1) << shift < d) shift++;
-    return (int64_t)shift << 32 | ((INT64_C(1) << (31 + shift)) / d + 1);
-}
-
 static inline int64_t tconv_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Division by multiplication, as kernels do it, against division. */
-#include "base/checked.h"
+#include "algorithm/folded.h"
+#include "divisor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,21 +9,25 @@
 
 #include <cmocka.h>
 
-/* quotient() of cl/places.clh. */
+/* split() of cl/divisor.h. */
 static int64_t quotient(int64_t n, int64_t divisor)
 {
-    const uint64_t product = (uint64_t)(uint32_t)(2 * n) * (uint32_t)divisor;
-    return (int64_t)(product >> 32 >> (divisor >> 32));
+    const uint64_t product = (uint64_t)(uint32_t)(2 * n) * ((uint64_t)divisor >> 32);
+    return (int64_t)(product >> 32 >> ((uint32_t)divisor >> DIVISOR_BITS));
 }
 
 static void check(int64_t n, int64_t d)
 {
-    if (n >= 0 && n <= INT32_MAX) assert_int_equal(quotient(n, tconv_divisor(d)), n / d);
+    if (n < 0 || n > INT32_MAX || !tconv_divides(d)) return;
+    assert_int_equal(quotient(n, tconv_divisor(d)), n / d);
+    assert_int_equal(tconv_divisor(d) & ((1 << DIVISOR_BITS) - 1), d);
 }
 
 static void divisors_divide(void **state)
 {
     (void)state;
+    assert_true(tconv_divides(1) && tconv_divides((1 << DIVISOR_BITS) - 1));
+    assert_false(tconv_divides(0) || tconv_divides(1 << DIVISOR_BITS));
     for (int64_t d = 1; d <= 3000; d++)
         for (int64_t n = 0; n <= 3000; n++) check(n, d);
     /* Around multiples, and around powers of two, of numbers of every size. */
