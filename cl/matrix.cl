@@ -531,10 +531,10 @@ typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
 static ushort4 halves_in(const float4 v)
 {
 #if HALF
-    return as_ushort4(convert_half4_rte(v));
+    return as_ushort4(convert_half4(v));
 #else
     ushort4 halves;
-    vstore_half4_rte(v, 0, (half *)&halves);
+    vstore_half4(v, 0, (half *)&halves);
     return halves;
 #endif
 }
