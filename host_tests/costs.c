@@ -8,7 +8,7 @@
  *                                              element type, a data format, an algorithm with its
  *                                              tile; for each line of fields from stdin, such as
  *                                              "packed_tap=500 wake=80e3", one line
- *          costs                               the fields: name, value, unit, meaning */
+ *          costs DEVICE UNITS fields           the fields: name, value, unit, meaning */
 #include "described.h"
 #include "selecting.h"
 #include "suite.h"
@@ -36,10 +36,9 @@ static bool set_layer(const struct entry *entry, tconv_type type, tconv_data_for
     return true;
 }
 
-static void print_fields(void)
+static void print_fields(const tconv_device_info *device)
 {
-    const tconv_device_info none = TCONV_DEVICE_INFO_INIT;
-    struct tconv_machine machine = tconv_machine_of(&none, sizeof(double));
+    struct tconv_machine machine = tconv_machine_of(device, sizeof(float));
     for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
         const struct tconv_machine_field *f = tconv_machine_field_at(i);
         printf("%s\t%.10g\t%s\t%s\n", f->name, *(double *)((char *)&machine + f->offset), f->unit,
@@ -140,14 +139,16 @@ int main(int argc, char **argv)
 {
     struct suite suite = {0};
     if (argc == 1) {
-        print_fields();
-        return 0;
+        fprintf(stderr, "usage: costs DEVICE [UNITS [fields | CANDIDATES]]\n");
+        return 2;
     }
     if (suite_read(NULL, &suite) != EXIT_DONE) return 1;
     tconv_device_info device = *described_device(argv[1]);
     if (argc > 2) device.compute_units = (uint32_t)atoi(argv[2]);
     int code = 0;
-    if (argc > 3)
+    if (argc > 3 && strcmp(argv[3], "fields") == 0)
+        print_fields(&device);
+    else if (argc > 3)
         code = print_costs(&suite, &device, argv[3]);
     else
         print_choices(&suite, &device);

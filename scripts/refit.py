@@ -151,11 +151,17 @@ def fit(measured: Measured, model: Model, usual: dict[str, float], names: list[s
     return {k: float(f"{v:.3g}") for k, v in fields.items() if f"{v:.3g}" != f"{usual[k]:.3g}"}
 
 
-def write(fields: dict[str, float]) -> None:
+def write(fields: dict[str, float], device: str) -> None:
     path = ROOT / "src/algorithm/machine_fields.h"
     text = path.read_text()
     for name, value in fields.items():
-        text, count = re.subn(rf"F\({name}, [^\"]*, \"", f'F({name}, {value:g}, "', text)
+        general, of_amd = rf"F\({name}, [^\"]*, \"", rf"F\({name}, ([\d.e]+), ([\d.e]+)\)"
+        if name.startswith("matrix_") and device == "AMD wmma":
+            text, count = re.subn(of_amd, rf"F({name}, {value:g}, \2)", text)
+        elif name.startswith("matrix_") and device == "AMD mfma":
+            text, count = re.subn(of_amd, rf"F({name}, \1, {value:g})", text)
+        else:
+            text, count = re.subn(general, f'F({name}, {value:g}, "', text)
         if count != 1:
             fail(f"{path} has no single field {name}")
     lines = []
@@ -191,7 +197,7 @@ def main() -> None:
     costs = options.build / "host_tests/costs"
     if not costs.exists():
         fail(f"there is no {costs}: build the project with its tests first")
-    table = subprocess.run([costs], stdout=subprocess.PIPE, text=True, check=True).stdout
+    table = subprocess.run([costs, options.device, "1", "fields"], stdout=subprocess.PIPE, text=True, check=True).stdout
     usual = {row.split("\t")[0]: float(row.split("\t")[1]) for row in table.splitlines()}
     names = options.fields.split(",") if options.fields else [n for n in usual if n not in HARDWARE]
     for name in names:
@@ -207,7 +213,7 @@ def main() -> None:
         tell(measured, model.expected(fields), options.worst)
         print(" ".join(f"{k}={v:g}" for k, v in fields.items()) or "nothing to change")
         if options.write:
-            write(fields)
+            write(fields, options.device)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,13 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
         machine.sums = 12;
         machine.issue = 3.5;
     }
+    if (device->matrix_unit == TCONV_MATRIX_AMD_WMMA ||
+        device->matrix_unit == TCONV_MATRIX_AMD_MFMA) {
+        const bool wmma = device->matrix_unit == TCONV_MATRIX_AMD_WMMA;
+#define FIELD(name, of_wmma, of_mfma) machine.name = wmma ? (of_wmma) : (of_mfma);
+        TCONV_AMD_MATRIX_FIELDS(FIELD)
+#undef FIELD
+    }
     return machine;
 }
 

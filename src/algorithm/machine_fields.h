@@ -64,7 +64,23 @@
     F(matrix_begin_wait, 7000, "cycles", "of loads before and after all stages")                   \
     F(matrix_store, 16, "number", "instructions to store an output")                               \
     F(matrix_store_wait, 30, "cycles", "of an output")                                             \
-    F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")
+    F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")                      \
+    F(matrix_part_wait, 500, "cycles", "to add the sums of a part")
+
+/* The same of AMD's units, wmma and mfma. */
+#define TCONV_AMD_MATRIX_FIELDS(F)                                                                         \
+    F(matrix_speed, 11.6, 12)                                                                      \
+    F(matrix_registers, 60.9, 119)                                                                 \
+    F(matrix_stage, 3.32, 7.25)                                                                    \
+    F(matrix_quad, 129, 106)                                                                       \
+    F(matrix_element, 4.33, 1.95)                                                                  \
+    F(matrix_stage_wait, 1470, 828)                                                                \
+    F(matrix_begin, 602, 41.1)                                                                     \
+    F(matrix_begin_wait, 351, 6560)                                                                \
+    F(matrix_store, 3.77, 18.2)                                                                    \
+    F(matrix_store_wait, 2.12, 19.9)                                                               \
+    F(matrix_finish_wait, 1570, 812)                                                               \
+    F(matrix_part_wait, 280, 150)
 
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \

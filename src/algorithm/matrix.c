@@ -141,7 +141,7 @@ static double finish_cycles(const struct tconv_places *g, double units)
     const struct tconv_machine *m = g->folded.machine;
     if (g->parts == 1) return 0;
     const double sums = tconv_places_groups(g) * g->mt * g->nt / units;
-    return m->gpu_launch + m->matrix_finish_wait + g->parts * m->tiled_part_wait +
+    return m->gpu_launch + m->matrix_finish_wait + g->parts * m->matrix_part_wait +
            2 * sums * (double)g->folded.acc_bytes / m->unit_l2;
 }
 
