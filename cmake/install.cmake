@@ -16,7 +16,10 @@ install(
     PATTERN "*.h"
     PATTERN "*.hpp")
 if(TCONV_BUILD_PYTHON)
-    install(TARGETS tconv_cl LIBRARY DESTINATION tconv_cl COMPONENT python)
+    install(
+        TARGETS tconv_cl
+        LIBRARY DESTINATION tconv_cl COMPONENT python
+        RUNTIME DESTINATION tconv_cl COMPONENT python) # a DLL
 endif()
 if(TARGET tconv-cl)
     set_target_properties(tconv-cl PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")

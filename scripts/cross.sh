@@ -12,44 +12,9 @@ cd "$(dirname "$0")/.."
 target=${1:-}
 work=$PWD/build/cross/$target
 jobs=${CROSS_JOBS:-$(nproc)}
-zig_version=0.13.0
 sh scripts/packages.sh cmake make pkg-config opencl-c-headers libxxhash-dev
 mkdir -p "$work"
-
-# A command that later steps call. usage: command_file NAME LINE
-command_file() {
-    mkdir -p "$work/bin"
-    printf '#!/bin/sh\n%s\n' "$2" >"$work/bin/$1"
-    chmod +x "$work/bin/$1"
-}
-
-# The compiler, with commands in $work/bin as CMake wants them. usage: zig_commands TRIPLE
-zig_commands() {
-    sh scripts/packages.sh python3-venv
-    zig=$PWD/build/cross/zig/bin/python3
-    if [ ! -e "$PWD/build/cross/zig/$zig_version" ]; then
-        python3 -m venv "$PWD/build/cross/zig"
-        "$PWD/build/cross/zig/bin/pip" install --quiet "ziglang==$zig_version"
-        touch "$PWD/build/cross/zig/$zig_version"
-    fi
-    zig=$("$zig" -c 'import ziglang, os; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
-    command_file cc "exec '$zig' cc -target $1 \"\$@\""
-    command_file c++ "exec '$zig' c++ -target $1 \"\$@\""
-    command_file ar "exec '$zig' ar \"\$@\""
-    command_file ranlib "exec '$zig' ranlib \"\$@\""
-}
-
-# What CMake is told of the target: the same lines for all, then those of one.
-toolchain() {
-    cat >"$work/toolchain.cmake" <<'END'
-set(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}/sysroot/usr;${CMAKE_CURRENT_LIST_DIR}/sysroot")
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-END
-    cat >>"$work/toolchain.cmake"
-}
+. scripts/cross_tools.sh
 
 # Libraries from Debian's source packages, static, into $work/sysroot.
 libraries_from_source() {
@@ -128,14 +93,8 @@ linux() {
     zig_commands "$3.2.36" # Debian 12's C library
     sh scripts/foreign_packages.sh "$1" "$work" libc6 libgcc-s1 ocl-icd-opencl-dev ocl-icd-libopencl1 opencl-c-headers libjansson-dev \
         libjansson4 libexpat1-dev libexpat1 libpopt-dev libpopt0 libcsv-dev libcsv3 libcmocka-dev libcmocka0 libxxhash-dev
-    toolchain <<END
-set(CMAKE_SYSTEM_NAME Linux)
-set(CMAKE_SYSTEM_PROCESSOR $2)
+    zig_toolchain Linux "$2" <<END
 set(CMAKE_LIBRARY_ARCHITECTURE $4)
-set(CMAKE_C_COMPILER "$work/bin/cc")
-set(CMAKE_CXX_COMPILER "$work/bin/c++")
-set(CMAKE_AR "$work/bin/ar")
-set(CMAKE_RANLIB "$work/bin/ranlib")
 set(CMAKE_C_FLAGS_INIT "-isystem $work/sysroot/usr/include/$4 -isystem $work/sysroot/usr/include")
 set(CMAKE_CXX_FLAGS_INIT "-isystem $work/sysroot/usr/include/$4 -isystem $work/sysroot/usr/include")
 set(CMAKE_CROSSCOMPILING_EMULATOR "$5;-L;$work/sysroot")
@@ -149,29 +108,13 @@ END
 }
 
 windows() {
-    sh scripts/packages.sh gcc-mingw-w64-x86-64-posix wine64 ocl-icd-libopencl1 pocl-opencl-icd
-    toolchain <<END
-set(CMAKE_SYSTEM_NAME Windows)
-set(CMAKE_SYSTEM_PROCESSOR x86_64)
-set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
-set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
-# Threads and the compiler's library inside: a program needs no DLL but the system's.
-set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
-set(CMAKE_SHARED_LINKER_FLAGS_INIT -static)
+    sh scripts/packages.sh ocl-icd-libopencl1 pocl-opencl-icd
+    mingw_toolchain <<END
 set(CMAKE_CROSSCOMPILING_EMULATOR "$work/bin/wine")
 set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/lib/pkgconfig")
 END
     libraries_from_source
-    # Wine's settings have a link to the root folder: outside of the sources, which packages are made of by copying whole folders.
-    WINEPREFIX=$(mktemp -d)
-    export WINEPREFIX
-    # One server for all programs, until this script ends; else a program may meet the end of an earlier one's server, and fail.
-    trap '/usr/lib/wine/wineserver -k; rm -rf "$WINEPREFIX"' EXIT
-    /usr/lib/wine/wineserver -p
-    command_file wine "export WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
-unset DISPLAY
-exec /usr/lib/wine/wine64 \"\$@\""
-    "$work/bin/wine" wineboot --init
+    start_wine
     command_file tconv-cl "exec '$work/bin/wine' '$work/dll/tconv-cl.exe' \"\$@\""
     build "$work/build" -DBUILD_SHARED_LIBS=OFF
     build "$work/dll" -DTCONV_BUILD_TESTS=OFF
@@ -199,13 +142,7 @@ microsoft_headers() {
 
 macos() {
     zig_commands aarch64-macos.11.0
-    toolchain <<END
-set(CMAKE_SYSTEM_NAME Darwin)
-set(CMAKE_SYSTEM_PROCESSOR arm64)
-set(CMAKE_C_COMPILER "$work/bin/cc")
-set(CMAKE_CXX_COMPILER "$work/bin/c++")
-set(CMAKE_AR "$work/bin/ar")
-set(CMAKE_RANLIB "$work/bin/ranlib")
+    zig_toolchain Darwin arm64 <<END
 set(CMAKE_INSTALL_NAME_TOOL "$work/bin/install_name_tool")
 set(ENV{PKG_CONFIG_LIBDIR} "$work/sysroot/lib/pkgconfig")
 END

@@ -214,6 +214,15 @@ def test_no_opencl(tmp_path):
         assert all(word in sentence for word in words), sentence
 
 
+def test_two_loaders():
+    """pyopencl's wheels have a loader inside: in either order, both find devices."""
+    for names in ("pyopencl, tconv_cl", "tconv_cl, pyopencl"):
+        code, output, said = run(
+            "-c", f"import {names}; print(len(pyopencl.get_platforms()) > 0, len(tconv_cl.devices()) > 0)"
+        )
+        assert code == 0 and output == "True True\n", said
+
+
 def test_a_home_that_cannot_be_written(tmp_path):
     """Nothing is kept on disk, and results are the same. /proc cannot be written by root either."""
     program = "import numpy, tconv_cl; print(tconv_cl.conv_transpose(*numpy.ones((2, 1, 1, 1), 'f4')))"

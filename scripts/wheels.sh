@@ -1,0 +1,82 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds the Python package's wheels into build/wheels, with the C library inside, from this one machine:
+#   manylinux2014 x86-64 and aarch64, macOS 11 arm64   zig
+#   Windows x86-64                                     MinGW-w64
+# Then checks them: their metadata, what their libraries need, and that each library but macOS's can be loaded: here, under QEMU, and under Wine.
+# For Debian 12 on amd64, as root or with sudo. usage: wheels.sh
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+out=$root/build/wheels
+jobs=${CROSS_JOBS:-$(nproc)}
+export CMAKE_BUILD_PARALLEL_LEVEL="$jobs"
+sh scripts/packages.sh cmake make opencl-c-headers libxxhash-dev python3-venv binutils qemu-user ocl-icd-libopencl1 pocl-opencl-icd
+. scripts/cross_tools.sh
+rm -rf "$out"
+mkdir -p "$out"
+[ -x build/wheels-venv/bin/python ] || python3 -m venv build/wheels-venv
+python=$root/build/wheels-venv/bin/python
+"$python" -m pip install --quiet --requirement packaging/wheels/requirements.txt
+
+# usage: wheel NAME PLATFORM-TAG, with the toolchain in $work
+wheel() {
+    mkdir -p "$work/sysroot/include" "$work/wheel"
+    cp -r /usr/include/CL /usr/include/xxhash.h "$work/sysroot/include/"
+    rm -f "$work"/wheel/*.whl
+    "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/wheel" . \
+        --config-settings=cmake.args=-DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" --config-settings=cmake.define.TCONV_WARNINGS_AS_ERRORS=ON \
+        --config-settings=build-dir="$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    # The backend names the wheel after this machine.
+    (cd "$work/wheel" && "$python" -m wheel tags --remove --platform-tag "$2" ./*.whl >/dev/null)
+    cp "$work"/wheel/*.whl "$out/"
+    rm -rf "$work/unpacked"
+    "$python" -m wheel unpack --dest "$work/unpacked" "$work"/wheel/*.whl >/dev/null
+    echo "$1: $(basename "$work"/wheel/*.whl)"
+}
+
+# Loads the library of the wheel. usage: load COMPILER... -- COMMAND, which runs a program of the target
+load() {
+    compile=
+    while [ "$1" != -- ]; do compile="$compile $1"; shift; done
+    shift
+    $compile -o "$work/load_library.exe" packaging/wheels/load_library.c
+    (cd "$work"/unpacked/*/tconv_cl && OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd "$@" "$work/load_library.exe" ./libtconv_cl.[ds]*)
+}
+
+for processor in x86_64 aarch64; do
+    work=$root/build/cross/wheel-linux-$processor
+    mkdir -p "$work"
+    zig_commands $processor-linux-gnu.2.17
+    zig_toolchain Linux $processor <<'END'
+set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
+set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
+END
+    wheel "Linux $processor" "manylinux2014_$processor"
+    "$python" -m auditwheel show "$out"/*"manylinux2014_$processor.whl" | tr '\n' ' ' | grep -q "platform tag: .manylinux_2_17_$processor" ||
+        { "$python" -m auditwheel show "$out"/*"manylinux2014_$processor.whl"; exit 1; }
+    runner=env
+    if [ $processor = aarch64 ]; then
+        sh scripts/foreign_packages.sh arm64 "$work/run" libc6
+        runner="qemu-aarch64 -L $work/run/sysroot"
+    fi
+    load "$work/bin/cc" -ldl -- $runner
+done
+
+work=$root/build/cross/wheel-macos
+mkdir -p "$work"
+zig_commands aarch64-macos.11.0
+zig_toolchain Darwin arm64 </dev/null
+wheel macOS macosx_11_0_arm64
+
+work=$root/build/cross/wheel-windows
+mkdir -p "$work"
+mingw_toolchain <<'END'
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static -s")
+END
+wheel Windows win_amd64
+start_wine
+load x86_64-w64-mingw32-gcc-posix -- "$work/bin/wine"
+
+"$python" -m twine check --strict "$out"/*.whl >"$out/twine.log" || { cat "$out/twine.log"; exit 1; }
+"$python" packaging/wheels/check.py "$out"/*.whl
