@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installing: library, headers, CMake package, pkg-config file, documents; and packages made of
-# them (cpack -G DEB).
+# Installing: library, headers, CMake package, pkg-config file, documents.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -83,14 +82,3 @@ foreach(file python/README.md python/versions.txt device_tests/vectors/README.md
     cmake_path(GET file PARENT_PATH folder)
     install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
-
-set(CPACK_PACKAGE_NAME tconv-cl)
-set(CPACK_PACKAGE_VENDOR "tconv-cl")
-set(CPACK_PACKAGE_CONTACT "tconv-cl developers <tconv-cl@example.org>")
-set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_CURRENT_SOURCE_DIR}/LICENSE)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Headers, loader and pkg-config file of OpenCL.
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "ocl-icd-opencl-dev")
-set(CPACK_DEBIAN_PACKAGE_SECTION libs)
-include(CPack)
