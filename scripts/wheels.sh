@@ -3,6 +3,7 @@
 # Builds the Python package's wheels into build/wheels, with the C library inside, from this one machine:
 #   manylinux2014 x86-64 and aarch64, macOS 11 arm64   zig
 #   Windows x86-64                                     MinGW-w64
+#   the extension for OpenVINO, Linux x86-64           g++
 # Then checks them: their metadata, what their libraries need, and that each library but macOS's can be loaded: here, under QEMU, and under Wine.
 # For Debian 12 on amd64, as root or with sudo. usage: wheels.sh
 set -eu
@@ -11,7 +12,7 @@ root=$PWD
 out=$root/build/wheels
 jobs=${CROSS_JOBS:-$(nproc)}
 export CMAKE_BUILD_PARALLEL_LEVEL="$jobs"
-sh scripts/packages.sh cmake make opencl-c-headers libxxhash-dev python3-venv binutils qemu-user ocl-icd-libopencl1 pocl-opencl-icd
+sh scripts/packages.sh g++ cmake make ocl-icd-opencl-dev opencl-c-headers libxxhash-dev python3-venv binutils qemu-user ocl-icd-libopencl1 pocl-opencl-icd
 . scripts/cross_tools.sh
 rm -rf "$out"
 mkdir -p "$out"
@@ -77,6 +78,15 @@ END
 wheel Windows win_amd64
 start_wine
 load x86_64-w64-mingw32-gcc-posix -- "$work/bin/wine"
+
+# The extension for OpenVINO, which OpenVINO's own compiler must fit: Debian's.
+work=$root/build/cross/wheel-openvino
+mkdir -p "$work"
+rm -f "$work"/*.whl
+"$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work" ./adapters/openvino --config-settings=build-dir="$work/build" \
+    >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+(cd "$work" && "$python" -m wheel tags --remove --platform-tag manylinux_2_36_x86_64 ./*.whl >/dev/null)
+cp "$work"/*.whl "$out/"
 
 "$python" -m twine check --strict "$out"/*.whl >"$out/twine.log" || { cat "$out/twine.log"; exit 1; }
 "$python" packaging/wheels/check.py "$out"/*.whl

@@ -12,16 +12,27 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-# Of each platform tag: the library, how `file` would begin it, what lists its needs, and what these may be.
+# Of each platform tag: the library, and how libraries of that system begin; ELF's names the processor at byte 18.
 SYSTEM = {
-    "manylinux2014_x86_64": ("libtconv_cl.so", b"\x7fELF\x02", "x86_64"),
-    "manylinux2014_aarch64": ("libtconv_cl.so", b"\x7fELF\x02", "aarch64"),
-    "macosx_11_0_arm64": ("libtconv_cl.dylib", b"\xcf\xfa\xed\xfe", "arm64"),
-    "win_amd64": ("libtconv_cl.dll", b"MZ", "x86-64"),
+    "manylinux2014_x86_64": ("libtconv_cl.so", b"\x7fELF", b"\x3e\x00"),
+    "manylinux2014_aarch64": ("libtconv_cl.so", b"\x7fELF", b"\xb7\x00"),
+    "macosx_11_0_arm64": ("libtconv_cl.dylib", b"\xcf\xfa\xed\xfe", b""),
+    "win_amd64": ("libtconv_cl.dll", b"MZ", b""),
 }
-LINUX_NEEDS = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}
+LINUX_NEEDS = {
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "ld-linux-aarch64.so.1",
+    "ld-linux-x86-64.so.2",
+}
 WINDOWS_NEEDS = {"KERNEL32.dll", "msvcrt.dll", "ADVAPI32.dll", "SHELL32.dll", "USER32.dll"}
 NEWEST_GLIBC = (2, 17)
+# The extension for OpenVINO is compiled by Debian 12's g++, whose C++ library OpenVINO fits.
+EXTENSION = "tconv_cl_openvino"
+EXTENSION_NEEDS = LINUX_NEEDS | {"libstdc++.so.6", "libgcc_s.so.1"}
+EXTENSION_GLIBC = (2, 36)
 
 
 def fail(wheel: Path, message: str) -> None:
@@ -32,12 +43,12 @@ def output_of(*command: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def check_elf(wheel: Path, library: Path) -> None:
+def check_elf(wheel: Path, library: Path, needs: set[str], newest: tuple[int, int]) -> None:
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "--dynamic", "--wide", str(library))))
-    if not needed <= LINUX_NEEDS:
-        fail(wheel, f"{library.name} needs {', '.join(sorted(needed - LINUX_NEEDS))}")
+    if not needed <= needs:
+        fail(wheel, f"{library.name} needs {', '.join(sorted(needed - needs))}")
     for version in re.findall(r"GLIBC_([\d.]+)", output_of("readelf", "--version-info", "--wide", str(library))):
-        if tuple(map(int, version.split("."))) > (*NEWEST_GLIBC, 999):
+        if tuple(map(int, version.split("."))) > (*newest, 999):
             fail(wheel, f"{library.name} needs GLIBC_{version}")
 
 
@@ -48,27 +59,42 @@ def check_dll(wheel: Path, library: Path) -> None:
         fail(wheel, f"{library.name} needs {', '.join(sorted(needed - WINDOWS_NEEDS))}")
 
 
+def check_extension(wheel: Path, folder: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    library = folder / "tconv_cl/libtconv_cl_openvino.so"
+    release = folder / "tconv_cl/openvino_release.txt"
+    for path in (library, release, next(folder.glob("*.dist-info")) / "licenses/LICENSE"):
+        if not path.exists():
+            fail(wheel, f"there is no {path.relative_to(folder)}")
+    check_elf(
+        wheel,
+        library,
+        EXTENSION_NEEDS | set(re.findall(r"libopenvino\.so\.\d+", str(library.read_bytes()))),
+        EXTENSION_GLIBC,
+    )
+    print(f"{wheel.name}: for OpenVINO {release.read_text().strip()}; {wheel.stat().st_size // 1024} KiB")
+
+
 def check(wheel: Path, folder: Path) -> None:
-    tag = wheel.stem.split("-", 4)[-1].removeprefix("none-")
-    platform = next((known for known in SYSTEM if known in wheel.name), None)
-    if platform is None:
-        fail(wheel, f"no platform that is known: {tag}")
+    platform = next(known for known in SYSTEM if known in wheel.name)
     if "-py3-none-" not in wheel.name:
         fail(wheel, "not for every Python 3")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(folder)
-    name, magic, _ = SYSTEM[platform]
+    name, magic, processor = SYSTEM[platform]
     for wanted in (r"\.dist-info/licenses/LICENSE$", r"^tconv_cl/py\.typed$", rf"^tconv_cl/{re.escape(name)}$"):
         if not any(re.search(wanted, each) for each in names):
             fail(wheel, f"there is no {wanted}")
     binaries = [each for each in names if re.search(r"\.(so|dylib|dll|a|exe)(\.|$)", each)]
     for each in binaries:
         path = folder / each
-        if path.read_bytes()[: len(magic)] != magic:
+        start = path.read_bytes()[:20]
+        if not start.startswith(magic) or processor and start[18:20] != processor:
             fail(wheel, f"{each} is for another system")
-        if magic.startswith(b"\x7fELF"):
-            check_elf(wheel, path)
+        if magic == b"\x7fELF":
+            check_elf(wheel, path, LINUX_NEEDS, NEWEST_GLIBC)
         elif name.endswith(".dll"):
             check_dll(wheel, path)
     print(f"{wheel.name}: {', '.join(sorted(binaries))}; {wheel.stat().st_size // 1024} KiB")
@@ -76,11 +102,14 @@ def check(wheel: Path, folder: Path) -> None:
 
 def main() -> None:
     wheels = [Path(argument) for argument in sys.argv[1:]]
-    if len(wheels) != len(SYSTEM):
-        sys.exit(f"check.py: {len(wheels)} wheels, not {len(SYSTEM)}")
+    found = {next((tag for tag in SYSTEM if tag in wheel.name), EXTENSION) for wheel in wheels}
+    if len(wheels) != len(found) or found != {*SYSTEM, EXTENSION}:
+        sys.exit(
+            f"check.py: these are not the wheels that there should be: {', '.join(wheel.name for wheel in wheels)}"
+        )
     for wheel in wheels:
         with tempfile.TemporaryDirectory() as folder:
-            check(wheel, Path(folder))
+            (check_extension if wheel.name.startswith(EXTENSION) else check)(wheel, Path(folder))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ TRANSPARENT = (
     "FakeQuantize", "BatchNormInference", "MaxPool", "AvgPool", "Concat",
 )  # fmt: skip
 UNKNOWN_EXTENT = 64  # to compare sizes with
-AGAIN = "install it again with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
+AGAIN = "install tconv_cl_openvino or with --config-settings=cmake.define.TCONV_OPENVINO=ON, as docs/openvino.md says"
 
 
 def _load() -> ctypes.CDLL:
