@@ -56,19 +56,19 @@
 #define TCONV_MATRIX_FIELDS(F)                                                                     \
     F(matrix_speed, 4, "ratio", "of the unit to f32, for words of 32 bits")                        \
     F(matrix_registers, 100, "number", "registers of a work-item beside its accumulators")         \
-    F(matrix_stage, 60, "number", "instructions of a stage beside products, reads and copies")     \
+    F(matrix_stage, 3, "number", "instructions of a stage beside products, reads and copies")      \
     F(matrix_quad, 5, "number", "instructions to copy 16 bytes")                                   \
-    F(matrix_element, 3, "number", "more, for each element that is loaded alone")                  \
-    F(matrix_stage_wait, 450, "cycles", "of a stage beside its instructions")                      \
+    F(matrix_element, 13, "number", "more, for each element that is loaded alone")                 \
+    F(matrix_stage_wait, 960, "cycles", "of a stage beside its instructions")                      \
     F(matrix_begin, 1200, "number", "instructions before and after all stages")                    \
     F(matrix_begin_wait, 7000, "cycles", "of loads before and after all stages")                   \
     F(matrix_store, 16, "number", "instructions to store an output")                               \
-    F(matrix_store_wait, 30, "cycles", "of an output")                                             \
+    F(matrix_store_wait, 2.6, "cycles", "of an output")                                            \
     F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")                      \
     F(matrix_part_wait, 500, "cycles", "to add the sums of a part")
 
 /* The same of AMD's units, wmma and mfma. */
-#define TCONV_AMD_MATRIX_FIELDS(F)                                                                         \
+#define TCONV_AMD_MATRIX_FIELDS(F)                                                                 \
     F(matrix_speed, 11.6, 12)                                                                      \
     F(matrix_registers, 60.9, 119)                                                                 \
     F(matrix_stage, 3.32, 7.25)                                                                    \
