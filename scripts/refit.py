@@ -155,13 +155,15 @@ def write(fields: dict[str, float], device: str) -> None:
     path = ROOT / "src/algorithm/machine_fields.h"
     text = path.read_text()
     for name, value in fields.items():
-        general, of_amd = rf"F\({name}, [^\"]*, \"", rf"F\({name}, ([\d.e]+), ([\d.e]+)\)"
+        number = r"([\d.e]+)"
+        pattern, changed = rf"F\({name}, [^\"\n]*, \"", f'F({name}, {value:g}, "'
         if name.startswith("matrix_") and device == "AMD wmma":
-            text, count = re.subn(of_amd, rf"F({name}, {value:g}, \2)", text)
+            pattern, changed = rf"F\({name}, {number}, {number}\)", rf"F({name}, {value:g}, \2)"
         elif name.startswith("matrix_") and device == "AMD mfma":
-            text, count = re.subn(of_amd, rf"F({name}, \1, {value:g})", text)
-        else:
-            text, count = re.subn(general, f'F({name}, {value:g}, "', text)
+            pattern, changed = rf"F\({name}, {number}, {number}\)", rf"F({name}, \1, {value:g})"
+        elif name.startswith("tiled_") and device == "AMD mfma":
+            pattern, changed = rf"F\({name}, {number}\)", f"F({name}, {value:g})"
+        text, count = re.subn(pattern, changed, text)
         if count != 1:
             fail(f"{path} has no single field {name}")
     lines = []

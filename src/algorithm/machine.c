@@ -90,11 +90,16 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
         machine.sums = 12;
         machine.issue = 3.5;
     }
-    if (device->matrix_unit == TCONV_MATRIX_AMD_WMMA ||
-        device->matrix_unit == TCONV_MATRIX_AMD_MFMA) {
-        const bool wmma = device->matrix_unit == TCONV_MATRIX_AMD_WMMA;
+    const bool wmma = device->matrix_unit == TCONV_MATRIX_AMD_WMMA,
+               mfma = device->matrix_unit == TCONV_MATRIX_AMD_MFMA;
+    if (wmma || mfma) {
 #define FIELD(name, of_wmma, of_mfma) machine.name = wmma ? (of_wmma) : (of_mfma);
         TCONV_AMD_MATRIX_FIELDS(FIELD)
+#undef FIELD
+    }
+    if (mfma) {
+#define FIELD(name, value) machine.name = (value);
+        TCONV_CDNA_TILED_FIELDS(FIELD)
 #undef FIELD
     }
     return machine;

@@ -67,7 +67,21 @@
     F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")                      \
     F(matrix_part_wait, 500, "cycles", "to add the sums of a part")
 
-/* The same of AMD's units, wmma and mfma. */
+/* The same of tiled.c on AMD's CDNA, with mfma. */
+#define TCONV_CDNA_TILED_FIELDS(F)                                                                 \
+    F(tiled_registers, 39.4)                                                                       \
+    F(tiled_sliced, 70.5)                                                                          \
+    F(tiled_stage, 121)                                                                            \
+    F(tiled_weight, 12.5)                                                                          \
+    F(tiled_input, 20.1)                                                                           \
+    F(tiled_stage_wait, 756)                                                                       \
+    F(tiled_begin, 160)                                                                            \
+    F(tiled_begin_wait, 487)                                                                       \
+    F(tiled_store, 15.2)                                                                           \
+    F(tiled_around_wait, 6.48)                                                                     \
+    F(tiled_part_wait, 209)
+
+/* The same of matrix.c on AMD's units, wmma and mfma. */
 #define TCONV_AMD_MATRIX_FIELDS(F)                                                                 \
     F(matrix_speed, 11.6, 12)                                                                      \
     F(matrix_registers, 60.9, 119)                                                                 \
