@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times tconv-cl side by side with other systems on this machine's CPU, in f32.
+"""Times tconv-cl side by side with other systems on this machine's CPU, in f32 or another element type.
 
     python3 -m venv peers && peers/bin/pip install -r bench/peers.txt
     peers/bin/python bench/compare.py --table compare.md --ratios ratios.svg --roofline roofline.svg
     peers/bin/python bench/compare.py --ids B07,B32 --json few.json
+    peers/bin/python bench/compare.py --type u8 --least-channels 16 --json u8.json --table u8.md
 
 Every layer is timed by all in turn, several rounds, so that a busy moment of the machine hits everybody. Weights are constant and outputs
 bound for all peers; times are from the application's view. Every result is compared with an f64 computation, ours by `tconv-cl bench`; a
@@ -36,10 +37,10 @@ import time
 import numpy as np
 
 import compare_report
-from compare_peers import LAST, LISTS, PEERS, aligned
+from compare_peers import ELEMENTS, LAST, LISTS, PEERS, aligned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WRONG = 1e-4  # largest |y - reference| / max |reference| that f32 rounding explains
+BYTES_SHARE = 0.02  # of weights that are not 0, so that sums of bytes stay in their type
 CEILINGS_EVERY = 4  # layers; they take four seconds, and the highest of all count
 SLOW = 3  # times the time of the best peer: not timed in further rounds
 
@@ -66,12 +67,20 @@ def lifted(layer):
     return dict(layer, **{name: [value] + layer[name] for name, value in first.items()})
 
 
-def tensors(layer):
-    """Data and filter (in, out of one group, kernel), small enough that no product dominates."""
+def tensors(layer, kind):
+    """Data and filter (in, out of one group, kernel) with numbers of an element type, small enough that no product dominates."""
     rng = np.random.default_rng(1)
+
+    def numbers(shape, is_filter):
+        if kind in ('f32', 'bf16'):
+            values = rng.random(shape, np.float32) * 2 - 1
+            return values if kind == 'f32' else (values.view(np.uint32) & 0xffff0000).view(np.float32)
+        values = rng.integers(0 if kind == 'u8' else -1, 2, shape).astype(np.float32)
+        return values * (rng.random(shape, np.float32) < BYTES_SHARE) if is_filter else values
+
     shapes = ((layer['batch'], layer['in_channels'], *layer['input']),
               (layer['in_channels'], layer['out_channels'] // layer['groups'], *layer['kernel']))
-    return [aligned(shape, rng.random(shape, np.float32) * 2 - 1) for shape in shapes]
+    return [aligned(shape, numbers(shape, number == 1)) for number, shape in enumerate(shapes)]
 
 
 def reference(layer, x, w):
@@ -107,9 +116,10 @@ def largest_difference(a, b):
     return float(np.max([np.abs(one - other).max() for one, other in zip(a, b)]))  # item by item: the whole may be large
 
 
-def prepare(name, layer, wanted, threads):
+def prepare(name, layer, wanted, threads, kind):
     """All variants of a peer for one layer: the (run, result) of those that are right, and what is known of each."""
-    x, w = tensors(layer)
+    x, w = tensors(layer, kind)
+    element = [ELEMENTS[kind]] if len(PEERS[name].types) > 1 else []
     y = aligned(output_shape(layer))
     largest = max(largest_difference(wanted, np.zeros(len(wanted))), 1e-30)
     ready, answer = [], []
@@ -119,11 +129,11 @@ def prepare(name, layer, wanted, threads):
             about = {'peer': name, 'variant': variant + suffix, 'plain': variant.startswith('plain')}
             answer.append(about)
             try:
-                y[...] = np.nan
-                run, result = PEERS[name].compute(variant, form, *tensors_of_form, threads)
+                y[...] = np.nan if kind == 'f32' else 0
+                run, result = PEERS[name].compute(variant, form, *tensors_of_form, threads, *element)
                 run()
                 error = largest_difference(result().reshape(wanted.shape), wanted) / largest
-                if error < WRONG:
+                if error < ELEMENTS[kind].tolerance:
                     ready.append((run, result))
                 else:
                     about['wrong'] = f'{error:.2g}'
@@ -132,7 +142,7 @@ def prepare(name, layer, wanted, threads):
     return ready, answer
 
 
-def peer_process(name, pipe, threads, seconds):
+def peer_process(name, pipe, threads, seconds, kind):
     """Answers 'prepare' with what is known of each variant, and 'time' with the times of those that are right and named by number."""
     os.dup2(2, 1)
     os.environ['OMP_NUM_THREADS'] = str(threads)  # oneDNN has no other way; it reads this when it is loaded
@@ -152,7 +162,7 @@ def peer_process(name, pipe, threads, seconds):
             else:
                 layer, file = about
                 ready = []  # the layer before
-                ready, answer = prepare(name, layer, np.load(file, mmap_mode='r'), threads)
+                ready, answer = prepare(name, layer, np.load(file, mmap_mode='r'), threads, kind)
             # What others need in their turn is given back.
             LAST.clear()
             gc.collect()
@@ -182,7 +192,7 @@ class Worker:
             context = multiprocessing.get_context('spawn')
             self.pipe, other = context.Pipe()
             self.process = context.Process(target=peer_process, daemon=True,
-                                           args=(self.name, other, self.arguments.threads, self.arguments.seconds))
+                                           args=(self.name, other, self.arguments.threads, self.arguments.seconds, self.arguments.type))
             self.process.start()
             other.close()
         try:
@@ -201,7 +211,9 @@ class Worker:
 def ours(arguments, layer, data_format, ceilings):
     """One run of the tool: its report, or an error."""
     command = [arguments.tool, 'bench', '--suite', arguments.suite, '--ids', layer['id'], '--data-format', data_format,
-               '--math', arguments.math, '--quiet', '--json', '-']
+               '--math', arguments.math, '--type', arguments.type, '--quiet', '--json', '-']
+    if arguments.type == 'u8':
+        command += ['--filter-type', 'i8', '--output-type', 'u8']
     if not ceilings:
         command.append('--no-ceilings')
     if arguments.device is not None:
@@ -246,7 +258,7 @@ def compare(run, layer, workers, arguments, ceilings):
     entry = {'id': layer['id'], 'layer': layer['layer'], 'ours': {f: {'times': []} for f in ('NCX', 'NXC')}, 'peers': []}
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, 'reference.npy')
-        np.save(file, reference(layer, *tensors(layer)))
+        np.save(file, reference(layer, *tensors(layer, arguments.type)))
         for worker in workers:
             try:
                 entry['peers'] += worker.ask('prepare', layer, file)
@@ -296,12 +308,14 @@ def begin(arguments):
     """The run so far: nothing, or with --resume what the JSON file has, if it was made in the same way."""
     versions = {}
     for name in arguments.peers.split(','):
+        if arguments.type not in PEERS[name].types:
+            continue
         try:
             versions[name] = importlib.metadata.version(PEERS[name].package)
         except importlib.metadata.PackageNotFoundError:
             print(f'{name} is not installed and is left out: pip install -r {os.path.join(HERE, "peers.txt")}', file=sys.stderr)
     run = {'how': {'peers': versions, 'threads': arguments.threads, 'rounds': arguments.rounds, 'seconds': arguments.seconds,
-                   'math': arguments.math}, 'layers': []}
+                   'math': arguments.math, 'type': arguments.type}, 'layers': []}
     if not arguments.resume or not os.path.exists(arguments.json):
         return run
     with open(arguments.json) as file:
@@ -317,6 +331,9 @@ def main():
     parser.add_argument('--device', type=int, help='number of its device, as `tconv-cl devices` lists them; default: its own choice')
     parser.add_argument('--suite', default=os.path.join(HERE, 'suite.csv'), help='layers; default: %(default)s')
     parser.add_argument('--ids', help='only these, separated by commas')
+    parser.add_argument('--type', choices=list(ELEMENTS), default='f32', help='element type; u8: with a filter of i8; default: %(default)s')
+    parser.add_argument('--least-channels', type=int, default=1, metavar='N',
+                        help='only layers with so many input and output channels in a group; default: %(default)s')
     parser.add_argument('--peers', default=','.join(PEERS), help='default: %(default)s')
     parser.add_argument('--threads', type=int, default=os.cpu_count(), help='of every peer; default: %(default)s')
     parser.add_argument('--rounds', type=int, default=3, help='interleaved rounds of each layer; default: %(default)s')
@@ -343,7 +360,8 @@ def main():
         if wanted not in order:
             parser.error(f'--ids names "{wanted}", which no layer of the suite is called')
     done = [e['id'] for e in run['layers'] if arguments.noisy is None or e.get('others', 0) <= arguments.noisy]
-    layers = [l for l in suite if l['id'] not in done and (not arguments.ids or l['id'] in arguments.ids.split(','))]
+    layers = [l for l in suite if l['id'] not in done and (not arguments.ids or l['id'] in arguments.ids.split(',')) and
+              min(l['in_channels'], l['out_channels']) >= arguments.least_channels * l['groups']]
     start = time.monotonic()
     try:
         for number, layer in enumerate(layers, 1):

@@ -2,7 +2,7 @@
 """The systems that compare.py compares with: how each computes one layer of the suite.
 
 Each function is given one of its variants, the layer, data (N, C, ...), filter (in, out of one group, kernel...), an array for the output
-and a number of threads. It returns (run, result): `run` is what is timed, `result` gives the output of the last run of any variant as
+a number of threads and, if it knows several, an element type. It returns (run, result): `run` is what is timed, `result` gives the output of the last run of any variant as
 NC[D]HW. Both keep alive what the other needs. An exception is a refusal.
 """
 import ctypes
@@ -25,6 +25,35 @@ def aligned(shape, value=np.nan):
     array = room[begin:begin + count].reshape(shape)
     array[...] = value
     return array
+
+
+class Element(NamedTuple):
+    """An element type to compare: how numbers of data and filter are stored, and oneDNN's names of that."""
+    data: type
+    filter: type
+    tolerance: float  # largest |y - reference| / max |reference| that rounding explains
+
+
+# bf16 is stored in the upper half of an f32. Bytes are compared exactly.
+ELEMENTS = {'f32': Element(np.float32, np.float32, 1e-4), 'bf16': Element(np.uint16, np.uint16, 1e-2),
+            'i8': Element(np.int8, np.int8, 1e-9), 'u8': Element(np.uint8, np.int8, 1e-9)}
+
+
+def stored(a, kind):
+    """Numbers that the type has, in that type, in the same order in memory and from a cache line on."""
+    if kind is np.float32:
+        return a
+    axes = sorted(range(a.ndim), key=lambda axis: -a.strides[axis])
+    room = np.empty(a.size + 64, kind)
+    begin = -room.ctypes.data % 64 // room.itemsize
+    array = room[begin:begin + a.size].reshape([a.shape[axis] for axis in axes]).transpose(np.argsort(axes))
+    array[...] = np.ascontiguousarray(a).view(np.uint32) >> 16 if kind is np.uint16 else a
+    return array
+
+
+def numbers_of(a):
+    """What `stored` stored, as f32."""
+    return (a.astype(np.uint32) << 16).view(np.float32) if a.dtype == np.uint16 else a.astype(np.float32)
 
 
 def to_last(a):
@@ -98,6 +127,8 @@ def pytorch(variant, layer, x, w, _, threads):
         extra.append(max(0, pad - (end - op)))
         crop.append(slice(begin - pad, begin - pad + o))
     data, weight = torch.from_numpy(x), torch.from_numpy(w)
+    if element is ELEMENTS['bf16']:
+        data, weight = data.bfloat16(), weight.bfloat16()
     if variant == 'channels last':
         if rank == 1:
             raise ValueError('its channels last are of two or three axes')
@@ -110,12 +141,13 @@ def pytorch(variant, layer, x, w, _, threads):
         LAST.clear()
         LAST.append(convolve(data, weight, None, layer['strides'], padding, extra, layer['groups'], layer['dilations'])[tuple(crop)])
 
-    return run, lambda: LAST[0].numpy()
+    return run, lambda: LAST[0].float().numpy()
 
 
 class OneDnn:
     """The few calls of oneDNN's C API that are needed here. The numbers are its enumerators."""
     SRC, DST, WEIGHTS = 1, 17, 33
+    TYPE = {np.float32: 3, np.uint16: 2, np.int8: 5, np.uint8: 6}
     MEMORY_OF = {SRC: 129, WEIGHTS: 131, DST: 133}  # what to ask a primitive's description for
 
     class Argument(ctypes.Structure):
@@ -140,16 +172,23 @@ class OneDnn:
     def numbers(values):
         return (ctypes.c_int64 * 12)(*values)
 
+    def implementation(self, description):
+        """The name of what oneDNN would run."""
+        name = ctypes.c_char_p()
+        self.library.dnnl_primitive_desc_query(description, 8, 0, ctypes.byref(name))
+        return name.value.decode()
+
     def describe(self, array):
-        return self.make('memory_desc_create_with_strides', array.ndim, self.numbers(array.shape), 3, self.numbers(s // 4 for s in array.strides))
+        return self.make('memory_desc_create_with_strides', array.ndim, self.numbers(array.shape), self.TYPE[array.dtype.type],
+                         self.numbers(s // array.itemsize for s in array.strides))
 
     def any_format(self, array):
-        return self.make('memory_desc_create_with_tag', array.ndim, self.numbers(array.shape), 3, 1)
+        return self.make('memory_desc_create_with_tag', array.ndim, self.numbers(array.shape), self.TYPE[array.dtype.type], 1)
 
     def memory(self, description, array=None):
         """Memory in `array`, or in a new one. Arrays stay with the handle: oneDNN does not own them."""
         if array is None:
-            array = aligned((self.library.dnnl_memory_desc_get_size(description) // 4,), 0)
+            array = aligned((self.library.dnnl_memory_desc_get_size(description) // 4 + 1,), 0)
         memory = self.make('memory_create', description, self.engine, ctypes.c_void_p(array.ctypes.data))
         memory.array, memory.description = array, description
         return memory
@@ -175,7 +214,7 @@ def onednn_library():
     return OneDnn()
 
 
-def onednn(variant, layer, x, w, y, _):
+def onednn(variant, layer, x, w, y, _, element=ELEMENTS['f32']):
     if x.ndim > 5:
         raise ValueError('it knows up to three axes')
     dnn = onednn_library()
@@ -184,12 +223,15 @@ def onednn(variant, layer, x, w, y, _):
     weights = w.reshape(layer['groups'], -1, *w.shape[1:]).swapaxes(1, 2)  # group, out, in, kernel
     if layer['groups'] == 1:
         weights = weights[0]
+    x, weights, y = stored(x, element.data), stored(weights, element.filter), stored(y, element.data)
     own_format = variant in ('own format', 'plain, reordered')
     describe = dnn.any_format if own_format else dnn.describe
     ends = [end - op for end, op in zip(layer['pads_end'], layer['output_padding'])]  # the output's extents say the rest
     description = dnn.make(
         'deconvolution_forward_primitive_desc_create', dnn.engine, 96, 10, describe(x), dnn.any_format(weights), None, describe(y),
         dnn.numbers(layer['strides']), dnn.numbers(d - 1 for d in layer['dilations']), dnn.numbers(layer['pads_begin']), dnn.numbers(ends), None)
+    if element is not ELEMENTS['f32'] and dnn.implementation(description).startswith('ref'):
+        raise ValueError('it has only its reference for that')  # of minutes
     own = {a: dnn.memory(ctypes.c_void_p(dnn.library.dnnl_primitive_desc_query_md(description, q, 0))) for a, q in dnn.MEMORY_OF.items()}
     user_x, user_y = dnn.memory(dnn.describe(x), x), dnn.memory(dnn.describe(y), y)
     dnn.reorder(dnn.memory(dnn.describe(weights), weights), own[dnn.WEIGHTS])()
@@ -212,7 +254,7 @@ def onednn(variant, layer, x, w, y, _):
         if variant == 'own format':
             out_of()
             wait(dnn.stream)
-        return y
+        return numbers_of(y)
 
     return run, result
 
@@ -260,12 +302,15 @@ class Peer(NamedTuple):
     package: str  # on PyPI
     compute: Callable
     variants: tuple  # those that begin with "plain" read and write NC[D]HW
+    types: tuple = ('f32',)  # of more than one, `compute` is told which
 
 
 PEERS = {
     'openvino': Peer('openvino', openvino, ('plain', 'channels last')),
     'onnxruntime': Peer('onnxruntime', onnxruntime, ('plain',)),
-    'pytorch': Peer('torch', pytorch, ('plain', 'plain, without oneDNN', 'channels last')),
-    'onednn': Peer('onednn-cpu-gomp', onednn, ('plain', 'plain, reordered', 'channels last', 'own format')),
+    'pytorch': Peer('torch', pytorch, ('plain', 'plain, without oneDNN', 'channels last'),
+                    ('f32', 'bf16')),
+    'onednn': Peer('onednn-cpu-gomp', onednn, ('plain', 'plain, reordered', 'channels last', 'own format'),
+                   tuple(ELEMENTS)),
     'ncnn': Peer('ncnn', ncnn, ('plain',)),
 }

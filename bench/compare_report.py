@@ -65,6 +65,11 @@ def floor(run, entry):
     return max(1e3 * entry['gflop'] / run['roofline']['peak_gflops'], 1e-6 * entry['bytes'] / bandwidth(run, entry['bytes']))
 
 
+def is_f32(run):
+    """Whether the peak of multiply-adds, which is measured in f32, bounds the layers."""
+    return run['how'].get('type', 'f32') == 'f32'
+
+
 def mean(values):
     values = list(values)
     return f'{math.exp(sum(map(math.log, values)) / len(values)):.3f}' if values else '-'
@@ -86,7 +91,7 @@ def row(run, entry):
     if not own(entry, False):
         return [entry['id'], entry['layer'], entry.get('error') or entry['ours']['NCX']['error'], *[''] * 8]
     plain, best = own(entry, True), own(entry, False)
-    cells = [entry['id'], entry['layer'], f'{floor(run, entry):.3g}', f'{plain["ms"]:.4g}' if plain else '-',
+    cells = [entry['id'], entry['layer'], f'{floor(run, entry):.3g}' if is_f32(run) else '-', f'{plain["ms"]:.4g}' if plain else '-',
              f'{best["ms"]:.4g}' + ('' if best is plain else ' last')]
     for only_plain in (True, False):
         them, faster = peer(entry, only_plain), ratio(run, entry, only_plain)
@@ -112,7 +117,7 @@ def write_table(run, file):
         print(f'tconv-cl on {run["device"]["name"]} ({run["device"]["platform"]}): peak {roofline["peak_gflops"]:.0f} GFLOP/s, '
               f'{roofline["bandwidth_by_working_set"][-1]["gbs"]:.1f} GB/s from memory, {roofline["launch_us"]:.1f} us a launch. Peers with '
               f'{how["threads"]} threads: {", ".join(f"{name} {version}" for name, version in how["peers"].items())}. Times in ms, medians '
-              f'of {how["rounds"]} interleaved rounds{", ours with math=fast" * (how["math"] == "fast")}.\n', file=file)
+              f'of {how["rounds"]} interleaved rounds{", ours with math=fast" * (how["math"] == "fast")}. Element type: {how.get("type", "f32")}.\n', file=file)
     print_table([['id', 'layer', 'floor', 'ours plain', 'ours best', 'best plain peer', 'ms', 'ratio', 'best peer, any layout', 'ms',
                   'ratio'], *(row(run, e) for e in entries)], file)
     if not timed:
@@ -127,6 +132,14 @@ def write_table(run, file):
         lost = [i for i, value in ratios.items() if value and value < 1]
         print(f'- {words}: geometric mean {mean(filter(None, ratios.values()))} of {sum(map(bool, ratios.values()))}; '
               f'{len(lost)} lost{": " * bool(lost)}{", ".join(lost)}.', file=file)
+    if is_f32(run):
+        write_shares(run, timed, file)
+    print(file=file)
+    write_remarks(run, timed, file)
+
+
+def write_shares(run, timed, file):
+    how = run['how']
     print('\nGeometric means of floor / time, of the layers that each takes:\n', file=file)
     rows = [['system', 'layers, plain', 'floor / time', 'its time / ours', 'layers, any layout', 'floor / time', 'its time / ours']]
     for name in (None, *how['peers']):
@@ -140,7 +153,10 @@ def write_table(run, file):
             shares = [mean(floor(run, e) / own_work(run, e, plain) for e in timed if own(e, plain)) for plain in (True, False)]
             rows.append(['the same, empty launches off (\\*)', cells[1], shares[0], '', cells[4], shares[1], ''])
     print_table(rows, file)
-    print(file=file)
+
+
+def write_remarks(run, timed, file):
+    how = run['how']
     for name in how['peers']:
         refused = {e['id']: next(v['refused'] for v in e['peers'] if v['peer'] == name and 'refused' in v) for e in timed
                    if not peer(e, False, name) and any(v['peer'] == name and 'refused' in v for v in e['peers'])}
