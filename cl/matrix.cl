@@ -767,6 +767,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
             (number / MT * fetch.rows + min(tile.first_row + number % MT, fetch.rows - 1)) * 4;
     }
     const struct range range = range_of(tile.first, tile.first + tile.count - 1, table);
+    const struct place inputs = inputs_of(table);
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
@@ -786,12 +787,9 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, ROUND_TAPS); t++) {
             const int z = round_taps.z[t], y = round_taps.y[t], x = round_taps.x[t];
-            const uint bit = reaches(&range, z, y, x, table) ? 0x80000000u >> t : 0;
+            const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
             taps |= bit;
-            EACH for (int p = 0; p < OWN_PLACES;
-                      p++) if ((uint)(place[p].z + z) < (uint)table[FOLDED_INPUT_Z] &&
-                               (uint)(place[p].y + y) < (uint)table[FOLDED_INPUT_Y] &&
-                               (uint)(place[p].x + x) < (uint)table[FOLDED_INPUT_X])
+            EACH for (int p = 0; p < OWN_PLACES; p++) if (has_input(&place[p], z, y, x, &inputs))
                 fetch.inside[p] |= bit;
         }
         if (taps != 0) {

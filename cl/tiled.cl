@@ -511,6 +511,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
                            min(first_row + own % (MT / 4) * 4, fetch.rows - 4);
     }
     const struct range range = range_of(first, first + count - 1, table);
+    const struct place inputs = inputs_of(table);
 
     acc_t sums[TM][TN];
     EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
@@ -526,15 +527,10 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, 32); t++) {
             __global const long *tap = list + t * TAP_LONGS;
-            const uint bit =
-                reaches(&range, (int)tap[TAP_Z], (int)tap[TAP_Y], (int)tap[TAP_X], table)
-                    ? 0x80000000u >> t
-                    : 0;
+            const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
+            const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
             taps |= bit;
-            EACH for (int p = 0; p < OWN_PLACES;
-                      p++) if ((uint)(place[p].z + (int)tap[TAP_Z]) < (uint)table[FOLDED_INPUT_Z] &&
-                               (uint)(place[p].y + (int)tap[TAP_Y]) < (uint)table[FOLDED_INPUT_Y] &&
-                               (uint)(place[p].x + (int)tap[TAP_X]) < (uint)table[FOLDED_INPUT_X])
+            EACH for (int p = 0; p < OWN_PLACES; p++) if (has_input(&place[p], z, y, x, &inputs))
                 fetch.inside[p] |= bit;
         }
         const int stages = (int)popcount(taps) * tap_stages;
