@@ -82,19 +82,19 @@
     F(tiled_part_wait, 209)
 
 /* The same of matrix.c on AMD's units, wmma and mfma. */
-#define TCONV_AMD_MATRIX_FIELDS(F)                                                                 \
-    F(matrix_speed, 11.6, 12)                                                                      \
+#define TCONV_AMD_MATRIX_FIELDS(F)                                                                         \
+    F(matrix_speed, 11.6, 4.26)                                                                    \
     F(matrix_registers, 60.9, 119)                                                                 \
-    F(matrix_stage, 3.32, 7.25)                                                                    \
-    F(matrix_quad, 129, 106)                                                                       \
-    F(matrix_element, 4.33, 1.95)                                                                  \
-    F(matrix_stage_wait, 1470, 828)                                                                \
-    F(matrix_begin, 602, 41.1)                                                                     \
-    F(matrix_begin_wait, 351, 6560)                                                                \
-    F(matrix_store, 3.77, 18.2)                                                                    \
-    F(matrix_store_wait, 2.12, 19.9)                                                               \
-    F(matrix_finish_wait, 1570, 812)                                                               \
-    F(matrix_part_wait, 280, 150)
+    F(matrix_stage, 3.32, 2.17)                                                                    \
+    F(matrix_quad, 129, 88.1)                                                                      \
+    F(matrix_element, 4.33, 3.6)                                                                   \
+    F(matrix_stage_wait, 1470, 1000)                                                               \
+    F(matrix_begin, 602, 457)                                                                      \
+    F(matrix_begin_wait, 351, 3900)                                                                \
+    F(matrix_store, 3.77, 10.8)                                                                    \
+    F(matrix_store_wait, 2.12, 10)                                                                 \
+    F(matrix_finish_wait, 1570, 1610)                                                              \
+    F(matrix_part_wait, 280, 243)
 
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \
