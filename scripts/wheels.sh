@@ -12,7 +12,7 @@ root=$PWD
 out=$root/build/wheels
 jobs=${CROSS_JOBS:-$(nproc)}
 export CMAKE_BUILD_PARALLEL_LEVEL="$jobs"
-sh scripts/packages.sh g++ cmake make ocl-icd-opencl-dev opencl-c-headers libxxhash-dev python3-venv binutils qemu-user ocl-icd-libopencl1 pocl-opencl-icd
+sh scripts/packages.sh g++ cmake make ocl-icd-opencl-dev opencl-c-headers libxxhash-dev python3-venv binutils qemu-user pocl-opencl-icd
 . scripts/cross_tools.sh
 rm -rf "$out"
 mkdir -p "$out"
