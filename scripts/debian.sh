@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 out=$root/build/debian
-sh scripts/packages.sh build-essential pkg-config git fakeroot debhelper lintian cmake ocl-icd-opencl-dev libxxhash-dev libjansson-dev libexpat1-dev libpopt-dev libcsv-dev
+sh scripts/packages.sh build-essential pkg-config git fakeroot debhelper lintian cmake ocl-icd-opencl-dev libxxhash-dev libjansson-dev libexpat1-dev libpopt-dev libcsv-dev pocl-opencl-icd
 version=$(sed -n 's/^#define TCONV_VERSION_STRING "\(.*\)"/\1/p' include/tconv_cl/version.h)
 rm -rf "$out"
 mkdir -p "$out/tconv-cl-$version"
