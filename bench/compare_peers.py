@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The systems that compare.py compares with: how each computes one layer of the suite.
 
-Each function is given one of its variants, the layer, data (N, C, ...), filter (in, out of one group, kernel...), an array for the output
-a number of threads and, if it knows several, an element type. It returns (run, result): `run` is what is timed, `result` gives the output of the last run of any variant as
-NC[D]HW. Both keep alive what the other needs. An exception is a refusal.
+Each function is given one of its variants, the layer, data (N, C, ...), filter (in, out of one group, kernel...), an array for the
+output, a number of threads and, if it knows several, an element type. It returns (run, result): `run` is what is timed, `result` gives
+the output of the last run of any variant as NC[D]HW. Both keep alive what the other needs. An exception is a refusal.
 """
 import ctypes
 import functools
@@ -112,7 +112,7 @@ def onnxruntime(_, layer, x, w, y, threads):
 LAST = []  # the output of a peer that makes it itself; one at a time
 
 
-def pytorch(variant, layer, x, w, _, threads):
+def pytorch(variant, layer, x, w, _, threads, element=ELEMENTS['f32']):
     import torch
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
@@ -230,7 +230,7 @@ def onednn(variant, layer, x, w, y, _, element=ELEMENTS['f32']):
     description = dnn.make(
         'deconvolution_forward_primitive_desc_create', dnn.engine, 96, 10, describe(x), dnn.any_format(weights), None, describe(y),
         dnn.numbers(layer['strides']), dnn.numbers(d - 1 for d in layer['dilations']), dnn.numbers(layer['pads_begin']), dnn.numbers(ends), None)
-    if element is not ELEMENTS['f32'] and dnn.implementation(description).startswith('ref'):
+    if element is not ELEMENTS['f32'] and 'ref:' in dnn.implementation(description):
         raise ValueError('it has only its reference for that')  # of minutes
     own = {a: dnn.memory(ctypes.c_void_p(dnn.library.dnnl_primitive_desc_query_md(description, q, 0))) for a, q in dnn.MEMORY_OF.items()}
     user_x, user_y = dnn.memory(dnn.describe(x), x), dnn.memory(dnn.describe(y), y)

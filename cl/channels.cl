@@ -36,6 +36,9 @@
  *                    phases of one place are treated like channels. Along x the table then
  *                    describes quotients: stride 1, kernel / stride taps.
  *
+ *   SLICED = 1       z counts the outputs of several axes: a box has one of them, and local memory
+ *                    the inputs of all its slice's taps (folded_table.h) one behind the other.
+ *
  * A zero of the padding must not meet a weight that is infinite or NaN: see exact_output. taps.clh
  * has the packed filter, channels_table.h the table.
  *
@@ -52,18 +55,19 @@
  *   PHASE_LANES  see above                               0, 1
  *   TRANSPOSED   see above; not with PHASE_LANES         0, 1
  *   KEPT         see above                               0, 1
+ *   SLICED       see above                               0, 1
  *   WORD, DOTS   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
  *   STREAM       see epilogue.clh                        0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
-    !defined(PHASE_LANES) || !defined(TRANSPOSED) || !defined(KEPT)
-#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TRANSPOSED and KEPT must be set"
+    !defined(PHASE_LANES) || !defined(TRANSPOSED) || !defined(KEPT) || !defined(SLICED)
+#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TRANSPOSED, KEPT and SLICED must be set"
 #endif
 
 enum {
-    MOST_READS = 256, /* taps of a phase */
-    AHEAD = 2048      /* elements: weights are prefetched that early */
+    MOST_READS = 1024, /* taps of a phase */
+    AHEAD = 2048       /* elements: weights are prefetched that early */
 };
 
 /* A work-item's part of the outputs. */
@@ -72,6 +76,13 @@ struct box {
     int count_n, count_z, count_y, count_x; /* how many */
     int outputs_z, outputs_y, outputs_x;    /* of all phases */
 };
+
+#if SLICED
+static __global const long *slice_at(__global const long *table, const int z)
+{
+    return table + table[CHANNELS_SLICES_AT] + z * SLICE_LONGS;
+}
+#endif
 
 /* Steps in local memory, in elements. */
 struct steps {
@@ -219,7 +230,12 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
     const int input_x = (int)table[FOLDED_INPUT_X], input_y = (int)table[FOLDED_INPUT_Y];
     const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], y_step = table[FOLDED_DATA_Y_STEP];
     const acc_t zero = DATA_ZERO(table);
+#if SLICED
+    __global const long *slice = slice_at(table, box->z);
+    const int rows_z = (int)slice[SLICE_TAPS];
+#else
     const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
+#endif
     const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
     const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
     const int low_y = box->y + (int)table[CHANNELS_LOW_Y];
@@ -235,7 +251,11 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
     const bool together = transposed && end - begin == input_x && y_step == input_x;
 #endif
     for (int iz = 0; iz < rows_z; iz++) {
+#if SLICED
+        const long z = table[slice[SLICE_LIST] + iz * SLICE_TAP_LONGS + SLICE_INPUT];
+#else
         const long z = box->z + table[CHANNELS_LOW_Z] + iz;
+#endif
         if (z < 0 || z >= table[FOLDED_INPUT_Z]) continue;
         for (int iy = first_y; iy < end_y; iy++) {
             const long y = low_y + iy;
@@ -337,24 +357,53 @@ struct row {
     int phase, lanes;           /* of the block */
 };
 
+static void add_read(struct reads *reads, const int tap, const int from, const int x)
+{
+    reads->tap[reads->count] = tap;
+    reads->from[reads->count] = from;
+    reads->x[reads->count++] = x;
+}
+
 static void find_reads(__global const long *table, const struct box *box, const struct steps *steps,
                        const int z, const int y, const int kind_number, struct reads *reads)
 {
     __global const long *kind = table + table[CHANNELS_CLASSES_AT] + kind_number * KIND_LONGS;
     __global const long *read = table + table[CHANNELS_TAP_LIST_AT] + kind[KIND_LIST] * READ_LONGS;
+#if SLICED
+    __global const long *slice = slice_at(table, box->z);
+    const int slice_taps = (int)table[FOLDED_KERNEL_Y] * (int)table[FOLDED_KERNEL_X];
+#else
     const int low_z = box->z + z + (int)table[CHANNELS_LOW_Z];
+#endif
     const int low_y = box->y + y + (int)table[CHANNELS_LOW_Y];
     const int low_x = box->x + (int)table[CHANNELS_LOW_X];
     reads->count = 0;
     for (int tap = (int)kind[KIND_TAPS]; tap > 0; tap--, read += READ_LONGS) {
-        const int iz = (int)read[READ_Z], iy = (int)read[READ_Y], ix = (int)read[READ_X];
-        if (low_z + iz < 0 || low_z + iz >= table[FOLDED_INPUT_Z] || low_y + iy < 0 ||
-            low_y + iy >= table[FOLDED_INPUT_Y])
-            continue;
-        reads->tap[reads->count] = (int)read[READ_TAP];
-        reads->from[reads->count] = (z + iz) * steps->z + (y + iy) * steps->y + ix * steps->x;
-        reads->x[reads->count++] = low_x + ix;
+        const int iy = (int)read[READ_Y], ix = (int)read[READ_X];
+        if (low_y + iy < 0 || low_y + iy >= table[FOLDED_INPUT_Y]) continue;
+        const int from = (y + iy) * steps->y + ix * steps->x;
+#if SLICED
+        __global const long *tap_z = table + slice[SLICE_LIST];
+        for (int j = 0; j < slice[SLICE_TAPS]; j++, tap_z += SLICE_TAP_LONGS)
+            add_read(reads, (int)tap_z[SLICE_TAP] * slice_taps + (int)read[READ_TAP],
+                     from + j * steps->z, low_x + ix);
+#else
+        const int iz = (int)read[READ_Z];
+        if (low_z + iz >= 0 && low_z + iz < table[FOLDED_INPUT_Z])
+            add_read(reads, (int)read[READ_TAP], from + (z + iz) * steps->z, low_x + ix);
+#endif
     }
+}
+
+/* One output element of a row, with care. */
+static acc_t exact_one(__global const data_t *data, __global const packed_t *weights,
+                       __global const long *table, const struct row *row, const int x, const int m)
+{
+#if SLICED
+    return exact_place(data, weights, table, slice_at(table, row->z), row->y, x, m);
+#else
+    return exact_output(data, weights, table, row->z, row->y, x, m);
+#endif
 }
 
 /* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums
@@ -431,11 +480,11 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             for (int m = 0; m < MW;
                  m++) /* lanes that are no outputs are transposed with the others */
                 kept[v * row->kept_step + m] =
-                    m < row->lanes ? exact_output(data, weights, table, row->z, row->y, o, m) : 0;
+                    m < row->lanes ? exact_one(data, weights, table, row, o, m) : 0;
 #else
             const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
             for (int m = own_lanes.first; m < own_lanes.last; m++) {
-                const acc_t own = exact_output(data, weights, table, row->z, row->y, o, m);
+                const acc_t own = exact_one(data, weights, table, row, o, m);
                 const long channel = lanes->channel + (PHASE_LANES ? 0 : m);
                 put_one(f, affine_one(f, own, channel),
                         at + v * row->place_step + m * row->lane_step, channel);

@@ -31,6 +31,7 @@ enum {
     CHANNELS_PHASE_BLOCKS, /* of an output channel */
     CHANNELS_CLASSES_AT,   /* for each phase (tz, ty, tx) of the outputs a class */
     CHANNELS_TAP_LIST_AT,  /* the classes' taps */
+    CHANNELS_SLICES_AT,    /* SLICED: for each output along z a slice; the taps are of y and x */
     CHANNELS_LONGS
 };
 

@@ -72,19 +72,23 @@ static vec_t load_lanes(__global const data_t *from, __global const data_t *end,
 
 /* What every tile needs. */
 struct steps {
-    __global const data_t *end;  /* of the data */
-    long data_z, data_y, data_x; /* between the inputs of neighbouring taps, in elements */
-    long place;                  /* between the inputs of neighbouring places */
-    int weight_z, weight_y, weight_x;
-    long output, phase; /* between the outputs of neighbouring places, and phases */
-    long weights;       /* between the weights of neighbouring blocks */
+    __global const data_t *end;       /* of the data */
+    long data_z;                      /* between inputs along z, in elements */
+    long data_y, data_x;              /* between the inputs of neighbouring taps */
+    long place;                       /* between the inputs of neighbouring places */
+    int weight_z, weight_y, weight_x; /* between those of neighbouring taps; along z of all */
+    long output, phase;               /* between the outputs of neighbouring places, and phases */
+    long weights;                     /* between the weights of neighbouring blocks */
     int channels;
     acc_t zero;
 };
 
 /* Where a tile's inputs and outputs begin, and how many taps reach it. */
 struct tile {
-    __global const data_t *data; /* of the first tap, of compute_merged the leftmost */
+    /* Of the first tap along y and x, of compute_merged the leftmost; of the first input along
+     * z. */
+    __global const data_t *data;
+    __global const long *list_z; /* the taps along z: SLICE_TAP, SLICE_INPUT */
     int taps_z, taps_y, taps_x;
     long at; /* the outputs */
 };
@@ -104,10 +108,13 @@ compute(const int places, const int count, const int stored, const struct epilog
     for (int c = 0; c < CV; c++)
 #pragma unroll
         for (int v = 0; v < PX; v++) sum[c][v] = (vec_t)(0);
-    for (int jz = 0; jz < tile->taps_z; jz++)
+    __global const long *tap_z = tile->list_z;
+    for (int jz = 0; jz < tile->taps_z; jz++, tap_z += SLICE_TAP_LONGS)
         for (int jy = 0; jy < tile->taps_y; jy++) {
-            __global const data_t *x = data - jz * steps->data_z - jy * steps->data_y;
-            __global const packed_t *w = weights + jz * steps->weight_z + jy * steps->weight_y;
+            __global const data_t *x = data + tap_z[SLICE_INPUT] * steps->data_z -
+                                       jy * steps->data_y;
+            __global const packed_t *w = weights + tap_z[SLICE_TAP] * steps->weight_z +
+                                         jy * steps->weight_y;
             for (int jx = 0; jx < tile->taps_x; jx++, x -= steps->data_x, w += steps->weight_x) {
                 vec_t weight[CV];
 #pragma unroll
@@ -153,10 +160,13 @@ static void compute_merged(const int stored, const struct epilogue *f, const str
         for (int t = 0; t < MERGED; t++)
 #pragma unroll
             for (int c = 0; c < CV; c++) sum[v][t][c] = (vec_t)(0);
-    for (int jz = 0; jz < tile->taps_z; jz++)
+    __global const long *tap_z = tile->list_z;
+    for (int jz = 0; jz < tile->taps_z; jz++, tap_z += SLICE_TAP_LONGS)
         for (int jy = 0; jy < tile->taps_y; jy++) {
-            __global const data_t *x = data - jz * steps->data_z - jy * steps->data_y;
-            __global const packed_t *w = weights + jz * steps->weight_z + jy * steps->weight_y;
+            __global const data_t *x = data + tap_z[SLICE_INPUT] * steps->data_z -
+                                       jy * steps->data_y;
+            __global const packed_t *w = weights + tap_z[SLICE_TAP] * steps->weight_z +
+                                         jy * steps->weight_y;
 #pragma unroll
             for (int c = 0; c < CV; c++) {
                 vec_t in[PX + DISTANCE(0)];
@@ -217,16 +227,13 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
                                     __global const packed_t *restrict filter,
                                     const struct epilogue *f, __global const long *restrict table)
 {
-    const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y],
-              stride_x = (int)table[FOLDED_STRIDE_X];
+    const int stride_y = (int)table[FOLDED_STRIDE_Y], stride_x = (int)table[FOLDED_STRIDE_X];
     const int output_z = (int)table[FOLDED_OUTPUT_Z], output_y = (int)table[FOLDED_OUTPUT_Y],
               output_x = (int)table[FOLDED_OUTPUT_X];
     const int input_x = (int)table[FOLDED_INPUT_X], kernel_x = (int)table[FOLDED_KERNEL_X];
-    const int tap_step_z = (int)table[FOLDED_TAP_STEP_Z],
-              tap_step_y = (int)table[FOLDED_TAP_STEP_Y],
+    const int tap_step_y = (int)table[FOLDED_TAP_STEP_Y],
               tap_step_x = (int)table[DEPTHWISE_TAP_STEP_X];
-    const int input_step_z = (int)table[FOLDED_INPUT_STEP_Z],
-              input_step_y = (int)table[FOLDED_INPUT_STEP_Y],
+    const int input_step_y = (int)table[FOLDED_INPUT_STEP_Y],
               input_step_x = (int)table[FOLDED_INPUT_STEP_X];
     __global const long *phases_x = table + table[DEPTHWISE_X_AT];
 
@@ -250,12 +257,12 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
                 ((int)table[FOLDED_INPUT_Y] - 1) * table[FOLDED_DATA_Y_STEP] +
                 (input_x - 1) * table[FOLDED_DATA_X_STEP] + (int)table[FOLDED_OUT_CHANNELS];
     steps.place = table[FOLDED_DATA_X_STEP];
-    steps.data_z = input_step_z * table[FOLDED_DATA_Z_STEP];
+    steps.data_z = table[FOLDED_DATA_Z_STEP];
     steps.data_y = input_step_y * table[FOLDED_DATA_Y_STEP];
     steps.data_x = input_step_x * steps.place;
     steps.weight_x = tap_step_x * MW;
     steps.weight_y = tap_step_y * kernel_x * MW;
-    steps.weight_z = tap_step_z * (int)table[FOLDED_KERNEL_Y] * kernel_x * MW;
+    steps.weight_z = (int)table[FOLDED_KERNEL_Y] * kernel_x * MW;
     steps.output = stride_x * table[FOLDED_OUTPUT_X_STEP];
     steps.phase = table[FOLDED_OUTPUT_X_STEP];
     steps.weights = table[FOLDED_KERNEL_Z] * table[FOLDED_KERNEL_Y] * kernel_x * MW;
@@ -278,22 +285,20 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
         high = min(high, input_x - input);
     }
 
-    const struct reach reach_z =
-        reach_of(table + table[DEPTHWISE_Z_AT] + z % stride_z * REACH_LONGS, z / stride_z,
-                 tap_step_z, input_step_z, (int)table[FOLDED_INPUT_Z]);
+    __global const long *slice = table + table[DEPTHWISE_SLICES_AT] + z * SLICE_LONGS;
     for (int y = first_y; y < last_y; y++) {
         const struct reach reach_y =
             reach_of(table + table[DEPTHWISE_Y_AT] + y % stride_y * REACH_LONGS, y / stride_y,
                      tap_step_y, input_step_y, (int)table[FOLDED_INPUT_Y]);
         __global const data_t *row = data + n * table[FOLDED_DATA_BATCH_STEP] +
-                                     reach_z.input * table[FOLDED_DATA_Z_STEP] +
                                      reach_y.input * table[FOLDED_DATA_Y_STEP];
         const long line = n * table[FOLDED_OUTPUT_BATCH_STEP] + z * table[FOLDED_OUTPUT_Z_STEP] +
                           y * table[FOLDED_OUTPUT_Y_STEP];
         struct tile tile;
-        tile.taps_z = reach_z.taps;
+        tile.list_z = table + slice[SLICE_LIST];
+        tile.taps_z = (int)slice[SLICE_TAPS];
         tile.taps_y = reach_y.taps;
-        const long tap = (reach_z.tap * table[FOLDED_KERNEL_Y] + reach_y.tap) * kernel_x;
+        const long tap = reach_y.tap * kernel_x;
         const int end = min(high, last_place);
         for (int u = first_place; u < last_place;) {
             /* The last tile overlaps the one before. */

@@ -13,8 +13,8 @@ enum {
     DEPTHWISE_TAP_STEP_X,            /* as FOLDED_TAP_STEP_Y */
     /* For each phase along an axis a reach: its taps, the first of them, and the input that this
      * one reads for place 0; not clipped to the data. */
-    DEPTHWISE_Z_AT,
     DEPTHWISE_Y_AT,
     DEPTHWISE_X_AT,
+    DEPTHWISE_SLICES_AT, /* for each output along z a slice: folded_table.h */
     DEPTHWISE_LONGS
 };

@@ -35,9 +35,7 @@ enum {
     FOLDED_PAD_Y,
     FOLDED_KERNEL_Z,
     FOLDED_KERNEL_Y,
-    FOLDED_TAP_STEP_Z, /* between taps that reach the same output */
     FOLDED_TAP_STEP_Y,
-    FOLDED_INPUT_STEP_Z, /* between the inputs of these */
     FOLDED_INPUT_STEP_Y,
     FOLDED_INPUT_Z,
     FOLDED_INPUT_Y,

@@ -217,19 +217,6 @@ store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW]
                        copy[r][m], channel + m, left);
 }
 
-/* One output element, tap by tap: as exact_output, but z may stand for several axes. */
-static acc_t exact_place(__global const data_t *data, __global const packed_t *weights,
-                         __global const long *table, __global const long *slice, const int y,
-                         const int x, const int m)
-{
-    __global const long *tap = table + slice[SLICE_LIST];
-    acc_t sum = 0;
-    for (long j = 0; j < slice[SLICE_TAPS]; j++, tap += SLICE_TAP_LONGS)
-        sum = exact_slice(sum, data + tap[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP],
-                          slice_of(weights, table, tap[SLICE_TAP], m), table, y, x);
-    return sum;
-}
-
 /* What a work-item computes, and which input rows that reads. */
 struct part {
     int first_tile, last_tile;

@@ -554,6 +554,99 @@ static void depthwise_tiles(void **state)
     only = NULL;
 }
 
+/* Four axes, both data formats: taps along the outer two come from a list. */
+static void four_axes(void **state)
+{
+    (void)state;
+    enum { AXES = 4 };
+    static const struct {
+        int64_t batch, groups, in, out, x[AXES], k[AXES], s[AXES], d[AXES], begin[AXES], end[AXES];
+    } rows[] = {
+        {1,
+         1,
+         19,
+         37,
+         {3, 2, 3, 7},
+         {3, 2, 3, 3},
+         {2, 1, 2, 1},
+         {1, 2, 1, 2},
+         {1, 0, 1, 2},
+         {0, 1, 1, 0}},
+        {5,
+         1,
+         40,
+         16,
+         {2, 2, 3, 2},
+         {2, 3, 2, 2},
+         {2, 2, 2, 2},
+         {1, 1, 1, 1},
+         {0, 1, 0, 0},
+         {1, 1, 0, 1}},
+        {1,
+         2,
+         150,
+         5,
+         {2, 2, 2, 5},
+         {3, 3, 2, 4},
+         {1, 2, 1, 2},
+         {1, 1, 1, 1},
+         {1, 1, 0, 1},
+         {1, 1, 0, 1}},
+        {2,
+         1,
+         6,
+         3,
+         {2, 3, 2, 3},
+         {2, 2, 2, 8},
+         {3, 1, 2, 4},
+         {1, 1, 1, 1},
+         {0, 0, 1, 2},
+         {0, 1, 0, 2}},
+        {2,
+         35,
+         1,
+         1,
+         {3, 3, 2, 9},
+         {3, 2, 3, 3},
+         {2, 3, 2, 2},
+         {1, 1, 2, 1},
+         {1, 0, 1, 1},
+         {0, 0, 1, 1}},
+        {1,
+         67,
+         1,
+         1,
+         {2, 3, 4, 6},
+         {3, 3, 3, 5},
+         {1, 1, 1, 1},
+         {2, 1, 1, 1},
+         {2, 1, 1, 2},
+         {2, 1, 1, 2}},
+    };
+    static const tconv_type types[] = {TCONV_F32, TCONV_BF16, TCONV_U8};
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        const size_t r = i / 2;
+        const bool last = i % 2 == 1;
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+        p.data_format = last ? TCONV_NXC : TCONV_NCX;
+        p.filter_format = TCONV_OIX;
+        p.data_type = p.filter_type = types[r % 3];
+        p.groups = rows[r].groups;
+        p.data.rank = p.filter.rank = AXES + 2;
+        p.data.dim[0] = rows[r].batch;
+        p.data.dim[last ? AXES + 1 : 1] = p.filter.dim[0] = rows[r].groups * rows[r].in;
+        p.filter.dim[1] = rows[r].out;
+        memcpy(&p.data.dim[2 - last], rows[r].x, sizeof rows[r].x);
+        memcpy(&p.filter.dim[2], rows[r].k, sizeof rows[r].k);
+        set_list(&p.strides, AXES, rows[r].s);
+        set_list(&p.dilations, AXES, rows[r].d);
+        set_list(&p.pads_begin, AXES, rows[r].begin);
+        set_list(&p.pads_end, AXES, rows[r].end);
+        run_all(&p, r % 2 == 0 ? REAL_NUMBERS : SMALL_INTEGERS, 5000 + (unsigned)i);
+    }
+}
+
 static uint64_t largest_group(void)
 {
     uint64_t largest = 0;
@@ -641,6 +734,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_of_every_rank),
+        cmocka_unit_test(four_axes),
         cmocka_unit_test(problems_with_a_reason),
         cmocka_unit_test(a_large_bias_is_added_last),
         cmocka_unit_test(tiles_of_every_size),

@@ -68,18 +68,23 @@ static tconv_problem depthwise(int64_t channels, int64_t y, int64_t x, int64_t k
 
 static tconv_problem channels_last(tconv_problem p)
 {
-    const int64_t *first = p.data.dim;
+    const tconv_shape first = p.data;
     p.data_format = TCONV_NXC;
-    set_shape(&p.data, 4, (int64_t[]){first[0], first[2], first[3], first[1]});
+    memcpy(&p.data.dim[1], &first.dim[2], (size_t)(first.rank - 2) * sizeof *first.dim);
+    p.data.dim[first.rank - 1] = first.dim[1];
     return p;
 }
 
 /* Four spatial axes: taps along the outer ones come from a list. */
-static tconv_problem four_axes(void)
+static tconv_problem four_axes(int64_t in, int64_t out, int64_t groups)
 {
     tconv_problem p = TCONV_PROBLEM_INIT;
-    set_shape(&p.data, 6, (int64_t[]){1, 2, 2, 3, 2, 4});
-    set_shape(&p.filter, 6, (int64_t[]){2, 2, 3, 2, 3, 3});
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.filter_format = TCONV_OIX;
+    p.data_format = TCONV_NCX;
+    p.groups = groups;
+    set_shape(&p.data, 6, (int64_t[]){1, groups * in, 2, 3, 2, 4});
+    set_shape(&p.filter, 6, (int64_t[]){groups * in, out, 2, 3, 3, 3});
     set_list(&p.strides, 4, (int64_t[]){2, 1, 2, 2});
     set_list(&p.dilations, 4, (int64_t[]){1, 2, 1, 1});
     set_list(&p.pads_begin, 4, (int64_t[]){1, 1, 1, 1});
@@ -98,7 +103,9 @@ static void special_values_reach_what_uses_them(void **state)
         depthwise(23, 2, 19, 3, 2, 1),  /* several images at a time, one of them with care */
         plane(2, 2, 5, 9, 3, 2, 3, 2),  /* dilation */
         plane(3, 2, 6, 18, 2, 2, 1, 0), /* kernel equals stride */
-        four_axes(),
+        four_axes(2, 3, 1),
+        channels_last(four_axes(2, 3, 1)),
+        channels_last(four_axes(1, 1, 19)),
         plane(260, 2, 1, 2, 25, 2, 1, 12), /* chunks of input channels */
         plane(1200, 5, 4, 4, 5, 1, 1, 2),  /* long sums of each output by itself */
     };

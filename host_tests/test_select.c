@@ -243,32 +243,102 @@ static void fast_arithmetic_is_only_taken_on_request(void **state)
 static void the_reference_takes_what_is_left(void **state)
 {
     (void)state;
-    tconv_problem p = TCONV_PROBLEM_INIT; /* four spatial axes that do not fold */
+    tconv_problem p = TCONV_PROBLEM_INIT; /* more taps than others list */
     p.operation = TCONV_ONEAPI_CONV_BACKPROP;
     p.filter_format = TCONV_OIX;
     p.data_format = TCONV_NXC;
-    p.data = (tconv_shape){6, {1, 3, 3, 3, 3, 2}};
-    p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
+    p.data = (tconv_shape){4, {1, 9, 9, 2}};
+    p.filter = (tconv_shape){4, {2, 2, 300, 300}};
     struct tconv_layer layer = layer_of(&p);
     const tconv_device_info cpu = *described_device("CPU AVX-512"), gpu = *described_device("AMD");
     struct tconv_request request = request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
     struct tconv_reason reason;
     assert_string_equal(chosen(&request, "auto", &reason)->name, "reference");
-    assert_null(chosen(&request, "packed_vector", &reason));
-    assert_non_null(strstr(reason.text, "4 spatial axes"));
+    assert_null(chosen(&request, "channels_vector", &reason));
+    assert_non_null(strstr(reason.text, "taps reach one output"));
     assert_null(chosen(&request, "nonsense", &reason));
     assert_non_null(strstr(reason.text, "no such"));
 
     /* Where rows are contiguous there is something better for any number of axes. */
     p.data_format = TCONV_NCX;
     p.data = (tconv_shape){6, {1, 2, 3, 3, 3, 3}};
+    p.filter = (tconv_shape){6, {2, 2, 2, 2, 2, 2}};
     layer = layer_of(&p);
     assert_null(chosen(&request, "packed_vector", &reason));
+    assert_non_null(strstr(reason.text, "4 spatial axes"));
     assert_non_null(chosen(&request, "col2im_vector", &reason));
-    assert_string_equal(chosen(&request, "auto", &reason)->name, "thin_vector");
+    assert_string_not_equal(chosen(&request, "auto", &reason)->name, "reference");
     request = request_for(&layer, &gpu, &no_epilogue, TCONV_MATH_EXACT);
     assert_non_null(chosen(&request, "gather_group", &reason));
     assert_string_not_equal(chosen(&request, "auto", &reason)->name, "reference");
+}
+
+/* What layers differ in. */
+struct channels {
+    int64_t groups, in, out; /* in and out: of one group */
+};
+struct window {
+    int64_t kernel, stride, dilation; /* along every axis */
+};
+
+static tconv_problem problem_of(int axes, int64_t extent, bool last, const struct channels *c,
+                                const struct window *w, tconv_type type)
+{
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    p.operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p.filter_format = TCONV_OIX;
+    p.data_format = last ? TCONV_NXC : TCONV_NCX;
+    p.data_type = p.filter_type = p.output_type = type;
+    p.groups = c->groups;
+    p.data.rank = p.filter.rank = axes + 2;
+    p.data.dim[0] = 2;
+    p.data.dim[last ? axes + 1 : 1] = c->groups * c->in;
+    p.filter.dim[0] = c->groups * c->in;
+    p.filter.dim[1] = c->out;
+    p.strides.count = p.dilations.count = axes;
+    for (int a = 0; a < axes; a++) {
+        p.data.dim[a + 2 - last] = extent;
+        p.filter.dim[a + 2] = w->kernel;
+        p.strides.value[a] = w->stride;
+        p.dilations.value[a] = w->dilation;
+    }
+    return p;
+}
+
+/* No number of axes, data format, kind of group or element type is left to the reference on a
+ * described processor with vectors. */
+static void no_ordering_is_left_to_the_reference(void **state)
+{
+    (void)state;
+    enum { MOST_AXES = 4, TYPES = 8, CHANNELS = 8, WINDOWS = 7 };
+    static const int64_t extents[MOST_AXES] = {4096, 64, 16, 8};
+    static const tconv_type types[TYPES] = {TCONV_F32, TCONV_F64, TCONV_F16, TCONV_BF16,
+                                            TCONV_I8,  TCONV_U8,  TCONV_I32, TCONV_I64};
+    static const struct channels channels[CHANNELS] = {{1, 1, 1},  {1, 3, 5},  {1, 48, 32},
+                                                       {1, 64, 3}, {4, 16, 8}, {8, 4, 8},
+                                                       {7, 1, 1},  {64, 1, 1}};
+    static const struct window windows[WINDOWS] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {4, 2, 1},
+                                                   {2, 2, 1}, {2, 1, 3}, {2, 4, 1}};
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        for (int i = 0; i < MOST_AXES * TYPES * CHANNELS * WINDOWS * 2; i++) {
+            if (d->info.kind != TCONV_DEVICE_CPU || d->info.vector_width == 1) break;
+            const bool last = i % 2 == 1;
+            const int axes = i / 2 % MOST_AXES + 1;
+            const tconv_type type = types[i / 2 / MOST_AXES % TYPES];
+            const struct channels *c = &channels[i / 2 / MOST_AXES / TYPES % CHANNELS];
+            const struct window *w = &windows[i / 2 / MOST_AXES / TYPES / CHANNELS];
+            const tconv_problem p = problem_of(axes, extents[axes - 1], last, c, w, type);
+            const struct tconv_layer layer = layer_of(&p);
+            const struct tconv_request request =
+                request_for(&layer, &d->info, &no_epilogue, TCONV_MATH_EXACT);
+            struct tconv_reason reason;
+            if (strcmp(chosen(&request, "auto", &reason)->name, "reference") == 0)
+                fail_msg("%s, %d axes, %s, %s, %lld groups of %lld to %lld, kernel %lld, stride "
+                         "%lld: the reference",
+                         d->name, axes, last ? "NXC" : "NCX", tconv_type_name(type),
+                         (long long)c->groups, (long long)c->in, (long long)c->out,
+                         (long long)w->kernel, (long long)w->stride);
+        }
 }
 
 /* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such
@@ -663,6 +733,7 @@ int main(void)
         cmocka_unit_test(the_machine_follows_the_device),
         cmocka_unit_test(fast_arithmetic_is_only_taken_on_request),
         cmocka_unit_test(the_reference_takes_what_is_left),
+        cmocka_unit_test(no_ordering_is_left_to_the_reference),
         cmocka_unit_test(copied_axes_join_the_batch),
         cmocka_unit_test(a_limit_of_workspace_is_kept),
         cmocka_unit_test(layouts_are_shared_where_they_are_equal),

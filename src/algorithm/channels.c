@@ -11,12 +11,13 @@
 
 enum {
     MOST_SEGMENT = 64,
-    LEAST_CHUNK = 128, /* input channels at a time, where there are more */
+    LEAST_CHUNK = 128,  /* input channels at a time, where there are more */
+    SLICED_INPUTS = 16, /* both of these where a box has the inputs of many slices */
     LEAST_PHASES = 4,
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
-    CACHE_LINE = 16,  /* elements */
-    MOST_READS = 256, /* taps of a phase, as in cl/channels.cl */
+    CACHE_LINE = 16,   /* elements */
+    MOST_READS = 1024, /* taps of a phase, as in cl/channels.cl */
 };
 
 /* What the lanes of a vector are. */
@@ -36,6 +37,8 @@ static const struct variant channels_variant = {LANES_CHANNELS, false},
 struct channels {
     struct tconv_folded_layer folded;
     const struct tconv_axis *axis[3];
+    bool sliced; /* more than three axes: z is counted by slices, one to a box */
+    struct tconv_axis slices;
     int vw, mw, px, segment;
     bool batched;
     enum lanes lanes;
@@ -238,7 +241,9 @@ static double cost_of(const struct channels *g)
     /* Sums that are kept between chunks. */
     const double again = (chunks - 1) * vectors * m->channels_again;
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
-    for (int a = 0; a < 3; a++) copied *= (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
+    for (int a = 0; a < 3; a++)
+        copied *= a == 0 && g->sliced ? g->pairs[0]
+                                      : (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
     const double pieces = copied / (double)(g->box[2] + g->span[2]) * m->channels_copy_begin;
@@ -300,10 +305,15 @@ static double budget_of(const struct channels *g, const tconv_device_info *devic
     return local < budget ? local : budget;
 }
 
+static int64_t least_chunk(const struct channels *g)
+{
+    return g->sliced ? SLICED_INPUTS : LEAST_CHUNK;
+}
+
 /* Whether a box is too large for local memory whatever else is chosen. */
 static bool too_large(const struct channels *g, const tconv_device_info *device)
 {
-    const int64_t inputs = tconv_min(g->inputs, LEAST_CHUNK);
+    const int64_t inputs = tconv_min(g->inputs, least_chunk(g));
     return (double)g->folded.acc_bytes * input_elements(g, inputs) > budget_of(g, device);
 }
 
@@ -337,7 +347,7 @@ static void add_chunks(struct channels *g, const tconv_device_info *device,
                                     g->box[1], g->box[2], g->item_blocks, g->chunk};
             tconv_candidates_add(candidates, tile, cost_of(g));
         }
-        if (g->chunk < 2 * LEAST_CHUNK) break;
+        if (g->chunk < 2 * least_chunk(g)) break;
     }
 }
 
@@ -346,7 +356,7 @@ static void divide(struct channels *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    for (g->box[0] = g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
+    for (g->box[0] = g->sliced ? 1 : g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
         for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
             for (g->box[2] = g->places[2];; g->box[2] = tconv_ceil_div(g->box[2], 2)) {
                 if (!g->batched && g->box[2] < g->places[2])
@@ -381,7 +391,8 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
         tconv_dots(request->device, TCONV_BF16) == 0)
         g->products = 4;
     g->inputs = tconv_ceil_div(layer->in_channels, g->word);
-    if (!tconv_fold(request, &g->folded, reason)) return false;
+    if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
+    g->sliced = tconv_folded_outer_axes(&g->folded) > 1;
     if (lanes == LANES_PHASES && (g->folded.x.dilation != 1 || g->folded.x.stride < LEAST_PHASES))
         return tconv_refuse(
             reason,
@@ -395,8 +406,13 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
                             "kernel %lld along the last axis is no multiple of the stride %lld",
                             (long long)g->folded.x.kernel, (long long)g->folded.x.stride);
     if (lanes == LANES_PHASES) fold_phases(g);
-    while (g->segment < MOST_SEGMENT && g->segment < g->inputs) g->segment *= 2;
-    g->axis[0] = &g->folded.z;
+    while (g->segment < (g->sliced ? SLICED_INPUTS : MOST_SEGMENT) && g->segment < g->inputs)
+        g->segment *= 2;
+    if (g->sliced) { /* a box has the inputs of all taps that reach a slice */
+        g->slices = g->folded.z;
+        g->slices.kernel = tconv_folded_taps_z(&g->folded);
+    }
+    g->axis[0] = g->sliced ? &g->slices : &g->folded.z;
     g->axis[1] = &g->folded.y;
     g->axis[2] = &g->folded.x;
     int64_t reads = 1;
@@ -406,7 +422,7 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
     double places = (double)g->folded.layer.batch;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = g->axis[a];
-        g->taps *= axis->kernel;
+        g->taps *= a == 0 ? g->folded.z.kernel : axis->kernel;
         if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
         g->classes *= axis->stride;
         if (g->classes > MOST_CLASSES)
@@ -416,6 +432,15 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
         g->span[a] = tconv_folded_distance(axis, 0) - g->low[a];
         g->pairs[a] = tconv_folded_pairs(axis);
         places *= (double)g->places[a];
+    }
+    if (g->sliced) {
+        g->low[0] = 0;
+        g->pairs[0] = tconv_folded_slices(&g->folded);
+        if (!tconv_table_fits(
+                (double)(CHANNELS_LONGS + g->classes * KIND_LONGS + g->taps * READ_LONGS) +
+                    tconv_folded_slices_longs(&g->folded),
+                reason))
+            return false;
     }
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
@@ -480,7 +505,12 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
 {
     const size_t classes_at = CHANNELS_LONGS,
                  list_at = classes_at + (size_t)g->classes * KIND_LONGS;
-    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->taps * READ_LONGS)) return false;
+    struct tconv_folded_layer lines = g->folded; /* whose taps are listed */
+    if (g->sliced) lines.z.kernel = lines.z.output = 1;
+    const size_t slices_at = list_at + (size_t)(lines.z.kernel * lines.y.kernel * lines.x.kernel) *
+                                           READ_LONGS;
+    const size_t slices = g->sliced ? (size_t)tconv_folded_slices_longs(&g->folded) : 0;
+    if (!tconv_kernel_plan_table(kernel_plan, slices_at + slices)) return false;
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, 0, t);
     for (int a = 0; a < 3; a++) {
@@ -502,8 +532,10 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
     }
     t[CHANNELS_CLASSES_AT] = (int64_t)classes_at;
     t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
-    return tconv_folded_write_phases(&g->folded, write_read, g, READ_LONGS, t + classes_at,
-                                     t + list_at);
+    t[CHANNELS_SLICES_AT] = (int64_t)slices_at;
+    return tconv_folded_write_phases(&lines, write_read, g, READ_LONGS, t + classes_at,
+                                     t + list_at) &&
+           (!g->sliced || tconv_folded_write_slices(&g->folded, slices_at, t));
 }
 
 static tconv_status write(const struct tconv_request *request, const struct variant *variant,
@@ -526,6 +558,7 @@ static tconv_status write(const struct tconv_request *request, const struct vari
     tconv_launch_option(run, "PHASE_LANES", phases);
     tconv_launch_option(run, "TRANSPOSED", transposed(&g));
     tconv_launch_option(run, "KEPT", kept(&g));
+    tconv_launch_option(run, "SLICED", g.sliced);
     tconv_launch_option(run, "STREAM", streams(&g));
     if (variant->words) {
         tconv_launch_option(run, "WORD", g.word);

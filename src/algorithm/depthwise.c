@@ -96,8 +96,8 @@ static double cost_of(const struct depthwise *g)
     const struct tconv_folded_layer *r = &g->folded;
     const double tiles = tiles_of(g, g->item_places) *
                          (double)tconv_ceil_div(r->places, g->item_places);
-    const double adds = tconv_folded_pairs(&r->z) * tconv_folded_pairs(&r->y) *
-                        (double)r->x.kernel * tiles * (double)g->blocks * tap_cycles(g);
+    const double adds = tconv_folded_slices(r) * tconv_folded_pairs(&r->y) * (double)r->x.kernel *
+                        tiles * (double)g->blocks * tap_cycles(g);
     const double stores =
         (double)r->output_rows * tiles * (double)r->x.stride *
         (m->depthwise_tile +
@@ -111,7 +111,7 @@ static double cost_of(const struct depthwise *g)
 static bool too_long(const struct depthwise *g, const tconv_device_info *device)
 {
     const struct tconv_folded_layer *r = &g->folded;
-    const double taps = (double)tconv_most_taps(&r->z) * (double)tconv_most_taps(&r->y) *
+    const double taps = (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
                         (double)r->x.kernel;
     return tconv_folded_too_long((double)(g->item_rows * g->item_places * g->blocks) *
                                      (taps + (double)r->x.stride * 2 * g->mw),
@@ -153,7 +153,7 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct depthwise){0};
-    if (!tconv_fold(request, &g->folded, reason)) return false;
+    if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
     if (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1)
         return tconv_refuse(reason,
                             "%lld groups of %lld to %lld channels; it takes several groups of one",
@@ -172,6 +172,11 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
             return tconv_refuse(reason, "stride %lld; it takes up to %d",
                                 (long long)axes[a]->stride, MOST_STRIDE);
     }
+    if (!tconv_table_fits(
+            (double)(DEPTHWISE_LONGS + (g->folded.y.stride + g->folded.x.stride) * REACH_LONGS) +
+                tconv_folded_slices_longs(&g->folded),
+            reason))
+        return false;
     choose_lanes(g);
     choose_tile(g);
     g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mw);
@@ -216,26 +221,23 @@ static bool write_axis(const struct tconv_axis *axis, int64_t *list)
     return true;
 }
 
-_Static_assert(DEPTHWISE_LONGS + 3 * MOST_STRIDE * REACH_LONGS <= TCONV_TABLE_LIMIT,
-               "the largest table");
-
 static bool write_table(const struct depthwise *g, struct tconv_kernel_plan *kernel_plan)
 {
     const struct tconv_folded_layer *r = &g->folded;
-    const size_t z_at = DEPTHWISE_LONGS, y_at = z_at + (size_t)r->z.stride * REACH_LONGS,
-                 x_at = y_at + (size_t)r->y.stride * REACH_LONGS;
-    if (!tconv_kernel_plan_table(kernel_plan, x_at + (size_t)r->x.stride * REACH_LONGS))
+    const size_t y_at = DEPTHWISE_LONGS, x_at = y_at + (size_t)r->y.stride * REACH_LONGS,
+                 slices_at = x_at + (size_t)r->x.stride * REACH_LONGS;
+    if (!tconv_kernel_plan_table(kernel_plan, slices_at + (size_t)tconv_folded_slices_longs(r)))
         return false;
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(r, g->blocks, 0, t);
     t[DEPTHWISE_ROWS] = g->item_rows;
     t[DEPTHWISE_PLACES] = g->item_places;
     t[DEPTHWISE_TAP_STEP_X] = tconv_tap_step(&r->x);
-    t[DEPTHWISE_Z_AT] = (int64_t)z_at;
     t[DEPTHWISE_Y_AT] = (int64_t)y_at;
     t[DEPTHWISE_X_AT] = (int64_t)x_at;
-    return write_axis(&r->z, t + z_at) && write_axis(&r->y, t + y_at) &&
-           write_axis(&r->x, t + x_at);
+    t[DEPTHWISE_SLICES_AT] = (int64_t)slices_at;
+    return write_axis(&r->y, t + y_at) && write_axis(&r->x, t + x_at) &&
+           tconv_folded_write_slices(r, slices_at, t);
 }
 
 static tconv_status write(const struct tconv_request *request, const int64_t *tile,

@@ -182,6 +182,11 @@ bool tconv_folded_write_phases(const struct tconv_folded_layer *folded, tconv_wr
 bool tconv_folded_table_fits(const struct tconv_folded_layer *folded, double own,
                              struct tconv_reason *reason);
 
+/* The slices of cl/folded_table.h, and behind them their taps: how many longs they are; writes them
+ * to the table `t` from its long number `at` on, false only where host memory is missing. */
+double tconv_folded_slices_longs(const struct tconv_folded_layer *folded);
+bool tconv_folded_write_slices(const struct tconv_folded_layer *folded, size_t at, int64_t *t);
+
 /* How many longs the part of the table takes that cl/folded_table.h describes: its own lists end
  * the whole table, and an algorithm's own numbers and lists, `own` longs, stand between. */
 size_t tconv_folded_table_size(const struct tconv_folded_layer *folded, size_t own);

@@ -33,8 +33,12 @@ static void write_reach(const struct tconv_axis *axis, const struct tconv_class 
     }
 }
 
-/* The slices, and behind them their taps; `t` is the table. */
-static bool write_slices(const struct tconv_folded_layer *folded, size_t at, int64_t *t)
+double tconv_folded_slices_longs(const struct tconv_folded_layer *folded)
+{
+    return SLICE_LONGS * (double)folded->z.output + SLICE_TAP_LONGS * tconv_folded_slices(folded);
+}
+
+bool tconv_folded_write_slices(const struct tconv_folded_layer *folded, size_t at, int64_t *t)
 {
     const int axes = tconv_folded_outer_axes(folded);
     const struct tconv_axis *axis = folded->layer.axis;
@@ -90,8 +94,7 @@ static void write_classes(const struct tconv_folded_layer *folded,
 bool tconv_folded_table_fits(const struct tconv_folded_layer *folded, double own,
                              struct tconv_reason *reason)
 {
-    return tconv_table_fits(FOLDED_LONGS + own + SLICE_LONGS * (double)folded->z.output +
-                                SLICE_TAP_LONGS * tconv_folded_slices(folded) +
+    return tconv_table_fits(FOLDED_LONGS + own + tconv_folded_slices_longs(folded) +
                                 REACH_LONGS * (double)folded->y.output +
                                 CLASS_LONGS * (double)folded->x.stride,
                             reason);
@@ -105,8 +108,7 @@ static size_t slices_at(size_t own)
 
 static size_t reach_y_at(const struct tconv_folded_layer *folded, size_t own)
 {
-    return slices_at(own) + (size_t)folded->z.output * SLICE_LONGS +
-           (size_t)tconv_folded_slices(folded) * SLICE_TAP_LONGS;
+    return slices_at(own) + (size_t)tconv_folded_slices_longs(folded);
 }
 
 static size_t classes_at(const struct tconv_folded_layer *folded, size_t own)
@@ -146,9 +148,7 @@ void tconv_folded_write_numbers(const struct tconv_folded_layer *folded, int64_t
     t[FOLDED_PAD_Y] = y->pad;
     t[FOLDED_KERNEL_Z] = z->kernel;
     t[FOLDED_KERNEL_Y] = y->kernel;
-    t[FOLDED_TAP_STEP_Z] = tconv_tap_step(z);
     t[FOLDED_TAP_STEP_Y] = tconv_tap_step(y);
-    t[FOLDED_INPUT_STEP_Z] = tconv_input_step(z);
     t[FOLDED_INPUT_STEP_Y] = tconv_input_step(y);
     t[FOLDED_INPUT_Z] = z->input;
     t[FOLDED_INPUT_Y] = y->input;
@@ -190,7 +190,7 @@ bool tconv_folded_write_table(const struct tconv_folded_layer *folded, int64_t b
     tconv_classes(x, classes);
     write_classes(folded, classes, t + classes_at(folded, own));
     free(classes);
-    return write_slices(folded, slices_at(own), t);
+    return tconv_folded_write_slices(folded, slices_at(own), t);
 }
 
 bool tconv_folded_write_phases(const struct tconv_folded_layer *folded, tconv_write_entry *entry,
