@@ -616,8 +616,9 @@ static bool store_sums(const struct store *s, const struct finished *from)
                       row = s->tile.first_row + m;
             const acc_t sum = sum_of(from, own, n);
             const bool right = IS_RIGHT(sum),
+                       single = PHASE_ROWS == 1, /* a constant in && is warned of */
                        there = s->rows->at[m] >= 0 &&
-                               (PHASE_ROWS == 1 ||
+                               (single ||
                                 has_output(s->outputs, n, phase_of(row, s->table), &extents));
             left = left || !right;
             if (there && right)
