@@ -140,7 +140,7 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
                          __global const packed_t *restrict filter, const ulong filter_offset,
                          EPILOGUE_PARAMETERS, __global const long *restrict table)
 {
-    int rest = (int)get_local_id(0), number = (int)get_group_id(0);
+    int rest = (int)get_local_id(0), number = GROUP_NUMBER;
     const int lane_0 = split(&rest, table[DIRECT_LANES_0]),
               lane_1 = split(&rest, table[DIRECT_LANES_1]);
     const int tile_0 = split(&number, table[DIRECT_TILES_0]),

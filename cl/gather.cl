@@ -341,7 +341,7 @@ tconv_gather(__global const data_t *restrict data, const ulong data_offset,
      * what does not depend on them in registers all the time. */
     const int groups_x = ((int)table[FOLDED_TILES] + WGX - 1) / WGX,
               groups_y = ((int)table[FOLDED_OUTPUT_ROWS] + WGY - 1) / WGY;
-    const int group = (int)get_group_id(0);
+    const int group = GROUP_NUMBER;
     const int tile = group % groups_x * WGX + (int)get_local_id(0);
     const int row = group / groups_x % groups_y * WGY + (WGY > 1 ? (int)get_local_id(1) : 0);
     if (tile >= table[FOLDED_TILES] || row >= table[FOLDED_OUTPUT_ROWS]) return;

@@ -707,7 +707,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
              __global const long *restrict table)
 {
     __local uint words[MOST_WORDS] __attribute__((aligned(16)));
-    const struct tile tile = own_tile((int)get_group_id(0), table);
+    const struct tile tile = own_tile(GROUP_NUMBER, table);
 #if !SPLIT
     __local struct outputs outputs;
     find_tile_outputs(&outputs, &tile, table);
@@ -865,7 +865,7 @@ tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offse
                     EPILOGUE_PARAMETERS, __global const long *restrict table)
 {
     __local struct outputs outputs;
-    const int group = (int)get_group_id(0);
+    const int group = GROUP_NUMBER;
     const struct tile tile = own_tile(group / (MT / PASS_ROWS), table);
     find_tile_outputs(&outputs, &tile, table);
     EPILOGUE(epilogue, table)

@@ -461,7 +461,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             __global const long *restrict table)
 {
     __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
-    const struct tile own = own_tile((int)get_group_id(0), table);
+    const struct tile own = own_tile(GROUP_NUMBER, table);
     const int first = own.first, first_row = own.first_row, count = own.count;
     const long group = own.group;
 #if !SPLIT
@@ -604,7 +604,7 @@ tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset
                    EPILOGUE_PARAMETERS, __global const long *restrict table)
 {
     __local struct outputs outputs;
-    const struct tile own = own_tile((int)get_group_id(0), table);
+    const struct tile own = own_tile(GROUP_NUMBER, table);
     find_tile_outputs(&outputs, &own, table);
     const int item = (int)get_local_id(0);
     const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);

@@ -116,6 +116,21 @@ static void limit(cl_kernel_work_group_info what, void *value)
     if (what == CL_KERNEL_LOCAL_MEM_SIZE) memcpy(value, &limited_memory, sizeof limited_memory);
 }
 
+static int spilling = -1;
+
+void fault_spill(int answers)
+{
+    spilling = answers;
+}
+
+static void spill(cl_kernel_work_group_info what, void *value)
+{
+    const cl_ulong bytes = spilling > 0 ? 64 : 0;
+    if (what != CL_KERNEL_PRIVATE_MEM_SIZE || spilling < 0) return;
+    memcpy(value, &bytes, sizeof bytes);
+    if (spilling > 0) spilling--;
+}
+
 /* The code that this call is to fail with, or 0. */
 static cl_int fault(int call)
 {
@@ -163,6 +178,7 @@ static cl_int counted_code(cl_int code, int kind, long change)
         if (failure != 0) return failure;                                                          \
         const cl_int code = __real_##name arguments;                                               \
         if (code == CL_SUCCESS && is_limited(kernel)) limit(what, value);                          \
+        if (code == CL_SUCCESS) spill(what, value);                                                \
         return code;                                                                               \
     }
 #define EVENT_CALL(name, parameters, arguments, ...)                                               \

@@ -27,6 +27,10 @@ void fault_arm(int call, int n, cl_int code);
  * first: of none. */
 void fault_limit(const char *kernel, size_t work_group, cl_ulong local_memory);
 
+/* From now on the next `answers` questions how much private memory a kernel has are answered with
+ * 64 bytes, and all later ones with 0; negative, the state at first: as the device answers. */
+void fault_spill(int answers);
+
 /* No call fails any more. True where one did. */
 bool fault_disarm(void);
 

@@ -4,6 +4,9 @@
  * crops larger than the kernel, outputs beyond the natural extent. Small integers must come out
  * exactly; real numbers within the rounding bound. Algorithms with fast arithmetic: within their
  * own. */
+#include "algorithm/machine.h"
+#include "device/object.h"
+#include "plan/plan_internal.h"
 #include "support.h"
 
 #include <setjmp.h>
@@ -554,6 +557,71 @@ static void depthwise_tiles(void **state)
     only = NULL;
 }
 
+static uint64_t largest_group(void)
+{
+    uint64_t largest = 0;
+    for (int d = 0; d < device_count; d++)
+        if (devices[d].info->work_group_limit > largest)
+            largest = devices[d].info->work_group_limit;
+    return largest;
+}
+
+/* Runs a problem with an algorithm on a device that expects each launch to be short enough for so
+ * many pieces. Returns whether there were several. */
+static bool run_in_pieces(const struct device *d, const tconv_problem *problem,
+                          const char *algorithm, int pieces, struct tensors *t)
+{
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    options.math = TCONV_MATH_FAST;
+    options.algorithm = algorithm;
+    if (tconv_plan_create(d->device, problem, &options, &plan, NULL) != TCONV_OK) return false;
+    const double ms = tconv_machine_ms(&plan->request.machine, plan->candidate.cost);
+    tconv_plan_release(plan);
+    plan = NULL;
+    d->device->launch_ms = ms / pieces;
+    assert_int_equal(tconv_plan_create(d->device, problem, &options, &plan, NULL), TCONV_OK);
+    const struct tconv_kernel_plan *k = &plan->kernel_plan;
+    const bool divided = k->run[0].pieces > 1 || k->run[k->run_count - 1].pieces > 1;
+    tconv_plan_release(plan);
+    if (run_guarded(d, problem, algorithm, false, t, &error) != TCONV_OK)
+        failed("%s in pieces: %s", algorithm, error.message);
+    compare_with_oracle(d, problem, algorithm, false, t);
+    d->device->launch_ms = -1;
+    return divided;
+}
+
+/* Work that is expected to take long is divided into launches, as many as there are work-groups, or
+ * fewer. */
+static void launches_in_pieces(void **state)
+{
+    (void)state;
+    enum { NAMES = 5, FEW = 3, MANY = 3000 };
+    static const char *const names[NAMES] = {"tiled_group", "matrix_group", "direct_group",
+                                             "gather_group", "reference"};
+    static const struct plane problems[] = {
+        {"several tiles", 2, 19, 37, 1, {9, 21}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+        {"few channels", 1, 5, 3, 2, {5, 7}, {3, 2}, {2, 3}, {1, 1}, {0, 1}, {1, 0}, {0, 1}},
+    };
+    int divided[NAMES] = {0};
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
+        for (int last = 0; last < 2; last++) {
+            const tconv_problem p = plane_problem(&problems[i], last != 0);
+            struct tensors t;
+            make_tensors(&p, SMALL_INTEGERS, 6000 + (unsigned)i, &t);
+            t.math = TCONV_MATH_FAST;
+            for (int n = 0; n < NAMES * device_count; n++) {
+                const struct device *d = &devices[n / NAMES];
+                divided[n % NAMES] += run_in_pieces(d, &p, names[n % NAMES], FEW, &t);
+                divided[n % NAMES] += run_in_pieces(d, &p, names[n % NAMES], MANY, &t);
+            }
+            free_tensors(&t);
+        }
+    for (int n = 0; n < NAMES; n++)
+        if (divided[n] == 0 && largest_group() >= 32) failed("%s was never divided", names[n]);
+}
+
 /* Four axes, both data formats: taps along the outer two come from a list. */
 static void four_axes(void **state)
 {
@@ -647,15 +715,6 @@ static void four_axes(void **state)
     }
 }
 
-static uint64_t largest_group(void)
-{
-    uint64_t largest = 0;
-    for (int d = 0; d < device_count; d++)
-        if (devices[d].info->work_group_limit > largest)
-            largest = devices[d].info->work_group_limit;
-    return largest;
-}
-
 /* Tiles of algorithms for GPUs that no small problem would be given: input channels in parts,
  * slices of a work-group, several outputs and channels of a work-item. */
 static void tiles_by_name(void **state)
@@ -735,6 +794,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_of_every_rank),
         cmocka_unit_test(four_axes),
+        cmocka_unit_test(launches_in_pieces),
         cmocka_unit_test(problems_with_a_reason),
         cmocka_unit_test(a_large_bias_is_added_last),
         cmocka_unit_test(tiles_of_every_size),

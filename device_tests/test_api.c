@@ -501,9 +501,11 @@ static void the_environment_names_the_default_device(void **state)
 static void wrong_variables_are_errors(void **state)
 {
     (void)state;
-    static const char *const names[] = {"TCONV_CL_MATRIX", "TCONV_CL_CACHE", "TCONV_CL_CACHE_MIB"};
+    enum { NAMES = 4 };
+    static const char *const names[NAMES] = {"TCONV_CL_MATRIX", "TCONV_CL_CACHE",
+                                             "TCONV_CL_CACHE_MIB", "TCONV_CL_LAUNCH_MS"};
     const cl_device_id id = id_of(&devices[0]);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < NAMES; i++) {
         tconv_error error;
         tconv_device *device = NULL;
         tconv_device_info info = {.struct_size = sizeof info};

@@ -604,6 +604,40 @@ static void refusals_are_no_lack_of_memory(void **state)
     tconv_device_release(device);
 }
 
+/* On a GPU another tile takes the place of one whose registers do not suffice, unless all are
+ * so. */
+static void a_tile_that_spills_is_left(void **state)
+{
+    (void)state;
+    tconv_device *device = new_device();
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    char first[300], other[300], last[300];
+    tconv_problem p = problem_of();
+    p.data = (tconv_shape){4, {1, 64, 16, 16}};
+    p.filter = (tconv_shape){4, {64, 64, 4, 4}};
+    p.strides = (tconv_list){2, {2, 2}};
+    device->info.kind = TCONV_DEVICE_GPU;
+    device->info.vector_width = 1;
+    device->info.work_group_limit = 256;
+    const struct {
+        int answers;
+        char *tile;
+    } runs[] = {{0, first}, {1, other}, {1000, last}};
+    for (int i = 0; i < 3; i++) {
+        fault_spill(runs[i].answers);
+        if (tconv_plan_create(device, &p, NULL, &plan, &error) != TCONV_OK)
+            fail_msg("%s", error.message);
+        assert_string_equal(tconv_plan_algorithm(plan), "tiled_group");
+        tconv_plan_tile(plan, runs[i].tile, sizeof first);
+        tconv_plan_release(plan);
+    }
+    fault_spill(-1);
+    assert_string_not_equal(first, other);
+    assert_string_equal(first, last);
+    tconv_device_release(device);
+}
+
 /* A matrix unit is judged by what it computes, not by what is missing while it is tried. */
 static void a_unit_is_tried_again(void **state)
 {
@@ -624,27 +658,29 @@ static void a_unit_is_tried_again(void **state)
     tconv_error error;
     bool right;
     device->info.work_group_limit = 256;
-    atomic_int *verdict = tconv_device_verdict(device, TCONV_I8, TCONV_I8);
+    atomic_int *verdict = tconv_device_verdict(device, "i8 x i8 matrix_group");
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         fault_arm(call_named(missing[i].call), 1, missing[i].code);
-        const tconv_status status = tconv_probe_matrix(device, TCONV_I8, TCONV_I8, &right, &error);
+        const tconv_status status =
+            tconv_probe_matrix(device, TCONV_I8, TCONV_I8, "matrix_group", &right, &error);
         assert_true(fault_disarm());
         if (status == TCONV_OK) fail_msg("%s: no error", missing[i].call);
         assert_int_equal(error.status, status);
         assert_int_equal(atomic_load(verdict), 0);
     }
     right = false;
-    if (tconv_probe_matrix(device, TCONV_I8, TCONV_I8, &right, &error) != TCONV_OK)
+    if (tconv_probe_matrix(device, TCONV_I8, TCONV_I8, "matrix_group", &right, &error) != TCONV_OK)
         fail_msg("%s", error.message);
     assert_true(right);
     assert_int_equal(atomic_load(verdict), 1);
 
     /* A kernel that does not build is the unit's fault. */
     fault_arm(call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
-    assert_int_equal(tconv_probe_matrix(device, TCONV_U8, TCONV_U8, &right, &error), TCONV_OK);
+    assert_int_equal(tconv_probe_matrix(device, TCONV_U8, TCONV_U8, "matrix_group", &right, &error),
+                     TCONV_OK);
     assert_true(fault_disarm());
     assert_false(right);
-    assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_U8, TCONV_U8)), -1);
+    assert_int_equal(atomic_load(tconv_device_verdict(device, "u8 x u8 matrix_group")), -1);
 
     /* A plan that would use the unit fails with the same error, and says how to do without the
      * unit. */
@@ -660,7 +696,12 @@ static void a_unit_is_tried_again(void **state)
     assert_true(fault_disarm());
     assert_non_null(strstr(error.message, "TCONV_CL_MATRIX=off"));
     assert_int_equal(error.opencl_code, CL_OUT_OF_RESOURCES);
-    assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_F16, TCONV_F16)), 0);
+    device->info.matrix_unit = TCONV_MATRIX_NONE; /* it is still to be asked */
+    right = false;
+    if (tconv_probe_matrix(device, TCONV_F16, TCONV_F16, "matrix_group", &right, &error) !=
+        TCONV_OK)
+        fail_msg("%s", error.message);
+    assert_true(right);
     tconv_device_release(device);
 }
 
@@ -771,6 +812,7 @@ int main(void)
         cmocka_unit_test(broken_sources_that_fail),
         cmocka_unit_test(only_unfit_kernels_are_passed_over),
         cmocka_unit_test(refusals_are_no_lack_of_memory),
+        cmocka_unit_test(a_tile_that_spills_is_left),
         cmocka_unit_test(a_unit_is_tried_again),
         cmocka_unit_test(bench_tells_what_was_passed_over),
     };

@@ -74,6 +74,39 @@ static void the_small_problem_is_right_on_every_device(void **state)
     with_devices(small_problem);
 }
 
+/* The same with each tile of matrix_group, without what small problems cannot have. */
+static void every_tile(tconv_device *device)
+{
+    if (tconv_device_properties(device)->work_group_limit < 32) return;
+    tconv_problem problem = TCONV_PROBLEM_INIT;
+    problem.data_type = problem.filter_type = TCONV_F16;
+    problem.data = (tconv_shape){3, {1, 64, 64}};
+    problem.filter = (tconv_shape){3, {64, 64, 4}};
+    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
+    options.algorithm = "matrix_group";
+    tconv_plan *plan = NULL;
+    tconv_error error;
+    char tiles[2000];
+    if (tconv_plan_create(device, &problem, &options, &plan, &error) != TCONV_OK)
+        fail_msg("%s", error.message);
+    assert_true(tconv_plan_candidates(plan, tiles, sizeof tiles) < (int)sizeof tiles);
+    tconv_plan_release(plan);
+    int count = 0;
+    for (char *tile = strtok(tiles, "\n"); tile != NULL; tile = strtok(NULL, "\n"), count++) {
+        char text[400], *split = strstr(tile, " split=");
+        if (split != NULL) *split = '\0';
+        snprintf(text, sizeof text, "matrix_group %s", tile);
+        expect_right(device, TCONV_F16, TCONV_F16, text);
+    }
+    assert_true(count > 0);
+}
+
+static void every_tile_is_right_on_small_problems(void **state)
+{
+    (void)state;
+    with_devices(every_tile);
+}
+
 /* The device is said to have a unit whose kernels no compiler for it takes. */
 static void missing_unit(tconv_device *device)
 {
@@ -81,10 +114,11 @@ static void missing_unit(tconv_device *device)
     device->info.matrix_unit = TCONV_MATRIX_AMD_WMMA;
     tconv_error error;
     bool right = true;
-    assert_int_equal(tconv_probe_matrix(device, TCONV_F16, TCONV_F16, &right, &error), TCONV_OK);
+    assert_int_equal(
+        tconv_probe_matrix(device, TCONV_F16, TCONV_F16, "matrix_group", &right, &error), TCONV_OK);
     assert_false(right);
-    assert_true(atomic_load(tconv_device_verdict(device, TCONV_F16, TCONV_F16)) < 0);
-    assert_int_equal(atomic_load(tconv_device_verdict(device, TCONV_BF16, TCONV_BF16)), 0);
+    assert_true(atomic_load(tconv_device_verdict(device, "f16 x f16 matrix_group")) < 0);
+    assert_int_equal(atomic_load(tconv_device_verdict(device, "bf16 x bf16 matrix_group")), 0);
     device->info.kind = TCONV_DEVICE_GPU; /* else the unit's algorithm is not the first choice */
     tconv_problem problem = TCONV_PROBLEM_INIT;
     problem.data_type = problem.filter_type = TCONV_F16;
@@ -112,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_small_problem_is_right_on_every_device),
+        cmocka_unit_test(every_tile_is_right_on_small_problems),
         cmocka_unit_test(a_unit_that_fails_is_not_used),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);

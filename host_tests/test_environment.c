@@ -150,6 +150,29 @@ static void searches_have_names(void **state)
     set_variable("TCONV_CL_SEARCH", NULL);
 }
 
+static void launches_have_a_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        double ms;
+    } right[] = {{NULL, -1}, {"", -1}, {"0", 0}, {"2000", 2000}};
+    static const char *const wrong[] = {"-1", "0.5", "1s", "off", "99999999999"};
+    tconv_error error;
+    double ms;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        set_variable("TCONV_CL_LAUNCH_MS", right[i].value);
+        assert_int_equal(tconv_environment_launch_ms(&ms, &error), TCONV_OK);
+        assert_true(ms == right[i].ms);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        set_variable("TCONV_CL_LAUNCH_MS", wrong[i]);
+        expect_error(tconv_environment_launch_ms(&ms, &error), &error, "TCONV_CL_LAUNCH_MS",
+                     wrong[i], "a whole number of ms");
+    }
+    set_variable("TCONV_CL_LAUNCH_MS", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +182,7 @@ int main(void)
         cmocka_unit_test(the_cache_has_two_states_and_a_limit),
         cmocka_unit_test(matrix_units_are_off_or_tried),
         cmocka_unit_test(searches_have_names),
+        cmocka_unit_test(launches_have_a_limit),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
 }

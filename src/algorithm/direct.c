@@ -351,6 +351,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_direct");
+    run->divides = true;
     write_options(&g, run);
     run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
     run->global[0] = run->local[0] * (size_t)g.groups;

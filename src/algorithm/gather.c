@@ -386,6 +386,7 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
             stage, (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
     }
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_gather");
+    run->divides = true;
     write_options(run, &g);
     /* All groups along one dimension, which has no limit as low as the others'. */
     run->local[0] = (size_t)g.group_x;

@@ -458,6 +458,7 @@ struct tconv_launch *tconv_places_run(const struct tconv_places *p, const char *
 {
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, kernel);
     run->local[0] = (size_t)items;
+    run->divides = true;
     run->macs = issued(p, kernel_plan->table);
     run->global[0] = (size_t)items * (size_t)tconv_places_groups(p);
     if (p->parts == 1) {

@@ -102,6 +102,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_reference");
+    run->divides = true;
     tconv_launch_option(run, "AXES", layer->axes);
     tconv_launch_items(run, 0, kernel_plan->table[REF_OUTPUTS], 64, request->device);
     run->macs = (double)layer->macs;

@@ -69,7 +69,8 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
     device->id = id;
     device->info = info;
     device->kernel_dir = kernel_dir;
-    if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK && !replaced)
+    if ((status = tconv_environment_search(&device->search, error)) == TCONV_OK &&
+        (status = tconv_environment_launch_ms(&device->launch_ms, error)) == TCONV_OK && !replaced)
         status = tconv_device_start_cache(device, error);
     if (status != TCONV_OK)
         tconv_device_release(device);
@@ -89,6 +90,10 @@ void tconv_device_release(tconv_device *device)
         return;
     tconv_programs_release(device->programs);
     tconv_search_records_release(device->records);
+    for (struct tconv_verdict *verdict = device->verdicts, *next; verdict != NULL; verdict = next) {
+        next = verdict->next;
+        free(verdict);
+    }
     free(device->machine);
     clReleaseContext(device->context);
     pthread_mutex_destroy(&device->lock);
@@ -108,9 +113,26 @@ cl_device_id tconv_device_id_of(const tconv_device *device)
     return device->id;
 }
 
-atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type, tconv_type filter_type)
+atomic_int *tconv_device_verdict(tconv_device *device, const char *probe)
 {
-    return &device->verdicts[data_type][filter_type];
+    pthread_mutex_lock(&device->lock);
+    struct tconv_verdict *verdict = device->verdicts;
+    while (verdict != NULL && strcmp(verdict->probe, probe) != 0) verdict = verdict->next;
+    if (verdict == NULL && (verdict = malloc(sizeof *verdict + strlen(probe) + 1)) != NULL) {
+        atomic_init(&verdict->right, 0);
+        strcpy(verdict->probe, probe);
+        verdict->next = device->verdicts;
+        device->verdicts = verdict;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return verdict == NULL ? NULL : &verdict->right;
+}
+
+double tconv_device_launch_ms(const tconv_device *device)
+{
+    enum { GPU_MS = 500 };
+    if (device->launch_ms >= 0) return device->launch_ms;
+    return device->info.kind == TCONV_DEVICE_GPU ? GPU_MS : 0;
 }
 
 bool tconv_device_has_own_sources(const tconv_device *device)

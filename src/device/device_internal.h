@@ -12,10 +12,13 @@
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 
-/* What was found out of the device's matrix unit for these types: above 0 right, below 0 wrong, 0
- * not asked yet. */
-atomic_int *tconv_device_verdict(tconv_device *device, tconv_type data_type,
-                                 tconv_type filter_type);
+/* What was found out by the probe that is called so (plan/probe.c): above 0 right, below 0 wrong, 0
+ * not asked yet. It lives as long as the device. NULL without memory. Any thread. */
+atomic_int *tconv_device_verdict(tconv_device *device, const char *probe);
+
+/* The longest launch that may be expected, in ms; 0: there is no limit. By default GPUs have one:
+ * drivers end what runs for long (Windows after 2 s), and a display stands still meanwhile. */
+double tconv_device_launch_ms(const tconv_device *device);
 
 /* Whether kernel sources come from a folder, not from the library. */
 bool tconv_device_has_own_sources(const tconv_device *device);

@@ -66,6 +66,19 @@ tconv_status tconv_environment_search(tconv_search *search, tconv_error *error)
     return fail_value(error, name, value, "set it to model, records, measure or renew");
 }
 
+tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error)
+{
+    static const char name[] = "TCONV_CL_LAUNCH_MS";
+    char value[WORD];
+    unsigned long long number = 0;
+    *ms = -1;
+    if (!read_word(name, value)) return TCONV_OK;
+    if (!read_number(value, INT_MAX, &number))
+        return fail_value(error, name, value, "set it to a whole number of ms, 0 for no limit");
+    *ms = (double)number;
+    return TCONV_OK;
+}
+
 bool tconv_environment_kernel_dir(char *folder, size_t size)
 {
     return tconv_os_environment("TCONV_CL_KERNEL_DIR", folder, size);

@@ -24,6 +24,10 @@ tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *e
 /* TCONV_CL_SEARCH: model, records (without it), measure or renew. */
 tconv_status tconv_environment_search(tconv_search *search, tconv_error *error);
 
+/* TCONV_CL_LAUNCH_MS: the longest launch that may be expected, in ms, 0 for no limit; negative: the
+ * variable is not set. */
+tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error);
+
 /* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from; false: they are the library's. */
 bool tconv_environment_kernel_dir(char *folder, size_t size);
 

@@ -28,6 +28,13 @@ struct tconv_search_record {
 /* How many of them a device object keeps in memory. */
 enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
 
+/* What a probe found out: tconv_device_verdict. */
+struct tconv_verdict {
+    struct tconv_verdict *next;
+    atomic_int right;
+    char probe[];
+};
+
 struct tconv_device {
     atomic_int owners;
     cl_context context;
@@ -39,12 +46,13 @@ struct tconv_device {
     uint64_t cache_limit;
     bool programs_on_disk; /* whether programs go into the folder, too */
     tconv_search search;   /* where TCONV_SEARCH_DEFAULT looks */
+    double launch_ms;      /* as somebody set it, or negative: tconv_device_launch_ms */
     pthread_mutex_t lock;
     struct tconv_program *programs;      /* the one used last comes first */
     struct tconv_search_record *records; /* the newest comes first */
     char *machine;      /* fields of the cost model that were stored for the device, or NULL */
     bool machine_known; /* else the folder has not been asked yet */
-    atomic_int verdicts[TCONV_U64 + 1][TCONV_U64 + 1];
+    struct tconv_verdict *verdicts;
 };
 
 /* The program of that key from the list, retained, or NULL. It counts as used. */

@@ -39,26 +39,32 @@ static bool uses_unit(const tconv_plan *plan, const struct tconv_algorithm *algo
     }
 }
 
-static tconv_status probe_unit(const tconv_plan *plan, const struct tconv_algorithm *algorithm,
+static tconv_status probe_unit(const tconv_plan *plan, const struct tconv_candidate *candidate,
                                bool *right, tconv_error *error)
 {
-    if (algorithm == &tconv_dot)
+    if (candidate->algorithm == &tconv_dot)
         return tconv_probe_words(plan->device, plan->layer.data_type,
                                  tconv_word_channels(&plan->request), right, error);
-    return tconv_probe_matrix(plan->device, plan->layer.data_type, plan->layer.filter_type, right,
-                              error);
+    char text[TCONV_TILE_TEXT + 40], tile[TCONV_TILE_TEXT];
+    tconv_tile_text(candidate, tile, sizeof tile);
+    char *parts = strstr(tile, " split="); /* small problems cannot be split */
+    if (parts != NULL) *parts = '\0';
+    snprintf(text, sizeof text, "%s %s", candidate->algorithm->name, tile);
+    return tconv_probe_matrix(plan->device, plan->layer.data_type, plan->layer.filter_type, text,
+                              right, error);
 }
 
-/* An algorithm uses the device's matrix unit only where the unit passed its test for the problem's
- * types. Tests it, and takes the unit away from the plan where it failed; dot_vector does without,
- * too. */
-static tconv_status settle_unit(tconv_plan *plan, const struct tconv_algorithm *algorithm,
+/* A candidate uses the device's matrix unit only where the unit passed its test for the problem's
+ * types with this tile. Tests it, and takes the unit away from the plan where it failed; dot_vector
+ * does without, too. */
+static tconv_status settle_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                 tconv_error *error)
 {
+    const struct tconv_algorithm *algorithm = candidate->algorithm;
     if (!uses_unit(plan, algorithm)) return TCONV_OK;
     bool right;
     tconv_error own;
-    const tconv_status status = probe_unit(plan, algorithm, &right, &own);
+    const tconv_status status = probe_unit(plan, candidate, &right, &own);
     if (status != TCONV_OK && error != NULL) {
         *error = own;
         snprintf(error->message, sizeof error->message,
@@ -91,10 +97,54 @@ static tconv_status choose_by_model(tconv_plan *plan, unsigned excluded,
 {
     *found = tconv_choose(&plan->request, &plan->pattern, excluded, candidate, reason);
     if (!*found || !uses_unit(plan, candidate->algorithm)) return TCONV_OK;
-    const tconv_status status = settle_unit(plan, candidate->algorithm, error);
+    const tconv_status status = settle_unit(plan, candidate, error);
     if (status == TCONV_OK)
         *found = tconv_choose(&plan->request, &plan->pattern, excluded, candidate, reason);
     return status;
+}
+
+/* Whether a tile of a made algorithm may take its place: not where its unit fails, which the others
+ * have passed. */
+static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candidate *candidate,
+                                    bool *made, tconv_error *error)
+{
+    bool right = true;
+    tconv_error own;
+    tconv_status status = TCONV_OK;
+    if (uses_unit(plan, candidate->algorithm)) status = probe_unit(plan, candidate, &right, &own);
+    *made = false;
+    if (status == TCONV_OK && !right) return TCONV_OK;
+    if (status == TCONV_OK) status = tconv_plan_make(plan, candidate, &own);
+    *made = status == TCONV_OK;
+    if (*made || tconv_kernel_is_unfit(&own)) return TCONV_OK;
+    if (error != NULL) *error = own;
+    return status;
+}
+
+/* What a GPU's compiler cannot keep in registers is in memory, which the cost model does not
+ * expect. Then another tile of the algorithm takes the place of the one that was made: one without
+ * memory of its own that is expected to take at most twice as long. Where there is none it stays.
+ */
+static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
+{
+    enum { MOST_TILES = 3, DEAREST = 2 };
+    const struct tconv_candidate first = plan->candidate;
+    struct tconv_candidates tiles;
+    struct tconv_reason reason;
+    if (plan->info.kind != TCONV_DEVICE_GPU || tconv_plan_private_bytes(plan) == 0 ||
+        !tconv_enumerate(first.algorithm, &plan->request, NULL, &tiles, &reason))
+        return TCONV_OK;
+    int tried = 0;
+    for (int i = 0; i < tiles.count && tried < MOST_TILES; i++) {
+        const struct tconv_candidate *tile = &tiles.list[i];
+        if (memcmp(tile->tile, first.tile, sizeof first.tile) == 0) continue;
+        if (tile->cost > DEAREST * first.cost) break;
+        bool made;
+        const tconv_status status = make_other_tile(plan, tile, &made, error);
+        if (status != TCONV_OK || (made && tconv_plan_private_bytes(plan) == 0)) return status;
+        tried++;
+    }
+    return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);
 }
 
 /* Chooses a candidate and makes it. An algorithm whose kernels do not build or cannot run on the
@@ -120,7 +170,8 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
         }
         if (!found) return fail_refused(name, &reason, error);
         status = tconv_plan_make(plan, &candidate, &own);
-        if (status == TCONV_OK) return TCONV_OK;
+        if (status == TCONV_OK)
+            return plan->pattern.algorithm == NULL ? avoid_spills(plan, error) : TCONV_OK;
         const bool edited = tconv_device_has_own_sources(plan->device) &&
                             status != TCONV_ERROR_ALGORITHM;
         if (plan->pattern.algorithm != NULL || edited || !tconv_kernel_is_unfit(&own)) {
@@ -145,9 +196,9 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     char *text = tconv_device_search_record(plan->device, key);
     *found = text != NULL && tconv_search_text_read(text, &pattern, choice);
     free(text);
+    *found = *found && tconv_choose(&plan->request, &pattern, 0, candidate, &reason);
     if (!*found) return TCONV_OK;
-    tconv_status status = TCONV_OK;
-    status = settle_unit(plan, pattern.algorithm, error);
+    const tconv_status status = settle_unit(plan, candidate, error);
     *found = status == TCONV_OK && tconv_choose(&plan->request, &pattern, 0, candidate, &reason);
     return status;
 }
@@ -189,9 +240,11 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
     struct tconv_reason reason;
     for (int i = 0; status == TCONV_OK && tconv_algorithm_at(i) != NULL; i++) {
         const struct tconv_algorithm *one = tconv_algorithm_at(i);
-        if (uses_unit(plan, one) &&
-            tconv_enumerate(one, &plan->request, NULL, &candidates, &reason))
-            status = settle_unit(plan, one, error);
+        if (!uses_unit(plan, one) ||
+            !tconv_enumerate(one, &plan->request, NULL, &candidates, &reason))
+            continue;
+        for (int c = 0; c < candidates.count && status == TCONV_OK; c++)
+            status = settle_unit(plan, &candidates.list[c], error);
     }
     if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);
     if (status != TCONV_OK || m.candidates == 0) return status;

@@ -153,6 +153,25 @@ static uint64_t bytes_of(const struct tconv_bindings *bindings)
     return bytes;
 }
 
+/* Piece number `piece` of a launch. */
+static cl_int enqueue_piece(const struct tconv_launch *launch, cl_kernel kernel,
+                            cl_command_queue queue, int piece, cl_uint wait_count,
+                            const cl_event *wait, cl_event *event)
+{
+    if (launch->pieces <= 1)
+        return clEnqueueNDRangeKernel(queue, kernel, 3, NULL, launch->global, launch->local,
+                                      wait_count, wait, event);
+    const size_t pieces = (size_t)launch->pieces, number = (size_t)piece;
+    const size_t groups = launch->global[0] / launch->local[0];
+    const size_t begin = groups / pieces * number + groups % pieces * number / pieces,
+                 end = groups / pieces * (number + 1) + groups % pieces * (number + 1) / pieces;
+    const size_t offset[] = {begin * launch->local[0], 0, 0};
+    const size_t global[] = {(end - begin) * launch->local[0], launch->global[1],
+                             launch->global[2]};
+    return clEnqueueNDRangeKernel(queue, kernel, 3, offset, global, launch->local, wait_count, wait,
+                                  event);
+}
+
 tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_launch *launches,
                                     const cl_kernel *kernels, int count, cl_command_queue queue,
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
@@ -165,19 +184,23 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
         code = clEnqueueMarkerWithWaitList(queue, wait_count, wait, &event);
     pthread_mutex_lock(
         (pthread_mutex_t *)&plan->lock); /* what the const of a plan hides: its kernel objects */
-    for (int i = 0; i < count && code == CL_SUCCESS; i++) {
-        const bool last = i == count - 1;
+    for (int i = 0, piece = 0; i < count && code == CL_SUCCESS;) {
+        const int pieces = launches[i].pieces > 1 ? launches[i].pieces : 1;
+        const bool first = i == 0 && piece == 0, last = i == count - 1 && piece == pieces - 1;
         kernel = launches[i].kernel;
         call = "clSetKernelArg";
-        code = set_arguments(plan, &launches[i], kernels[i], bindings);
+        if (piece == 0) code = set_arguments(plan, &launches[i], kernels[i], bindings);
         if (code != CL_SUCCESS) break;
         call = "clEnqueueNDRangeKernel";
-        code = clEnqueueNDRangeKernel(
-            queue, kernels[i], 3, NULL, launches[i].global, launches[i].local,
-            i == 0 ? wait_count : 1, i == 0 ? wait : &before, last && done == NULL ? NULL : &event);
+        code = enqueue_piece(&launches[i], kernels[i], queue, piece, first ? wait_count : 1,
+                             first ? wait : &before, last && done == NULL ? NULL : &event);
         if (before != NULL) clReleaseEvent(before);
         before = NULL;
         if (code == CL_SUCCESS && !last) before = event;
+        if (++piece == pieces) {
+            piece = 0;
+            i++;
+        }
     }
     pthread_mutex_unlock((pthread_mutex_t *)&plan->lock);
     if (before != NULL) clReleaseEvent(before);

@@ -116,13 +116,32 @@ static void clear_algorithm(tconv_plan *plan)
     plan->kernel_plan = (struct tconv_kernel_plan){0};
 }
 
+/* Cuts launches that are expected to take longer than the device's limit. What is not expected may
+ * take some times as long, which the limit has room for. */
+static void divide_launches(tconv_plan *plan)
+{
+    enum { MOST_PIECES = 4096 };
+    const double limit = tconv_device_launch_ms(plan->device);
+    const double ms = tconv_machine_ms(&plan->request.machine, plan->candidate.cost);
+    if (limit <= 0 || ms <= limit) return;
+    const int pieces = ms / limit < MOST_PIECES ? (int)(ms / limit) + 1 : MOST_PIECES;
+    for (int i = 0; i < plan->kernel_plan.run_count; i++) {
+        struct tconv_launch *run = &plan->kernel_plan.run[i];
+        const size_t groups = run->global[0] / run->local[0];
+        if (!run->divides || groups == 1) continue;
+        run->pieces = (size_t)pieces < groups ? pieces : (int)groups;
+        tconv_launch_option(run, "DIVIDED", 1);
+    }
+}
+
 /* Writes the kernel plan of plan->candidate and makes what it needs. */
 static tconv_status try_candidate(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
     if ((status = tconv_kernel_plan_write(&plan->request, &plan->candidate, &plan->kernel_plan,
-                                          error)) == TCONV_OK &&
-        (status = make_table(plan, error)) == TCONV_OK &&
+                                          error)) == TCONV_OK)
+        divide_launches(plan);
+    if (status == TCONV_OK && (status = make_table(plan, error)) == TCONV_OK &&
         (status = make_kernels(plan, plan->kernel_plan.pack, plan->kernel_plan.pack_count,
                                plan->pack, error)) == TCONV_OK)
         status = make_kernels(plan, plan->kernel_plan.run, plan->kernel_plan.run_count, plan->run,
@@ -157,6 +176,7 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
 {
     const tconv_device_info whole = plan->info;
     tconv_status status = TCONV_OK;
+    clear_algorithm(plan);
     plan->candidate = *candidate;
     for (bool again = true; again && status == TCONV_OK;) {
         const tconv_device_info before = plan->info;
@@ -168,6 +188,20 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
     }
     if (status != TCONV_OK) plan->info = whole; /* they were this algorithm's */
     return status;
+}
+
+uint64_t tconv_plan_private_bytes(const tconv_plan *plan)
+{
+    cl_ulong most = 0;
+    for (int i = 0; i < plan->kernel_plan.run_count; i++) {
+        cl_ulong bytes = 0;
+        if (clGetKernelWorkGroupInfo(plan->run[i], tconv_device_id_of(plan->device),
+                                     CL_KERNEL_PRIVATE_MEM_SIZE, sizeof bytes, &bytes,
+                                     NULL) == CL_SUCCESS &&
+            bytes > most)
+            most = bytes;
+    }
+    return most;
 }
 
 bool tconv_kernel_is_unfit(const tconv_error *error)

@@ -56,12 +56,16 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
 /* One more plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 
-/* Compiles the kernels of a candidate and makes their table. Where a kernel can run only in smaller
- * work-groups or with less local memory, the algorithm's best candidate under these limits takes
- * its place. Where there is none, or the kernels do not build or run, the plan is as before;
- * tconv_kernel_is_unfit tells these errors from others. */
+/* Compiles the kernels of a candidate and makes their table, instead of what the plan had. Where a
+ * kernel can run only in smaller work-groups or with less local memory, the algorithm's best
+ * candidate under these limits takes its place. Where there is none, or the kernels do not build or
+ * run, the plan has no algorithm; tconv_kernel_is_unfit tells these errors from others. */
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
                              tconv_error *error);
+
+/* Bytes of memory that a work-item of the plan's kernels has for itself, the most of all: its
+ * arrays, and what does not fit into registers. 0 where the device does not say. */
+uint64_t tconv_plan_private_bytes(const tconv_plan *plan);
 
 /* Keeps why an algorithm is not taken. */
 tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm *algorithm,

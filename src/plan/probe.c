@@ -121,7 +121,7 @@ static tconv_status make_named(tconv_plan *plan, const char *name, tconv_error *
 }
 
 static tconv_status compute(struct probe *p, tconv_device *device, const struct small *small,
-                            const tconv_problem *problem, const char *algorithm, bool *right,
+                            const tconv_problem *problem, const char *tile, bool *right,
                             tconv_error *error)
 {
     char data[4 * MOST_IN * INPUT] = {0}, weights[4 * MOST_IN * MOST_OUT * KERNEL] = {0};
@@ -141,7 +141,7 @@ static tconv_status compute(struct probe *p, tconv_device *device, const struct 
     tconv_args args = TCONV_ARGS_INIT;
     tconv_status status;
     if ((status = tconv_plan_begin(device, problem, &options, &p->plan, error)) != TCONV_OK ||
-        (status = make_named(p->plan, algorithm, error)) != TCONV_OK ||
+        (status = make_named(p->plan, tile, error)) != TCONV_OK ||
         (status = tconv_packed_filter_create(p->plan, NULL, 0, &p->filter, error)) != TCONV_OK ||
         (status = make_queue(device, &p->queue, error)) != TCONV_OK ||
         (status = copied(device, sizeof data, data, &p->data, error)) != TCONV_OK ||
@@ -172,7 +172,7 @@ static void free_probe(struct probe *p)
 }
 
 static tconv_status run_one(tconv_device *device, const struct small *small, tconv_type data_type,
-                            tconv_type filter_type, const char *algorithm, bool *right,
+                            tconv_type filter_type, const char *tile, bool *right,
                             tconv_error *error)
 {
     tconv_problem problem = TCONV_PROBLEM_INIT;
@@ -187,22 +187,32 @@ static tconv_status run_one(tconv_device *device, const struct small *small, tco
     problem.filter = (tconv_shape){3, {small->in, small->out, KERNEL}};
     problem.strides = (tconv_list){1, {STRIDE}};
     struct probe p = {NULL, NULL, NULL, NULL, NULL, NULL};
-    const tconv_status status = compute(&p, device, small, &problem, algorithm, right, error);
+    const tconv_status status = compute(&p, device, small, &problem, tile, right, error);
     free_probe(&p);
     return status;
 }
 
 tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
-                             const char *algorithm, bool *right, tconv_error *error)
+                             const char *tile, bool *right, tconv_error *error)
 {
-    tconv_status status = TCONV_OK;
+    int taken = 0;
+    tconv_error refusal = {TCONV_OK, 0, ""};
     *right = true;
     for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems && *right; i++) {
-        status =
-            run_one(device, &small_problems[i], data_type, filter_type, algorithm, right, error);
-        if (status != TCONV_OK) break;
+        tconv_error own;
+        const tconv_status status =
+            run_one(device, &small_problems[i], data_type, filter_type, tile, right, &own);
+        if (status == TCONV_OK)
+            taken++;
+        else if (status == TCONV_ERROR_ALGORITHM)
+            refusal = own;
+        else {
+            if (error != NULL) *error = own;
+            return status;
+        }
     }
-    return status;
+    if (taken == 0 && error != NULL) *error = refusal;
+    return taken == 0 ? refusal.status : TCONV_OK;
 }
 
 /* The words that are multiplied: the extremes that they may hold, and others. */
@@ -348,11 +358,12 @@ static tconv_status keep_verdict(atomic_int *verdict, tconv_status status, const
 tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, bool *right,
                                tconv_error *error)
 {
-    /* Which types of bytes does not matter; the verdicts of two pairs of them are kept for words of
-     * 4 and 2. */
-    const tconv_type filter = word == 4 ? TCONV_I8 : TCONV_U8;
-    atomic_int *verdict = type == TCONV_BF16 ? tconv_device_verdict(device, type, type)
-                                             : tconv_device_verdict(device, TCONV_U8, filter);
+    /* Which type of bytes does not matter. */
+    atomic_int *verdict = tconv_device_verdict(device, type == TCONV_BF16 ? "words of bf16"
+                                                       : word == 4        ? "words of 4 bytes"
+                                                                          : "words of 2 bytes");
+    if (verdict == NULL)
+        return tconv_fail_memory(error, sizeof *verdict, "trying the processor's dot products");
     const int known = atomic_load(verdict);
     *right = known > 0;
     if (known != 0) return TCONV_OK;
@@ -364,14 +375,19 @@ tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, 
 }
 
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
-                                bool *right, tconv_error *error)
+                                const char *tile, bool *right, tconv_error *error)
 {
-    atomic_int *verdict = tconv_device_verdict(device, data_type, filter_type);
+    char probe[TCONV_TILE_TEXT + 100];
+    snprintf(probe, sizeof probe, "%s x %s %s", tconv_type_name(data_type),
+             tconv_type_name(filter_type), tile);
+    atomic_int *verdict = tconv_device_verdict(device, probe);
+    if (verdict == NULL) return tconv_fail_memory(error, sizeof probe, "trying a matrix unit");
     const int known = atomic_load(verdict);
     *right = known > 0;
     if (known != 0) return TCONV_OK;
     tconv_error own;
-    const tconv_status status =
-        tconv_probe_run(device, data_type, filter_type, "matrix_group", right, &own);
+    tconv_status status = tconv_probe_run(device, data_type, filter_type, tile, right, &own);
+    if (status == TCONV_ERROR_ALGORITHM) /* a tile for other problems only: another has to do */
+        status = tconv_probe_run(device, data_type, filter_type, "matrix_group", right, &own);
     return keep_verdict(verdict, status, &own, right, error);
 }
