@@ -615,11 +615,11 @@ static bool store_sums(const struct store *s, const struct finished *from)
             const int own = i * ROW_PHASES + column % ROW_PHASES, m = ROW_IN_TILE(from->pass, own),
                       row = s->tile.first_row + m;
             const acc_t sum = sum_of(from, own, n);
+            const bool single = PHASE_ROWS == 1; /* a constant in a condition is warned of */
             const bool right = IS_RIGHT(sum),
-                       single = PHASE_ROWS == 1, /* a constant in && is warned of */
-                       there = s->rows->at[m] >= 0 &&
-                               (single ||
-                                has_output(s->outputs, n, phase_of(row, s->table), &extents));
+                       there =
+                           s->rows->at[m] >= 0 &&
+                           (single || has_output(s->outputs, n, phase_of(row, s->table), &extents));
             left = left || !right;
             if (there && right)
                 put_one(f, affine_with(sum, s->rows->factor[m], s->rows->bias[m]),
