@@ -4,9 +4,6 @@
  * crops larger than the kernel, outputs beyond the natural extent. Small integers must come out
  * exactly; real numbers within the rounding bound. Algorithms with fast arithmetic: within their
  * own. */
-#include "algorithm/machine.h"
-#include "device/object.h"
-#include "plan/plan_internal.h"
 #include "support.h"
 
 #include <setjmp.h>
@@ -566,130 +563,22 @@ static uint64_t largest_group(void)
     return largest;
 }
 
-/* Runs a problem with an algorithm on a device that expects each launch to be short enough for so
- * many pieces. Returns whether there were several. */
-static bool run_in_pieces(const struct device *d, const tconv_problem *problem,
-                          const char *algorithm, int pieces, struct tensors *t)
-{
-    tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
-    tconv_plan *plan = NULL;
-    tconv_error error;
-    options.math = TCONV_MATH_FAST;
-    options.algorithm = algorithm;
-    if (tconv_plan_create(d->device, problem, &options, &plan, NULL) != TCONV_OK) return false;
-    const double ms = tconv_machine_ms(&plan->request.machine, plan->candidate.cost);
-    tconv_plan_release(plan);
-    plan = NULL;
-    d->device->launch_ms = ms / pieces;
-    assert_int_equal(tconv_plan_create(d->device, problem, &options, &plan, NULL), TCONV_OK);
-    const struct tconv_kernel_plan *k = &plan->kernel_plan;
-    const bool divided = k->run[0].pieces > 1 || k->run[k->run_count - 1].pieces > 1;
-    tconv_plan_release(plan);
-    if (run_guarded(d, problem, algorithm, false, t, &error) != TCONV_OK)
-        failed("%s in pieces: %s", algorithm, error.message);
-    compare_with_oracle(d, problem, algorithm, false, t);
-    d->device->launch_ms = -1;
-    return divided;
-}
-
-/* Work that is expected to take long is divided into launches, as many as there are work-groups, or
- * fewer. */
-static void launches_in_pieces(void **state)
-{
-    (void)state;
-    enum { NAMES = 5, FEW = 3, MANY = 3000 };
-    static const char *const names[NAMES] = {"tiled_group", "matrix_group", "direct_group",
-                                             "gather_group", "reference"};
-    static const struct plane problems[] = {
-        {"several tiles", 2, 19, 37, 1, {9, 21}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
-        {"few channels", 1, 5, 3, 2, {5, 7}, {3, 2}, {2, 3}, {1, 1}, {0, 1}, {1, 0}, {0, 1}},
-    };
-    int divided[NAMES] = {0};
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
-        for (int last = 0; last < 2; last++) {
-            const tconv_problem p = plane_problem(&problems[i], last != 0);
-            struct tensors t;
-            make_tensors(&p, SMALL_INTEGERS, 6000 + (unsigned)i, &t);
-            t.math = TCONV_MATH_FAST;
-            for (int n = 0; n < NAMES * device_count; n++) {
-                const struct device *d = &devices[n / NAMES];
-                divided[n % NAMES] += run_in_pieces(d, &p, names[n % NAMES], FEW, &t);
-                divided[n % NAMES] += run_in_pieces(d, &p, names[n % NAMES], MANY, &t);
-            }
-            free_tensors(&t);
-        }
-    for (int n = 0; n < NAMES; n++)
-        if (divided[n] == 0 && largest_group() >= 32) failed("%s was never divided", names[n]);
-}
-
 /* Four axes, both data formats: taps along the outer two come from a list. */
 static void four_axes(void **state)
 {
     (void)state;
     enum { AXES = 4 };
+    /* Of the lists a digit for each axis. */
     static const struct {
-        int64_t batch, groups, in, out, x[AXES], k[AXES], s[AXES], d[AXES], begin[AXES], end[AXES];
+        int64_t batch, groups, in, out;
+        const char *x, *k, *s, *d, *begin, *end;
     } rows[] = {
-        {1,
-         1,
-         19,
-         37,
-         {3, 2, 3, 7},
-         {3, 2, 3, 3},
-         {2, 1, 2, 1},
-         {1, 2, 1, 2},
-         {1, 0, 1, 2},
-         {0, 1, 1, 0}},
-        {5,
-         1,
-         40,
-         16,
-         {2, 2, 3, 2},
-         {2, 3, 2, 2},
-         {2, 2, 2, 2},
-         {1, 1, 1, 1},
-         {0, 1, 0, 0},
-         {1, 1, 0, 1}},
-        {1,
-         2,
-         150,
-         5,
-         {2, 2, 2, 5},
-         {3, 3, 2, 4},
-         {1, 2, 1, 2},
-         {1, 1, 1, 1},
-         {1, 1, 0, 1},
-         {1, 1, 0, 1}},
-        {2,
-         1,
-         6,
-         3,
-         {2, 3, 2, 3},
-         {2, 2, 2, 8},
-         {3, 1, 2, 4},
-         {1, 1, 1, 1},
-         {0, 0, 1, 2},
-         {0, 1, 0, 2}},
-        {2,
-         35,
-         1,
-         1,
-         {3, 3, 2, 9},
-         {3, 2, 3, 3},
-         {2, 3, 2, 2},
-         {1, 1, 2, 1},
-         {1, 0, 1, 1},
-         {0, 0, 1, 1}},
-        {1,
-         67,
-         1,
-         1,
-         {2, 3, 4, 6},
-         {3, 3, 3, 5},
-         {1, 1, 1, 1},
-         {2, 1, 1, 1},
-         {2, 1, 1, 2},
-         {2, 1, 1, 2}},
+        {1, 1, 19, 37, "3237", "3233", "2121", "1212", "1012", "0110"},
+        {5, 1, 40, 16, "2232", "2322", "2222", "1111", "0100", "1101"},
+        {1, 2, 150, 5, "2225", "3324", "1212", "1111", "1101", "1101"},
+        {2, 1, 6, 3, "2323", "2228", "3124", "1111", "0012", "0102"},
+        {2, 35, 1, 1, "3329", "3233", "2322", "1121", "1011", "0011"},
+        {1, 67, 1, 1, "2346", "3335", "1111", "2111", "2112", "2112"},
     };
     static const tconv_type types[] = {TCONV_F32, TCONV_BF16, TCONV_U8};
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
@@ -705,12 +594,15 @@ static void four_axes(void **state)
         p.data.dim[0] = rows[r].batch;
         p.data.dim[last ? AXES + 1 : 1] = p.filter.dim[0] = rows[r].groups * rows[r].in;
         p.filter.dim[1] = rows[r].out;
-        memcpy(&p.data.dim[2 - last], rows[r].x, sizeof rows[r].x);
-        memcpy(&p.filter.dim[2], rows[r].k, sizeof rows[r].k);
-        set_list(&p.strides, AXES, rows[r].s);
-        set_list(&p.dilations, AXES, rows[r].d);
-        set_list(&p.pads_begin, AXES, rows[r].begin);
-        set_list(&p.pads_end, AXES, rows[r].end);
+        p.strides.count = p.dilations.count = p.pads_begin.count = p.pads_end.count = AXES;
+        for (int a = 0; a < AXES; a++) {
+            p.data.dim[2 - last + a] = rows[r].x[a] - '0';
+            p.filter.dim[2 + a] = rows[r].k[a] - '0';
+            p.strides.value[a] = rows[r].s[a] - '0';
+            p.dilations.value[a] = rows[r].d[a] - '0';
+            p.pads_begin.value[a] = rows[r].begin[a] - '0';
+            p.pads_end.value[a] = rows[r].end[a] - '0';
+        }
         run_all(&p, r % 2 == 0 ? REAL_NUMBERS : SMALL_INTEGERS, 5000 + (unsigned)i);
     }
 }
@@ -794,7 +686,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_of_every_rank),
         cmocka_unit_test(four_axes),
-        cmocka_unit_test(launches_in_pieces),
         cmocka_unit_test(problems_with_a_reason),
         cmocka_unit_test(a_large_bias_is_added_last),
         cmocka_unit_test(tiles_of_every_size),

@@ -48,7 +48,7 @@ struct tconv_launch {
                        or not counted. For predictions of speed, not for selection. */
     bool divides; /* work-groups along the first dimension may be launched in several pieces:
                      GROUP_NUMBER of cl/common.clh */
-    int pieces;   /* so many; 0 and 1: whole */
+    int pieces;   /* so many */
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
     bool overflow; /* options, arguments or work-items did not fit */

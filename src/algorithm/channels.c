@@ -37,8 +37,7 @@ static const struct variant channels_variant = {LANES_CHANNELS, false},
 struct channels {
     struct tconv_folded_layer folded;
     const struct tconv_axis *axis[3];
-    bool sliced; /* more than three axes: z is counted by slices, one to a box */
-    struct tconv_axis slices;
+    struct tconv_axis slices; /* in place of z, where it is counted by slices */
     int vw, mw, px, segment;
     bool batched;
     enum lanes lanes;
@@ -86,6 +85,12 @@ static bool plane(const struct channels *g)
 {
     return g->axis[1]->output_step == g->folded.x.output &&
            g->axis[1]->data_step == g->folded.x.input;
+}
+
+/* More than three axes: z is counted by slices, one to a box. */
+static bool sliced(const struct channels *g)
+{
+    return tconv_folded_outer_axes(&g->folded) > 1;
 }
 
 /* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are
@@ -242,7 +247,7 @@ static double cost_of(const struct channels *g)
     const double again = (chunks - 1) * vectors * m->channels_again;
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++)
-        copied *= a == 0 && g->sliced ? g->pairs[0]
+        copied *= a == 0 && sliced(g) ? g->pairs[0]
                                       : (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
@@ -307,7 +312,7 @@ static double budget_of(const struct channels *g, const tconv_device_info *devic
 
 static int64_t least_chunk(const struct channels *g)
 {
-    return g->sliced ? SLICED_INPUTS : LEAST_CHUNK;
+    return sliced(g) ? SLICED_INPUTS : LEAST_CHUNK;
 }
 
 /* Whether a box is too large for local memory whatever else is chosen. */
@@ -356,7 +361,7 @@ static void divide(struct channels *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
-    for (g->box[0] = g->sliced ? 1 : g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
+    for (g->box[0] = sliced(g) ? 1 : g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
         for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
             for (g->box[2] = g->places[2];; g->box[2] = tconv_ceil_div(g->box[2], 2)) {
                 if (!g->batched && g->box[2] < g->places[2])
@@ -392,7 +397,6 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
         g->products = 4;
     g->inputs = tconv_ceil_div(layer->in_channels, g->word);
     if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
-    g->sliced = tconv_folded_outer_axes(&g->folded) > 1;
     if (lanes == LANES_PHASES && (g->folded.x.dilation != 1 || g->folded.x.stride < LEAST_PHASES))
         return tconv_refuse(
             reason,
@@ -406,13 +410,13 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
                             "kernel %lld along the last axis is no multiple of the stride %lld",
                             (long long)g->folded.x.kernel, (long long)g->folded.x.stride);
     if (lanes == LANES_PHASES) fold_phases(g);
-    while (g->segment < (g->sliced ? SLICED_INPUTS : MOST_SEGMENT) && g->segment < g->inputs)
+    while (g->segment < (sliced(g) ? SLICED_INPUTS : MOST_SEGMENT) && g->segment < g->inputs)
         g->segment *= 2;
-    if (g->sliced) { /* a box has the inputs of all taps that reach a slice */
+    if (sliced(g)) { /* a box has the inputs of all taps that reach a slice */
         g->slices = g->folded.z;
         g->slices.kernel = tconv_folded_taps_z(&g->folded);
     }
-    g->axis[0] = g->sliced ? &g->slices : &g->folded.z;
+    g->axis[0] = sliced(g) ? &g->slices : &g->folded.z;
     g->axis[1] = &g->folded.y;
     g->axis[2] = &g->folded.x;
     int64_t reads = 1;
@@ -433,7 +437,7 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
         g->pairs[a] = tconv_folded_pairs(axis);
         places *= (double)g->places[a];
     }
-    if (g->sliced) {
+    if (sliced(g)) {
         g->low[0] = 0;
         g->pairs[0] = tconv_folded_slices(&g->folded);
         if (!tconv_table_fits(
@@ -506,10 +510,10 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
     const size_t classes_at = CHANNELS_LONGS,
                  list_at = classes_at + (size_t)g->classes * KIND_LONGS;
     struct tconv_folded_layer lines = g->folded; /* whose taps are listed */
-    if (g->sliced) lines.z.kernel = lines.z.output = 1;
+    if (sliced(g)) lines.z.kernel = 1;
     const size_t slices_at = list_at + (size_t)(lines.z.kernel * lines.y.kernel * lines.x.kernel) *
                                            READ_LONGS;
-    const size_t slices = g->sliced ? (size_t)tconv_folded_slices_longs(&g->folded) : 0;
+    const size_t slices = sliced(g) ? (size_t)tconv_folded_slices_longs(&g->folded) : 0;
     if (!tconv_kernel_plan_table(kernel_plan, slices_at + slices)) return false;
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, 0, t);
@@ -535,7 +539,7 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
     t[CHANNELS_SLICES_AT] = (int64_t)slices_at;
     return tconv_folded_write_phases(&lines, write_read, g, READ_LONGS, t + classes_at,
                                      t + list_at) &&
-           (!g->sliced || tconv_folded_write_slices(&g->folded, slices_at, t));
+           (!sliced(g) || tconv_folded_write_slices(&g->folded, slices_at, t));
 }
 
 static tconv_status write(const struct tconv_request *request, const struct variant *variant,
@@ -558,7 +562,7 @@ static tconv_status write(const struct tconv_request *request, const struct vari
     tconv_launch_option(run, "PHASE_LANES", phases);
     tconv_launch_option(run, "TRANSPOSED", transposed(&g));
     tconv_launch_option(run, "KEPT", kept(&g));
-    tconv_launch_option(run, "SLICED", g.sliced);
+    tconv_launch_option(run, "SLICED", sliced(&g));
     tconv_launch_option(run, "STREAM", streams(&g));
     if (variant->words) {
         tconv_launch_option(run, "WORD", g.word);

@@ -13,6 +13,7 @@
 enum {
     ITEMS = 256,          /* of a work-group at most */
     MOST_WRITTEN = 4,     /* taps along an axis that are written out */
+    SECTOR = 4,           /* longs */
     MOST_STRIDE = 1 << 8, /* of phases in a work-group */
 };
 
@@ -165,8 +166,8 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
                                         (double)tconv_most_taps(&r->x) * (double)layer->in_channels,
                                     request->device))
         return tconv_refuse(reason, "a work-item would add too many products");
-    if (!tconv_folded_table_fits(r, DIRECT_LONGS - FOLDED_LONGS + REACH_LONGS * 2 * MOST_STRIDE,
-                                 reason))
+    if (!tconv_folded_table_fits(
+            r, DIRECT_LONGS - FOLDED_LONGS + REACH_LONGS * 2 * MOST_STRIDE + 2 * SECTOR, reason))
         return false;
     const double weights = taps * (double)layer->groups * (double)layer->in_channels *
                            (double)layer->out_channels;
@@ -243,12 +244,18 @@ static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list
     return true;
 }
 
+/* A list begins at a sector of memory: 32 bytes, which a load moves at once. */
+static int64_t list_at(int64_t at)
+{
+    return tconv_ceil_div(at, SECTOR) * SECTOR;
+}
+
 static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel_plan)
 {
     const struct tconv_folded_layer *r = &g->folded;
     const struct tile *t = &g->tile;
-    const size_t own = DIRECT_LONGS - FOLDED_LONGS +
-                       REACH_LONGS * (size_t)(r->y.stride + r->x.stride);
+    const int64_t y_at = list_at(DIRECT_LONGS), x_at = list_at(y_at + REACH_LONGS * r->y.stride);
+    const size_t own = (size_t)(x_at + REACH_LONGS * r->x.stride - FOLDED_LONGS);
     if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(r, own))) return false;
     int64_t *n = kernel_plan->table;
     if (!tconv_folded_write_table(r, g->blocks, 0, own, n)) return false;
@@ -276,10 +283,9 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_WEIGHT_CHANNEL] = g->last ? 1 : taps * in;
     n[DIRECT_WEIGHT_IN] = g->last ? r->layer.groups * r->layer.out_channels : taps;
     n[DIRECT_WEIGHT_TAP] = g->last ? n[DIRECT_WEIGHT_IN] * in : 1;
-    n[DIRECT_Y_AT] = DIRECT_LONGS;
-    n[DIRECT_X_AT] = DIRECT_LONGS + REACH_LONGS * r->y.stride;
-    return write_axis(&r->y, false, n + n[DIRECT_Y_AT]) &&
-           write_axis(&r->x, true, n + n[DIRECT_X_AT]);
+    n[DIRECT_Y_AT] = y_at;
+    n[DIRECT_X_AT] = x_at;
+    return write_axis(&r->y, false, n + y_at) && write_axis(&r->x, true, n + x_at);
 }
 
 static void write_options(const struct direct *g, struct tconv_launch *launch)

@@ -93,7 +93,8 @@ static struct tconv_launch *one_more(struct tconv_kernel_plan *kernel_plan,
     else
         ++*count;
     struct tconv_launch *launch = &launches[*count - 1];
-    *launch = (struct tconv_launch){.kernel = kernel, .global = {1, 1, 1}, .local = {1, 1, 1}};
+    *launch = (struct tconv_launch){
+        .kernel = kernel, .global = {1, 1, 1}, .local = {1, 1, 1}, .pieces = 1};
     return launch;
 }
 
@@ -129,6 +130,7 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
     fits = append(text, size, "%s", types) && fits;
     if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)
         fits = append(text, size, " -DSUBGROUP=%" PRIu32, lanes) && fits;
+    if (launch->pieces > 1) fits = append(text, size, " -DDIVIDED=1") && fits;
     return append(text, size, "%s", launch->options) && fits;
 }
 

@@ -82,7 +82,7 @@
     F(tiled_part_wait, 209)
 
 /* The same of matrix.c on AMD's units, wmma and mfma. */
-#define TCONV_AMD_MATRIX_FIELDS(F)                                                                         \
+#define TCONV_AMD_MATRIX_FIELDS(F)                                                                 \
     F(matrix_speed, 11.6, 4.26)                                                                    \
     F(matrix_registers, 60.9, 119)                                                                 \
     F(matrix_stage, 3.32, 2.17)                                                                    \

@@ -47,8 +47,6 @@ static tconv_status probe_unit(const tconv_plan *plan, const struct tconv_candid
                                  tconv_word_channels(&plan->request), right, error);
     char text[TCONV_TILE_TEXT + 40], tile[TCONV_TILE_TEXT];
     tconv_tile_text(candidate, tile, sizeof tile);
-    char *parts = strstr(tile, " split="); /* small problems cannot be split */
-    if (parts != NULL) *parts = '\0';
     snprintf(text, sizeof text, "%s %s", candidate->algorithm->name, tile);
     return tconv_probe_matrix(plan->device, plan->layer.data_type, plan->layer.filter_type, text,
                               right, error);
@@ -243,7 +241,8 @@ static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *o
         if (!uses_unit(plan, one) ||
             !tconv_enumerate(one, &plan->request, NULL, &candidates, &reason))
             continue;
-        for (int c = 0; c < candidates.count && status == TCONV_OK; c++)
+        for (int c = 0; c < candidates.count && c < TCONV_MOST_TIMED_TILES && status == TCONV_OK;
+             c++)
             status = settle_unit(plan, &candidates.list[c], error);
     }
     if (status == TCONV_OK) status = tconv_measure(plan, options, &m, error);

@@ -158,7 +158,7 @@ static cl_int enqueue_piece(const struct tconv_launch *launch, cl_kernel kernel,
                             cl_command_queue queue, int piece, cl_uint wait_count,
                             const cl_event *wait, cl_event *event)
 {
-    if (launch->pieces <= 1)
+    if (launch->pieces == 1)
         return clEnqueueNDRangeKernel(queue, kernel, 3, NULL, launch->global, launch->local,
                                       wait_count, wait, event);
     const size_t pieces = (size_t)launch->pieces, number = (size_t)piece;
@@ -185,7 +185,7 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     pthread_mutex_lock(
         (pthread_mutex_t *)&plan->lock); /* what the const of a plan hides: its kernel objects */
     for (int i = 0, piece = 0; i < count && code == CL_SUCCESS;) {
-        const int pieces = launches[i].pieces > 1 ? launches[i].pieces : 1;
+        const int pieces = launches[i].pieces;
         const bool first = i == 0 && piece == 0, last = i == count - 1 && piece == pieces - 1;
         kernel = launches[i].kernel;
         call = "clSetKernelArg";

@@ -12,7 +12,6 @@
 
 enum {
     MOST_CANDIDATES = 8,
-    MOST_TILES = 3, /* of an algorithm */
     MOST_ROUNDS = 100,
     USUAL_MS = 500,   /* for timing */
     NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
@@ -43,7 +42,7 @@ struct timed {
 
 /* Everything may be missing. */
 struct bench {
-    struct timed candidates[TCONV_MAX_ALGORITHMS * MOST_TILES];
+    struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
     cl_command_queue queue;
     cl_mem data, weights, output, workspace, channels, residual;
@@ -68,7 +67,7 @@ static void list_tiles(const tconv_plan *plan, const struct tconv_algorithm *alg
     struct tconv_candidates candidates;
     struct tconv_reason reason;
     if (!tconv_enumerate(algorithm, &plan->request, NULL, &candidates, &reason)) return;
-    for (int i = 0; i < candidates.count && i < MOST_TILES; i++)
+    for (int i = 0; i < candidates.count && i < TCONV_MOST_TIMED_TILES; i++)
         bench->candidates[bench->count++].candidate = candidates.list[i];
 }
 

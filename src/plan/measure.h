@@ -5,6 +5,9 @@
 
 #include "plan/plan_internal.h"
 
+/* So many tiles of an algorithm are timed, the first of its candidates. */
+enum { TCONV_MOST_TIMED_TILES = 3 };
+
 struct tconv_measured {
     struct tconv_candidate best; /* the fastest */
     int candidates;              /* that were timed; 0: none could be */

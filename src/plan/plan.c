@@ -130,7 +130,6 @@ static void divide_launches(tconv_plan *plan)
         const size_t groups = run->global[0] / run->local[0];
         if (!run->divides || groups == 1) continue;
         run->pieces = (size_t)pieces < groups ? pieces : (int)groups;
-        tconv_launch_option(run, "DIVIDED", 1);
     }
 }
 

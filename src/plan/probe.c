@@ -192,16 +192,27 @@ static tconv_status run_one(tconv_device *device, const struct small *small, tco
     return status;
 }
 
+/* A tile's text without its last parameters, which divide the input channels. */
+enum { TILE_BYTES = TCONV_TILE_TEXT + 40 };
+static void undivided(const char *tile, char text[TILE_BYTES])
+{
+    snprintf(text, TILE_BYTES, "%s", tile);
+    char *divided = strstr(text, " split=");
+    if (divided != NULL) *divided = '\0';
+}
+
 tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                              const char *tile, bool *right, tconv_error *error)
 {
+    char text[TILE_BYTES];
+    undivided(tile, text);
     int taken = 0;
     tconv_error refusal = {TCONV_OK, 0, ""};
     *right = true;
     for (size_t i = 0; i < sizeof small_problems / sizeof *small_problems && *right; i++) {
         tconv_error own;
         const tconv_status status =
-            run_one(device, &small_problems[i], data_type, filter_type, tile, right, &own);
+            run_one(device, &small_problems[i], data_type, filter_type, text, right, &own);
         if (status == TCONV_OK)
             taken++;
         else if (status == TCONV_ERROR_ALGORITHM)
@@ -377,9 +388,10 @@ tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, 
 tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tconv_type filter_type,
                                 const char *tile, bool *right, tconv_error *error)
 {
-    char probe[TCONV_TILE_TEXT + 100];
+    char text[TILE_BYTES], probe[TILE_BYTES + 40];
+    undivided(tile, text);
     snprintf(probe, sizeof probe, "%s x %s %s", tconv_type_name(data_type),
-             tconv_type_name(filter_type), tile);
+             tconv_type_name(filter_type), text);
     atomic_int *verdict = tconv_device_verdict(device, probe);
     if (verdict == NULL) return tconv_fail_memory(error, sizeof probe, "trying a matrix unit");
     const int known = atomic_load(verdict);
