@@ -354,7 +354,8 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
     for (size_t i = 0; i < suite->count; i++)
         recorded += results[i].choice.source == TCONV_SEARCH_RECORDS;
     if (recorded > 0)
-        printf("%d algorithms were chosen by stored results of tconv-cl tune\n", recorded);
+        printf("chosen by stored results of tconv-cl tune: %d of %zu algorithms\n", recorded,
+               suite->count);
     printf("%d of %zu layers timed, each verified against an f64 computation", s->timed,
            suite->count);
     if (s->timed > 0 && roofline->sizes > 0)
