@@ -21,7 +21,9 @@
  *                    Counts, segments and chunks of channels are then those of words.
  *
  *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in
- *                 local memory; taps that reach all PX places from outside are left out.
+ *                 local memory; taps that reach all PX places from outside are left out. With
+ *                 PARTS, taps that reach some of them are added to a part only: without the first
+ *                 or last one, two, or half.
  *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, so no work
  *                 is wasted.
  *
@@ -56,13 +58,15 @@
  *   TRANSPOSED   see above; not with PHASE_LANES         0, 1
  *   KEPT         see above                               0, 1
  *   SLICED       see above                               0, 1
+ *   PARTS        see above; not with BATCHED and bytes   0, 1
  *   WORD, DOTS   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
  *   STREAM       see epilogue.clh                        0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
 #if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
-    !defined(PHASE_LANES) || !defined(TRANSPOSED) || !defined(KEPT) || !defined(SLICED)
-#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TRANSPOSED, KEPT and SLICED must be set"
+    !defined(PHASE_LANES) || !defined(TRANSPOSED) || !defined(KEPT) || !defined(SLICED) ||         \
+    !defined(PARTS)
+#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TRANSPOSED, KEPT, SLICED and PARTS must be set"
 #endif
 
 enum {
@@ -297,10 +301,12 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
 #endif
 }
 
-/* Adds `count` input channels, ROUND to SEGMENT, of one tap to PX places. A loop with a way around
- * the additions would make some compilers (Intel's 2026.2) store all sums in each round. */
-static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
-                        const int count)
+/* Adds `count` input channels, ROUND to SEGMENT, of one tap to the places from `first` to `end` - 1
+ * of PX. A loop with a way around the additions would make some compilers (Intel's 2026.2) store
+ * all sums in each round. */
+static INLINED void add_segment(vec_t sum[CV][PX], __local const acc_t *x,
+                                __global const packed_t *w, const int count, const int first,
+                                const int end)
 {
     int ci = 0;
     do {
@@ -313,7 +319,7 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
 #pragma unroll
             for (int c = 0; c < CV; c++) weight[c] = WEIGHTS_AT(w + i * MW + c * VW);
 #pragma unroll
-            for (int v = 0; v < PX; v++)
+            for (int v = first; v < end; v++)
 #pragma unroll
                 for (int c = 0; c < CV; c++)
                     sum[c][v] = ADD_INPUT(x[v * SEGMENT + i], weight[c], sum[c][v]);
@@ -322,6 +328,45 @@ static void add_segment(vec_t sum[CV][PX], __local const acc_t *x, __global cons
         w += ROUND * MW;
     } while ((ci += ROUND) < count);
 }
+
+/* Adds a chunk of one tap to the places from `first` to `end` - 1. */
+static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
+                            const int count, const int segment_step, const int first, const int end)
+{
+    for (int ci = 0; ci < count; ci += SEGMENT, x += segment_step, w += SEGMENT * MW)
+        add_segment(sum, x, w, min((int)SEGMENT, count - ci), first, end);
+}
+
+#if PARTS && (BATCHED || PACKED_SUMS)
+#error "PARTS is not for BATCHED and bytes"
+#endif
+#if PARTS && PX >= 4
+#define HALF_PLACES ((PX + 1) / 2)
+#define ADD_FIRST(n)                                                                               \
+    if (end <= (n)) {                                                                              \
+        add_tap(sum, x, w, count, segment_step, 0, n);                                             \
+        return true;                                                                               \
+    }
+#define ADD_LAST(n)                                                                                \
+    if (first >= PX - (n)) {                                                                       \
+        add_tap(sum, x, w, count, segment_step, PX - (n), PX);                                     \
+        return true;                                                                               \
+    }
+/* Adds to a part of the places, if there is one that has those from `first` to `end` - 1. */
+static INLINED bool add_to_part(vec_t sum[CV][PX], __local const acc_t *x,
+                                __global const packed_t *w, const int count, const int segment_step,
+                                const int first, const int end)
+{
+    if (first == 0 && end == PX) return false;
+    ADD_FIRST(HALF_PLACES)
+    ADD_LAST(HALF_PLACES)
+    ADD_FIRST(PX - 2)
+    ADD_LAST(PX - 2)
+    ADD_FIRST(PX - 1)
+    ADD_LAST(PX - 1)
+    return false;
+}
+#endif
 
 /* Which lanes of a block are outputs. */
 struct span {
@@ -445,8 +490,9 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     for (int c = 0; c < CV; c++) weight_sum[c] = (vec_t)(0);
 #endif
     for (int j = 0; j < reads->count; j++) {
-        const int input = reads->x[j] + x;
-        if (input + width <= 0 || input >= input_x) continue;
+        const int input = reads->x[j] + x, first = max(-input, 0),
+                  end = min(width, input_x - input);
+        if (first >= end) continue;
         __global const packed_t *w = weights +
                                      ((long)reads->tap[j] * packed_channels + chunk->first) * MW;
 #if PACKED_SUMS
@@ -456,11 +502,12 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                 LOAD(weights + c * VW +
                      ((long)reads->tap[j] * packed_channels + packed_channels - 1) * MW);
 #endif
-        padded = padded || input < 0 || input + width > input_x;
+        padded = padded || first > 0 || end < width;
         __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
-        for (int ci = 0; ci < chunk->count;
-             ci += SEGMENT, from += steps->segment, w += SEGMENT * MW)
-            add_segment(sum, from, w, min((int)SEGMENT, chunk->count - ci));
+#if PARTS && PX >= 4
+        if (add_to_part(sum, from, w, chunk->count, steps->segment, first, end)) continue;
+#endif
+        add_tap(sum, from, w, chunk->count, steps->segment, 0, PX);
     }
 #if PACKED_SUMS
     if (chunk->first == 0) {

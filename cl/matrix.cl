@@ -69,9 +69,6 @@
 #define BITS_SUMS(bits) (bits)
 #endif
 
-/* What has constants as parameters must be inlined at each place. */
-#define INLINED __attribute__((always_inline))
-
 /* ---- stages --------------------------------------------------------------------------------- */
 
 #if SPLIT < 2

@@ -554,6 +554,32 @@ static void depthwise_tiles(void **state)
     only = NULL;
 }
 
+/* Taps that reach a part of a tile's places: its first ones, its last ones, some in the middle. */
+static void parts_of_tiles(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {"channels_vector", "phases_vector", "dot_vector"};
+    static const struct plane tiles[] = {
+        {"a place", 2, 32, 19, 1, {3, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+        {"two", 2, 33, 40, 1, {3, 14}, {1, 5}, {1, 1}, {1, 1}, {0, 2}, {0, 2}, {0, 0}},
+        {"half", 1, 37, 32, 1, {2, 10}, {1, 3}, {1, 1}, {1, 2}, {0, 0}, {0, 0}, {0, 0}},
+        {"the middle", 1, 64, 35, 1, {2, 3}, {2, 3}, {1, 1}, {2, 2}, {0, 0}, {0, 0}, {0, 0}},
+        {"phases", 1, 48, 33, 1, {4, 9}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+        {"a tile's end", 1, 70, 16, 1, {2, 29}, {2, 4}, {1, 1}, {1, 1}, {0, 3}, {0, 3}, {0, 0}},
+        {"groups", 1, 34, 17, 2, {3, 11}, {3, 5}, {1, 1}, {1, 1}, {1, 4}, {1, 4}, {0, 0}},
+        {"strides", 2, 32, 18, 1, {2, 6}, {2, 8}, {2, 4}, {1, 1}, {0, 2}, {0, 2}, {0, 0}},
+    };
+    static const tconv_type types[] = {TCONV_F32, TCONV_F32, TCONV_BF16};
+    for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++)
+        for (size_t i = 0; i < 2 * sizeof tiles / sizeof *tiles; i++) {
+            only = algorithms[a];
+            tconv_problem p = plane_problem(&tiles[i / 2], i % 2 == 0);
+            p.data_type = p.filter_type = types[a];
+            run_all(&p, REAL_NUMBERS, 7000 + (unsigned)i);
+        }
+    only = NULL;
+}
+
 static uint64_t largest_group(void)
 {
     uint64_t largest = 0;
@@ -690,6 +716,7 @@ int main(void)
         cmocka_unit_test(a_large_bias_is_added_last),
         cmocka_unit_test(tiles_of_every_size),
         cmocka_unit_test(depthwise_tiles),
+        cmocka_unit_test(parts_of_tiles),
         cmocka_unit_test(tiles_by_name),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_algorithm_took_problems),

@@ -18,6 +18,9 @@ enum {
     MOST_TAPS = 1 << 16,
     CACHE_LINE = 16,   /* elements */
     MOST_READS = 1024, /* taps of a phase, as in cl/channels.cl */
+    MOST_PLACES = 26,  /* at a time */
+    MOST_PAIRS = 4096, /* of tiles and taps of a row, which are gone through one by one */
+    MOST_WIDTHS = 64,
 };
 
 /* What the lanes of a vector are. */
@@ -31,6 +34,13 @@ struct variant {
 static const struct variant channels_variant = {LANES_CHANNELS, false},
                             phases_variant = {LANES_PHASES, false},
                             dot_variant = {LANES_CHANNELS, true};
+
+/* How rows are divided, and what follows from it. */
+struct width {
+    int64_t box;         /* places of a box */
+    double visits;       /* of taps to tiles of a row */
+    double whole_visits; /* to whole tiles that take as long */
+};
 
 /* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order
  * z, y, x. */
@@ -46,7 +56,8 @@ struct channels {
     int64_t inputs;      /* of a place, of one group */
     struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
     int64_t places[3], low[3], span[3], box[3], parts[3];
-    double pairs[3]; /* of outputs and taps along each axis */
+    struct width width; /* of box[2], if not batched */
+    double pairs[3];    /* of outputs and taps along each axis */
     int64_t taps, classes, blocks, item_blocks;
     int64_t chunk;  /* inputs at a time: all, or a multiple of the segment */
     int64_t images; /* groups of them */
@@ -115,20 +126,20 @@ static int round_of(const struct channels *g)
     return tconv_folded_round(g->mw / g->vw * g->px, g->inputs, g->segment);
 }
 
-/* Cycles of one input channel of a tap for PX places: multiply-adds, loads, chains of multiply-adds
- * or instructions (16 registers: tconv_folded_issue). */
-static double channel_cycles(const struct channels *g)
+/* Cycles of one input channel of a tap for so many places: multiply-adds, loads, chains of
+ * multiply-adds or instructions (16 registers: tconv_folded_issue). */
+static double channel_cycles(const struct channels *g, int places)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double vectors = g->mw / (double)g->vw, adds = vectors * g->px * g->products / m->adds,
-                 loads = (vectors + g->px) / m->loads,
-                 issue = m->registers < 32 ? 0 : (vectors * g->px + vectors + 5) / m->issue,
+    const double vectors = g->mw / (double)g->vw, adds = vectors * places * g->products / m->adds,
+                 loads = (vectors + places) / m->loads,
+                 issue = m->registers < 32 ? 0 : (vectors * places + vectors + 5) / m->issue,
                  weights = vectors * m->channels_weights;
     double most = adds > loads ? adds : loads;
     if (most < m->latency) most = m->latency;
     if (most < weights) most = weights;
     /* Half an operation asks for weights. */
-    const double shared = tconv_folded_issue(&g->folded, vectors * g->px + vectors + g->px + 0.5 +
+    const double shared = tconv_folded_issue(&g->folded, vectors * places + vectors + places + 0.5 +
                                                              m->round / round_of(g));
     if (most < shared) most = shared;
     return (most > issue ? most : issue) *
@@ -221,17 +232,15 @@ static double cost_of(const struct channels *g)
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_layer *layer = &g->folded.layer;
     const double in = (double)g->inputs, groups = (double)layer->groups;
-    const double tiles_x = (double)g->parts[2] * (double)tconv_ceil_div(g->box[2], g->px);
     /* Visits of a tap to PX places, of one block. */
-    const double visits = g->pairs[0] * g->pairs[1] *
-                          (g->batched
-                               ? g->pairs[2] * (double)g->images
-                               : (double)g->axis[2]->kernel * tiles_x * (double)layer->batch);
+    const double rows = g->pairs[0] * g->pairs[1] * (double)(g->batched ? g->images : layer->batch);
+    const double visits = rows * (g->batched ? g->pairs[2] : g->width.visits);
+    const double whole_visits = rows * (g->batched ? g->pairs[2] : g->width.whole_visits);
     const double segments = (double)tconv_ceil_div(g->inputs, g->segment);
     const double chunks = (double)tconv_ceil_div(g->inputs, g->chunk);
-    const double adds =
-        groups * (double)g->blocks * visits *
-        (in * channel_cycles(g) + m->channels_segment * segments + m->channels_chunk * chunks);
+    const double adds = groups * (double)g->blocks *
+                        (whole_visits * in * channel_cycles(g, g->px) +
+                         visits * (m->channels_segment * segments + m->channels_chunk * chunks));
     const double outputs = groups * (double)layer->batch * (double)g->folded.output_rows *
                            (double)g->axis[2]->output;
     const int64_t lane_step = lane_step_of(g);
@@ -262,10 +271,10 @@ static double cost_of(const struct channels *g)
     const double weights = 4 * groups * (double)g->blocks * g->mw * in * live;
     const double boxes = (double)g->items / groups / passes;
     const double resident = 4.0 * g->mw * (double)g->chunk * (double)g->taps / (double)g->classes;
-    const double rows = resident > m->channels_held
-                            ? (double)(g->box[0] * g->box[1]) * (g->batched ? (double)g->box[2] : 1)
-                            : 1;
-    const double streamed = weights * boxes * rows /
+    const double row_times = resident > m->channels_held ? (double)(g->box[0] * g->box[1]) *
+                                                               (g->batched ? (double)g->box[2] : 1)
+                                                         : 1;
+    const double streamed = weights * boxes * row_times /
                             (weights < m->channels_near * m->l2 ? m->channels_l2 : m->channels_l3);
     const double hidden = m->hidden * adds;
     const double waits = streamed * m->channels_wait + (streamed > hidden ? streamed - hidden : 0);
@@ -282,8 +291,11 @@ static double cost_of(const struct channels *g)
     const double late = fetches > adds ? fetches - adds : 0;
     const double items = (double)g->items;
     const double cycles = adds + stores + late + again + copies + waits + items * m->channels_item;
-    return tconv_folded_shared(&g->folded, cycles * m->adds * m->lanes,
-                               passes * (double)g->item_blocks / (double)g->blocks / items);
+    double largest = passes * (double)g->item_blocks / (double)g->blocks / items;
+    for (int a = 0; a < 3; a++)
+        largest *= (double)(g->parts[a] * tconv_min(g->box[a], g->places[a])) /
+                   (double)g->places[a];
+    return tconv_folded_shared(&g->folded, cycles * m->adds * m->lanes, largest);
 }
 
 /* Whether a work-item of this division has too much to do. */
@@ -356,22 +368,97 @@ static void add_chunks(struct channels *g, const tconv_device_info *device,
     }
 }
 
+/* ---- parts of tiles ------------------------------------------------------------------------- */
+
+/* Whether taps are added to parts of tiles. With few inputs, what is around their loop takes longer
+ * than a part saves; of bytes, the sums of a tap's weights would have to be subtracted from it. */
+static bool has_parts(const struct channels *g)
+{
+    enum { LEAST_INPUTS = 16 };
+    return !g->batched && g->word < 4 && g->inputs >= LEAST_INPUTS * g->word;
+}
+
+/* Places that are added to for a tap that reaches those from `first` to `end` - 1: as in
+ * cl/channels.cl. */
+static int part_of(const struct channels *g, int first, int end)
+{
+    enum { LEAST_PLACES = 4 };
+    if (g->px < LEAST_PLACES) return g->px;
+    const int half = (g->px + 1) / 2;
+    if (end <= half || first >= g->px - half) return half;
+    for (int less = 2; less > 0; less--)
+        if (end <= g->px - less || first >= less) return g->px - less;
+    return g->px;
+}
+
+/* Counts how often taps reach tiles of a row from inside the data. */
+static void count_visits(const struct channels *g, struct width *width)
+{
+    const struct tconv_axis *x = g->axis[2];
+    const bool parts = has_parts(g);
+    double share[MOST_PLACES + 1]; /* of the cycles of a whole tile */
+    for (int n = 1; n <= g->px; n++) share[n] = channel_cycles(g, n) / channel_cycles(g, g->px);
+    width->visits = width->whole_visits = 0;
+    for (int64_t k = 0; k < x->kernel; k++) {
+        const int64_t phase = tconv_mod(k * x->dilation - x->pad, x->stride);
+        const int64_t distance = tconv_folded_distance(x, k);
+        const int64_t places = tconv_ceil_div(x->output - phase, x->stride);
+        for (int64_t begin = 0; begin < places; begin += width->box) {
+            const int64_t box_end = tconv_min(begin + width->box, places);
+            for (int64_t tile = begin; tile < box_end; tile += g->px) {
+                const int64_t input = tile + distance;
+                const int64_t first = tconv_max(-input, 0),
+                              end = tconv_min(tconv_min(g->px, box_end - tile), x->input - input);
+                if (first >= end) continue;
+                width->visits++;
+                width->whole_visits += parts ? share[part_of(g, (int)first, (int)end)] : 1;
+            }
+        }
+    }
+}
+
+/* A division of rows into boxes of so many places. */
+static struct width width_of(const struct channels *g, int64_t box)
+{
+    const double pairs = (double)g->axis[2]->kernel * (double)tconv_ceil_div(g->places[2], box) *
+                         (double)tconv_ceil_div(box, g->px);
+    /* The ends of long rows are of no consequence. */
+    struct width width = {.box = box, .visits = pairs, .whole_visits = pairs};
+    if (!g->batched && pairs <= MOST_PAIRS) count_visits(g, &width);
+    return width;
+}
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+/* The divisions of rows for one PX; returns their number. */
+static int divide_rows(const struct channels *g, struct width widths[MOST_WIDTHS])
+{
+    int count = 0;
+    for (int64_t box = g->places[2]; count < MOST_WIDTHS; box = tconv_ceil_div(box, 2)) {
+        if (!g->batched && box < g->places[2]) box = tconv_ceil_div(box, g->px) * g->px;
+        widths[count++] = width_of(g, box);
+        if (box <= (g->batched ? 1 : g->px)) break;
+    }
+    return count;
+}
+
 /* All divisions of the places and blocks for one PX. */
 static void divide(struct channels *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    struct width widths[MOST_WIDTHS];
+    const int width_count = divide_rows(g, widths);
     for (g->box[0] = sliced(g) ? 1 : g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
         for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
-            for (g->box[2] = g->places[2];; g->box[2] = tconv_ceil_div(g->box[2], 2)) {
-                if (!g->batched && g->box[2] < g->places[2])
-                    g->box[2] = tconv_ceil_div(g->box[2], g->px) * g->px;
+            for (int w = 0; w < width_count; w++) {
+                g->width = widths[w];
+                g->box[2] = g->width.box;
                 for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
                     if (parts[p] > g->blocks || too_large(g, device)) break;
                     g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
                     add_chunks(g, device, candidates);
                 }
-                if (g->box[2] <= (g->batched ? 1 : g->px)) break;
             }
             if (g->box[1] == 1) break;
         }
@@ -463,7 +550,8 @@ static bool enumerate(const struct tconv_request *request, const struct variant 
                       struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
     /* Not all numbers: each is a program of its own. */
-    static const int places_at_a_time[] = {1, 2, 3, 4, 6, 8, 10, 12, 13, 16, 20, 24, 26};
+    static const int places_at_a_time[] = {1,  2,  3,  4,  6,  7,  8,          10,
+                                           12, 13, 14, 16, 20, 24, MOST_PLACES};
     struct channels g;
     if (!prepare(request, variant, &g, reason)) return false;
     const int64_t batch = g.folded.layer.batch;
@@ -486,6 +574,7 @@ static void use_tile(struct channels *g, const int64_t *tile)
     g->px = (int)tile[2];
     g->batched = tile[3] != 0;
     for (int a = 0; a < 3; a++) g->box[a] = tile[4 + a];
+    g->width = width_of(g, g->box[2]);
     g->item_blocks = tile[7];
     g->chunk = tile[8];
     derive_division(g);
@@ -564,6 +653,7 @@ static tconv_status write(const struct tconv_request *request, const struct vari
     tconv_launch_option(run, "KEPT", kept(&g));
     tconv_launch_option(run, "SLICED", sliced(&g));
     tconv_launch_option(run, "STREAM", streams(&g));
+    tconv_launch_option(run, "PARTS", has_parts(&g));
     if (variant->words) {
         tconv_launch_option(run, "WORD", g.word);
         tconv_launch_option(run, "DOTS", tconv_dots(request->device, g.folded.layer.data_type));
