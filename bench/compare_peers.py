@@ -64,29 +64,35 @@ def to_first(a):
     return np.moveaxis(a, -1, 1)
 
 
-def openvino(variant, layer, x, w, y, threads):
+def openvino(variant, layer, x, w, y, threads, element=ELEMENTS['f32']):
+    """Bytes: as its quantized models have them, with steps that are powers of two, so that its passes compute with integers."""
     import openvino as ov
     from openvino import opset13 as op
-    plain, rank = variant == 'plain', x.ndim
-    given = x if plain else to_last(x)
-    data = node = op.parameter(list(given.shape), np.float32)
+    plain, rank, real = variant == 'plain', x.ndim, element is ELEMENTS['f32']
+    given = stored(x if plain else to_last(x), element.data)
+    data = node = op.parameter(list(given.shape), element.data)
+    weights = op.constant(stored(w.reshape(layer['groups'], -1, *w.shape[1:]) if layer['groups'] > 1 else w, element.filter))
+    if not real:
+        node = op.multiply(op.convert(node, 'f32'), np.float32(0.5))
+        weights = op.multiply(op.convert(weights, 'f32'), np.float32(0.5))
     if not plain:
         node = op.transpose(node, [0, rank - 1, *range(1, rank - 1)])
     attributes = {name: layer[name] for name in ('strides', 'pads_begin', 'pads_end', 'dilations', 'output_padding')}
-    if layer['groups'] == 1:
-        node = op.convolution_backprop_data(node, op.constant(w), auto_pad='explicit', **attributes)
-    else:
-        grouped = w.reshape(layer['groups'], -1, *w.shape[1:])
-        node = op.group_convolution_backprop_data(node, op.constant(grouped), auto_pad='explicit', **attributes)
+    convolution = op.convolution_backprop_data if layer['groups'] == 1 else op.group_convolution_backprop_data
+    node = convolution(node, weights, auto_pad='explicit', **attributes)
+    if not real:
+        low, high = np.iinfo(element.data).min, np.iinfo(element.data).max
+        node = op.fake_quantize(node, *(np.array(v, np.float32) for v in (low / 4, high / 4, low, high)), 256)
+        node = op.convert(node, element.data)
     if not plain:
         node = op.transpose(node, [0, *range(2, rank), 1])
-    compiled = ov.Core().compile_model(ov.Model([node], [data]), 'CPU', {
-        'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_PRECISION_HINT': 'f32', 'INFERENCE_NUM_THREADS': threads})
-    y = y.reshape(tuple(compiled.output().shape))
+    options = {'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_NUM_THREADS': threads, 'INFERENCE_PRECISION_HINT': 'f32'}
+    compiled = ov.Core().compile_model(ov.Model([node], [data]), 'CPU', options)
+    y = stored(y.reshape(tuple(compiled.output().shape)), element.data)
     request = compiled.create_infer_request()
     request.set_input_tensor(ov.Tensor(given, shared_memory=True))
     request.set_output_tensor(ov.Tensor(y, shared_memory=True))
-    return lambda given=given: request.infer(share_outputs=True), lambda: y if plain else to_first(y)
+    return lambda given=given: request.infer(share_outputs=True), lambda: numbers_of(y if plain else to_first(y))
 
 
 def onnxruntime(_, layer, x, w, y, threads):
@@ -306,7 +312,7 @@ class Peer(NamedTuple):
 
 
 PEERS = {
-    'openvino': Peer('openvino', openvino, ('plain', 'channels last')),
+    'openvino': Peer('openvino', openvino, ('plain', 'channels last'), ('f32', 'i8', 'u8')),
     'onnxruntime': Peer('onnxruntime', onnxruntime, ('plain',)),
     'pytorch': Peer('torch', pytorch, ('plain', 'plain, without oneDNN', 'channels last'),
                     ('f32', 'bf16')),
