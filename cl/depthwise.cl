@@ -96,10 +96,10 @@ struct tile {
 /* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there, and
  * stores them but for the first `stored`. Inline, since its loops disappear only where places and
  * lanes are known. */
-static __attribute__((always_inline)) void
-compute(const int places, const int count, const int stored, const struct epilogue *f,
-        const struct lanes *lanes, const struct steps *steps, const struct tile *tile,
-        __global const packed_t *weights, const long channel)
+static INLINED void compute(const int places, const int count, const int stored,
+                            const struct epilogue *f, const struct lanes *lanes,
+                            const struct steps *steps, const struct tile *tile,
+                            __global const packed_t *weights, const long channel)
 {
     __global const data_t *data = tile->data + channel;
     const long at = tile->at + channel;
@@ -199,10 +199,9 @@ static void compute_merged(const int stored, const struct epilogue *f, const str
 #endif
 
 /* Computes a block of `places` places. */
-static __attribute__((always_inline)) void
-compute_block(const int places, const int stored, const struct epilogue *f,
-              const struct steps *steps, const struct tile *tile, __global const packed_t *weights,
-              const long channel)
+static INLINED void compute_block(const int places, const int stored, const struct epilogue *f,
+                                  const struct steps *steps, const struct tile *tile,
+                                  __global const packed_t *weights, const long channel)
 {
     struct lanes lanes;
     find_lanes(f, channel, MW, &lanes);

@@ -104,10 +104,8 @@ static int in_channels_of(__global const long *table)
 }
 
 /* Adds the taps along x of `count` rows of the filter, RY at most, each to its row of a band. */
-static __attribute__((always_inline)) void add_rows(vec_t sum[RY][MW][NX][PHASES], const int count,
-                                                    __local const acc_t *x,
-                                                    __global const packed_t *weights,
-                                                    const int in_channels, const int row)
+static INLINED void add_rows(vec_t sum[RY][MW][NX][PHASES], const int count, __local const acc_t *x,
+                             __global const packed_t *weights, const int in_channels, const int row)
 {
     const long filter_row = (long)KX * MW * in_channels;
     for (int ci = 0; ci < in_channels; ci++, x += row) {
@@ -170,8 +168,8 @@ static NOINLINE void store_left(const struct epilogue *f, const long at,
 
 /* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much
  * to add that they come meanwhile. */
-static __attribute__((always_inline)) void prefetch_outputs(const struct epilogue *f, const long at,
-                                                            __global const long *table)
+static INLINED void prefetch_outputs(const struct epilogue *f, const long at,
+                                     __global const long *table)
 {
 #if !STREAM && !SINGLE
 #pragma unroll
@@ -186,10 +184,9 @@ static __attribute__((always_inline)) void prefetch_outputs(const struct epilogu
 }
 
 /* Stores a tile of all rows of a band and all channels of a block. */
-static __attribute__((always_inline)) void store_band(const struct epilogue *f, const long at,
-                                                      const vec_t sum[RY][MW][NX][PHASES],
-                                                      const long channel,
-                                                      __global const long *table)
+static INLINED void store_band(const struct epilogue *f, const long at,
+                               const vec_t sum[RY][MW][NX][PHASES], const long channel,
+                               __global const long *table)
 {
 #pragma unroll
     for (int r = 0; r < RY; r++)
@@ -202,10 +199,10 @@ static __attribute__((always_inline)) void store_band(const struct epilogue *f, 
 
 /* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of
  * each. Copies the sums, which else would be in memory for the sake of this. */
-static __attribute__((always_inline)) void
-store_band_left(const struct epilogue *f, const long at, const vec_t sum[RY][MW][NX][PHASES],
-                const long channel, __global const long *table, const int channels, const int begin,
-                const int end, const int left)
+static INLINED void store_band_left(const struct epilogue *f, const long at,
+                                    const vec_t sum[RY][MW][NX][PHASES], const long channel,
+                                    __global const long *table, const int channels, const int begin,
+                                    const int end, const int left)
 {
     vec_t copy[RY][MW][NX][PHASES];
 #pragma unroll

@@ -56,7 +56,7 @@ struct channels {
     int64_t inputs;      /* of a place, of one group */
     struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
     int64_t places[3], low[3], span[3], box[3], parts[3];
-    struct width width; /* of box[2], if not batched */
+    struct width width; /* of box[2], while candidates are added */
     double pairs[3];    /* of outputs and taps along each axis */
     int64_t taps, classes, blocks, item_blocks;
     int64_t chunk;  /* inputs at a time: all, or a multiple of the segment */
@@ -574,7 +574,6 @@ static void use_tile(struct channels *g, const int64_t *tile)
     g->px = (int)tile[2];
     g->batched = tile[3] != 0;
     for (int a = 0; a < 3; a++) g->box[a] = tile[4 + a];
-    g->width = width_of(g, g->box[2]);
     g->item_blocks = tile[7];
     g->chunk = tile[8];
     derive_division(g);
