@@ -7,8 +7,9 @@
  *
  * Neighbouring work-items have neighbouring outputs, so that stores are whole, and what they load
  * are the same inputs or neighbours. A work-item has OUTPUTS outputs of a row, or with ALONG_Y of a
- * column, and CHANNELS channels of each. Its outputs lie a multiple of the stride apart, so they
- * are of the same phase: one weight serves all of them, and one input all channels.
+ * column, and CHANNELS channels of each; then, in further rounds, as many outputs behind them. Its
+ * outputs lie a multiple of the stride apart, so they are of the same phase: one weight serves all
+ * of a round, one input all channels, and what is computed of the phase all rounds.
  *
  *            x ->  item 0  item 1  item 2  ...  item 0  item 1  item 2  ...
  *                 `----- lanes along x -----'  `---- output 1 of each ----'
@@ -18,7 +19,7 @@
  * finite.
  *
  *   macro       meaning                                                       legal values
- *   OUTPUTS     outputs of a work-item in each channel                        1, 2, 4, 8
+ *   OUTPUTS     outputs of a work-item in each channel and round              1, 2, 4, 8
  *   CHANNELS    output channels of a work-item                                1, 2, 4
  *   ALONG_Y     1: the outputs lie along y; 0: along x                        0, 1
  *   TAPS_X      taps along x of every phase; 0: they differ                   0 to 4
@@ -87,11 +88,14 @@ __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
 /* What a work-item has. Steps are in elements. */
 struct item {
     __global const data_t *data; /* of its group's first channel */
-    int apart;                   /* between inputs of two of its outputs */
-    int apart_in;                /* the same, in inputs of the axis */
-    int step, inputs, taps;      /* along x: between inputs of neighbouring taps, of all */
-    int data_step;               /* between inputs of neighbouring taps along x */
-    long channel_step;           /* between input channels */
+    __global const packed_t *weights;
+    int apart;              /* between inputs of two of its outputs */
+    int apart_in;           /* the same, in inputs of the axis */
+    int step, inputs, taps; /* along x: between inputs of neighbouring taps, of all */
+    int step_y, inputs_y, taps_y;
+    int tap_x, tap_y;  /* the first taps */
+    int data_step;     /* between inputs of neighbouring taps along x */
+    long channel_step; /* between input channels */
     int weight_in, weight_channel, weight_tap;
     int last; /* of its channels */
     int in_channels;
@@ -101,11 +105,11 @@ struct item {
 /* Adds what a row of taps reads, the first from `at` on, which is input x[i] of the row for output
  * i. Checked: inputs may lie outside. */
 static void add_row(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, const bool checked,
-                    const int at, const int x[OUTPUTS], __global const packed_t *weights)
+                    __global const data_t *data, const int at, const int x[OUTPUTS],
+                    __global const packed_t *weights)
 {
     const int data_step = ADJACENT ? 1 : item->data_step;
     const int tap_step = LAST ? item->weight_tap : 1;
-    __global const data_t *data = item->data;
 #if !SINGLE
     for (int ci = 0; ci < item->in_channels;
          ci++, data += item->channel_step, weights += item->weight_in)
@@ -124,6 +128,41 @@ static void add_row(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, cons
                 EACH for (int m = 0; m < CHANNELS; m++)
                     sums[i][m] = MULTIPLY_ADD(value, w[m], sums[i][m]);
             }
+        }
+    }
+}
+
+/* Adds all taps of the outputs whose first input is (input_y, input_x) in a slice along z. */
+static void add_taps(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, const int input_y,
+                     const int input_x, __global const long *slice, __global const long *table)
+{
+    const int past = (OUTPUTS - 1) * item->apart_in;
+    const bool whole = input_x - (item->taps - 1) * item->step >= 0 &&
+                       input_y - (item->taps_y - 1) * item->step_y >= 0 &&
+                       input_x + (ALONG_Y ? 0 : past) < item->inputs &&
+                       input_y + (ALONG_Y ? past : 0) < item->inputs_y;
+    __global const long *list = table + slice[SLICE_LIST];
+    for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
+        __global const data_t *data = item->data + list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP];
+        const int tap_z = (int)list[SLICE_TAP] * (int)table[FOLDED_KERNEL_Y] + item->tap_y;
+#pragma unroll 1
+        for (int j = 0; j < item->taps_y; j++) {
+            const int y = input_y - j * item->step_y;
+            const int tap = (tap_z + j * (int)table[FOLDED_TAP_STEP_Y]) *
+                                (int)table[FOLDED_KERNEL_X] +
+                            item->tap_x;
+            const int at = y * (int)table[FOLDED_DATA_Y_STEP] +
+                           input_x * (int)table[FOLDED_DATA_X_STEP];
+            int x[OUTPUTS]; /* far outside where the row is */
+            EACH for (int i = 0; i < OUTPUTS; i++)
+                x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
+                           ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
+                           : -(1 << 30);
+            __global const packed_t *weights = item->weights + tap * item->weight_tap;
+            if (whole)
+                add_row(sums, item, false, data, at, x, weights);
+            else
+                add_row(sums, item, true, data, at, x, weights);
         }
     }
 }
@@ -151,13 +190,13 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     const int place_0 = tile_0 * divisor_of(table[DIRECT_LANES_0]),
               place_1 = tile_1 * divisor_of(table[DIRECT_LANES_1]),
               place_2 = tile_2 * divisor_of(table[DIRECT_LANES_2]);
+    const int outputs = OUTPUTS * (int)table[DIRECT_ROUNDS], outputs_x = ALONG_Y ? 1 : outputs,
+              outputs_y = ALONG_Y ? outputs : 1;
 #if LAST
     int block = place_0 + lane_0;
-    const int first_x = place_1 * (ALONG_Y ? 1 : OUTPUTS) + lane_1,
-              first_y = place_2 * (ALONG_Y ? OUTPUTS : 1) + rest;
+    const int first_x = place_1 * outputs_x + lane_1, first_y = place_2 * outputs_y + rest;
 #else
-    const int first_x = place_0 * (ALONG_Y ? 1 : OUTPUTS) + lane_0,
-              first_y = place_1 * (ALONG_Y ? OUTPUTS : 1) + lane_1;
+    const int first_x = place_0 * outputs_x + lane_0, first_y = place_1 * outputs_y + lane_1;
     int block = place_2 + rest;
 #endif
     const int output_x = (int)table[FOLDED_OUTPUT_X], output_y = (int)table[FOLDED_OUTPUT_Y];
@@ -174,13 +213,8 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
               phase_y = split(&place_y, table[DIRECT_STRIDE_Y]);
     __global const long *reach_x = table + table[DIRECT_X_AT] + phase_x * REACH_LONGS,
                         *reach_y = table + table[DIRECT_Y_AT] + phase_y * REACH_LONGS;
-    const int taps_x = TAPS_X > 0 ? TAPS_X : (int)reach_x[REACH_TAPS],
-              taps_y = (int)reach_y[REACH_TAPS];
-    const int input_x = place_x + (int)reach_x[REACH_INPUT],
-              input_y = place_y + (int)reach_y[REACH_INPUT];
-    const int step_y = (int)table[FOLDED_INPUT_STEP_Y], inputs_y = (int)table[FOLDED_INPUT_Y];
-    const int kernel_x = (int)table[FOLDED_KERNEL_X], kernel_y = (int)table[FOLDED_KERNEL_Y];
-    const int data_y = (int)table[FOLDED_DATA_Y_STEP];
+    int input_x = place_x + (int)reach_x[REACH_INPUT],
+        input_y = place_y + (int)reach_y[REACH_INPUT];
 
     struct item item;
     item.in_channels = (int)table[FOLDED_IN_CHANNELS];
@@ -189,65 +223,50 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     item.apart = (int)table[DIRECT_APART_DATA];
     item.step = (int)table[FOLDED_INPUT_STEP_X];
     item.inputs = (int)table[FOLDED_INPUT_X];
-    item.taps = taps_x;
+    item.taps = TAPS_X > 0 ? TAPS_X : (int)reach_x[REACH_TAPS];
+    item.step_y = (int)table[FOLDED_INPUT_STEP_Y];
+    item.inputs_y = (int)table[FOLDED_INPUT_Y];
+    item.taps_y = (int)reach_y[REACH_TAPS];
+    item.tap_x = (int)reach_x[REACH_TAP];
+    item.tap_y = (int)reach_y[REACH_TAP];
     item.data_step = (int)table[DIRECT_TAP_DATA];
     item.zero = DATA_ZERO(table);
     item.last = min(CHANNELS, out_channels - first) - 1;
     item.weight_in = (int)table[DIRECT_WEIGHT_IN];
     item.weight_channel = (int)table[DIRECT_WEIGHT_CHANNEL];
     item.weight_tap = LAST ? (int)table[DIRECT_WEIGHT_TAP] : 1;
-    __global const packed_t *weights = filter + filter_offset + channel * item.weight_channel;
-    __global const data_t *own_data = data + data_offset + batch * table[FOLDED_DATA_BATCH_STEP] +
-                                      (long)group * item.in_channels * item.channel_step;
-    /* Whether all inputs lie inside the data. */
-    const int past = (OUTPUTS - 1) * item.apart_in;
-    const bool whole = input_x - (taps_x - 1) * item.step >= 0 &&
-                       input_y - (taps_y - 1) * step_y >= 0 &&
-                       input_x + (ALONG_Y ? 0 : past) < item.inputs &&
-                       input_y + (ALONG_Y ? past : 0) < inputs_y;
-
-    acc_t sums[OUTPUTS][CHANNELS];
-    EACH for (int i = 0; i < OUTPUTS; i++) EACH for (int m = 0; m < CHANNELS; m++) sums[i][m] = 0;
-    __global const long *slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
-    __global const long *list = table + slice[SLICE_LIST];
-    for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
-        item.data = own_data + list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP];
-        const int tap_z = (int)list[SLICE_TAP] * kernel_y + (int)reach_y[REACH_TAP];
-#pragma unroll 1
-        for (int j = 0; j < taps_y; j++) {
-            const int y = input_y - j * step_y;
-            const int tap = (tap_z + j * (int)table[FOLDED_TAP_STEP_Y]) * kernel_x +
-                            (int)reach_x[REACH_TAP];
-            const int at = y * data_y + input_x * (int)table[FOLDED_DATA_X_STEP];
-            int x[OUTPUTS]; /* far outside where the row is */
-            EACH for (int i = 0; i < OUTPUTS; i++)
-                x[i] = (uint)(y + (ALONG_Y ? i * item.apart_in : 0)) < (uint)inputs_y
-                           ? input_x + (ALONG_Y ? 0 : i * item.apart_in)
-                           : -(1 << 30);
-            __global const packed_t *own = weights + tap * item.weight_tap;
-            if (whole)
-                add_row(sums, &item, false, at, x, own);
-            else
-                add_row(sums, &item, true, at, x, own);
-        }
-    }
-
+    item.weights = filter + filter_offset + channel * item.weight_channel;
+    item.data = data + data_offset + batch * table[FOLDED_DATA_BATCH_STEP] +
+                (long)group * item.in_channels * item.channel_step;
     EPILOGUE(epilogue, table)
     const int apart = (int)table[DIRECT_APART];
     const long channel_at = table[FOLDED_OUTPUT_CHANNEL_STEP];
     const int apart_at = (int)table[DIRECT_APART_OUTPUT];
-    const long at = batch * table[FOLDED_OUTPUT_BATCH_STEP] + channel * channel_at +
-                    z * table[FOLDED_OUTPUT_Z_STEP] + first_y * table[FOLDED_OUTPUT_Y_STEP] +
-                    first_x * table[FOLDED_OUTPUT_X_STEP];
+    long at = batch * table[FOLDED_OUTPUT_BATCH_STEP] + channel * channel_at +
+              z * table[FOLDED_OUTPUT_Z_STEP] + first_y * table[FOLDED_OUTPUT_Y_STEP] +
+              first_x * table[FOLDED_OUTPUT_X_STEP];
     const int left = ALONG_Y ? output_y - first_y : output_x - first_x;
-    EACH_PART for (int i = 0; i < SUMS; i++)
-    {
-        const int o = i / CHANNELS, m = i % CHANNELS;
-        if (o * apart < left && m <= item.last)
-            put_one(&epilogue, affine_one(&epilogue, sums[0][0], channel + m),
-                    at + o * apart_at + m * channel_at, channel + m);
-        EACH for (int next = 1; next < SUMS; next++)
-            sums[(next - 1) / CHANNELS][(next - 1) % CHANNELS] =
-                sums[next / CHANNELS][next % CHANNELS];
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
+#pragma unroll 1
+    for (int done = 0; done < outputs && done * apart < left; done += OUTPUTS) {
+        acc_t sums[OUTPUTS][CHANNELS];
+        EACH for (int i = 0; i < OUTPUTS; i++) EACH for (int m = 0; m < CHANNELS; m++)
+            sums[i][m] = 0;
+        add_taps(sums, &item, input_y, input_x, slice, table);
+        EACH_PART for (int i = 0; i < SUMS; i++)
+        {
+            const int o = i / CHANNELS, m = i % CHANNELS;
+            if ((done + o) * apart < left && m <= item.last)
+                put_one(&epilogue, affine_one(&epilogue, sums[0][0], channel + m),
+                        at + o * apart_at + m * channel_at, channel + m);
+            EACH for (int next = 1; next < SUMS; next++)
+                sums[(next - 1) / CHANNELS][(next - 1) % CHANNELS] =
+                    sums[next / CHANNELS][next % CHANNELS];
+        }
+        at += OUTPUTS * apart_at;
+        if (ALONG_Y)
+            input_y += OUTPUTS * item.apart_in;
+        else
+            input_x += OUTPUTS * item.apart_in;
     }
 }

@@ -24,6 +24,7 @@ enum {
     DIRECT_PAD_Y,      /* modulo the stride */
     DIRECT_PAD_X,
     DIRECT_TAP_STEP_X,     /* between taps that reach the same output */
+    DIRECT_ROUNDS,         /* of OUTPUTS outputs that a work-item has at most */
     DIRECT_APART,          /* between the outputs of a work-item, along their axis */
     DIRECT_APART_IN,       /* between their inputs, along the same axis */
     DIRECT_APART_DATA,     /* the same in elements of the data */

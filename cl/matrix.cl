@@ -351,7 +351,7 @@ static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const str
         ADVANCE
         if (more) fetch_stage(&waiting, &stage, fetch, other, aligned);
         multiply_stage(sums, tile, own, aligned || !QUADS);
-        if (more) put_stage(&waiting, other, aligned);
+        put_stage(&waiting, other, aligned); /* without a branch: tiled.cl */
         ADD_WEIGHTS(tile);
 #endif
     }
@@ -528,7 +528,7 @@ typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
 static ushort4 halves_in(const float4 v)
 {
 #if HALF
-    return as_ushort4(convert_half4(v));
+    return as_ushort4(HALVES_OF(v));
 #else
     ushort4 halves;
     vstore_half4(v, 0, (half *)&halves);

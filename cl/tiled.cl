@@ -128,7 +128,7 @@
 #if NATIVE || !FLOATING
 #define READ_QUAD(p, zero) READS_DATA(p, zero)
 #elif PASTE(IS_HALF_, DATA) == 1 && HALF
-#define READ_QUAD(p, zero) convert_float4(*(__global const half4 *)(p))
+#define READ_QUAD(p, zero) FLOATS_OF(*(__global const half4 *)(p))
 #elif PASTE(IS_HALF_, DATA) == 1
 #define READ_QUAD(p, zero) vloada_half4(0, (__global const half *)(p))
 #elif PASTE(IS_HALF_, DATA) == 2
@@ -236,19 +236,35 @@ static void put_stage(const struct waiting *waiting, __local acc_t *weights, __l
     }
 }
 
-/* Adds the products of a stage, of one slice's channels. */
+/* What a work-item multiplies of an input channel. */
+struct operands {
+    vec_t weights[TM / 4], inputs[TN / 4];
+};
+
+static void read_operands(struct operands *own, __local const acc_t *weights,
+                          __local const acc_t *inputs)
+{
+    EACH for (int i = 0; i < TM / 4; i++)
+        own->weights[i] = *(__local const vec_t *)(weights + i * 4 * LANES_M);
+    EACH for (int i = 0; i < TN / 4; i++)
+        own->inputs[i] = *(__local const vec_t *)(inputs + i * 4 * LANES_N);
+}
+
+/* Adds the products of a stage, of one slice's channels. A channel is read while the one before is
+ * multiplied: compilers keep that order, but do not find it. */
 static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
                            __local const acc_t *inputs)
 {
+    struct operands own[2];
+    read_operands(&own[0], weights, inputs);
     EACH for (int k = 0; k < KS / SLICES; k++)
     {
-        vec_t w[TM / 4], x[TN / 4];
-        EACH for (int i = 0; i < TM / 4; i++)
-            w[i] = *(__local const vec_t *)(weights + k * MT + i * 4 * LANES_M);
-        EACH for (int i = 0; i < TN / 4; i++)
-            x[i] = *(__local const vec_t *)(inputs + k * INPUT_STEP + i * 4 * LANES_N);
+        const struct operands *now = &own[k % 2];
+        if (k + 1 < KS / SLICES)
+            read_operands(&own[(k + 1) % 2], weights + (k + 1) * MT, inputs + (k + 1) * INPUT_STEP);
         EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++)
-            sums[m][n] = MULTIPLY_ADD(LANE(w[m / 4], m % 4), LANE(x[n / 4], n % 4), sums[m][n]);
+            sums[m][n] = MULTIPLY_ADD(LANE(now->weights[m / 4], m % 4),
+                                      LANE(now->inputs[n / 4], n % 4), sums[m][n]);
     }
 }
 #endif
@@ -559,7 +575,9 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             if (more) fetch_stage(&waiting, &stage, &fetch);
             multiply_stage(sums, tile + slice * (KS / SLICES) * MT + tm * 4,
                            tile + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4);
-            if (more) put_stage(&waiting, other, other + KS * MT);
+            /* Behind the last stage, too, the one before it once more: with a branch around this,
+             * compilers move the products behind it, and all their operands live that long. */
+            put_stage(&waiting, other, other + KS * MT);
         }
     }
 

@@ -43,12 +43,15 @@ static struct program *find_or_add(struct program **list, const struct tconv_alg
     return *list = program;
 }
 
-/* Built even where selection takes none of them; the other algorithms are for processors. */
-static bool for_gpus(const struct tconv_algorithm *algorithm, const tconv_device_info *device)
+/* Built even where selection takes none of them; the other algorithms are for processors. Of cards
+ * with matrix units what is for them, and f32 of the other tiles that their makers' cards have. */
+static bool for_gpus(const struct tconv_algorithm *algorithm, const tconv_device_info *device,
+                     tconv_type type)
 {
     const bool matrix = algorithm == &tconv_matrix_group;
     if (matrix || device->matrix_unit != TCONV_MATRIX_NONE)
-        return matrix && device->matrix_unit != TCONV_MATRIX_NONE;
+        return device->matrix_unit != TCONV_MATRIX_NONE &&
+               (matrix || (algorithm == &tconv_tiled_group && type == TCONV_F32));
     return strstr(algorithm->name, "_group") != NULL || strcmp(algorithm->name, "reference") == 0 ||
            (strcmp(algorithm->name, "gather_dot") == 0 && device->integer_dot_product);
 }
@@ -80,7 +83,7 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
         const struct tconv_algorithm *algorithm = tconv_algorithm_at(f);
         double cost;
         if ((device->matrix_unit != TCONV_MATRIX_NONE || algorithm != taken) &&
-            !for_gpus(algorithm, device))
+            !for_gpus(algorithm, device, type))
             continue;
         if (!all && algorithm != taken) continue;
         if (!accepts(algorithm, &request, &cost, &reason)) continue;
@@ -209,6 +212,9 @@ int main(int argc, char **argv)
                 done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NCX,
                                  types[t], i == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
                                  TCONV_MATH_FAST, true);
+        for (size_t i = 0; i < suite.count && done; i += UNITS_EVERY)
+            done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NXC,
+                             TCONV_F32, TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, true);
         print_and_free(units[u], list);
     }
     suite_free(&suite);

@@ -157,12 +157,9 @@ def write(fields: dict[str, float], device: str) -> None:
     for name, value in fields.items():
         number = r"([\d.e]+)"
         pattern, changed = rf"F\({name}, [^\"\n]*, \"", f'F({name}, {value:g}, "'
-        if name.startswith("matrix_") and device == "AMD wmma":
-            pattern, changed = rf"F\({name}, {number}, {number}\)", rf"F({name}, {value:g}, \2)"
-        elif name.startswith("matrix_") and device == "AMD mfma":
-            pattern, changed = rf"F\({name}, {number}, {number}\)", rf"F({name}, \1, {value:g})"
-        elif name.startswith("tiled_") and device == "AMD mfma":
-            pattern, changed = rf"F\({name}, {number}\)", f"F({name}, {value:g})"
+        own = rf"F\({name}, {number}, {number}\)"  # of RDNA and of CDNA
+        if device in ("AMD wmma", "AMD mfma") and re.search(own, text):
+            pattern, changed = own, rf"F({name}, {value:g}, \2)" if device == "AMD wmma" else rf"F({name}, \1, {value:g})"
         text, count = re.subn(pattern, changed, text)
         if count != 1:
             fail(f"{path} has no single field {name}")

@@ -14,13 +14,14 @@ enum {
     ITEMS = 256,          /* of a work-group at most */
     MOST_WRITTEN = 4,     /* taps along an axis that are written out */
     SECTOR = 4,           /* longs */
+    MOST_ROUNDS = 16,     /* of a work-item */
     MOST_STRIDE = 1 << 8, /* of phases in a work-group */
 };
 
-/* A tile, as cl/direct.cl says: OUTPUTS, CHANNELS, ALONG_Y; and lanes of blocks of channels, along
- * y and along x. */
+/* A tile, as cl/direct.cl says: OUTPUTS, CHANNELS, ALONG_Y and rounds; and lanes of blocks of
+ * channels, along y and along x. */
 struct tile {
-    int64_t outputs, channels, along_y, lanes[3];
+    int64_t outputs, channels, along_y, rounds, lanes[3];
 };
 
 /* The parameters of a kernel, and what follows from them. */
@@ -80,10 +81,11 @@ static void derive(struct direct *g)
     const struct tconv_layer *layer = &g->folded.layer;
     g->blocks = tconv_ceil_div(layer->out_channels, t->channels);
     g->tiles[0] = tconv_ceil_div(layer->groups * g->blocks, tconv_max(t->lanes[0], 1));
-    g->tiles[1] = tconv_ceil_div(g->folded.y.output,
-                                 tconv_max(t->lanes[1], 1) * (t->along_y ? t->outputs : 1));
-    g->tiles[2] = tconv_ceil_div(g->folded.x.output,
-                                 tconv_max(t->lanes[2], 1) * (t->along_y ? 1 : t->outputs));
+    const int64_t outputs = t->outputs * t->rounds;
+    g->tiles[1] =
+        tconv_ceil_div(g->folded.y.output, tconv_max(t->lanes[1], 1) * (t->along_y ? outputs : 1));
+    g->tiles[2] =
+        tconv_ceil_div(g->folded.x.output, tconv_max(t->lanes[2], 1) * (t->along_y ? 1 : outputs));
     g->groups = (double)g->tiles[0] * (double)g->tiles[1] * (double)g->tiles[2] *
                 (double)g->folded.z.output * (double)layer->batch;
 }
@@ -116,32 +118,36 @@ static double cost_of(const struct direct *g)
     /* Channels last, the input channels that follow each other are not what the lanes load. */
     const double apart =
         g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
-    const double loads = taps * channels * ((double)t->outputs * apart + (double)t->channels) +
-                         m->direct_begin_loads + sums;
+    const double rounds = (double)t->rounds;
+    const double loads =
+        m->direct_begin_loads +
+        rounds * (taps * channels * ((double)t->outputs * apart + (double)t->channels) + sums);
     const bool written = written_taps(&r->x) > 0;
     const double parts = rows * channels * (written ? 1 : (double)tconv_most_taps(&r->x));
     /* With several input channels, each load has an address of its own. */
     const double load = channels > 1 ? m->direct_address : 1;
     const double instructions =
-        m->direct_begin + rows * m->direct_row + parts * m->direct_part +
-        taps * channels * ((double)(t->outputs + t->channels) * load + sums * (wide + 0.2)) +
-        sums * m->direct_store;
-    const double alone = m->direct_begin_wait + rows * m->direct_row_wait +
-                         (parts - rows) * m->direct_part_wait + instructions;
+        m->direct_begin +
+        rounds *
+            (rows * m->direct_row + parts * m->direct_part +
+             taps * channels * ((double)(t->outputs + t->channels) * load + sums * (wide + 0.2)) +
+             sums * m->direct_store);
+    const double alone =
+        m->direct_begin_wait +
+        rounds * (rows * m->direct_row_wait + (parts - rows) * m->direct_part_wait) + instructions;
     const double each = g->groups / units > (1 << 20)
                             ? g->groups / units
                             : (double)tconv_ceil_div((int64_t)g->groups, (int64_t)units);
     const double warps = each * group_warps;
-    const double rounds = warps / m->unit_warps > 1 ? warps / m->unit_warps : 1;
+    const double waves = warps / m->unit_warps > 1 ? warps / m->unit_warps : 1;
     const double cycles =
-        tconv_larger(warps * tconv_larger(instructions / m->unit_issue, loads), rounds * alone);
+        tconv_larger(warps * tconv_larger(instructions / m->unit_issue, loads), waves * alone);
     const double dram = (tconv_folded_data_bytes(r) + tconv_folded_output_bytes(r)) / units /
                         m->unit_dram;
     return (tconv_larger(cycles, dram) + m->gpu_launch) * units * m->unit_lanes;
 }
 
-/* ---- kernel plan
- * --------------------------------------------------------------------------------- */
+/* ---- kernel plan ---------------------------------------------------------------------------- */
 
 /* Everything that all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct direct *g,
@@ -181,7 +187,7 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
 {
     const struct tile *t = &g->tile;
     const struct tconv_axis *axis = t->along_y ? &g->folded.y : &g->folded.x;
-    const double span = (double)t->outputs * ITEMS * (double)axis->output_step;
+    const double span = (double)(t->outputs * t->rounds) * ITEMS * (double)axis->output_step;
     bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
     for (int i = 0; i < 3; i++) fit = fit && tconv_divides(g->tiles[i]);
     fit = fit && tconv_divides(g->folded.z.output) && tconv_divides(g->blocks);
@@ -190,14 +196,26 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
 
 /* Sets the tile. Its lanes follow from the device's limits and are no parameters of it: a plan
  * whose kernel can run only in smaller work-groups has the same tile. False where it has none. */
-static bool set_tile(struct direct *g, int64_t outputs, int64_t channels, bool along_y,
-                     const tconv_device_info *device)
+static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_info *device)
 {
-    g->tile = (struct tile){outputs, channels, along_y, {0}};
+    g->tile = (struct tile){tile[0], tile[1], tile[2], tile[3], {0}};
     derive(g);
     const bool chosen = choose_lanes(g, device);
     derive(g);
     return chosen;
+}
+
+/* Whether some work-item has outputs in the last half of its rounds, and not too much to do. */
+static bool has_rounds(const struct direct *g, const tconv_device_info *device)
+{
+    const struct tile *t = &g->tile;
+    const struct tconv_folded_layer *r = &g->folded;
+    const int64_t round = t->outputs * (t->along_y ? t->lanes[1] : t->lanes[2]);
+    const double products = (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
+                            (double)tconv_most_taps(&r->x) * (double)r->layer.in_channels;
+    return t->rounds == 1 ||
+           (round * t->rounds / 2 < (t->along_y ? r->y.output : r->x.output) &&
+            !tconv_folded_group_too_long(products * (double)(t->outputs * t->rounds), device));
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -212,13 +230,13 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         if (c > 0 && (g.last || channels[c] / 2 >= g.folded.layer.out_channels)) continue;
         for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++) {
             if (outputs[o] * channels[c] * (int)g.folded.acc_bytes > sum_bytes) continue;
-            for (int along_y = 0; along_y < (o > 0 && g.folded.y.output > 1 ? 2 : 1); along_y++) {
-                if (!set_tile(&g, outputs[o], channels[c], along_y != 0, request->device) ||
-                    !check_work(&g, reason))
-                    continue;
-                const int64_t tile[] = {outputs[o], channels[c], along_y};
-                tconv_candidates_add(candidates, tile, cost_of(&g));
-            }
+            for (int along_y = 0; along_y < (o > 0 && g.folded.y.output > 1 ? 2 : 1); along_y++)
+                for (int64_t rounds = 1; rounds <= (o > 0 ? MOST_ROUNDS : 1); rounds *= 2) {
+                    const int64_t tile[] = {outputs[o], channels[c], along_y, rounds};
+                    if (set_tile(&g, tile, request->device) && has_rounds(&g, request->device) &&
+                        check_work(&g, reason))
+                        tconv_candidates_add(candidates, tile, cost_of(&g));
+                }
         }
     }
     return candidates->count > 0;
@@ -274,6 +292,7 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_PAD_X] = tconv_mod(r->x.pad, r->x.stride);
     n[DIRECT_TAP_STEP_X] = tconv_tap_step(&r->x);
     const struct tconv_axis *axis = t->along_y ? &r->y : &r->x;
+    n[DIRECT_ROUNDS] = t->rounds;
     n[DIRECT_APART] = t->along_y ? t->lanes[1] : t->lanes[2];
     n[DIRECT_APART_IN] = t->outputs == 1 ? 0 : n[DIRECT_APART] / axis->stride;
     n[DIRECT_APART_DATA] = n[DIRECT_APART_IN] * axis->data_step;
@@ -335,7 +354,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     struct direct g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    set_tile(&g, tile[0], tile[1], tile[2] != 0, request->device);
+    set_tile(&g, tile, request->device);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct tconv_layer *layer = request->layer;
     const struct tconv_folded_layer *r = &g.folded;
@@ -377,7 +396,7 @@ const struct tconv_algorithm tconv_direct_group = {
                 "divisor.h", "direct_table.h", "direct.cl"},
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"outputs", "channels", "along_y"},
+    .tile_names = {"outputs", "channels", "along_y", "rounds"},
     .program_parameters = 3,
     .enumerate = enumerate,
     .write = write,

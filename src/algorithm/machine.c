@@ -94,14 +94,10 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
                mfma = device->matrix_unit == TCONV_MATRIX_AMD_MFMA;
     if (wmma || mfma) {
 #define FIELD(name, of_wmma, of_mfma) machine.name = wmma ? (of_wmma) : (of_mfma);
-        TCONV_AMD_MATRIX_FIELDS(FIELD)
+        TCONV_AMD_FIELDS(FIELD)
 #undef FIELD
     }
-    if (mfma) {
-#define FIELD(name, value) machine.name = (value);
-        TCONV_CDNA_TILED_FIELDS(FIELD)
-#undef FIELD
-    }
+    if (wmma) machine.units *= 2;
     return machine;
 }
 

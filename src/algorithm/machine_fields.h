@@ -32,6 +32,7 @@
     F(unit_registers, 65536, "number", "registers of 32 bits of a compute unit")                   \
     F(unit_issue, 3.2, "per cycle", "instructions of all warps of a unit: 4 schedulers, 0.8 each") \
     F(unit_read, 4, "cycles", "of local memory, for 16 bytes of each work-item of a warp")         \
+    F(unit_local, 3, "ratio", "of a unit's local memory to what a work-group may have")            \
     F(unit_l2, 20, "bytes", "that a unit has from the cache in a cycle, if all units read")        \
     F(unit_dram, 10, "bytes", "the same from memory")                                              \
     F(gpu_launch, 6000, "cycles", "of a launch")                                                   \
@@ -67,22 +68,29 @@
     F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")                      \
     F(matrix_part_wait, 500, "cycles", "to add the sums of a part")
 
-/* The same of tiled.c on AMD's CDNA, with mfma. */
-#define TCONV_CDNA_TILED_FIELDS(F)                                                                 \
-    F(tiled_registers, 39.4)                                                                       \
-    F(tiled_sliced, 70.5)                                                                          \
-    F(tiled_stage, 121)                                                                            \
-    F(tiled_weight, 12.5)                                                                          \
-    F(tiled_input, 20.1)                                                                           \
-    F(tiled_stage_wait, 756)                                                                       \
-    F(tiled_begin, 160)                                                                            \
-    F(tiled_begin_wait, 487)                                                                       \
-    F(tiled_store, 15.2)                                                                           \
-    F(tiled_around_wait, 6.48)                                                                     \
-    F(tiled_part_wait, 209)
-
-/* The same of matrix.c on AMD's units, wmma and mfma. */
-#define TCONV_AMD_MATRIX_FIELDS(F)                                                                 \
+/* AMD's GPUs: RDNA, which has wmma, and CDNA, which has mfma. OpenCL's compute units of RDNA are
+ * pairs of the units here. */
+#define TCONV_AMD_FIELDS(F)                                                                        \
+    F(unit_lanes, 128, 128)                                                                        \
+    F(warp, 32, 64)                                                                                \
+    F(unit_warps, 32, 32)                                                                          \
+    F(unit_registers, 98304, 131072)                                                               \
+    F(unit_issue, 1.6, 0.8)                                                                        \
+    F(unit_read, 4, 8)                                                                             \
+    F(unit_local, 1, 1)                                                                            \
+    F(unit_l2, 10, 20)                                                                             \
+    F(unit_dram, 4, 8)                                                                             \
+    F(tiled_registers, 20.9, 77.7)                                                                 \
+    F(tiled_sliced, 74.5, 83.8)                                                                    \
+    F(tiled_stage, 146, 32.8)                                                                      \
+    F(tiled_weight, 4.65, 14)                                                                      \
+    F(tiled_input, 0.585, 6.9)                                                                     \
+    F(tiled_stage_wait, 1160, 3370)                                                                \
+    F(tiled_begin, 465, 1420)                                                                      \
+    F(tiled_begin_wait, 869, 1)                                                                    \
+    F(tiled_store, 21.4, 28.1)                                                                     \
+    F(tiled_around_wait, 9.7, 9.4)                                                                 \
+    F(tiled_part_wait, 10.4, 1)                                                                    \
     F(matrix_speed, 11.6, 4.26)                                                                    \
     F(matrix_registers, 60.9, 119)                                                                 \
     F(matrix_stage, 3.32, 2.17)                                                                    \

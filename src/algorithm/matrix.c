@@ -51,6 +51,11 @@ static const struct tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
  * many places, however few the rows are. */
 static const struct tconv_height heights[] = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
 
+static bool multiplies_f32(const tconv_device_info *device)
+{
+    return device->matrix_unit == TCONV_MATRIX_AMD_MFMA;
+}
+
 /* The unit that is to be used; false where none multiplies these types. */
 static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
                             struct tconv_reason *reason)
@@ -61,7 +66,8 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
     if (bytes ? tconv_type_size(layer->filter_type) != 1
               : data != TCONV_F16 && data != TCONV_BF16 && data != TCONV_F32)
         return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
-    if (data == TCONV_F32 && request->math != TCONV_MATH_FAST)
+    const bool rounds = !multiplies_f32(request->device);
+    if (data == TCONV_F32 && rounds && request->math != TCONV_MATH_FAST)
         return tconv_refuse(reason, "it rounds f32 to 11 bits, which wants math=fast");
     if (request->epilogue->filter_zero_point != 0)
         return tconv_refuse(reason, "it takes no zero point away from the filter");
@@ -82,7 +88,8 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         if (bytes) fragment->depth = 4;
         break;
     case TCONV_MATRIX_AMD_MFMA:
-        if (data != TCONV_F32 && !bytes) *fragment = mfma;
+        if (!bytes) *fragment = mfma;
+        if (data == TCONV_F32) fragment->depth = 16;
         break;
     case TCONV_MATRIX_INTEL_DPAS:
         if (data != TCONV_F32 && (lanes == 8 || lanes == 16)) *fragment = dpas;
@@ -165,8 +172,8 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
     const double input = g->last ? m->matrix_quad : m->matrix_quad + 4 * word * m->matrix_element;
     const double stage = products + reads + m->matrix_stage + weights * m->matrix_quad +
                          inputs * input;
-    const double multiply = (double)t->mt * t->nt * t->kt * word /
-                            (m->unit_lanes * m->matrix_speed * word);
+    const double speed = word == 1 && multiplies_f32(device) ? 1 : m->matrix_speed;
+    const double multiply = (double)t->mt * t->nt * t->kt / (m->unit_lanes * speed);
     const double stage_cycles = tconv_larger(stage * warps / m->unit_issue, multiply);
     const double outputs = (double)t->mt * t->nt / items;
     const double store = g->last ? m->matrix_store / 2 : m->matrix_store;
@@ -180,7 +187,8 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
         .alone = alone,
         .warps = warps,
         .registers = m->matrix_registers + t->wm * t->wn / f->lanes,
-        .local = (double)(3 * (int64_t)device->local_memory / local_bytes(g, f, t)),
+        .local = (double)((int64_t)(m->unit_local * (double)device->local_memory) /
+                          local_bytes(g, f, t)),
         .l2 = stages * t->kt * 4 * (t->mt + t->nt),
         .finish = finish_cycles(g, units),
     };
@@ -275,7 +283,9 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     /* Filters are packed by the program that computes without parts. */
     struct tconv_launch whole = {0};
     write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
-    tconv_places_pack(&g, "words", &whole, request, kernel_plan);
+    const bool f32 = request->layer->data_type == TCONV_F32,
+               rounds = !multiplies_f32(request->device);
+    tconv_places_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
     if (g.parts > 1) {
         const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
         struct tconv_launch *finish = tconv_places_finish(&g, "tconv_matrix_finish", finishing,
@@ -284,7 +294,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     }
     /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the
      * bound with this factor is the oracle's, which counts in roundings of f32. */
-    if (request->layer->data_type == TCONV_F32)
+    if (f32 && rounds)
         kernel_plan->error_factor =
             (double)(g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel) + 1 +
             16400.0 / ((double)request->layer->in_channels + 20.0 * request->layer->axes);
@@ -294,7 +304,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
 const struct tconv_algorithm tconv_matrix_group = {
     .name = "matrix_group",
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
-               "as TF32 on request; for GPUs",
+               "as TF32 on request or by CDNA's mfma; for GPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
                 "divisor.h", "tiled_table.h", "dot.clh", "matrix.clh", "places.clh", "matrix.cl"},
     .packing = TCONV_PACK_WORDS,

@@ -13,13 +13,14 @@ struct tile {
 /* From the largest to the smallest. Slices make more work-items of a tile, for layers with fewer
  * tiles than keep the compute units busy. */
 static const struct tile tiles[] = {
-    {128, 128, 8, 8, 1, 8}, {64, 128, 8, 8, 1, 8},  {128, 64, 8, 8, 1, 16}, {128, 64, 8, 8, 1, 8},
-    {64, 64, 8, 8, 1, 8},   {64, 64, 8, 8, 2, 16},  {64, 64, 8, 8, 4, 32},  {64, 64, 8, 4, 1, 8},
-    {32, 128, 8, 8, 1, 8},  {32, 128, 8, 8, 4, 16}, {32, 64, 8, 4, 1, 8},   {32, 64, 8, 8, 4, 32},
-    {64, 32, 8, 4, 1, 8},   {64, 32, 8, 8, 4, 32},  {32, 32, 4, 4, 1, 8},   {32, 32, 4, 4, 4, 32},
-    {16, 128, 4, 8, 1, 8},  {16, 64, 4, 4, 1, 8},   {16, 64, 4, 4, 4, 16},  {64, 16, 4, 4, 1, 8},
-    {64, 16, 4, 4, 4, 32},  {8, 256, 4, 8, 1, 4},   {8, 128, 4, 4, 1, 4},   {4, 256, 4, 4, 1, 4},
-    {16, 16, 4, 4, 4, 16},  {16, 32, 4, 4, 1, 8},   {16, 16, 4, 4, 1, 8},
+    {128, 128, 8, 16, 1, 8}, {64, 128, 8, 16, 1, 8}, {64, 64, 8, 16, 1, 8},  {64, 64, 8, 16, 2, 16},
+    {128, 128, 8, 8, 1, 8},  {64, 128, 8, 8, 1, 8},  {128, 64, 8, 8, 1, 16}, {128, 64, 8, 8, 1, 8},
+    {64, 64, 8, 8, 1, 8},    {64, 64, 8, 8, 2, 16},  {64, 64, 8, 8, 4, 32},  {64, 64, 8, 4, 1, 8},
+    {32, 128, 8, 8, 1, 8},   {32, 128, 8, 8, 4, 16}, {32, 64, 8, 4, 1, 8},   {32, 64, 8, 8, 4, 32},
+    {64, 32, 8, 4, 1, 8},    {64, 32, 8, 8, 4, 32},  {32, 32, 4, 4, 1, 8},   {32, 32, 4, 4, 4, 32},
+    {16, 128, 4, 8, 1, 8},   {16, 64, 4, 4, 1, 8},   {16, 64, 4, 4, 4, 16},  {64, 16, 4, 4, 1, 8},
+    {64, 16, 4, 4, 4, 32},   {8, 256, 4, 8, 1, 4},   {8, 128, 4, 4, 1, 4},   {4, 256, 4, 4, 1, 4},
+    {16, 16, 4, 4, 4, 16},   {16, 32, 4, 4, 1, 8},   {16, 16, 4, 4, 1, 8},
 };
 
 /* Tiles with few rows load more for each multiply-add. */
@@ -83,7 +84,8 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
         .alone = alone,
         .warps = warps,
         .registers = m->tiled_registers + sliced + words * t->tm * t->tn,
-        .local = (double)(2 * (int64_t)device->local_memory / local_bytes(g, t)),
+        .local =
+            (double)((int64_t)(m->unit_local * (double)device->local_memory) / local_bytes(g, t)),
         .l2 = stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
         .finish = finish_cycles(g, t, groups / units),
     };
@@ -96,19 +98,24 @@ static bool fits(const struct tconv_places *g, const struct tile *t,
 {
     /* Intel's compiler keeps few sums beside the copies in registers, and none of narrow tiles
      * with slices; AMD's gfx10 to gfx12 take registers to convert elements; numbers of 64 bits take
-     * two registers, and their products more. */
+     * two registers, and their products more. 128 sums are for RDNA, where local memory is too slow
+     * for 64 and registers are plenty; CPUs have them for tests. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
-    const int64_t sums = intel || wide ? 16 : converts ? 32 : 64;
-    /* With 64 sums, AMD's compiler reads so much of a long stage ahead that registers do not
-     * suffice. NVIDIA's does not; and a long stage reads more of each line with channels last. */
-    const bool is_long = t->ks * t->tm * t->tn >= 1024 && t->slices == 1;
+    const bool rdna = device->matrix_unit == TCONV_MATRIX_AMD_WMMA;
+    const int64_t sums = intel || wide                              ? 16
+                         : converts                                 ? 32
+                         : rdna || device->kind == TCONV_DEVICE_CPU ? 128
+                                                                    : 64;
+    /* A stage of 16 channels reads more of each line with channels last, which decides on NVIDIA's
+     * only. */
+    const bool is_long = t->ks == 16 && t->slices == 1;
     const bool nvidia = device->matrix_unit == TCONV_MATRIX_NVIDIA_MMA;
-    const bool reads_ahead = is_long && device->kind == TCONV_DEVICE_GPU && !nvidia;
-    const bool spills = reads_ahead || (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
-                        (intel && t->slices > 1 && t->nt <= 32);
+    const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
+                          (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
+                          (intel && t->slices > 1 && t->nt <= 32);
     const uint64_t items = (uint64_t)items_of(t);
-    return !spills && t->tm * t->tn <= sums && items <= device->work_group_limit &&
+    return !excluded && t->tm * t->tn <= sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] &&
            local_bytes(g, t) <= (int64_t)device->local_memory;
 }
