@@ -661,7 +661,7 @@ static void tiles_by_name(void **state)
         {"direct_group outputs=2 along_y=0 rounds=2",
          {"long rows", 1, 1, 1, 2, {2, 403}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
         {"direct_group outputs=2 along_y=1 rounds=4",
-         {"long columns", 1, 2, 1, 2, {61, 31}, {3, 4}, {2, 2}, {1, 1}, {1, 1}, {2, 1}, {0, 0}}},
+         {"long columns", 1, 1, 1, 2, {61, 31}, {3, 4}, {2, 2}, {1, 1}, {1, 1}, {2, 1}, {0, 0}}},
         {"direct_group outputs=2",
          {"channels", 1, 6, 3, 3, {5, 12}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
         {"direct_group channels=4",

@@ -80,7 +80,10 @@ static bool print_launch(int number, const struct tconv_request *request,
            launch->local[1], launch->local[2], launch->local_bytes, macs,
            bytes_of(launch, kernel_plan, geometry));
     print_args(launch, request, kernel_plan);
-    printf("]}");
+    printf("]");
+    if (launch->trips[0] > 0)
+        printf(",\"trips\":[%.6g,%.6g,%.6g]", launch->trips[0], launch->trips[1], launch->trips[2]);
+    printf("}");
     return true;
 }
 

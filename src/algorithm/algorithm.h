@@ -44,11 +44,13 @@ struct tconv_launch {
     char options[240]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
-    double macs;  /* multiply-adds that it issues, those on the padding of tiles included; 0: none,
-                       or not counted. For predictions of speed, not for selection. */
-    bool divides; /* work-groups along the first dimension may be launched in several pieces:
-                     GROUP_NUMBER of cl/common.clh */
-    int pieces;   /* so many */
+    double macs; /* multiply-adds that it issues, those on the padding of tiles included; 0: none,
+                    or not counted. For predictions of speed, not for selection. */
+    double trips[3]; /* for these, too: of the loops around its multiply-adds, the outermost first,
+                        on average; 0: what its arguments say */
+    bool divides;    /* work-groups along the first dimension may be launched in several pieces:
+                        GROUP_NUMBER of cl/common.clh */
+    int pieces;      /* so many */
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
     bool overflow; /* options, arguments or work-items did not fit */

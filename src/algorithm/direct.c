@@ -205,17 +205,19 @@ static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_i
     return chosen;
 }
 
-/* Whether some work-item has outputs in the last half of its rounds, and not too much to do. */
+/* Whether some work-item has outputs in the last half of its rounds, and not too much to do. With
+ * several input channels, what is in front of them is little. */
 static bool has_rounds(const struct direct *g, const tconv_device_info *device)
 {
     const struct tile *t = &g->tile;
     const struct tconv_folded_layer *r = &g->folded;
     const int64_t round = t->outputs * (t->along_y ? t->lanes[1] : t->lanes[2]);
-    const double products = (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
-                            (double)tconv_most_taps(&r->x) * (double)r->layer.in_channels;
+    const double taps = (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
+                        (double)tconv_most_taps(&r->x);
     return t->rounds == 1 ||
-           (round * t->rounds / 2 < (t->along_y ? r->y.output : r->x.output) &&
-            !tconv_folded_group_too_long(products * (double)(t->outputs * t->rounds), device));
+           (r->layer.in_channels == 1 &&
+            round * t->rounds / 2 < (t->along_y ? r->y.output : r->x.output) &&
+            !tconv_folded_group_too_long(taps * (double)(t->outputs * t->rounds), device));
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -381,6 +383,12 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
     run->global[0] = run->local[0] * (size_t)g.groups;
     run->macs = issued(&g);
+    const struct tconv_axis *along = g.tile.along_y ? &r->y : &r->x;
+    const int64_t round = g.tile.outputs * g.tile.lanes[g.tile.along_y ? 1 : 2];
+    run->trips[0] = (double)tconv_ceil_div(along->output, round) /
+                    (double)g.tiles[g.tile.along_y ? 1 : 2];
+    run->trips[1] = tconv_folded_slices(r) / (double)r->z.output;
+    run->trips[2] = (double)r->y.kernel / (double)r->y.stride;
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},

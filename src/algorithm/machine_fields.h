@@ -91,16 +91,16 @@
     F(tiled_store, 21.4, 28.1)                                                                     \
     F(tiled_around_wait, 9.7, 9.4)                                                                 \
     F(tiled_part_wait, 10.4, 1)                                                                    \
-    F(matrix_speed, 11.6, 4.26)                                                                    \
-    F(matrix_registers, 60.9, 119)                                                                 \
-    F(matrix_stage, 3.32, 2.17)                                                                    \
-    F(matrix_quad, 129, 88.1)                                                                      \
-    F(matrix_element, 4.33, 3.6)                                                                   \
-    F(matrix_stage_wait, 1470, 1000)                                                               \
-    F(matrix_begin, 602, 457)                                                                      \
-    F(matrix_begin_wait, 351, 3900)                                                                \
-    F(matrix_store, 3.77, 10.8)                                                                    \
-    F(matrix_store_wait, 2.12, 10)                                                                 \
+    F(matrix_speed, 1.21, 4.26)                                                                    \
+    F(matrix_registers, 13, 119)                                                                   \
+    F(matrix_stage, 6.32, 2.17)                                                                    \
+    F(matrix_quad, 48.3, 88.1)                                                                     \
+    F(matrix_element, 4.97, 3.6)                                                                   \
+    F(matrix_stage_wait, 1360, 1000)                                                               \
+    F(matrix_begin, 896, 457)                                                                      \
+    F(matrix_begin_wait, 10700, 3900)                                                              \
+    F(matrix_store, 0, 10.8)                                                                       \
+    F(matrix_store_wait, 150, 10)                                                                  \
     F(matrix_finish_wait, 1570, 1610)                                                              \
     F(matrix_part_wait, 280, 243)
 

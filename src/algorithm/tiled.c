@@ -98,15 +98,13 @@ static bool fits(const struct tconv_places *g, const struct tile *t,
 {
     /* Intel's compiler keeps few sums beside the copies in registers, and none of narrow tiles
      * with slices; AMD's gfx10 to gfx12 take registers to convert elements; numbers of 64 bits take
-     * two registers, and their products more. 128 sums are for RDNA, where local memory is too slow
-     * for 64 and registers are plenty; CPUs have them for tests. */
+     * two registers, and their products more; so do 128 sums on CDNA. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
-    const bool rdna = device->matrix_unit == TCONV_MATRIX_AMD_WMMA;
-    const int64_t sums = intel || wide                              ? 16
-                         : converts                                 ? 32
-                         : rdna || device->kind == TCONV_DEVICE_CPU ? 128
-                                                                    : 64;
+    const bool many = device->matrix_unit == TCONV_MATRIX_AMD_WMMA ||
+                      device->matrix_unit == TCONV_MATRIX_NVIDIA_MMA ||
+                      device->kind == TCONV_DEVICE_CPU; /* for tests */
+    const int64_t sums = intel || wide ? 16 : converts ? 32 : many ? 128 : 64;
     /* A stage of 16 channels reads more of each line with channels last, which decides on NVIDIA's
      * only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
