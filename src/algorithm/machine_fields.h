@@ -80,6 +80,9 @@
     F(unit_local, 1, 1)                                                                            \
     F(unit_l2, 10, 20)                                                                             \
     F(unit_dram, 4, 8)                                                                             \
+    F(gpu_begin, 20e3, 60e3)                                                                       \
+    F(gpu_wait, 400, 400)                                                                          \
+    F(direct_part_wait, 200, 800)                                                                  \
     F(tiled_registers, 20.9, 77.7)                                                                 \
     F(tiled_sliced, 74.5, 83.8)                                                                    \
     F(tiled_stage, 146, 32.8)                                                                      \
@@ -91,16 +94,16 @@
     F(tiled_store, 21.4, 28.1)                                                                     \
     F(tiled_around_wait, 9.7, 9.4)                                                                 \
     F(tiled_part_wait, 10.4, 1)                                                                    \
-    F(matrix_speed, 1.21, 4.26)                                                                    \
-    F(matrix_registers, 13, 119)                                                                   \
-    F(matrix_stage, 6.32, 2.17)                                                                    \
-    F(matrix_quad, 48.3, 88.1)                                                                     \
-    F(matrix_element, 4.97, 3.6)                                                                   \
-    F(matrix_stage_wait, 1360, 1000)                                                               \
-    F(matrix_begin, 896, 457)                                                                      \
-    F(matrix_begin_wait, 10700, 3900)                                                              \
-    F(matrix_store, 0, 10.8)                                                                       \
-    F(matrix_store_wait, 150, 10)                                                                  \
+    F(matrix_speed, 1.21, 8.47)                                                                    \
+    F(matrix_registers, 13, 13.4)                                                                  \
+    F(matrix_stage, 6.32, 12.1)                                                                    \
+    F(matrix_quad, 48.3, 44.4)                                                                     \
+    F(matrix_element, 4.97, 8.83)                                                                  \
+    F(matrix_stage_wait, 1360, 1300)                                                               \
+    F(matrix_begin, 896, 436)                                                                      \
+    F(matrix_begin_wait, 10700, 27400)                                                             \
+    F(matrix_store, 0, 51.7)                                                                       \
+    F(matrix_store_wait, 150, 220)                                                                 \
     F(matrix_finish_wait, 1570, 1610)                                                              \
     F(matrix_part_wait, 280, 243)
 
