@@ -49,9 +49,9 @@ static bool for_gpus(const struct tconv_algorithm *algorithm, const tconv_device
                      tconv_type type)
 {
     const bool matrix = algorithm == &tconv_matrix_group;
-    if (matrix || device->matrix_unit != TCONV_MATRIX_NONE)
-        return device->matrix_unit != TCONV_MATRIX_NONE &&
-               (matrix || (algorithm == &tconv_tiled_group && type == TCONV_F32));
+    if (device->matrix_unit != TCONV_MATRIX_NONE)
+        return matrix || (algorithm == &tconv_tiled_group && type == TCONV_F32);
+    if (matrix) return false;
     return strstr(algorithm->name, "_group") != NULL || strcmp(algorithm->name, "reference") == 0 ||
            (strcmp(algorithm->name, "gather_dot") == 0 && device->integer_dot_product);
 }

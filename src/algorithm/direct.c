@@ -34,6 +34,24 @@ struct direct {
     double groups;
 };
 
+/* The axis along which the outputs of a work-item lie, and the work-group's lanes there. */
+static const struct tconv_axis *axis_along(const struct direct *g)
+{
+    return g->tile.along_y ? &g->folded.y : &g->folded.x;
+}
+
+static int64_t lanes_along(const struct tile *t)
+{
+    return t->lanes[t->along_y ? 1 : 2];
+}
+
+/* Products that an output has at most. */
+static double most_products(const struct tconv_folded_layer *r)
+{
+    return (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
+           (double)tconv_most_taps(&r->x) * (double)r->layer.in_channels;
+}
+
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
 /* Lanes of `most`, so that `count` takes as few tiles as it can, and all of them are used; a
@@ -167,10 +185,7 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
         return tconv_refuse(reason, "an image exceeds its 32-bit indices");
     const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
     if (taps > 1 << 20) return tconv_refuse(reason, "more than %d taps", 1 << 20);
-    if (tconv_folded_group_too_long((double)tconv_folded_taps_z(r) *
-                                        (double)tconv_most_taps(&r->y) *
-                                        (double)tconv_most_taps(&r->x) * (double)layer->in_channels,
-                                    request->device))
+    if (tconv_folded_group_too_long(most_products(r), request->device))
         return tconv_refuse(reason, "a work-item would add too many products");
     if (!tconv_folded_table_fits(
             r, DIRECT_LONGS - FOLDED_LONGS + REACH_LONGS * 2 * MOST_STRIDE + 2 * SECTOR, reason))
@@ -186,8 +201,8 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
 static bool check_work(const struct direct *g, struct tconv_reason *reason)
 {
     const struct tile *t = &g->tile;
-    const struct tconv_axis *axis = t->along_y ? &g->folded.y : &g->folded.x;
-    const double span = (double)(t->outputs * t->rounds) * ITEMS * (double)axis->output_step;
+    const double span = (double)(t->outputs * t->rounds) * ITEMS *
+                        (double)axis_along(g)->output_step;
     bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
     for (int i = 0; i < 3; i++) fit = fit && tconv_divides(g->tiles[i]);
     fit = fit && tconv_divides(g->folded.z.output) && tconv_divides(g->blocks);
@@ -210,14 +225,11 @@ static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_i
 static bool has_rounds(const struct direct *g, const tconv_device_info *device)
 {
     const struct tile *t = &g->tile;
-    const struct tconv_folded_layer *r = &g->folded;
-    const int64_t round = t->outputs * (t->along_y ? t->lanes[1] : t->lanes[2]);
-    const double taps = (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
-                        (double)tconv_most_taps(&r->x);
+    const int64_t outputs = t->outputs * t->rounds;
     return t->rounds == 1 ||
-           (r->layer.in_channels == 1 &&
-            round * t->rounds / 2 < (t->along_y ? r->y.output : r->x.output) &&
-            !tconv_folded_group_too_long(taps * (double)(t->outputs * t->rounds), device));
+           (g->folded.layer.in_channels == 1 &&
+            lanes_along(t) * outputs / 2 < axis_along(g)->output &&
+            !tconv_folded_group_too_long(most_products(&g->folded) * (double)outputs, device));
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
@@ -293,9 +305,9 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_PAD_Y] = tconv_mod(r->y.pad, r->y.stride);
     n[DIRECT_PAD_X] = tconv_mod(r->x.pad, r->x.stride);
     n[DIRECT_TAP_STEP_X] = tconv_tap_step(&r->x);
-    const struct tconv_axis *axis = t->along_y ? &r->y : &r->x;
+    const struct tconv_axis *axis = axis_along(g);
     n[DIRECT_ROUNDS] = t->rounds;
-    n[DIRECT_APART] = t->along_y ? t->lanes[1] : t->lanes[2];
+    n[DIRECT_APART] = lanes_along(t);
     n[DIRECT_APART_IN] = t->outputs == 1 ? 0 : n[DIRECT_APART] / axis->stride;
     n[DIRECT_APART_DATA] = n[DIRECT_APART_IN] * axis->data_step;
     n[DIRECT_APART_OUTPUT] = n[DIRECT_APART] * axis->output_step;
@@ -383,9 +395,8 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
     run->global[0] = run->local[0] * (size_t)g.groups;
     run->macs = issued(&g);
-    const struct tconv_axis *along = g.tile.along_y ? &r->y : &r->x;
-    const int64_t round = g.tile.outputs * g.tile.lanes[g.tile.along_y ? 1 : 2];
-    run->trips[0] = (double)tconv_ceil_div(along->output, round) /
+    const int64_t round = g.tile.outputs * lanes_along(&g.tile);
+    run->trips[0] = (double)tconv_ceil_div(axis_along(&g)->output, round) /
                     (double)g.tiles[g.tile.along_y ? 1 : 2];
     run->trips[1] = tconv_folded_slices(r) / (double)r->z.output;
     run->trips[2] = (double)r->y.kernel / (double)r->y.stride;

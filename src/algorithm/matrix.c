@@ -51,9 +51,15 @@ static const struct tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
  * many places, however few the rows are. */
 static const struct tconv_height heights[] = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
 
+/* CDNA's mfma multiplies f32; others round it to TF32. */
 static bool multiplies_f32(const tconv_device_info *device)
 {
     return device->matrix_unit == TCONV_MATRIX_AMD_MFMA;
+}
+
+static bool rounds_f32(const struct tconv_request *request)
+{
+    return request->layer->data_type == TCONV_F32 && !multiplies_f32(request->device);
 }
 
 /* The unit that is to be used; false where none multiplies these types. */
@@ -66,8 +72,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
     if (bytes ? tconv_type_size(layer->filter_type) != 1
               : data != TCONV_F16 && data != TCONV_BF16 && data != TCONV_F32)
         return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
-    const bool rounds = !multiplies_f32(request->device);
-    if (data == TCONV_F32 && rounds && request->math != TCONV_MATH_FAST)
+    if (rounds_f32(request) && request->math != TCONV_MATH_FAST)
         return tconv_refuse(reason, "it rounds f32 to 11 bits, which wants math=fast");
     if (request->epilogue->filter_zero_point != 0)
         return tconv_refuse(reason, "it takes no zero point away from the filter");
@@ -187,8 +192,7 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
         .alone = alone,
         .warps = warps,
         .registers = m->matrix_registers + t->wm * t->wn / f->lanes,
-        .local = (double)((int64_t)(m->unit_local * (double)device->local_memory) /
-                          local_bytes(g, f, t)),
+        .local = local_bytes(g, f, t),
         .l2 = stages * t->kt * 4 * (t->mt + t->nt),
         .finish = finish_cycles(g, units),
     };
@@ -283,8 +287,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     /* Filters are packed by the program that computes without parts. */
     struct tconv_launch whole = {0};
     write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
-    const bool f32 = request->layer->data_type == TCONV_F32,
-               rounds = !multiplies_f32(request->device);
+    const bool f32 = request->layer->data_type == TCONV_F32, rounds = rounds_f32(request);
     tconv_places_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
     if (g.parts > 1) {
         const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
@@ -294,7 +297,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     }
     /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the
      * bound with this factor is the oracle's, which counts in roundings of f32. */
-    if (f32 && rounds)
+    if (rounds)
         kernel_plan->error_factor =
             (double)(g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel) + 1 +
             16400.0 / ((double)request->layer->in_channels + 20.0 * request->layer->axes);

@@ -253,10 +253,11 @@ double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_
 {
     const struct tconv_machine *m = p->folded.machine;
     const double units = tconv_places_units(m, device), groups = tconv_places_groups(p);
+    const int64_t local = (int64_t)(m->unit_local * (double)device->local_memory);
     const int64_t registers = (int64_t)(group->registers * m->warp * group->warps);
     const int64_t fitting = tconv_min(tconv_min((int64_t)m->unit_registers / registers,
                                                 (int64_t)m->unit_warps / (int64_t)group->warps),
-                                      (int64_t)group->local);
+                                      local / group->local);
     const double held = (double)tconv_max(fitting, 1);
     /* The last groups of a unit have it for themselves. */
     const double each = rounds_of(groups, units);

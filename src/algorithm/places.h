@@ -78,7 +78,7 @@ struct tconv_group_cost {
     double alone;     /* cycles of one that has a unit for itself */
     double warps;     /* that it has */
     double registers; /* of a work-item */
-    double local;     /* that fit into the local memory of a unit */
+    int64_t local;    /* bytes of local memory */
     double l2;        /* bytes that it reads */
     double finish;    /* cycles of the launch that adds up parts, 0: there is none */
 };

@@ -84,8 +84,7 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
         .alone = alone,
         .warps = warps,
         .registers = m->tiled_registers + sliced + words * t->tm * t->tn,
-        .local =
-            (double)((int64_t)(m->unit_local * (double)device->local_memory) / local_bytes(g, t)),
+        .local = local_bytes(g, t),
         .l2 = stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
         .finish = finish_cycles(g, t, groups / units),
     };
@@ -101,14 +100,13 @@ static bool fits(const struct tconv_places *g, const struct tile *t,
      * two registers, and their products more; so do 128 sums on CDNA. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
-    const bool many = device->matrix_unit == TCONV_MATRIX_AMD_WMMA ||
-                      device->matrix_unit == TCONV_MATRIX_NVIDIA_MMA ||
-                      device->kind == TCONV_DEVICE_CPU; /* for tests */
+    const bool nvidia = device->matrix_unit == TCONV_MATRIX_NVIDIA_MMA,
+               cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
+    const bool many = nvidia || cpu || device->matrix_unit == TCONV_MATRIX_AMD_WMMA;
     const int64_t sums = intel || wide ? 16 : converts ? 32 : many ? 128 : 64;
     /* A stage of 16 channels reads more of each line with channels last, which decides on NVIDIA's
      * only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
-    const bool nvidia = device->matrix_unit == TCONV_MATRIX_NVIDIA_MMA;
     const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
                           (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
                           (intel && t->slices > 1 && t->nt <= 32);
