@@ -35,15 +35,17 @@
  *   GM, GN       sub-groups of a slice along rows and along places           at least 1
  *   SLICES       parts of the work-group                                     divides KT / DEPTH
  *   WHOLE        1: stages divide the number of input channels               0, 1
+ *   WHOLE_QUADS  1: quads of words divide it                                 0, 1
  *   QUADS        1: with LAST, quads of words are aligned to their size      0, 1
  *                wherever the tensors are
  *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels       0, 1
  *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
  *
  * Registers: FM * FN * SUMS sums. */
-#if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) || !defined(QUADS) ||      \
-    !defined(OUTPUT_QUADS) || !defined(ROUNDS) || !defined(LACKING)
-#error "GM, GN, SLICES, WHOLE, QUADS, OUTPUT_QUADS, ROUNDS and LACKING must be set"
+#if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) ||                         \
+    !defined(WHOLE_QUADS) || !defined(QUADS) || !defined(OUTPUT_QUADS) || !defined(ROUNDS) ||      \
+    !defined(LACKING)
+#error "GM, GN, SLICES, WHOLE, WHOLE_QUADS, QUADS, OUTPUT_QUADS, ROUNDS and LACKING must be set"
 #endif
 #if MT != GM * FM * FRAG_M || NT != GN * FN * FRAG_N || KT % (DEPTH * SLICES) != 0
 #error "MT, NT and KT do not fit to the fragments"
@@ -113,12 +115,13 @@
 /* What a work-item fetches in every stage. */
 struct fetch {
     __global const data_t *data[OWN_PLACES]; /* of its first channel, for distance 0 */
+    __global const data_t *first;            /* some input of channel 0 */
     uint inside[OWN_PLACES];                 /* a bit for each tap, the highest being the first */
-    int weights[OWN_WEIGHTS];                /* from the stage's first weight */
+    uint weights[OWN_WEIGHTS];               /* from the stage's first weight */
     int channel;                             /* the first one of its first quad in a stage */
     int in_channels, rows;
-    long channel_step;
-    uint outside; /* what stands where there is no input */
+    uint channel_step; /* unsigned: signs take instructions in every address */
+    uint outside;      /* what stands where there is no input */
 };
 
 /* A stage: one tap, input channels from `channel` on. */
@@ -128,33 +131,16 @@ struct stage {
     int tap, channel;
 };
 
-/* Taps of a round, in local memory: nobody waits for the table between stages. */
-enum { ROUND_TAPS = 32 };
-struct taps {
-    long weights[ROUND_TAPS], offset[ROUND_TAPS];
-    int z[ROUND_TAPS], y[ROUND_TAPS], x[ROUND_TAPS];
-};
+enum { ROUND_TAPS = 32 }; /* bits of a mask */
 
-static void copy_taps(__local struct taps *taps, __global const long *list, const int count)
-{
-    for (int t = (int)get_local_id(0); t < count; t += ITEMS) {
-        __global const long *tap = list + t * TAP_LONGS;
-        taps->weights[t] = tap[TAP_WEIGHTS];
-        taps->offset[t] = tap[TAP_OFFSET];
-        taps->z[t] = (int)tap[TAP_Z];
-        taps->y[t] = (int)tap[TAP_Y];
-        taps->x[t] = (int)tap[TAP_X];
-    }
-}
-
-static struct stage stage_of(const uint taps, __local const struct taps *list,
-                             __global const packed_t *weights)
+static struct stage stage_of(const uint taps, table_t list, __global const packed_t *weights)
 {
     struct stage stage;
-    stage.tap = (int)clz(taps | 1); /* of no tap any, which is never added */
+    stage.tap = UNIFORM((int)clz(taps | 1)); /* of no tap any, which is never added */
     stage.channel = 0;
-    stage.data = list->offset[stage.tap];
-    stage.weights = weights + list->weights[stage.tap];
+    list += stage.tap * TAP_LONGS;
+    stage.data = list[TAP_OFFSET];
+    stage.weights = weights + list[TAP_WEIGHTS];
     return stage;
 }
 
@@ -166,11 +152,11 @@ typedef uint4 raw_t;
 #endif
 
 /* `count` of its channels are there. */
-static raw_t raw_quad_at(__global const bits_t *p, const long step, const int count,
+static raw_t raw_quad_at(__global const bits_t *p, const uint step, const int count,
                          const uint outside)
 {
 #if WORD == 2
-#define HALF_OF(i) (WHOLE || (i) < count ? (uint)p[(i)*step] : 0)
+#define HALF_OF(i) (WHOLE || (i) < count ? (uint)p[(ulong)(i)*step] : 0)
     return (uint8)(HALF_OF(0), HALF_OF(1), HALF_OF(2), HALF_OF(3), HALF_OF(4), HALF_OF(5),
                    HALF_OF(6), HALF_OF(7));
 #undef HALF_OF
@@ -188,10 +174,44 @@ static uint4 quad_of(const raw_t raw)
 #endif
 }
 
+/* Whether quads of channels that are no neighbours are loaded where there is no input, too, from
+ * where there is one: AMD's compilers put loads behind a condition into a block of their own, at
+ * whose end they wait for them. NVIDIA's loads have conditions. */
+#define UNCONDITIONAL (WORD < 4 && (MATRIX == 3 || MATRIX == 4))
+
+#if UNCONDITIONAL
+/* The same of which `count` channels are there, perhaps none; at least one can be loaded. What
+ * stands for others is to be masked. */
+static raw_t some_quad_at(__global const bits_t *p, const uint step, const int count)
+{
+#define SOME_OF(i) p[(ulong)(WHOLE_QUADS ? (i) : max(0, min(i, count - 1))) * step]
+#if WORD == 2
+    return (uint8)(SOME_OF(0), SOME_OF(1), SOME_OF(2), SOME_OF(3), SOME_OF(4), SOME_OF(5),
+                   SOME_OF(6), SOME_OF(7));
+#else
+    return (uint4)(rounded(SOME_OF(0)), rounded(SOME_OF(1)), rounded(SOME_OF(2)),
+                   rounded(SOME_OF(3)));
+#endif
+}
+
+static uint4 masked_quad(const uint4 quad, const int count)
+{
+#if WHOLE_QUADS
+    return count > 0 ? quad : (uint4)(0);
+#else
+#define MASK_OF(i)                                                                                 \
+    (count >= ((i) + 1) * WORD ? 0xffffffffu : WORD == 2 && count > (i)*WORD ? 0xffffu : 0)
+    return quad & (uint4)(MASK_OF(0), MASK_OF(1), MASK_OF(2), MASK_OF(3));
+#endif
+}
+#endif
+
 /* A stage on its way. */
 struct waiting {
     uint4 weights[OWN_WEIGHTS];
     raw_t raw[OWN_PLACES][OWN_QUADS];
+    bool inside[OWN_PLACES];  /* UNCONDITIONAL */
+    int count[OWN_QUADS];     /* the same: channels that are there */
     uint4 inputs[OWN_PLACES]; /* where quads are aligned */
 };
 
@@ -209,7 +229,7 @@ static __global const packed_t *weights_at(const struct stage *stage, const stru
     const int quad = stage->channel / QUAD_CHANNELS +
                      (i * ITEMS + (int)get_local_id(0)) % (MT * STAGE_QUADS) / MT,
               last = (fetch->in_channels - 1) / QUAD_CHANNELS;
-    return stage->weights + fetch->weights[i] - max(0, quad - last) * 4 * fetch->rows;
+    return stage->weights + (int)fetch->weights[i] - max(0, quad - last) * 4 * fetch->rows;
 #endif
 }
 
@@ -233,6 +253,7 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
     {
         const bool inside = (int)(fetch->inside[p] << stage->tap) < 0;
         __global const bits_t *from = (__global const bits_t *)(fetch->data[p] + stage->data);
+        waiting->inside[p] = inside;
         FILL for (int j = 0; j < OWN_QUADS; j++)
         {
             const int channel = fetch->channel + j * QUADS_APART * QUAD_CHANNELS,
@@ -249,11 +270,17 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
 #endif
                 continue;
             }
-            raw_t raw = (raw_t)(fetch->outside);
+            __global const bits_t *quad = from + (ulong)(j * QUADS_APART * QUAD_CHANNELS) *
+                                                     fetch->channel_step;
+#if UNCONDITIONAL
+            waiting->count[j] = WHOLE ? QUAD_CHANNELS : count;
+            waiting->raw[p][j] = some_quad_at(there ? quad : (__global const bits_t *)fetch->first,
+                                              fetch->channel_step, count);
+#else
+            waiting->raw[p][j] = (raw_t)(fetch->outside);
             if (there)
-                raw = raw_quad_at(from + j * QUADS_APART * QUAD_CHANNELS * fetch->channel_step,
-                                  fetch->channel_step, count, fetch->outside);
-            waiting->raw[p][j] = raw;
+                waiting->raw[p][j] = raw_quad_at(quad, fetch->channel_step, count, fetch->outside);
+#endif
         }
     }
 }
@@ -275,8 +302,11 @@ static void put_stage(const struct waiting *waiting, __local uint *tile, const b
         const int place = FETCHED_PLACE(item) + p * PLACES_APART,
                   quad = FETCHED_QUAD(item) + j * QUADS_APART;
         if (!IS_FETCHED(place, quad)) continue;
-        *(__local uint4 *)(tile + FILTER_WORDS + TILE_AT(quad * 4, place)) =
-            aligned ? waiting->inputs[p] : quad_of(waiting->raw[p][j]);
+        uint4 words = aligned ? waiting->inputs[p] : quad_of(waiting->raw[p][j]);
+#if UNCONDITIONAL
+        if (!aligned) words = masked_quad(words, waiting->inside[p] ? waiting->count[j] : 0);
+#endif
+        *(__local uint4 *)(tile + FILTER_WORDS + TILE_AT(quad * 4, place)) = words;
     }
 }
 
@@ -310,7 +340,7 @@ static void add_weights(__local uint *weight_sums, __local const uint *tile)
 #endif
 
 /* Adds all stages of the taps of a mask, at least one. */
-static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const struct taps *list,
+static INLINED void add_stages(sums_t sums[FM][FN], uint taps, table_t list,
                                __global const packed_t *weights, const struct fetch *fetch,
                                const struct own *own, __local uint *words,
                                __local uint *weight_sums, const bool aligned)
@@ -322,7 +352,7 @@ static INLINED void add_stages(sums_t sums[FM][FN], uint taps, __local const str
 #define ADVANCE                                                                                    \
     stage.channel += STAGE_CHANNELS;                                                               \
     if (stage.channel < fetch->in_channels) {                                                      \
-        stage.data += STAGE_CHANNELS * fetch->channel_step;                                        \
+        stage.data += (long)((ulong)STAGE_CHANNELS * fetch->channel_step);                         \
         stage.weights += KT * fetch->rows;                                                         \
     } else {                                                                                       \
         taps &= 0x7fffffffu >> stage.tap;                                                          \
@@ -453,14 +483,23 @@ static vec_t four_sums_of(const struct finished *from, const int row, const int 
 }
 #endif
 
-#if !FOLDED_LAST
-/* Of each row of a tile: the offset of its outputs, negative where there is none; scale and bias.
- */
+/* Of each row of a tile: scale and bias, and where neighbours are places the offset of its outputs,
+ * negative where there is none. */
 struct rows {
-    long at[MT];
-    result_t factor[MT], bias[MT];
-};
+#if !FOLDED_LAST
+    int at[MT]; /* less than a batch item has */
 #endif
+#if FACTOR
+    result_t factor[MT];
+#endif
+    result_t bias[MT];
+};
+#if FACTOR
+#define ROW_FACTOR(rows, m) (rows)->factor[m]
+#else
+#define ROW_FACTOR(rows, m) 1
+#endif
+#define ROW_BIAS(rows, m) (rows)->bias[m]
 
 /* What is needed to store outputs. */
 struct store {
@@ -468,11 +507,9 @@ struct store {
     __local const struct outputs *outputs;
     __global const data_t *data; /* of the group */
     __global const packed_t *weights;
-    __global const long *table;
+    table_t table;
     struct tile tile;
-#if !FOLDED_LAST
     __local const struct rows *rows;
-#endif
     bool exact; /* all outputs are computed one by one */
 };
 
@@ -488,31 +525,48 @@ struct store {
 #define IS_RIGHT(sum) true
 #endif
 
-/* From the output of a place in phase 0 and the group's channel 0. */
-static long row_offset(const struct store *s, const int row)
-{
-    const int channel = channel_of(row, s->table), phase = phase_of(row, s->table);
-    return (s->tile.group * s->table[FOLDED_OUT_CHANNELS] + channel) *
-               s->table[FOLDED_OUTPUT_CHANNEL_STEP] +
-           PHASE_Z(phase) * s->table[FOLDED_OUTPUT_Z_STEP] +
-           PHASE_Y(phase) * s->table[FOLDED_OUTPUT_Y_STEP] +
-           PHASE_X(phase) * s->table[FOLDED_OUTPUT_X_STEP];
-}
+/* What a work-item finds of the rows: in front of the stages, behind which it puts it into local
+ * memory, so that nobody waits for scale and bias. */
+#define OWN_ROWS ((MT + ITEMS - 1) / ITEMS)
+struct own_rows {
+    result_t factor[OWN_ROWS], bias[OWN_ROWS];
+};
 
-#if !FOLDED_LAST
-static void find_rows(__local struct rows *rows, const struct store *s)
+static void find_rows(struct own_rows *own, const struct epilogue *f, const struct tile *tile,
+                      table_t table)
 {
-    const int out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
-    for (int m = (int)get_local_id(0); m < MT; m += ITEMS) {
-        const int row = s->tile.first_row + m, channel = channel_of(row, s->table);
-        const bool there = channel < out_channels;
-        const long all = s->tile.group * out_channels + (there ? channel : 0);
-        rows->at[m] = there ? row_offset(s, row) : -1;
-        rows->factor[m] = factor_of(s->f, all);
-        rows->bias[m] = BIAS_OF(s->f, all);
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    EACH for (int i = 0; i < OWN_ROWS; i++)
+    {
+        const int row = tile->first_row + i * ITEMS + (int)get_local_id(0);
+        const int all = (int)tile->group * out_channels +
+                        min(channel_of(row, table), out_channels - 1);
+        own->factor[i] = factor_of(f, all);
+        own->bias[i] = BIAS_OF(f, all);
     }
 }
+
+/* A barrier must follow. */
+static void put_rows(__local struct rows *rows, const struct own_rows *own, const struct tile *tile,
+                     table_t table)
+{
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    EACH for (int i = 0; i < OWN_ROWS; i++)
+    {
+        const int m = i * ITEMS + (int)get_local_id(0), row = tile->first_row + m,
+                  channel = channel_of(row, table);
+        if (MT % ITEMS != 0 && m >= MT) continue;
+#if !FOLDED_LAST
+        rows->at[m] = channel < out_channels
+                          ? (int)row_offset(tile, channel, phase_of(row, table), table)
+                          : -1;
 #endif
+#if FACTOR
+        rows->factor[m] = own->factor[i];
+#endif
+        rows->bias[m] = own->bias[i];
+    }
+}
 
 #if FOLDED_LAST && OUTPUT_QUADS
 /* Four results in the bits of elements that are neighbours. */
@@ -552,24 +606,26 @@ static bool store_sums(const struct store *s, const struct finished *from)
     bool left = false;
 #pragma unroll 1
     for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES) {
-        const int row = s->tile.first_row + ROW_IN_TILE(from->pass, quad * 4);
+        const int m = ROW_IN_TILE(from->pass, quad * 4), row = s->tile.first_row + m;
         if (row >= (int)s->table[TILED_ROWS]) continue;
         const int channel = channel_of(row, s->table), phase = phase_of(row, s->table),
                   count = out_channels - channel;
-        const long offset = row_offset(s, row), all = s->tile.group * out_channels + channel;
-#define EACH_OF_FOUR(one)                                                                          \
-    ((result_vec_t)(one(f, all), count > 1 ? one(f, all + 1) : 0, count > 2 ? one(f, all + 2) : 0, \
-                    count > 3 ? one(f, all + 3) : 0))
-        const result_vec_t factor = EACH_OF_FOUR(factor_of), bias = EACH_OF_FOUR(BIAS_OF),
-                           slope = EACH_OF_FOUR(SLOPE_OF);
+        const long offset = row_offset(&s->tile, channel, phase, s->table),
+                   all = s->tile.group * out_channels + channel;
+#define EACH_OF_FOUR(one, from, i)                                                                 \
+    ((result_vec_t)(one(from, i), one(from, (i) + 1), one(from, (i) + 2), one(from, (i) + 3)))
+#define SLOPE_THERE(f, i) ((i) < count ? SLOPE_OF(f, all + (i)) : 0)
+        const result_vec_t factor = EACH_OF_FOUR(ROW_FACTOR, s->rows, m),
+                           bias = EACH_OF_FOUR(ROW_BIAS, s->rows, m),
+                           slope = EACH_OF_FOUR(SLOPE_THERE, f, 0);
         SEVERAL for (int n = item / QUAD_LANES; n < NT; n += ITEMS / QUAD_LANES)
         {
             if (!has_output(s->outputs, n, phase, &extents)) continue;
             const vec_t sum = four_sums_of(from, quad * 4, n);
             const long at = s->outputs->at[n] + offset;
-            const bool right = IS_RIGHT(sum.s0) && IS_RIGHT(sum.s1) && IS_RIGHT(sum.s2) &&
+            const bool right = IS_RIGHT(sum.s0) & IS_RIGHT(sum.s1) & IS_RIGHT(sum.s2) &
                                IS_RIGHT(sum.s3);
-            left = left || !right;
+            left |= !right;
             if (!right) continue;
             const result_vec_t value = affine_lanes(sum, factor, bias);
 #if HAS_QUAD
@@ -615,11 +671,11 @@ static bool store_sums(const struct store *s, const struct finished *from)
             const bool single = PHASE_ROWS == 1; /* a constant in a condition is warned of */
             const bool right = IS_RIGHT(sum),
                        there =
-                           s->rows->at[m] >= 0 &&
+                           (s->rows->at[m] >= 0) &
                            (single || has_output(s->outputs, n, phase_of(row, s->table), &extents));
-            left = left || !right;
-            if (there && right)
-                put_one(f, affine_with(sum, s->rows->factor[m], s->rows->bias[m]),
+            left |= !right;
+            if (there & right)
+                put_one(f, affine_with(sum, ROW_FACTOR(s->rows, m), ROW_BIAS(s->rows, m)),
                         first + s->rows->at[m], first_channel + channel_of(row, s->table));
         }
     }
@@ -643,14 +699,15 @@ static void store_left_one(const struct store *s, const struct finished *from, c
     for (int j = 0; j < 4; j++) right = right && IS_RIGHT(sum_of(from, own / 4 * 4 + j, n));
 #endif
     if (right && !all_left) return;
-    if (s->exact || !IS_RIGHT(sum))
-        sum = exact_output(
-            s->data + place_at(s->tile.first + n, s->table).n * s->table[FOLDED_DATA_BATCH_STEP],
-            s->weights, s->table, s->outputs->z[n] + PHASE_Z(phase),
-            s->outputs->y[n] + PHASE_Y(phase), s->outputs->x[n] + PHASE_X(phase), channel);
+    if (s->exact || !IS_RIGHT(sum)) {
+        const struct place place = place_at(s->tile.first + n, s->table);
+        sum = exact_output(s->data, s->weights, s->table, kind_of(s->tile.phase, s->table), &place,
+                           row);
+    }
 #endif
     const long all = s->tile.group * s->table[FOLDED_OUT_CHANNELS] + channel;
-    put_one(s->f, affine_one(s->f, sum, all), s->outputs->at[n] + row_offset(s, row), all);
+    put_one(s->f, affine_one(s->f, sum, all),
+            s->outputs->at[n] + row_offset(&s->tile, channel, phase, s->table), all);
 }
 
 /* Outputs one by one, in the order of store_sums: a work-item has those that it left over. */
@@ -701,13 +758,23 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #else
              EPILOGUE_PARAMETERS,
 #endif
-             __global const long *restrict table)
+             table_t restrict table)
 {
     __local uint words[MOST_WORDS] __attribute__((aligned(16)));
     const struct tile tile = own_tile(GROUP_NUMBER, table);
+    /* In front of all branches: behind them some compilers do not know any more that these are the
+     * same for all work-items. */
+    table_t kind = kind_of(tile.phase, table);
+    table_t list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
+    int left = (int)kind[KIND_TAPS];
 #if !SPLIT
+    struct own_rows own_rows;
+    {
+        EPILOGUE(epilogue, table)
+        find_rows(&own_rows, &epilogue, &tile, table);
+    }
     __local struct outputs outputs;
-    find_tile_outputs(&outputs, &tile, table);
+    find_tile_outputs(&outputs, &tile, table); /* barriers follow */
 #endif
     const int item = (int)get_local_id(0);
 #if QUANTIZED
@@ -716,7 +783,6 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #else
     __local uint *weight_sums = words; /* not used */
 #endif
-    __local struct taps round_taps;
     struct own own;
     own.lane = item % LANES;
     own.k = item / SLICE_ITEMS * (KT / SLICES);
@@ -736,25 +802,24 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     fetch.channel = FETCHED_QUAD(item) * QUAD_CHANNELS;
     fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
     fetch.rows = (int)table[TILED_ROWS];
-    fetch.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+    fetch.channel_step = (uint)STEP(table, DATA_CHANNEL);
     fetch.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
     __global const data_t *part_data = own_data;
     __global const packed_t *part_weights = weights;
 #if SPLIT
     const int skipped = tile.part * (int)table[TILED_PART_CHANNELS];
-    part_data += skipped * fetch.channel_step;
+    part_data += (ulong)skipped * fetch.channel_step;
     part_weights += (long)(skipped / WORD) * fetch.rows;
     fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
 #endif
+    fetch.first = own_data;
     struct place place[OWN_PLACES];
     EACH for (int p = 0; p < OWN_PLACES; p++)
     {
         const int number = FETCHED_PLACE(item) + p * PLACES_APART;
         place[p] = place_at(tile.first + (number < tile.count ? number : 0), table);
-        fetch.data[p] = part_data + place[p].n * table[FOLDED_DATA_BATCH_STEP] +
-                        place[p].z * table[FOLDED_DATA_Z_STEP] +
-                        place[p].y * table[FOLDED_DATA_Y_STEP] +
-                        place[p].x * table[FOLDED_DATA_X_STEP] + fetch.channel * fetch.channel_step;
+        fetch.data[p] = part_data + input_at(&place[p], table) +
+                        (ulong)fetch.channel * fetch.channel_step;
         if (number >= tile.count) place[p].z = -(1 << 30); /* outside for every tap */
     }
     EACH for (int i = 0; i < OWN_WEIGHTS; i++)
@@ -769,9 +834,6 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
-    __global const long *kind = table + table[TILED_PHASES_AT] + tile.phase * KIND_LONGS;
-    __global const long *list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
-    int left = exact ? 0 : (int)kind[KIND_TAPS];
 #if ROUNDS
     for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
 #endif
@@ -779,12 +841,11 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #if ROUNDS
         barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
 #endif
-        copy_taps(&round_taps, list, min(left, ROUND_TAPS));
-        barrier(CLK_LOCAL_MEM_FENCE);
         uint taps = 0;
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, ROUND_TAPS); t++) {
-            const int z = round_taps.z[t], y = round_taps.y[t], x = round_taps.x[t];
+            table_t tap = list + t * TAP_LONGS;
+            const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
             const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
             taps |= bit;
             EACH for (int p = 0; p < OWN_PLACES; p++) if (has_input(&place[p], z, y, x, &inputs))
@@ -793,15 +854,14 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
         if (taps != 0) {
 #if QUADS
             if ((size_t)part_data % 16 == 0)
-                add_stages(sums, taps, &round_taps, part_weights, &fetch, &own, words, weight_sums,
-                           true);
+                add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, true);
             else
 #endif
-                add_stages(sums, taps, &round_taps, part_weights, &fetch, &own, words, weight_sums,
-                           false);
+                add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, false);
         }
     }
 
+    table = table_again(table);
     struct finished finished = {
         .words = words, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
 #if SPLIT
@@ -809,7 +869,10 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
                          tile.part * part_step(table);
 #else
     EPILOGUE(epilogue, table)
+    __local struct rows rows;
+    put_rows(&rows, &own_rows, &tile, table); /* barriers follow */
     struct store store;
+    store.rows = &rows;
     store.f = &epilogue;
     store.outputs = &outputs;
     store.data = own_data;
@@ -817,11 +880,6 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     store.table = table;
     store.tile = tile;
     store.exact = exact;
-#if !FOLDED_LAST
-    __local struct rows rows;
-    store.rows = &rows;
-    find_rows(&rows, &store); /* a barrier follows */
-#endif
 #endif
     /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that
      * no register has an index. */
@@ -859,7 +917,7 @@ tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offse
                     __global const packed_t *restrict filter, const ulong filter_offset,
                     __global const uint *restrict flags, const ulong flags_offset,
                     __global acc_t *restrict workspace, const ulong workspace_offset,
-                    EPILOGUE_PARAMETERS, __global const long *restrict table)
+                    EPILOGUE_PARAMETERS, table_t restrict table)
 {
     __local struct outputs outputs;
     const int group = GROUP_NUMBER;
@@ -879,12 +937,12 @@ tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offse
 #else
     store.exact = false;
 #endif
-#if !FOLDED_LAST
     __local struct rows rows;
     store.rows = &rows;
-    find_rows(&rows, &store);
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
+    struct own_rows own_rows;
+    find_rows(&own_rows, &epilogue, &tile, table);
+    put_rows(&rows, &own_rows, &tile, table);
+    barrier(CLK_LOCAL_MEM_FENCE); /* outputs and rows are known */
     const struct finished finished = {
         .pass = group % (MT / PASS_ROWS),
         .sums = tile_accumulators(workspace, workspace_offset, tile.number),

@@ -146,11 +146,11 @@
 struct fetch {
     __global const data_t *data[OWN_PLACES]; /* of its first channel, for distance 0 */
     uint inside[OWN_PLACES];                 /* a bit for each tap, the highest being the first */
-    int weights[WEIGHT_PARTS];               /* from the stage's first weight */
+    uint weights[WEIGHT_PARTS];              /* from the stage's first weight */
     int channel;
     int in_channels, rows;
-    long channel_step;
-    bool aligned; /* quads of channels are where READ_QUAD takes them */
+    uint channel_step; /* unsigned: signs take instructions in every address */
+    bool aligned;      /* quads of channels are where READ_QUAD takes them */
     acc_t zero;
 };
 
@@ -167,12 +167,12 @@ struct waiting {
     acc_t inputs[OWN_PLACES][OWN_CHANNELS];
 };
 
-static struct stage stage_of(const uint taps, __global const long *list,
-                             __global const packed_t *weights, const struct fetch *fetch)
+static struct stage stage_of(const uint taps, table_t list, __global const packed_t *weights,
+                             const struct fetch *fetch)
 {
     struct stage stage = {.tap = 0, .channel = 0, .data = 0, .weights = weights};
     if (taps == 0) return stage; /* never added: the list may end here */
-    stage.tap = (int)clz(taps);
+    stage.tap = UNIFORM((int)clz(taps));
     stage.data = list[stage.tap * TAP_LONGS + TAP_OFFSET];
     stage.weights = weights + list[stage.tap * TAP_LONGS + TAP_WEIGHTS];
     return stage;
@@ -189,7 +189,8 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
         /* Past the last channel, where inputs are zeros, any finite weight will do. */
         const int k = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS / (MT / 4),
                   past = max(0, stage->channel + k - (fetch->in_channels - 1));
-        waiting->weights[i] = READ_WEIGHTS(stage->weights + fetch->weights[i] - past * fetch->rows);
+        waiting->weights[i] =
+            READ_WEIGHTS(stage->weights + (int)fetch->weights[i] - past * fetch->rows);
 #endif
     }
     EACH for (int p = 0; p < OWN_PLACES; p++)
@@ -211,7 +212,8 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
             const int channel = stage->channel + fetch->channel + j * CHANNELS_APART;
             waiting->inputs[p][j] =
                 inside && (WHOLE || channel < fetch->in_channels)
-                    ? READ_DATA(from + j * CHANNELS_APART * fetch->channel_step, fetch->zero)
+                    ? READ_DATA(from + (ulong)(j * CHANNELS_APART) * fetch->channel_step,
+                                fetch->zero)
                     : (acc_t)0;
         }
     }
@@ -326,31 +328,25 @@ static void next_part(acc_t sums[TM][TN])
 /* What a work-item has to finish, computed output by output. */
 static void store_exact(const struct epilogue *f, const int slice,
                         __local const struct outputs *outputs, __global const data_t *data,
-                        __global const packed_t *weights, __global const long *table,
-                        const long group, const int first_row, const int first, const int tm,
-                        const int tn)
+                        __global const packed_t *weights, table_t table, const struct tile *tile,
+                        const int tm, const int tn)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const struct place extents = extents_of(table);
 #pragma unroll 1
     for (int i = 0; i < OWN_M * OWN_N; i++) {
-        const int row = first_row + ROW_OF(tm, PART_M(slice) + i / OWN_N),
+        const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i / OWN_N),
                   own_n = PART_N(slice) + i % OWN_N, n = PLACE_OF(tn, own_n / 4, own_n % 4);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         if (row >= table[TILED_ROWS] || channel >= out_channels ||
             !has_output(outputs, n, phase, &extents))
             continue;
-        const long oz = outputs->z[n] + PHASE_Z(phase), oy = outputs->y[n] + PHASE_Y(phase),
-                   ox = outputs->x[n] + PHASE_X(phase), all = group * out_channels + channel;
+        const long all = tile->group * out_channels + channel;
+        const struct place place = place_at(tile->first + n, table);
         const acc_t sum =
-            exact_output(data + place_at(first + n, table).n * table[FOLDED_DATA_BATCH_STEP],
-                         weights, table, oz, oy, ox, channel);
+            exact_output(data, weights, table, kind_of(tile->phase, table), &place, row);
         put_one(f, affine_one(f, sum, all),
-                outputs->at[n] + all * table[FOLDED_OUTPUT_CHANNEL_STEP] +
-                    PHASE_Z(phase) * table[FOLDED_OUTPUT_Z_STEP] +
-                    PHASE_Y(phase) * table[FOLDED_OUTPUT_Y_STEP] +
-                    PHASE_X(phase) * table[FOLDED_OUTPUT_X_STEP],
-                all);
+                outputs->at[n] + row_offset(tile, channel, phase, table), all);
     }
 }
 
@@ -376,37 +372,50 @@ static bool is_wrong(const acc_t sums[TM][TN])
 #endif
 
 #if FOLDED_LAST
+/* Factors, biases or slopes of four neighbouring channels, of which `count` are there. */
+#define FOUR_OF(one, f, channel, count)                                                            \
+    ((result_vec_t)((count) > 0 ? one(f, channel) : 0, (count) > 1 ? one(f, (channel) + 1) : 0,    \
+                    (count) > 2 ? one(f, (channel) + 2) : 0,                                       \
+                    (count) > 3 ? one(f, (channel) + 3) : 0))
+
 static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
-                       __local const struct outputs *outputs, __global const long *table,
-                       const long group, const int first_row, const int tm, const int tn)
+                       __local const struct outputs *outputs, table_t table,
+                       const struct tile *tile, const int tm, const int tn)
 {
-    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS], rows = (int)table[TILED_ROWS];
     const struct place extents = extents_of(table);
-    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP],
-               z_step = table[FOLDED_OUTPUT_Z_STEP], y_step = table[FOLDED_OUTPUT_Y_STEP],
-               x_step = table[FOLDED_OUTPUT_X_STEP];
-    const int rows = (int)table[TILED_ROWS];
     const bool aligned = (size_t)f->output % (4 * sizeof(output_t)) == 0 &&
                          table[TILED_OUTPUT_QUADS] != 0;
     EACH_PART for (int m = 0; m < TM; m += 4)
     {
-        const int row = first_row + ROW_OF(tm, m);
-        const int channel = channel_of(row, table), phase = phase_of(row, table);
-        const long all = group * out_channels + channel;
-        const long from = all * channel_step + PHASE_Z(phase) * z_step + PHASE_Y(phase) * y_step +
-                          PHASE_X(phase) * x_step;
+        const int row = tile->first_row + ROW_OF(tm, m);
+        const int channel = channel_of(row, table), phase = phase_of(row, table),
+                  count = row < rows ? out_channels - channel : 0;
+        const long all = tile->group * out_channels + channel,
+                   from = row_offset(tile, channel, phase, table);
+        const result_vec_t factor = FOUR_OF(factor_of, f, all, count),
+                           bias = FOUR_OF(BIAS_OF, f, all, count),
+                           slope = FOUR_OF(SLOPE_OF, f, all, count);
         EACH for (int j = 0; j < OWN_N; j++)
         {
             const int n = PART_N(slice) + j;
             const int place = PLACE_OF(tn, n / 4, n % 4);
-            if (row >= rows || !has_output(outputs, place, phase, &extents)) continue;
+            if (count <= 0 || !has_output(outputs, place, phase, &extents)) continue;
             const long at = outputs->at[place] + from;
-            const vec_t four = (vec_t)(sums[0][j], sums[1][j], sums[2][j], sums[3][j]);
-            if (channel + 4 <= out_channels)
-                store_four(f, four, at, all, aligned);
-            else
-                EACH for (int i = 0; i < 3; i++) if (channel + i < out_channels)
-                    put_one(f, affine_one(f, LANE(four, i), all + i), at + i, all + i);
+            const result_vec_t value =
+                affine_lanes((vec_t)(sums[0][j], sums[1][j], sums[2][j], sums[3][j]), factor, bias);
+            if (count < 4) {
+                EACH for (int i = 0; i < 3; i++) if (i < count)
+                    put_one(f, LANE(value, i), at + i, all + i);
+                continue;
+            }
+#if PLAIN && !NATIVE && !BETA && !RESIDUAL
+            if (aligned) {
+                *(__global result_vec_t *)(f->output + at) = finished(f, value, slope);
+                continue;
+            }
+#endif
+            put_lanes(f, value, at, slope);
         }
         EACH for (int next = 4; next < TM; next++) EACH for (int j = 0; j < OWN_N; j++)
             sums[next - 4][j] = sums[next][j];
@@ -414,22 +423,18 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
 }
 #else
 static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
-                       __local const struct outputs *outputs, __global const long *table,
-                       const long group, const int first_row, const int tm, const int tn)
+                       __local const struct outputs *outputs, table_t table,
+                       const struct tile *tile, const int tm, const int tn)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const struct place extents = extents_of(table);
-    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP],
-               z_step = table[FOLDED_OUTPUT_Z_STEP], y_step = table[FOLDED_OUTPUT_Y_STEP],
-               x_step = table[FOLDED_OUTPUT_X_STEP];
     EACH_PART for (int i = 0; i < OWN_M; i++)
     {
-        const int row = first_row + ROW_OF(tm, PART_M(slice) + i);
+        const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
-        const long all = group * out_channels + channel;
-        const long from = all * channel_step + PHASE_Z(phase) * z_step + PHASE_Y(phase) * y_step +
-                          PHASE_X(phase) * x_step;
         if (channel < out_channels) {
+            const long all = tile->group * out_channels + channel,
+                       from = row_offset(tile, channel, phase, table);
             const result_t factor = factor_of(f, all), bias = BIAS_OF(f, all);
             EACH for (int n = 0; n < TN; n++)
             {
@@ -478,15 +483,20 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 #else
             EPILOGUE_PARAMETERS,
 #endif
-            __global const long *restrict table)
+            table_t restrict table)
 {
     __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
     const struct tile own = own_tile(GROUP_NUMBER, table);
+    /* In front of all branches: behind them some compilers do not know any more that these are the
+     * same for all work-items. */
+    table_t kind = kind_of(own.phase, table);
+    table_t list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
+    int left = (int)kind[KIND_TAPS];
     const int first = own.first, first_row = own.first_row, count = own.count;
     const long group = own.group;
 #if !SPLIT
     __local struct outputs outputs;
-    find_tile_outputs(&outputs, &own, table);
+    find_tile_outputs(&outputs, &own, table); /* a barrier follows */
 #endif
     __global const data_t *own_data =
         data + data_offset + group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
@@ -503,10 +513,10 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     fetch.channel = FETCHED_CHANNEL(item);
     fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
     fetch.rows = (int)table[TILED_ROWS];
-    fetch.channel_step = table[FOLDED_DATA_CHANNEL_STEP];
+    fetch.channel_step = (uint)STEP(table, DATA_CHANNEL);
 #if SPLIT
     const int skipped = own.part * (int)table[TILED_PART_CHANNELS];
-    own_data += skipped * fetch.channel_step;
+    own_data += (ulong)skipped * fetch.channel_step;
     weights += (long)skipped * fetch.rows;
     fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
 #endif
@@ -517,28 +527,23 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     {
         const int own = FETCHED_PLACE(item) + p * PLACES_APART;
         place[p] = place_at(first + (own < count ? own : 0), table);
-        fetch.data[p] = own_data + place[p].n * table[FOLDED_DATA_BATCH_STEP] +
-                        place[p].z * table[FOLDED_DATA_Z_STEP] +
-                        place[p].y * table[FOLDED_DATA_Y_STEP] +
-                        place[p].x * table[FOLDED_DATA_X_STEP] + fetch.channel * fetch.channel_step;
+        fetch.data[p] = own_data + input_at(&place[p], table) +
+                        (ulong)fetch.channel * fetch.channel_step;
         if (own >= count) place[p].z = -(1 << 30); /* outside for every tap */
     }
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
     {
         /* Rows past the last one are those of others, and are not stored. */
         const int own = (i * ITEMS + item) % WEIGHT_QUADS;
-        fetch.weights[i] = own / (MT / 4) * fetch.rows +
-                           min(first_row + own % (MT / 4) * 4, fetch.rows - 4);
+        fetch.weights[i] = (uint)(own / (MT / 4) * fetch.rows +
+                                  min(first_row + own % (MT / 4) * 4, fetch.rows - 4));
     }
     const struct range range = range_of(first, first + count - 1, table);
     const struct place inputs = inputs_of(table);
 
     acc_t sums[TM][TN];
     EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
-    __global const long *kind = table + table[TILED_PHASES_AT] + own.phase * KIND_LONGS;
-    __global const long *list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
     const int tap_stages = (fetch.in_channels + KS - 1) / KS;
-    int left = exact ? 0 : (int)kind[KIND_TAPS];
 #if ROUNDS
     for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
 #endif
@@ -546,7 +551,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         uint taps = 0;
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, 32); t++) {
-            __global const long *tap = list + t * TAP_LONGS;
+            table_t tap = list + t * TAP_LONGS;
             const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
             const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
             taps |= bit;
@@ -570,7 +575,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             const bool more = number + 1 < stages;
             stage.channel += KS;
             if (stage.channel < fetch.in_channels) {
-                stage.data += KS * fetch.channel_step;
+                stage.data += (long)((ulong)KS * fetch.channel_step);
                 stage.weights += KS * fetch.rows;
             } else if (more) {
                 taps &= 0x7fffffffu >> stage.tap;
@@ -585,8 +590,10 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         }
     }
 
+    table = table_again(table);
 #if !SPLIT
     EPILOGUE(epilogue, table)
+    barrier(CLK_LOCAL_MEM_FENCE); /* without a stage there was none */
 #endif
     /* One part, or one after the other. */
 #pragma unroll 1
@@ -603,11 +610,10 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 #else
 #if FLOATING
             if (exact || is_wrong(sums))
-                store_exact(&epilogue, part, &outputs, own_data, weights, table, group, first_row,
-                            first, tm, tn);
+                store_exact(&epilogue, part, &outputs, own_data, weights, table, &own, tm, tn);
             else
 #endif
-                store_sums(&epilogue, sums, part, &outputs, table, group, first_row, tm, tn);
+                store_sums(&epilogue, sums, part, &outputs, table, &own, tm, tn);
 #endif
         }
 #if SLICES > 1
@@ -623,11 +629,12 @@ tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset
                    __global const packed_t *restrict filter, const ulong filter_offset,
                    __global const uint *restrict flags, const ulong flags_offset,
                    __global acc_t *restrict workspace, const ulong workspace_offset,
-                   EPILOGUE_PARAMETERS, __global const long *restrict table)
+                   EPILOGUE_PARAMETERS, table_t restrict table)
 {
     __local struct outputs outputs;
     const struct tile own = own_tile(GROUP_NUMBER, table);
     find_tile_outputs(&outputs, &own, table);
+    barrier(CLK_LOCAL_MEM_FENCE);
     const int item = (int)get_local_id(0);
     const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
     acc_t sums[TM][TN];
@@ -643,10 +650,9 @@ tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset
         store_exact(&epilogue, slice, &outputs,
                     data + data_offset +
                         own.group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP],
-                    weights_of(filter + filter_offset, table, own.group), table, own.group,
-                    own.first_row, own.first, tm, tn);
+                    weights_of(filter + filter_offset, table, own.group), table, &own, tm, tn);
     else
 #endif
-        store_sums(&epilogue, sums, slice, &outputs, table, own.group, own.first_row, tm, tn);
+        store_sums(&epilogue, sums, slice, &outputs, table, &own, tm, tn);
 }
 #endif

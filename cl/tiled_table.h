@@ -22,7 +22,7 @@ enum {
     TILED_TAPS_X,
     TILED_ALL_PLACES,    /* of all batch items */
     TILED_ROWS,          /* of the packed filter for one tap and input channel, a multiple of 4 */
-    TILED_CHANNELS,      /* output channels of a group, rounded up to a multiple of 4 */
+    TILED_CHANNELS,      /* divisor: output channels of a group, up to a multiple of 4 */
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: of the input channels */
     TILED_PART_CHANNELS, /* of a part, a multiple of KS */
@@ -30,11 +30,12 @@ enum {
     TILED_ALL_PHASES,    /* that work-groups share */
     TILED_BLOCKS,        /* of rows */
     TILED_TILES,
-    TILED_STRIDE_Z,
-    TILED_STRIDE_Y,
-    TILED_STRIDE_X,
+    TILED_NEAREST_Z, /* where phases are rows: the distance to the input of tap 0 */
+    TILED_NEAREST_Y,
+    TILED_NEAREST_X,
     TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind, as in folded_table.h */
     TILED_LIST_AT,   /* their taps */
+    TILED_ZERO,      /* 0: table_again of cl/places.clh */
     TILED_LONGS
 };
 

@@ -48,7 +48,7 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_geometry, data_bytes), MEMBER(tconv_geometry, filter_bytes),
     MEMBER(tconv_geometry, output_bytes),
 
-    GROWING(tconv_device_info, cache_bytes),
+    GROWING(tconv_device_info, architecture),
     MEMBER(tconv_device_info, name), MEMBER(tconv_device_info, vendor),
     MEMBER(tconv_device_info, driver), MEMBER(tconv_device_info, version),
     MEMBER(tconv_device_info, platform), MEMBER(tconv_device_info, kind),
@@ -60,7 +60,8 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_device_info, double_arithmetic), MEMBER(tconv_device_info, subgroups),
     MEMBER(tconv_device_info, integer_dot_product), MEMBER(tconv_device_info, subgroup_least),
     MEMBER(tconv_device_info, matrix_unit), MEMBER(tconv_device_info, clock_mhz),
-    MEMBER(tconv_device_info, cache_bytes),
+    MEMBER(tconv_device_info, cache_bytes), MEMBER(tconv_device_info, constant_kib),
+    MEMBER(tconv_device_info, architecture),
 
     GROWING(tconv_plan_options, search_context),
     MEMBER(tconv_plan_options, algorithm), MEMBER(tconv_plan_options, epilogue),
@@ -113,6 +114,8 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_slab, input_begin), MEMBER(tconv_slab, input_end),
 
     VALUE(TCONV_MAX_AXES), VALUE(TCONV_MAX_RANK),
+    VALUE(TCONV_ARCHITECTURE_OTHER), VALUE(TCONV_ARCHITECTURE_NVIDIA),
+    VALUE(TCONV_ARCHITECTURE_AMD_RDNA), VALUE(TCONV_ARCHITECTURE_AMD_CDNA),
     VALUE(TCONV_TYPE_DEFAULT), VALUE(TCONV_F32), VALUE(TCONV_F16), VALUE(TCONV_BF16),
     VALUE(TCONV_F64), VALUE(TCONV_I8), VALUE(TCONV_I16), VALUE(TCONV_I32), VALUE(TCONV_I64),
     VALUE(TCONV_U8), VALUE(TCONV_U16), VALUE(TCONV_U32), VALUE(TCONV_U64),

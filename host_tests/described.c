@@ -6,39 +6,42 @@
 
 #define CPU                                                                                        \
     .kind = TCONV_DEVICE_CPU, .compute_units = 8, .global_memory = UINT64_C(64) << 30,             \
-    .allocation_limit = UINT64_C(16) << 30, .double_arithmetic = true
+    .allocation_limit = UINT64_C(16) << 30, .constant_kib = 16 << 20, .double_arithmetic = true
 
 #define AMD(units)                                                                                 \
     .kind = TCONV_DEVICE_GPU, .compute_units = units, .vector_width = 1, .work_group_limit = 256,  \
     .work_item_limit = {1024, 1024, 1024}, .local_memory = 64 << 10,                               \
     .global_memory = UINT64_C(16) << 30, .allocation_limit = UINT64_C(12) << 30,                   \
-    .dedicated_local = true, .double_arithmetic = true, .fma = true, .half_arithmetic = true
+    .constant_kib = 12 << 20, .dedicated_local = true, .double_arithmetic = true, .fma = true,     \
+    .half_arithmetic = true
 
 #define INTEL                                                                                      \
     .kind = TCONV_DEVICE_GPU, .compute_units = 512, .vector_width = 1, .work_group_limit = 512,    \
     .work_item_limit = {512, 512, 512}, .local_memory = 64 << 10,                                  \
     .global_memory = UINT64_C(16) << 30, .allocation_limit = UINT64_C(4) << 30,                    \
-    .dedicated_local = true, .fma = true, .half_arithmetic = true, .integer_dot_product = true,    \
-    .subgroup_least = 8
+    .constant_kib = 4 << 20, .dedicated_local = true, .fma = true, .half_arithmetic = true,        \
+    .integer_dot_product = true, .subgroup_least = 8
 
 #define INTEL_MAX                                                                                  \
     .kind = TCONV_DEVICE_GPU, .compute_units = 512, .vector_width = 1, .work_group_limit = 1024,   \
     .work_item_limit = {1024, 1024, 1024}, .local_memory = 128 << 10,                              \
     .global_memory = UINT64_C(48) << 30, .allocation_limit = UINT64_C(46) << 30,                   \
-    .dedicated_local = true, .double_arithmetic = true, .fma = true, .half_arithmetic = true,      \
-    .integer_dot_product = true, .subgroup_least = 16
+    .constant_kib = 4 << 20, .dedicated_local = true, .double_arithmetic = true, .fma = true,      \
+    .half_arithmetic = true, .integer_dot_product = true, .subgroup_least = 16
 
 #define NVIDIA                                                                                     \
     .kind = TCONV_DEVICE_GPU, .compute_units = 108, .vector_width = 1, .work_group_limit = 1024,   \
     .work_item_limit = {1024, 1024, 64}, .local_memory = 48 << 10,                                 \
     .global_memory = UINT64_C(40) << 30, .allocation_limit = UINT64_C(10) << 30,                   \
-    .dedicated_local = true, .double_arithmetic = true, .fma = true
+    .constant_kib = 64, .dedicated_local = true, .double_arithmetic = true, .fma = true,           \
+    .architecture = TCONV_ARCHITECTURE_NVIDIA
 
 const struct described_device described_devices[] = {
     {"CPU AVX-512",
      {CPU, .vector_width = 16, .work_group_limit = 4096, .work_item_limit = {4096, 4096, 4096},
       .local_memory = 1 << 20, .fma = true}},
-    {"AMD", {AMD(104)}},
+    {"AMD", {AMD(48), .architecture = TCONV_ARCHITECTURE_AMD_RDNA}},
+    {"AMD CDNA", {AMD(104), .architecture = TCONV_ARCHITECTURE_AMD_CDNA}},
     {"Intel", {INTEL}},
     {"NVIDIA", {NVIDIA}},
     /* As little as a device may have; less local memory than OpenCL wants of any. */
@@ -89,11 +92,14 @@ const struct described_device described_devices[] = {
       .local_memory = 32 << 10,
       .global_memory = 128 << 20,
       .allocation_limit = 128 << 20,
+      .constant_kib = 64,
       .dedicated_local = true,
       .double_arithmetic = true}},
     {"Intel Max", {INTEL_MAX}},
-    {"AMD wmma", {AMD(48), .matrix_unit = TCONV_MATRIX_AMD_WMMA}},
-    {"AMD mfma", {AMD(304), .matrix_unit = TCONV_MATRIX_AMD_MFMA}},
+    {"AMD wmma",
+     {AMD(48), .architecture = TCONV_ARCHITECTURE_AMD_RDNA, .matrix_unit = TCONV_MATRIX_AMD_WMMA}},
+    {"AMD mfma",
+     {AMD(304), .architecture = TCONV_ARCHITECTURE_AMD_CDNA, .matrix_unit = TCONV_MATRIX_AMD_MFMA}},
     {"Intel dpas", {INTEL, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"Intel Max dpas", {INTEL_MAX, .matrix_unit = TCONV_MATRIX_INTEL_DPAS}},
     {"NVIDIA mma", {NVIDIA, .matrix_unit = TCONV_MATRIX_NVIDIA_MMA}},

@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Devices of the vendors whose speed can be predicted, with and without matrix units. */
-static const char *const cards[] = {"NVIDIA", "NVIDIA mma", "AMD", "AMD wmma", "AMD mfma"};
+static const char *const cards[] = {"NVIDIA",   "NVIDIA mma", "AMD",
+                                    "AMD CDNA", "AMD wmma",   "AMD mfma"};
 
 /* An argument is a number, null for memory, or the numbers of a buffer that steers the kernel. */
 static void print_args(const struct tconv_launch *launch, const struct tconv_request *request,

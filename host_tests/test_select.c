@@ -553,7 +553,7 @@ static void kernel_plans_have_limits(void **state)
     const struct tconv_layer layer = layer_of(&p);
     const int64_t kernel[] = {4, 4};
     enum tconv_arg args[TCONV_MAX_ARGS + 1] = {TCONV_ARG_DATA};
-    char name[300];
+    char name[400];
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
 
@@ -606,6 +606,26 @@ static void narrow_subgroups_are_asked_for(void **state)
         assert_non_null(strstr(options, " -DBIAS=1 "));
         const long sums = option_of(run, "MW") * option_of(run, "VW") * option_of(run, "SX");
         assert_true(sums <= (least == 0 ? 64 : 32));
+        tconv_kernel_plan_clear(&kernel_plan);
+    }
+}
+
+/* A table of more taps than constant memory takes stays in global memory. */
+static void small_tables_are_in_constant_memory(void **state)
+{
+    (void)state;
+    const tconv_device_info *devices[] = {described_device("NVIDIA"), described_device("AMD")};
+    static const struct {
+        int64_t kernel;
+        int device, constant;
+    } cases[] = {{4, 0, 1}, {39, 0, 1}, {41, 0, 0}, {41, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tconv_problem p = plane(4, 3, 60, cases[i].kernel, 1);
+        struct tconv_kernel_plan kernel_plan;
+        assert_true(write_kernel_plan(&tconv_tiled_group, &p, devices[cases[i].device],
+                                      TCONV_MATH_EXACT, &kernel_plan));
+        const struct tconv_launch *run = &kernel_plan.run[kernel_plan.run_count - 1];
+        assert_int_equal(option_of(run, "CONSTANT_TABLE"), cases[i].constant);
         tconv_kernel_plan_clear(&kernel_plan);
     }
 }
@@ -741,6 +761,7 @@ int main(void)
         cmocka_unit_test(layouts_follow_the_filter_alone),
         cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
+        cmocka_unit_test(small_tables_are_in_constant_memory),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),
         cmocka_unit_test(long_loops_are_refused_where_they_end),

@@ -25,7 +25,8 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENDORS = ["AMD", "Intel", "NVIDIA"]
 TARGETS = {  # of each device that gpu_programs describes
-    "AMD": ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"],
+    "AMD": ["gfx1030", "gfx1100", "gfx1201"],
+    "AMD CDNA": ["gfx90a", "gfx942"],
     "Intel": ["dg2", "skl"],
     "Intel Max": ["pvc"],
     "NVIDIA": ["sm_80", "sm_90"],

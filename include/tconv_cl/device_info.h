@@ -30,6 +30,15 @@ typedef enum tconv_matrix_unit {
     TCONV_MATRIX_X86_AVX512_BF16 = 8  /* vdpbf16ps, and what AVX512_VNNI has */
 } tconv_matrix_unit;
 
+/* Families of GPUs whose registers, local memory and rates selection knows; the others are taken
+ * for one that is like NVIDIA's. */
+typedef enum tconv_architecture {
+    TCONV_ARCHITECTURE_OTHER = 0,
+    TCONV_ARCHITECTURE_NVIDIA = 1,   /* its driver has cl_nv_device_attribute_query */
+    TCONV_ARCHITECTURE_AMD_RDNA = 2, /* gfx10 and later */
+    TCONV_ARCHITECTURE_AMD_CDNA = 3  /* gfx9 and before: 64 lanes, GCN, too */
+} tconv_architecture;
+
 /* What kernel selection knows of a device: plain data, so that a test can invent devices. Its
  * struct_size (see tconv_cl.h) reaches at least up to `kind`. */
 typedef struct tconv_device_info {
@@ -58,12 +67,15 @@ typedef struct tconv_device_info {
     tconv_matrix_unit matrix_unit; /* that kernels may use; see tconv_device_describe */
     uint32_t clock_mhz;            /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
     uint64_t cache_bytes;          /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
+    uint32_t constant_kib;         /* KiB: CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE; 0: unknown */
+    tconv_architecture architecture;
 } tconv_device_info;
 
 #define TCONV_DEVICE_INFO_INIT                                                                     \
     {                                                                                              \
         sizeof(tconv_device_info), "", "", "", "", "", TCONV_DEVICE_OTHER, 0, 0, 0, {0, 0, 0}, 0,  \
-            0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE, 0, 0             \
+            0, 0, false, false, false, false, false, false, 0, TCONV_MATRIX_NONE, 0, 0, 0,         \
+            TCONV_ARCHITECTURE_OTHER                                                               \
     }
 
 #endif

@@ -56,6 +56,8 @@ class DeviceInfo(NamedTuple):
     matrix_unit: int
     clock_mhz: int
     cache_bytes: int
+    constant_kib: int
+    architecture: int
 
 
 def keep(owner: object, release: str, handle: int) -> int:

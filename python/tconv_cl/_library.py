@@ -232,6 +232,8 @@ class DeviceInfo(Sized):
         ("matrix_unit", c_int),
         ("clock_mhz", c_uint32),
         ("cache_bytes", c_uint64),
+        ("constant_kib", c_uint32),
+        ("architecture", c_int),
     ]
 
 

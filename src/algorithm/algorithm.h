@@ -41,7 +41,7 @@ enum tconv_arg {
 
 struct tconv_launch {
     const char *kernel; /* name in the algorithm's sources */
-    char options[240]; /* the -D that it is built with, besides those of tconv_launch_all_options */
+    char options[320]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
     double macs; /* multiply-adds that it issues, those on the padding of tiles included; 0: none,

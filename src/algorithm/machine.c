@@ -90,14 +90,14 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
         machine.sums = 12;
         machine.issue = 3.5;
     }
-    const bool wmma = device->matrix_unit == TCONV_MATRIX_AMD_WMMA,
-               mfma = device->matrix_unit == TCONV_MATRIX_AMD_MFMA;
-    if (wmma || mfma) {
-#define FIELD(name, of_wmma, of_mfma) machine.name = wmma ? (of_wmma) : (of_mfma);
+    const bool rdna = device->architecture == TCONV_ARCHITECTURE_AMD_RDNA,
+               cdna = device->architecture == TCONV_ARCHITECTURE_AMD_CDNA;
+    if (rdna || cdna) {
+#define FIELD(name, of_rdna, of_cdna) machine.name = rdna ? (of_rdna) : (of_cdna);
         TCONV_AMD_FIELDS(FIELD)
 #undef FIELD
     }
-    if (wmma) machine.units *= 2;
+    if (rdna) machine.units *= 2;
     return machine;
 }
 

@@ -56,7 +56,7 @@
 /* Implicit GEMM by matrix units of GPUs (matrix.c); instructions are those of a warp. */
 #define TCONV_MATRIX_FIELDS(F)                                                                     \
     F(matrix_speed, 4, "ratio", "of the unit to f32, for words of 32 bits")                        \
-    F(matrix_registers, 100, "number", "registers of a work-item beside its accumulators")         \
+    F(matrix_registers, 60, "number", "registers of a work-item for addresses")         \
     F(matrix_stage, 3, "number", "instructions of a stage beside products, reads and copies")      \
     F(matrix_quad, 5, "number", "instructions to copy 16 bytes")                                   \
     F(matrix_element, 13, "number", "more, for each element that is loaded alone")                 \
@@ -68,8 +68,7 @@
     F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")                      \
     F(matrix_part_wait, 500, "cycles", "to add the sums of a part")
 
-/* AMD's GPUs: RDNA, which has wmma, and CDNA, which has mfma. OpenCL's compute units of RDNA are
- * pairs of the units here. */
+/* AMD's GPUs: RDNA and CDNA. OpenCL's compute units of RDNA are pairs of the units here. */
 #define TCONV_AMD_FIELDS(F)                                                                        \
     F(unit_lanes, 128, 128)                                                                        \
     F(warp, 32, 64)                                                                                \
@@ -95,7 +94,7 @@
     F(tiled_around_wait, 9.7, 9.4)                                                                 \
     F(tiled_part_wait, 10.4, 1)                                                                    \
     F(matrix_speed, 1.21, 8.47)                                                                    \
-    F(matrix_registers, 13, 13.4)                                                                  \
+    F(matrix_registers, 22, 22)                                                                  \
     F(matrix_stage, 6.32, 12.1)                                                                    \
     F(matrix_quad, 48.3, 44.4)                                                                     \
     F(matrix_element, 4.97, 8.83)                                                                  \

@@ -7,11 +7,6 @@
 
 #include <limits.h>
 
-enum {
-    ROW_BYTES = 20,      /* of struct rows in cl/matrix.cl and a sum of weights, for each row */
-    TAPS_BYTES = 32 * 28 /* of struct taps there */
-};
-
 /* What a unit multiplies at once: the first lines of cl/matrix.clh. */
 struct fragment {
     int macro; /* MATRIX */
@@ -130,7 +125,13 @@ static int buffers_of(const struct fragment *f)
     return f->macro == 5 ? 1 : 2;
 }
 
-/* The tiles of a stage, or the accumulators of one pass of stores. */
+static int64_t word_of(const struct tconv_places *g)
+{
+    return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
+}
+
+/* The tiles of a stage, or the accumulators of one pass of stores; and what is known of outputs and
+ * rows, but for factors. */
 static int64_t local_bytes(const struct tconv_places *g, const struct fragment *f,
                            const struct tile *t)
 {
@@ -138,13 +139,8 @@ static int64_t local_bytes(const struct tconv_places *g, const struct fragment *
     const int64_t rows = (int64_t)(t->mt / t->wm) * f->rows;
     const int64_t finished = t->slices *
                              (g->rows_last ? t->nt * (rows + 4) : rows * (t->nt + f->pad));
-    return 4 * tconv_max(stage, finished) + (int64_t)TCONV_PLACE_BYTES * t->nt +
-           ROW_BYTES * (int64_t)t->mt + TAPS_BYTES;
-}
-
-static int64_t word_of(const struct tconv_places *g)
-{
-    return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
+    const int64_t row = 1 + (g->rows_last ? 0 : 1) + (word_of(g) == 4 ? 1 : 0); /* words */
+    return 4 * (tconv_max(stage, finished) + row * t->mt) + tconv_places_output_bytes(g) * t->nt;
 }
 
 /* The second launch, which adds up the sums of all parts. */
@@ -155,6 +151,23 @@ static double finish_cycles(const struct tconv_places *g, double units)
     const double sums = tconv_places_groups(g) * g->mt * g->nt / units;
     return m->gpu_launch + m->matrix_finish_wait + g->parts * m->matrix_part_wait +
            2 * sums * (double)g->folded.acc_bytes / m->unit_l2;
+}
+
+/* Registers of a work-item beside those for addresses: sums, what is on its way to the next stage
+ * but not copied by itself, and fragments. AMD's compilers read those of a whole stage in front of
+ * the products, NVIDIA's only those of a step. */
+static double registers_of(const struct tconv_places *g, const struct fragment *f,
+                           const struct tile *t)
+{
+    const double quads = (double)t->kt / 4 / items_of(f, t); /* of a row or place */
+    const double copied = f->macro == 2 ? 0 : 4, input = g->last ? copied : word_of(g) == 2 ? 8 : 4;
+    const double steps = f->macro == 2 ? 1 : (double)t->kt / f->depth / t->slices;
+    /* A fragment of 16 rows or places and f->depth words is spread over the lanes; wmma's has all
+     * words twice. */
+    const double lanes = f->macro == 3 ? 16 : f->lanes,
+                 fragments = (double)(t->wm + t->wn) * f->depth / lanes;
+    return (double)t->wm * t->wn / f->lanes + quads * (copied * t->mt + input * t->nt) +
+           1.1 * steps * fragments;
 }
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
@@ -189,9 +202,10 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
 
     const struct tconv_group_cost group = {
         .busy = busy,
-        .alone = alone,
+        /* At a barrier the last warp waits for its loads behind what all others issue. */
+        .alone = alone + busy * (warps - 1) / warps,
         .warps = warps,
-        .registers = m->matrix_registers + t->wm * t->wn / f->lanes,
+        .registers = m->matrix_registers + registers_of(g, f, t),
         .local = local_bytes(g, f, t),
         .l2 = stages * t->kt * 4 * (t->mt + t->nt),
         .finish = finish_cycles(g, units),
@@ -213,7 +227,7 @@ static bool fits(const struct tconv_places *g, const struct fragment *f, const s
     return t->wm % f->rows == 0 && t->wn % (f->places * f->least_wide) == 0 && sums <= most_sums &&
            items <= device->work_group_limit && items <= device->work_item_limit[0] &&
            items % (uint64_t)stage_quads == 0 && t->kt % (f->depth * t->slices) == 0 &&
-           local_bytes(g, f, t) <= (int64_t)device->local_memory;
+           local_bytes(g, f, t) + 4 * t->mt <= (int64_t)device->local_memory;
 }
 
 static bool prepare(const struct tconv_request *request, struct tconv_places *g,
@@ -264,6 +278,8 @@ static void write_options(const struct tconv_places *g, const struct fragment *f
     tconv_launch_option(launch, "FM", t->wm / f->rows);
     tconv_launch_option(launch, "FN", t->wn / f->places);
     tconv_launch_option(launch, "SLICES", t->slices);
+    const bool whole_quads = g->folded.layer.in_channels % (4 * word_of(g)) == 0;
+    tconv_launch_option(launch, "WHOLE_QUADS", (f->macro == 3 || f->macro == 4) && whole_quads);
     tconv_launch_option(launch, "QUADS", tconv_places_has_groups(g, false, 4 * (int)word_of(g)));
     tconv_launch_option(launch, "OUTPUT_QUADS", tconv_places_has_groups(g, true, 4));
     tconv_places_options(g, split, items, launch);

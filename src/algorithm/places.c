@@ -126,6 +126,22 @@ static void choose_phases(struct tconv_places *g, const struct tconv_height *hei
     g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
 }
 
+static size_t table_longs(const struct tconv_places *p)
+{
+    return TILED_LONGS + (size_t)p->phases * KIND_LONGS + (size_t)p->list_taps * TAP_LONGS;
+}
+
+static bool has_long_steps(const struct tconv_layer *layer, const struct tconv_folded_layer *folded)
+{
+    const struct tconv_axis *const axes[] = {&folded->z, &folded->y, &folded->x};
+    int64_t longest = tconv_max(tconv_max(layer->data_batch_step, layer->data_channel_step),
+                                tconv_max(layer->output_batch_step, layer->output_channel_step));
+    for (int a = 0; a < 3; a++)
+        longest = tconv_max(longest, tconv_max(axes[a]->data_step, axes[a]->output_step));
+    const double channels = (double)layer->groups * (double)layer->out_channels;
+    return longest > INT32_MAX || channels * (double)layer->output_channel_step > INT32_MAX;
+}
+
 bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *request,
                           enum tconv_packing packing, const struct tconv_height *heights,
                           int height_count, struct tconv_reason *reason)
@@ -142,6 +158,10 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
     for (int a = 0; a < 3; a++) places *= (double)p->side[a].places;
     if (p->phases > MOST_PHASES) return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     if (p->list_taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+    if (has_long_steps(layer, &p->folded))
+        return tconv_refuse(reason, "more elements of a batch item than its 32-bit steps count");
+    p->constant_table = table_longs(p) * sizeof(int64_t) <= (uint64_t)request->device->constant_kib
+                                                                << 10;
     if (places > INT32_MAX / 2)
         return tconv_refuse(reason, "more places than its 32-bit indices count");
     p->all_places = (int64_t)places;
@@ -207,6 +227,13 @@ double tconv_places_stages(const struct tconv_places *p)
 static double workspace_bytes(const struct tconv_places *p)
 {
     return (tconv_places_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
+}
+
+int64_t tconv_places_output_bytes(const struct tconv_places *p)
+{
+    int64_t bytes = sizeof(int64_t);
+    for (int a = 0; a < 3; a++) bytes += p->side[a].merged ? sizeof(int32_t) : 0;
+    return bytes;
 }
 
 bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_request *request)
@@ -343,20 +370,19 @@ bool tconv_places_has_groups(const struct tconv_places *g, bool output, int coun
 bool tconv_places_write_table(const struct tconv_places *g, struct tconv_kernel_plan *kernel_plan)
 {
     const size_t phases_at = TILED_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
-    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->list_taps * TAP_LONGS))
-        return false;
+    if (!tconv_kernel_plan_table(kernel_plan, table_longs(g))) return false;
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
     for (int a = 0; a < 3; a++) {
         t[TILED_PLACES_Z + a] = tconv_divisor(g->side[a].places);
         t[TILED_FIRST_Z + a] = g->side[a].first;
         t[TILED_PHASES_Z + a] = tconv_divisor(g->side[a].phases);
-        t[TILED_STRIDE_Z + a] = tconv_divisor(g->side[a].axis->stride);
+        if (g->side[a].merged) t[TILED_NEAREST_Z + a] = distance_of(&g->side[a], 0);
         t[TILED_TAPS_Z + a] = g->side[a].taps;
     }
     t[TILED_ALL_PLACES] = g->all_places;
     t[TILED_ROWS] = g->matrix_rows;
-    t[TILED_CHANNELS] = tconv_ceil_div(g->folded.layer.out_channels, 4) * 4;
+    t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.layer.out_channels, 4) * 4);
     t[TILED_OUTPUT_QUADS] = tconv_places_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;
     t[TILED_PART_CHANNELS] = tconv_places_part_channels(g);
@@ -449,6 +475,7 @@ void tconv_places_options(const struct tconv_places *p, enum tconv_split split, 
     tconv_launch_option(launch, "ROUNDS", most_taps(p) > ROUND_TAPS);
     tconv_launch_option(launch, "LACKING", lacks_taps(p));
     tconv_launch_option(launch, "SPLIT", split);
+    tconv_launch_option(launch, "CONSTANT_TABLE", p->constant_table);
     tconv_launch_option(launch, "PZ", merged_phases(&p->side[0]));
     tconv_launch_option(launch, "PY", merged_phases(&p->side[1]));
     tconv_launch_option(launch, "PX", merged_phases(&p->side[2]));

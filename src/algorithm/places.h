@@ -8,7 +8,6 @@
 #include "algorithm/folded.h"
 
 enum {
-    TCONV_PLACE_BYTES = 20, /* of struct outputs in cl/places.clh, for each place */
     TCONV_MOST_PARTS = 8,
 };
 
@@ -37,6 +36,7 @@ struct tconv_places {
     bool rows_last;          /* rows are quads of output channels */
     int64_t phases, list_taps, reaching; /* of all phases of work-groups */
     int64_t merged, matrix_rows;         /* phases that are rows; rows of the packed filter */
+    bool constant_table;                 /* the device's constant memory takes the table */
     int64_t all_places;
     /* The tile: rows, places, input channels of a stage; parts of the input channels, each with
      * work-groups of its own. */
@@ -52,6 +52,9 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
                           int height_count, struct tconv_reason *reason);
 
 void tconv_places_set_tile(struct tconv_places *p, int mt, int nt, int stage, int parts);
+
+/* Of struct outputs in cl/places.clh, for each place. */
+int64_t tconv_places_output_bytes(const struct tconv_places *p);
 
 /* Work-groups of all parts. */
 double tconv_places_groups(const struct tconv_places *p);

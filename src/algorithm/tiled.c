@@ -40,7 +40,7 @@ static int64_t local_bytes(const struct tconv_places *g, const struct tile *t)
     const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
     const int64_t shared = (int64_t)(t->slices - 1) * t->mt * t->nt / t->slices;
     return tconv_max(stages, shared) * (int64_t)g->folded.acc_bytes +
-           TCONV_PLACE_BYTES * (int64_t)t->nt;
+           tconv_places_output_bytes(g) * t->nt;
 }
 
 /* The second launch, which adds up the sums of all parts: `groups` of a unit wrote them. */
@@ -100,9 +100,9 @@ static bool fits(const struct tconv_places *g, const struct tile *t,
      * two registers, and their products more; so do 128 sums on CDNA. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
-    const bool nvidia = device->matrix_unit == TCONV_MATRIX_NVIDIA_MMA,
+    const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
                cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
-    const bool many = nvidia || cpu || device->matrix_unit == TCONV_MATRIX_AMD_WMMA;
+    const bool many = nvidia || cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
     const int64_t sums = intel || wide ? 16 : converts ? 32 : many ? 128 : 64;
     /* A stage of 16 channels reads more of each line with channels last, which decides on NVIDIA's
      * only. */

@@ -111,6 +111,18 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
     return TCONV_MATRIX_NONE;
 }
 
+static tconv_architecture architecture_of(cl_device_id device, const tconv_device_info *d)
+{
+    if (d->kind != TCONV_DEVICE_GPU) return TCONV_ARCHITECTURE_OTHER;
+    if (has_extension(device, "cl_nv_device_attribute_query")) return TCONV_ARCHITECTURE_NVIDIA;
+    /* "gfx" with the major version, and two more digits: the minor one and the stepping. */
+    if (strncmp(d->name, "gfx", 3) != 0) return TCONV_ARCHITECTURE_OTHER;
+    const size_t digits = strspn(d->name + 3, "0123456789abcdef");
+    return digits == 3   ? TCONV_ARCHITECTURE_AMD_CDNA
+           : digits == 4 ? TCONV_ARCHITECTURE_AMD_RDNA
+                         : TCONV_ARCHITECTURE_OTHER;
+}
+
 static tconv_device_kind kind_of(cl_device_type type)
 {
     if ((type & CL_DEVICE_TYPE_GPU) != 0) return TCONV_DEVICE_GPU;
@@ -173,6 +185,10 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.matrix_unit = matrix_unit_of(device, &d, use);
     d.clock_mhz = (uint32_t)read_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
     d.cache_bytes = read_number(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof(cl_ulong));
+    const uint64_t constant_kib =
+        read_number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, sizeof(cl_ulong)) >> 10;
+    d.constant_kib = constant_kib < UINT32_MAX ? (uint32_t)constant_kib : UINT32_MAX;
+    d.architecture = architecture_of(device, &d);
 
     /* A device that does not answer still runs one work-item at a time, and has buffers as large as
      * OpenCL 1.2 promises. */

@@ -36,11 +36,19 @@ static const char *unit_name(tconv_matrix_unit unit)
                                                   : "no";
 }
 
+static const char *architecture_name(tconv_architecture architecture)
+{
+    return architecture == TCONV_ARCHITECTURE_NVIDIA     ? "NVIDIA"
+           : architecture == TCONV_ARCHITECTURE_AMD_RDNA ? "AMD RDNA"
+           : architecture == TCONV_ARCHITECTURE_AMD_CDNA ? "AMD CDNA"
+                                                         : "other";
+}
+
 json_t *device_json(int number, const tconv_device_info *d)
 {
     return json_pack(
         "{s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, "
-        "s:b, s:b, s:b, s:b, s:s}",
+        "s:b, s:b, s:b, s:b, s:s, s:s, s:I}",
         "number", number, "name", text_json(d->name), "vendor", text_json(d->vendor), "platform",
         text_json(d->platform), "driver", text_json(d->driver), "version", text_json(d->version),
         "kind", kind_name(d->kind), "compute_units", (int)d->compute_units, "vector_width",
@@ -49,7 +57,8 @@ json_t *device_json(int number, const tconv_device_info *d)
         "allocation_limit", (json_int_t)d->allocation_limit, "dedicated_local", d->dedicated_local,
         "fma", d->fma, "half_arithmetic", d->half_arithmetic, "double_arithmetic",
         d->double_arithmetic, "subgroups", d->subgroups, "integer_dot_product",
-        d->integer_dot_product, "matrix_unit", unit_name(d->matrix_unit));
+        d->integer_dot_product, "matrix_unit", unit_name(d->matrix_unit), "architecture",
+        architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib);
 }
 
 /* A line of a device, wrapped on a terminal. */
