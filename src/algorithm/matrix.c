@@ -153,21 +153,25 @@ static double finish_cycles(const struct tconv_places *g, double units)
            2 * sums * (double)g->folded.acc_bytes / m->unit_l2;
 }
 
-/* Registers of a work-item beside those for addresses: sums, what is on its way to the next stage
- * but not copied by itself, and fragments. AMD's compilers read those of a whole stage in front of
- * the products, NVIDIA's only those of a step. */
+static bool is_amd(const struct fragment *f)
+{
+    return f->macro == 3 || f->macro == 4;
+}
+
+/* Registers of a work-item that depend on the tile: sums; with AMD's compilers also what is on its
+ * way to the next stage, and the fragments of a whole stage, which they read in front of all
+ * products. NVIDIA's need about as many for every tile. */
 static double registers_of(const struct tconv_places *g, const struct fragment *f,
                            const struct tile *t)
 {
+    const double sums = (double)t->wm * t->wn / f->lanes;
+    if (!is_amd(f)) return sums;
     const double quads = (double)t->kt / 4 / items_of(f, t); /* of a row or place */
-    const double copied = f->macro == 2 ? 0 : 4, input = g->last ? copied : word_of(g) == 2 ? 8 : 4;
-    const double steps = f->macro == 2 ? 1 : (double)t->kt / f->depth / t->slices;
-    /* A fragment of 16 rows or places and f->depth words is spread over the lanes; wmma's has all
-     * words twice. */
-    const double lanes = f->macro == 3 ? 16 : f->lanes,
-                 fragments = (double)(t->wm + t->wn) * f->depth / lanes;
-    return (double)t->wm * t->wn / f->lanes + quads * (copied * t->mt + input * t->nt) +
-           1.1 * steps * fragments;
+    const double input = !g->last && word_of(g) == 2 ? 8 : 4;
+    /* A fragment of 16 rows or places is spread over the lanes; wmma's has all words twice. */
+    const double fragments = (double)(t->wm + t->wn) * t->kt / t->slices /
+                             (f->macro == 3 ? 16 : f->lanes);
+    return sums + quads * (4 * t->mt + input * t->nt) + 1.1 * fragments;
 }
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
@@ -200,10 +204,13 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
     const double alone = stages * (tconv_larger(stage, multiply) + m->matrix_stage_wait) +
                          m->matrix_begin_wait + outputs * m->matrix_store_wait;
 
+    /* At a barrier the last warp waits for its loads behind what all others issue; NVIDIA's
+     * matrix_stage_wait includes that. */
+    const double issued = is_amd(f) ? busy * (warps - 1) / warps : 0;
+
     const struct tconv_group_cost group = {
         .busy = busy,
-        /* At a barrier the last warp waits for its loads behind what all others issue. */
-        .alone = alone + busy * (warps - 1) / warps,
+        .alone = alone + issued,
         .warps = warps,
         .registers = m->matrix_registers + registers_of(g, f, t),
         .local = local_bytes(g, f, t),
