@@ -64,11 +64,11 @@ typedef struct tconv_device_info {
     bool integer_dot_product; /* cl_khr_integer_dot_product */
     uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
                                  (cl_intel_required_subgroup_size); 0: it may not */
-    tconv_matrix_unit matrix_unit; /* that kernels may use; see tconv_device_describe */
-    uint32_t clock_mhz;            /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
-    uint64_t cache_bytes;          /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
-    uint32_t constant_kib;         /* KiB: CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE; 0: unknown */
-    tconv_architecture architecture;
+    tconv_matrix_unit matrix_unit;   /* that kernels may use; see tconv_device_describe */
+    uint32_t clock_mhz;              /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
+    uint64_t cache_bytes;            /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
+    uint32_t constant_kib;           /* KiB: CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE; 0: unknown */
+    tconv_architecture architecture; /* of a GPU */
 } tconv_device_info;
 
 #define TCONV_DEVICE_INFO_INIT                                                                     \
