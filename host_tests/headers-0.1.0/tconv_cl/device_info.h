@@ -33,7 +33,7 @@ typedef enum tconv_matrix_unit {
 /* Families of GPUs whose registers, local memory and rates selection knows; the others are taken
  * for one that is like NVIDIA's. */
 typedef enum tconv_architecture {
-    TCONV_ARCHITECTURE_OTHER = 0,
+    TCONV_ARCHITECTURE_OTHER = 0,    /* none of these, or unknown */
     TCONV_ARCHITECTURE_NVIDIA = 1,   /* its driver has cl_nv_device_attribute_query */
     TCONV_ARCHITECTURE_AMD_RDNA = 2, /* gfx10 and later */
     TCONV_ARCHITECTURE_AMD_CDNA = 3  /* gfx9 and before: 64 lanes, GCN, too */
