@@ -231,8 +231,8 @@ static double workspace_bytes(const struct tconv_places *p)
 
 int64_t tconv_places_output_bytes(const struct tconv_places *p)
 {
-    int64_t bytes = sizeof(int64_t);
-    for (int a = 0; a < 3; a++) bytes += p->side[a].merged ? sizeof(int32_t) : 0;
+    int64_t bytes = (int64_t)sizeof(int64_t);
+    for (int a = 0; a < 3; a++) bytes += p->side[a].merged ? (int64_t)sizeof(int32_t) : 0;
     return bytes;
 }
 
