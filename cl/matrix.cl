@@ -234,8 +234,8 @@ static __global const packed_t *weights_at(const struct stage *stage, const stru
 }
 
 /* Begins to load a stage; what can be copied goes to the tile at once. `aligned`: a constant. */
-static void fetch_stage(struct waiting *waiting, const struct stage *stage,
-                        const struct fetch *fetch, __local uint *tile, const bool aligned)
+static INLINED void fetch_stage(struct waiting *waiting, const struct stage *stage,
+                                const struct fetch *fetch, __local uint *tile, const bool aligned)
 {
     const int item = (int)get_local_id(0);
     FILL for (int i = 0; i < OWN_WEIGHTS; i++)
@@ -277,15 +277,15 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
             waiting->raw[p][j] = some_quad_at(there ? quad : (__global const bits_t *)fetch->first,
                                               fetch->channel_step, count);
 #else
-            waiting->raw[p][j] = (raw_t)(fetch->outside);
-            if (there)
-                waiting->raw[p][j] = raw_quad_at(quad, fetch->channel_step, count, fetch->outside);
+            raw_t raw = (raw_t)(fetch->outside);
+            if (there) raw = raw_quad_at(quad, fetch->channel_step, count, fetch->outside);
+            waiting->raw[p][j] = raw;
 #endif
         }
     }
 }
 
-static void put_stage(const struct waiting *waiting, __local uint *tile, const bool aligned)
+static INLINED void put_stage(const struct waiting *waiting, __local uint *tile, const bool aligned)
 {
     const int item = (int)get_local_id(0);
 #if !ASYNCHRONOUS
@@ -596,7 +596,7 @@ static ushort4 halves_in(const float4 v)
 
 #if FOLDED_LAST
 /* Rows are quads of channels of a phase. Returns whether outputs are left over. */
-static bool store_sums(const struct store *s, const struct finished *from)
+static INLINED bool store_sums(const struct store *s, const struct finished *from)
 {
 #define PASS_QUADS (PASS_ROWS / 4)
 #define QUAD_LANES (PASS_QUADS < ITEMS ? PASS_QUADS : ITEMS)
@@ -643,7 +643,7 @@ static bool store_sums(const struct store *s, const struct finished *from)
 }
 #else
 /* Neighbouring work-items have neighbouring outputs of a row: places with their phases along x. */
-static bool store_sums(const struct store *s, const struct finished *from)
+static INLINED bool store_sums(const struct store *s, const struct finished *from)
 {
 #if FRAG_M % PX == 0
 #define ROW_PHASES PX

@@ -178,8 +178,8 @@ static struct stage stage_of(const uint taps, table_t list, __global const packe
     return stage;
 }
 
-static void fetch_stage(struct waiting *waiting, const struct stage *stage,
-                        const struct fetch *fetch)
+static INLINED void fetch_stage(struct waiting *waiting, const struct stage *stage,
+                                const struct fetch *fetch)
 {
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
     {
@@ -219,7 +219,8 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
     }
 }
 
-static void put_stage(const struct waiting *waiting, __local acc_t *weights, __local acc_t *inputs)
+static INLINED void put_stage(const struct waiting *waiting, __local acc_t *weights,
+                              __local acc_t *inputs)
 {
     const int item = (int)get_local_id(0);
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
@@ -257,8 +258,8 @@ static void read_operands(struct operands *own, __local const acc_t *weights,
 #define AHEAD (TM * TN != 64)
 
 /* Adds the products of a stage, of one slice's channels. */
-static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
-                           __local const acc_t *inputs)
+static INLINED void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
+                                   __local const acc_t *inputs)
 {
     struct operands own[2];
     read_operands(&own[0], weights, inputs);
@@ -378,9 +379,9 @@ static bool is_wrong(const acc_t sums[TM][TN])
                     (count) > 2 ? one(f, (channel) + 2) : 0,                                       \
                     (count) > 3 ? one(f, (channel) + 3) : 0))
 
-static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
-                       __local const struct outputs *outputs, table_t table,
-                       const struct tile *tile, const int tm, const int tn)
+static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
+                               __local const struct outputs *outputs, table_t table,
+                               const struct tile *tile, const int tm, const int tn)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS], rows = (int)table[TILED_ROWS];
     const struct place extents = extents_of(table);
@@ -422,9 +423,9 @@ static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int s
     }
 }
 #else
-static void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
-                       __local const struct outputs *outputs, table_t table,
-                       const struct tile *tile, const int tm, const int tn)
+static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
+                               __local const struct outputs *outputs, table_t table,
+                               const struct tile *tile, const int tm, const int tn)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const struct place extents = extents_of(table);

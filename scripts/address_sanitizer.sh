@@ -14,10 +14,12 @@ tests() {
 tests && status=0 || status=$?
 cat "$log"
 # The search for leaks itself can crash, when it looks at a thread that is just ending (github.com/google/sanitizers/issues/1353).
-# It has reported nothing then: those tests are run again. A leak, a wrong access and a failed test are said in other words.
-if [ "$status" != 0 ] && grep -q 'LeakSanitizer has encountered a fatal error' "$log"; then
-    echo "the search for leaks crashed: the failed tests are run again"
+# It has reported nothing then: those tests are run again, up to three times. A leak, a wrong access and a failed test are said in
+# other words.
+for again in 1 2 3; do
+    if [ "$status" = 0 ] || ! grep -q 'LeakSanitizer has encountered a fatal error' "$log"; then break; fi
+    echo "the search for leaks crashed: the failed tests are run again ($again)"
     tests --rerun-failed && status=0 || status=$?
     cat "$log"
-fi
+done
 exit "$status"
