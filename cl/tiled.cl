@@ -178,8 +178,8 @@ static struct stage stage_of(const uint taps, table_t list, __global const packe
     return stage;
 }
 
-static INLINED void fetch_stage(struct waiting *waiting, const struct stage *stage,
-                                const struct fetch *fetch)
+static void fetch_stage(struct waiting *waiting, const struct stage *stage,
+                        const struct fetch *fetch)
 {
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
     {
@@ -219,8 +219,7 @@ static INLINED void fetch_stage(struct waiting *waiting, const struct stage *sta
     }
 }
 
-static INLINED void put_stage(const struct waiting *waiting, __local acc_t *weights,
-                              __local acc_t *inputs)
+static void put_stage(const struct waiting *waiting, __local acc_t *weights, __local acc_t *inputs)
 {
     const int item = (int)get_local_id(0);
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
@@ -258,8 +257,8 @@ static void read_operands(struct operands *own, __local const acc_t *weights,
 #define AHEAD (TM * TN != 64)
 
 /* Adds the products of a stage, of one slice's channels. */
-static INLINED void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
-                                   __local const acc_t *inputs)
+static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
+                           __local const acc_t *inputs)
 {
     struct operands own[2];
     read_operands(&own[0], weights, inputs);
