@@ -372,12 +372,6 @@ static bool is_wrong(const acc_t sums[TM][TN])
 #endif
 
 #if FOLDED_LAST
-/* Factors, biases or slopes of four neighbouring channels, of which `count` are there. */
-#define FOUR_OF(one, f, channel, count)                                                            \
-    ((result_vec_t)((count) > 0 ? one(f, channel) : 0, (count) > 1 ? one(f, (channel) + 1) : 0,    \
-                    (count) > 2 ? one(f, (channel) + 2) : 0,                                       \
-                    (count) > 3 ? one(f, (channel) + 3) : 0))
-
 static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
                                __local const struct outputs *outputs, table_t table,
                                const struct tile *tile, const int tm, const int tn)
@@ -490,7 +484,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     /* In front of all branches: behind them some compilers do not know any more that these are the
      * same for all work-items. */
     table_t kind = kind_of(own.phase, table);
-    table_t list = table + table[TILED_LIST_AT] + kind[KIND_LIST] * TAP_LONGS;
+    table_t list = list_of(kind, table);
     int left = (int)kind[KIND_TAPS];
     const int first = own.first, first_row = own.first_row, count = own.count;
     const long group = own.group;

@@ -56,7 +56,7 @@
 /* Implicit GEMM by matrix units of GPUs (matrix.c); instructions are those of a warp. */
 #define TCONV_MATRIX_FIELDS(F)                                                                     \
     F(matrix_speed, 4, "ratio", "of the unit to f32, for words of 32 bits")                        \
-    F(matrix_registers, 100, "number", "registers of a work-item beside those of the tile")         \
+    F(matrix_registers, 100, "number", "registers of a work-item beside those of the tile")        \
     F(matrix_stage, 3, "number", "instructions of a stage beside products, reads and copies")      \
     F(matrix_quad, 5, "number", "instructions to copy 16 bytes")                                   \
     F(matrix_element, 13, "number", "more, for each element that is loaded alone")                 \
@@ -94,15 +94,15 @@
     F(tiled_around_wait, 9.7, 9.4)                                                                 \
     F(tiled_part_wait, 10.4, 1)                                                                    \
     F(matrix_speed, 1.45, 6.67)                                                                    \
-    F(matrix_registers, 6, 92)                                                                  \
-    F(matrix_stage, 6, 6)                                                                    \
-    F(matrix_quad, 1, 30)                                                                     \
-    F(matrix_element, 7.7, 4)                                                                  \
-    F(matrix_stage_wait, 525, 1310)                                                               \
-    F(matrix_begin, 1200, 1480)                                                                      \
-    F(matrix_begin_wait, 8400, 16500)                                                             \
-    F(matrix_store, 0.5, 0.25)                                                                       \
-    F(matrix_store_wait, 17, 2.4)                                                                 \
+    F(matrix_registers, 6, 92)                                                                     \
+    F(matrix_stage, 6, 6)                                                                          \
+    F(matrix_quad, 1, 30)                                                                          \
+    F(matrix_element, 7.7, 4)                                                                      \
+    F(matrix_stage_wait, 525, 1310)                                                                \
+    F(matrix_begin, 1200, 1480)                                                                    \
+    F(matrix_begin_wait, 8400, 16500)                                                              \
+    F(matrix_store, 0.5, 0.25)                                                                     \
+    F(matrix_store_wait, 17, 2.4)                                                                  \
     F(matrix_finish_wait, 1570, 1610)                                                              \
     F(matrix_part_wait, 280, 243)
 

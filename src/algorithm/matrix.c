@@ -286,7 +286,7 @@ static void write_options(const struct tconv_places *g, const struct fragment *f
     tconv_launch_option(launch, "FN", t->wn / f->places);
     tconv_launch_option(launch, "SLICES", t->slices);
     const bool whole_quads = g->folded.layer.in_channels % (4 * word_of(g)) == 0;
-    tconv_launch_option(launch, "WHOLE_QUADS", (f->macro == 3 || f->macro == 4) && whole_quads);
+    tconv_launch_option(launch, "WHOLE_QUADS", is_amd(f) && whole_quads);
     tconv_launch_option(launch, "QUADS", tconv_places_has_groups(g, false, 4 * (int)word_of(g)));
     tconv_launch_option(launch, "OUTPUT_QUADS", tconv_places_has_groups(g, true, 4));
     tconv_places_options(g, split, items, launch);
@@ -332,7 +332,8 @@ const struct tconv_algorithm tconv_matrix_group = {
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
                "as TF32 on request or by CDNA's mfma; for GPUs",
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "divisor.h", "tiled_table.h", "dot.clh", "matrix.clh", "places.clh", "matrix.cl"},
+                "divisor.h", "tiled_table.h", "dot.clh", "matrix.clh", "places.clh",
+                "matrix_stages.clh", "matrix.cl"},
     .packing = TCONV_PACK_WORDS,
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"mt", "nt", "wm", "wn", "slices", "kt", "split", "parts"},

@@ -3,7 +3,7 @@
 #ifndef TCONV_BASE_SOURCES_H
 #define TCONV_BASE_SOURCES_H
 
-enum { TCONV_MAX_SOURCES = 11 }; /* of a program */
+enum { TCONV_MAX_SOURCES = 12 }; /* of a program */
 
 struct tconv_source {
     const char *name; /* of the file, without its folder */
