@@ -4,8 +4,8 @@
  *
  *     sums[lane] += data[i] * weights[i][lane]
  *
- * by add_words of words.clh, which has the macros. One work-item; `numbers` holds data, weights and
- * sums in this order. */
+ * by add_words of words.clh, which has the macros, and for bf16 the sums rounded to that type. One
+ * work-item; `numbers` holds data, weights, sums and rounded sums in this order. */
 enum { PROBE_WORDS = 4 };
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -16,4 +16,7 @@ tconv_words_probe(__global uint *restrict numbers)
     for (int i = 0; i < PROBE_WORDS; i++)
         sum = add_words(numbers[i], LOAD(numbers + PROBE_WORDS + i * VW), sum);
     STORE(SIZED(as_uint)(sum), sums);
+#if FLOATING
+    WRITES_bf16(sum, (__global ushort *)(sums + VW));
+#endif
 }

@@ -289,9 +289,16 @@ static float probe_float_sum(int lane)
     return sum;
 }
 
-static bool sum_is_right(bool floating, int word, int lane, uint32_t sum)
+/* A number in the middle between two elements of bf16 becomes the even one. */
+static uint16_t rounded_to_bf16(uint32_t bits)
 {
-    return floating ? float_of(sum) == probe_float_sum(lane) : sum == probe_sum(word, lane);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static bool sum_is_right(bool floating, int word, int lane, uint32_t sum, uint16_t rounded)
+{
+    return floating ? float_of(sum) == probe_float_sum(lane) && rounded == rounded_to_bf16(sum)
+                    : sum == probe_sum(word, lane);
 }
 
 static tconv_status enqueue_words(const struct probe *p, cl_program program, tconv_error *error)
@@ -320,7 +327,8 @@ static tconv_status run_words(struct probe *p, tconv_device *device, tconv_type 
                                                            "words_probe.cl"};
     const tconv_device_info *info = tconv_device_properties(device);
     const int lanes = info->vector_width < MOST_LANES ? (int)info->vector_width : MOST_LANES;
-    uint32_t numbers[PROBE_WORDS + (PROBE_WORDS + 1) * MOST_LANES] = {0};
+    uint32_t numbers[PROBE_WORDS + (PROBE_WORDS + 2) * MOST_LANES] = {0};
+    uint16_t rounded[MOST_LANES];
     uint32_t *weights = numbers + PROBE_WORDS, *sums = weights + PROBE_WORDS * lanes;
     const bool floating = tconv_type_is_floating(type);
     char options[300];
@@ -347,9 +355,10 @@ static tconv_status run_words(struct probe *p, tconv_device *device, tconv_type 
         (status = enqueue_words(p, program, error)) == TCONV_OK)
         status = read_back(p, numbers, sizeof numbers, error);
     clReleaseProgram(program);
+    memcpy(rounded, sums + lanes, (size_t)lanes * sizeof *rounded);
     *right = true;
     for (int lane = 0; lane < lanes; lane++)
-        *right = *right && sum_is_right(floating, word, lane, sums[lane]);
+        *right = *right && sum_is_right(floating, word, lane, sums[lane], rounded[lane]);
     return status;
 }
 
