@@ -162,11 +162,14 @@ static double run(const struct bench *bench, const struct timed *c)
     if (e->scale) args.scale.memory = bench->channels;
     if (tconv_activation_has_slope(e->activation)) args.slope.memory = bench->channels;
     args.residual.memory = bench->residual;
+    cl_event done = NULL;
     const double start = now_ms();
-    if (tconv_plan_enqueue(c->plan, bench->queue, &args, 0, NULL, NULL, NULL) != TCONV_OK ||
-        clFinish(bench->queue) != CL_SUCCESS)
-        return -1;
-    return now_ms() - start;
+    const bool ran = tconv_plan_enqueue(c->plan, bench->queue, &args, 0, NULL, &done, NULL) ==
+                         TCONV_OK &&
+                     tconv_wait(done, NULL) == TCONV_OK;
+    const double ms = now_ms() - start;
+    if (done != NULL) clReleaseEvent(done);
+    return ran ? ms : -1;
 }
 
 /* Compiles a candidate, packs its filter and runs it once. It stays without a plan where it cannot

@@ -158,30 +158,10 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
                 : tconv_lane_space(lane, role, bytes, out, error);
 }
 
-/* Waits until a command has ended, at first without sleeping: to be woken takes longer than small
- * layers do. Gives the event back. */
-static cl_int wait_for(cl_event event, const char **call)
-{
-    static const double awake = 200e-6; /* seconds */
-    cl_int state = CL_QUEUED, code = CL_SUCCESS;
-    *call = "clGetEventInfo";
-    const double begin = tconv_os_seconds();
-    do {
-        tconv_os_yield(); /* the device may need this processor */
-        code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    } while (code == CL_SUCCESS && state > CL_COMPLETE && tconv_os_seconds() - begin < awake);
-    if (code == CL_SUCCESS && state > CL_COMPLETE) {
-        *call = "clWaitForEvents";
-        code = clWaitForEvents(1, &event);
-    }
-    if (code == CL_SUCCESS && state < 0) code = state;
-    clReleaseEvent(event);
-    return code;
-}
-
 /* OpenCL guarantees what an array in place holds only when a map of its buffer has completed. The
  * commands are enqueued without a wait between them: each wait takes microseconds. */
-static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, const char **call)
+static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, cl_event *unmapped,
+                         const char **call)
 {
     cl_mem buffer = lane->in_place[TCONV_ROLE_OUTPUT];
     cl_int code;
@@ -195,31 +175,29 @@ static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, 
         memcpy(target, mapped, (size_t)bytes);
     }
     *call = "clEnqueueUnmapMemObject";
-    cl_event unmapped;
-    code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, &unmapped);
+    code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, unmapped);
     if (code == CL_INVALID_VALUE) { /* rusticl takes it only when the map has completed */
         clFinish(lane->queue);
-        code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, &unmapped);
+        code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, unmapped);
     }
-    if (code != CL_SUCCESS) return code;
-    *call = "clFlush";
-    if ((code = clFlush(lane->queue)) != CL_SUCCESS) {
-        clReleaseEvent(unmapped);
-        return code;
-    }
-    return wait_for(unmapped, call);
+    return code;
 }
 
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
                                  tconv_error *error)
 {
+    const bool in_place = lane->in_place[TCONV_ROLE_OUTPUT] != NULL;
     const char *call = "clEnqueueReadBuffer";
-    const cl_int code = lane->in_place[TCONV_ROLE_OUTPUT] != NULL
-                            ? map_output(lane, target, bytes, &call)
+    cl_event done = NULL;
+    const cl_int code = in_place
+                            ? map_output(lane, target, bytes, &done, &call)
                             : clEnqueueReadBuffer(lane->queue, lane->buffer[TCONV_ROLE_OUTPUT],
                                                   CL_TRUE, 0, (size_t)bytes, target, 0, NULL, NULL);
-    return code == CL_SUCCESS
-               ? TCONV_OK
-               : tconv_fail_opencl(error, code, call, "downloading the output of %llu bytes",
-                                   (unsigned long long)bytes);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, call, "downloading the output of %llu bytes",
+                                 (unsigned long long)bytes);
+    if (!in_place) return TCONV_OK;
+    const tconv_status status = tconv_wait(done, error);
+    clReleaseEvent(done);
+    return status;
 }

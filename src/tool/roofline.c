@@ -87,15 +87,18 @@ static cl_program build(tconv_session *session, const tconv_device_info *d,
     return NULL;
 }
 
-/* Seconds from enqueueing a kernel until clFinish returns; a negative number where a call fails. */
+/* Seconds from enqueueing a kernel until tconv_wait returns; a negative number where a call fails.
+ */
 static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local)
 {
+    cl_event done = NULL;
     const double start = now();
-    if (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) !=
-            CL_SUCCESS ||
-        clFinish(queue) != CL_SUCCESS)
-        return -1;
-    return now() - start;
+    const bool ran = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL,
+                                            &done) == CL_SUCCESS &&
+                     tconv_wait(done, NULL) == TCONV_OK;
+    const double seconds = now() - start;
+    if (done != NULL) clReleaseEvent(done);
+    return ran ? seconds : -1;
 }
 
 /* The shortest of several runs until `budget` seconds are over; a negative number where a call

@@ -285,18 +285,16 @@ double trial_repeat(struct trial *t)
 {
     if (!go_on(t)) return -1;
     tconv_error error;
+    cl_event done = NULL;
     const double start = now();
-    if (tconv_plan_enqueue(t->plan, tconv_session_queue(t->session), &t->args, 0, NULL, NULL,
-                           &error) != TCONV_OK) {
-        give_up_call(t, &error);
-        return -1;
-    }
-    const cl_int code = clFinish(tconv_session_queue(t->session));
-    if (code != CL_SUCCESS) {
-        give_up(t, TCONV_ERROR_OPENCL, "the device failed while computing (OpenCL code %d)", code);
-        return -1;
-    }
-    return now() - start;
+    tconv_status status = tconv_plan_enqueue(t->plan, tconv_session_queue(t->session), &t->args, 0,
+                                             NULL, &done, &error);
+    if (status == TCONV_OK) status = tconv_wait(done, &error);
+    const double seconds = now() - start;
+    if (done != NULL) clReleaseEvent(done);
+    if (status == TCONV_OK) return seconds;
+    give_up_call(t, &error);
+    return -1;
 }
 
 /* Compares one position; remembers the worst. */
