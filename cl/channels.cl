@@ -107,7 +107,8 @@ struct chunk {
 #define INPUTS_OF_CHANNELS(p, zero) SIZED(AS_ACC)(words_of_channels(p, zero))
 #define INPUTS_OF_PLACES(p, zero, step, left) SIZED(AS_ACC)(words_of_places(p, zero, step, left))
 #define INPUT_OUTSIDE(zero) AS_ACC(WORD_OUTSIDE(zero))
-#define ADD_INPUT(x, w, sum) add_words(as_uint(x), w, sum)
+#define INPUT_IN_LANES(p) word_in_lanes((__local const uint *)(p))
+#define ADD_INPUT(x, w, sum) add_words(x, w, sum)
 #define WEIGHTS_AT(p) LOAD(p)
 typedef words_t weights_t;
 #else
@@ -117,7 +118,8 @@ typedef vec_t weights_t;
 #define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
 #define INPUTS_OF_PLACES(p, zero, step, left) READS_DATA(p, zero)
 #define INPUT_OUTSIDE(zero) ((acc_t)0)
-#define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
+#define INPUT_IN_LANES(p) ((vec_t)(*(p)))
+#define ADD_INPUT(x, w, sum) MULTIPLY_ADD(x, w, sum)
 #endif
 
 /* Copies the `inputs` (channels, or words of them) of one place, or zeros; `left` channels are
@@ -319,10 +321,11 @@ static INLINED void add_segment(vec_t sum[CV][PX], __local const acc_t *x,
 #pragma unroll
             for (int c = 0; c < CV; c++) weight[c] = WEIGHTS_AT(w + i * MW + c * VW);
 #pragma unroll
-            for (int v = first; v < end; v++)
+            for (int v = first; v < end; v++) {
+                const weights_t input = INPUT_IN_LANES(x + v * SEGMENT + i);
 #pragma unroll
-                for (int c = 0; c < CV; c++)
-                    sum[c][v] = ADD_INPUT(x[v * SEGMENT + i], weight[c], sum[c][v]);
+                for (int c = 0; c < CV; c++) sum[c][v] = ADD_INPUT(input, weight[c], sum[c][v]);
+            }
         }
         x += ROUND;
         w += ROUND * MW;

@@ -14,7 +14,7 @@ tconv_words_probe(__global uint *restrict numbers)
     __global uint *sums = numbers + PROBE_WORDS + PROBE_WORDS * VW;
     vec_t sum = SIZED(PASTE(as_, ACC))(LOAD(sums));
     for (int i = 0; i < PROBE_WORDS; i++)
-        sum = add_words(numbers[i], LOAD(numbers + PROBE_WORDS + i * VW), sum);
+        sum = add_words((words_t)(numbers[i]), LOAD(numbers + PROBE_WORDS + i * VW), sum);
     STORE(SIZED(as_uint)(sum), sums);
 #if FLOATING
     WRITES_bf16(sum, (__global ushort *)(sums + VW));
