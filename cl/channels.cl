@@ -110,16 +110,17 @@ struct chunk {
 #define INPUT_IN_LANES(p) word_in_lanes((__local const uint *)(p))
 #define ADD_INPUT(x, w, sum) add_words(x, w, sum)
 #define WEIGHTS_AT(p) LOAD(p)
-typedef words_t weights_t;
+typedef words_t weights_t, input_t;
 #else
 #define WEIGHTS_AT(p) READS_WEIGHT(p)
 typedef vec_t weights_t;
+typedef acc_t input_t; /* vectors in a variable make LLVM order the loads worse */
 #define INPUT_AT(p, zero, step, left) READ_DATA(p, zero)
 #define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
 #define INPUTS_OF_PLACES(p, zero, step, left) READS_DATA(p, zero)
 #define INPUT_OUTSIDE(zero) ((acc_t)0)
-#define INPUT_IN_LANES(p) ((vec_t)(*(p)))
-#define ADD_INPUT(x, w, sum) MULTIPLY_ADD(x, w, sum)
+#define INPUT_IN_LANES(p) (*(p))
+#define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
 #endif
 
 /* Copies the `inputs` (channels, or words of them) of one place, or zeros; `left` channels are
@@ -322,7 +323,7 @@ static INLINED void add_segment(vec_t sum[CV][PX], __local const acc_t *x,
             for (int c = 0; c < CV; c++) weight[c] = WEIGHTS_AT(w + i * MW + c * VW);
 #pragma unroll
             for (int v = first; v < end; v++) {
-                const weights_t input = INPUT_IN_LANES(x + v * SEGMENT + i);
+                const input_t input = INPUT_IN_LANES(x + v * SEGMENT + i);
 #pragma unroll
                 for (int c = 0; c < CV; c++) sum[c][v] = ADD_INPUT(input, weight[c], sum[c][v]);
             }
