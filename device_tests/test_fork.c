@@ -23,6 +23,7 @@ static struct {
     tconv_session *session;
     tconv_plan *plan;
     tconv_packed_filter *filter;
+    cl_event event;
 } own;
 
 static int device_number(void)
@@ -99,6 +100,7 @@ static int refused_calls(void)
     if (number++, tconv_packed_filter_enqueue_pack(own.filter, queue, NULL, 0, 0, NULL, NULL,
                                                    &error) != TCONV_ERROR_FORKED)
         return number;
+    if (number++, tconv_wait(own.event, &error) != TCONV_ERROR_FORKED) return number;
     tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
     tconv_session_release(own.session);
@@ -152,6 +154,9 @@ static void a_device_was_opened(void **state)
         tconv_plan_create(tconv_session_device(own.session), &p, NULL, &own.plan, &error),
         TCONV_OK);
     assert_int_equal(tconv_packed_filter_create(own.plan, NULL, 0, &own.filter, &error), TCONV_OK);
+    assert_int_equal(
+        clEnqueueMarkerWithWaitList(tconv_session_queue(own.session), 0, NULL, &own.event),
+        CL_SUCCESS);
     expect_refusals();
 }
 
@@ -200,6 +205,7 @@ static void another_thread_forks(void **state)
     assert_int_equal(pthread_create(&thread, NULL, fork_here, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     expect_right();
+    clReleaseEvent(own.event);
     tconv_packed_filter_release(own.filter);
     tconv_plan_release(own.plan);
     tconv_session_release(own.session);

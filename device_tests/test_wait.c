@@ -42,7 +42,7 @@ static cl_int state_of(cl_event event)
     return state;
 }
 
-/* Ends an event as told while it is waited for, and a command that waits for the same event. */
+/* Ends an event as told while it is waited for. */
 static tconv_status wait_for_ending(const struct device *d, cl_int state, long microseconds,
                                     tconv_error *error)
 {
@@ -92,7 +92,7 @@ static void errors_are_told(void **state)
     for (int i = 0; i < device_count; i++)
         for (size_t p = 0; p < sizeof pauses / sizeof *pauses; p++) {
             expect_error(wait_for_ending(&devices[i], -1234, pauses[p], &error), TCONV_ERROR_OPENCL,
-                         &error, "ended with an error");
+                         &error, "the command failed");
             assert_int_equal(error.opencl_code, -1234);
         }
 }

@@ -2,15 +2,24 @@
 /* Waiting for a command without sleeping at once. */
 #include "base/error.h"
 #include "base/os.h"
+#include "base/process.h"
 #include "tconv_cl/plan.h"
 
-/* What a command's event says, or the code of the call that failed. */
-static cl_int state_of(cl_event event)
+static cl_int ask(cl_event event, cl_int *state)
 {
-    cl_int state;
-    const cl_int code =
-        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    return code == CL_SUCCESS ? state : code;
+    return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *state, state, NULL);
+}
+
+/* Flushes the event's queue: nothing else makes it begin, not what asks for a state. User events
+ * have no queue. */
+static cl_int flush(cl_event event, const char **call)
+{
+    cl_command_queue queue = NULL;
+    *call = "clGetEventInfo";
+    const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
+    if (code != CL_SUCCESS || queue == NULL) return code;
+    *call = "clFlush";
+    return clFlush(queue);
 }
 
 tconv_status tconv_wait(cl_event event, tconv_error *error)
@@ -19,24 +28,27 @@ tconv_status tconv_wait(cl_event event, tconv_error *error)
      * for it sleeps. */
     enum { YIELDS = 5 };
     static const double awake = 200e-6; /* seconds */
+    const char *call;
+    cl_int state = CL_QUEUED;
+    tconv_status status;
     if (event == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "event is NULL");
-    /* Nothing else makes a queue begin: not what asks for a state. User events have no queue. */
-    cl_command_queue queue = NULL;
-    cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
-    if (code != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clGetEventInfo", "waiting for a command");
-    if (queue != NULL && (code = clFlush(queue)) != CL_SUCCESS)
-        return tconv_fail_opencl(error, code, "clFlush", "waiting for a command");
+    if ((status = tconv_process_enter(error)) != TCONV_OK) return status;
+    cl_int code = flush(event, &call);
     const double begin = tconv_os_seconds();
-    cl_int state;
-    do {
+    while (code == CL_SUCCESS && state > CL_COMPLETE && tconv_os_seconds() - begin < awake) {
         for (int i = 0; i < YIELDS; i++) tconv_os_yield(); /* the device may need this processor */
-        state = state_of(event);
-    } while (state > CL_COMPLETE && tconv_os_seconds() - begin < awake);
-    if (state > CL_COMPLETE && (code = clWaitForEvents(1, &event)) != CL_SUCCESS &&
-        (state = state_of(event)) >= CL_COMPLETE)
-        return tconv_fail_opencl(error, code, "clWaitForEvents", "waiting for a command");
-    return state >= CL_COMPLETE
-               ? TCONV_OK
-               : tconv_fail_opencl(error, state, "clGetEventInfo", "a command ended with an error");
+        call = "clGetEventInfo";
+        code = ask(event, &state);
+    }
+    if (code == CL_SUCCESS && state > CL_COMPLETE) {
+        call = "clWaitForEvents";
+        code = clWaitForEvents(1, &event);
+        if (ask(event, &state) == CL_SUCCESS && state < 0) code = CL_SUCCESS; /* the command's */
+    }
+    if (code == CL_SUCCESS && state < 0) {
+        call = "the command";
+        code = state;
+    }
+    return code == CL_SUCCESS ? TCONV_OK
+                              : tconv_fail_opencl(error, code, call, "waiting for a command");
 }
