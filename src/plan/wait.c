@@ -11,15 +11,12 @@ static cl_int ask(cl_event event, cl_int *state)
 }
 
 /* Flushes the event's queue: nothing else makes it begin, not what asks for a state. User events
- * have no queue. */
-static cl_int flush(cl_event event, const char **call)
+ * have no queue, and some implementations do not tell it; clWaitForEvents flushes it, too. */
+static cl_int flush(cl_event event)
 {
     cl_command_queue queue = NULL;
-    *call = "clGetEventInfo";
     const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL);
-    if (code != CL_SUCCESS || queue == NULL) return code;
-    *call = "clFlush";
-    return clFlush(queue);
+    return code != CL_SUCCESS || queue == NULL ? CL_SUCCESS : clFlush(queue);
 }
 
 tconv_status tconv_wait(cl_event event, tconv_error *error)
@@ -28,12 +25,12 @@ tconv_status tconv_wait(cl_event event, tconv_error *error)
      * for it sleeps. */
     enum { YIELDS = 5 };
     static const double awake = 200e-6; /* seconds */
-    const char *call;
+    const char *call = "clFlush";
     cl_int state = CL_QUEUED;
     tconv_status status;
     if (event == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "event is NULL");
     if ((status = tconv_process_enter(error)) != TCONV_OK) return status;
-    cl_int code = flush(event, &call);
+    cl_int code = flush(event);
     const double begin = tconv_os_seconds();
     while (code == CL_SUCCESS && state > CL_COMPLETE && tconv_os_seconds() - begin < awake) {
         for (int i = 0; i < YIELDS; i++) tconv_os_yield(); /* the device may need this processor */
