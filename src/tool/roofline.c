@@ -151,16 +151,10 @@ static bool measure_launch(tconv_session *session, cl_program program, double *m
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "empty", &code);
     if (code != CL_SUCCESS) return false;
-    double least = 1;
-    bool measured = true;
-    for (int run = 0; measured && run < 1000; run++) {
-        const double seconds = run_once(tconv_session_queue(session), kernel, 1, 1);
-        measured = seconds > 0;
-        least = fmin(least, seconds);
-    }
+    const double seconds = shortest(tconv_session_queue(session), kernel, 1, 1, 0.02);
     clReleaseKernel(kernel);
-    *microseconds = 1e6 * least;
-    return measured;
+    *microseconds = 1e6 * seconds;
+    return seconds > 0;
 }
 
 static bool measure_bandwidth(tconv_session *session, cl_program program,
