@@ -235,10 +235,10 @@ TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_que
 /* Waits until the command of `event` has ended, like clWaitForEvents, but does not sleep for the
  * first 200 microseconds: it asks for the event's state and lets other threads run in between. To
  * be woken takes a thread longer than small layers take, and on a CPU the kernel's threads wake
- * faster on a processor that is not asleep. Flushes the event's queue. The event stays the
- * caller's. Returns TCONV_ERROR_ARGUMENT where `event` is NULL; TCONV_ERROR_OPENCL, _DEVICE_MEMORY,
- * _HOST_MEMORY with the code of the call that failed, or that the command ended with. Any
- * thread. */
+ * faster on a processor that is not asleep. Where other programs keep the processors busy, it
+ * sleeps at once for a while. Flushes the event's queue. The event stays the caller's. Returns
+ * TCONV_ERROR_ARGUMENT where `event` is NULL; TCONV_ERROR_OPENCL, _DEVICE_MEMORY, _HOST_MEMORY with
+ * the code of the call that failed, or that the command ended with. Any thread. */
 TCONV_API tconv_status tconv_wait(cl_event event, tconv_error *error);
 
 #ifdef __cplusplus

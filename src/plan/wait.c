@@ -5,6 +5,8 @@
 #include "base/process.h"
 #include "tconv_cl/plan.h"
 
+#include <stdatomic.h>
+
 static cl_int ask(cl_event event, cl_int *state)
 {
     return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *state, state, NULL);
@@ -25,6 +27,10 @@ tconv_status tconv_wait(cl_event event, tconv_error *error)
      * for it sleeps. */
     enum { YIELDS = 5 };
     static const double awake = 200e-6; /* seconds */
+    /* Where other programs are busy, a thread that yields is back only when they have had their
+     * turn, while one that sleeps is woken at once: for a while, waits sleep. */
+    static const double lost = 1e-3, while_busy = 0.1; /* seconds */
+    static atomic_llong busy_until;                    /* microseconds of tconv_os_seconds */
     const char *call = "clFlush";
     cl_int state = CL_QUEUED;
     tconv_status status;
@@ -32,8 +38,15 @@ tconv_status tconv_wait(cl_event event, tconv_error *error)
     if ((status = tconv_process_enter(error)) != TCONV_OK) return status;
     cl_int code = flush(event);
     const double begin = tconv_os_seconds();
-    while (code == CL_SUCCESS && state > CL_COMPLETE && tconv_os_seconds() - begin < awake) {
-        for (int i = 0; i < YIELDS; i++) tconv_os_yield(); /* the device may need this processor */
+    const bool sleeps = 1e6 * begin < (double)atomic_load(&busy_until);
+    double now = begin;
+    while (!sleeps && code == CL_SUCCESS && state > CL_COMPLETE && now - begin < awake) {
+        const double before = now;
+        for (int i = 0; i < YIELDS && now - before < lost; i++) {
+            tconv_os_yield(); /* the device may need this processor */
+            now = tconv_os_seconds();
+        }
+        if (now - before >= lost) atomic_store(&busy_until, (long long)(1e6 * (now + while_busy)));
         call = "clGetEventInfo";
         code = ask(event, &state);
     }
