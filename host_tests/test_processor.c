@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -50,6 +51,28 @@ static void invented_processors(void **state)
     }
 }
 
+/* PoCL 4 to 6 end the process where kernels have assembly. */
+static void compilers_that_take_assembly(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *platform, *driver;
+        bool takes;
+    } devices[] = {
+        {TCONV_POCL, "3.1+debian", true},  {TCONV_POCL, "4.0", false},
+        {TCONV_POCL, "5.0+debian", false}, {TCONV_POCL, "6.0", false},
+        {TCONV_POCL, "7.1", true},         {"NVIDIA CUDA", "580.159.04", true},
+        {"rusticl", "5.0", true},
+    };
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        tconv_device_info d = {.struct_size = sizeof d};
+        strcpy(d.platform, devices[i].platform);
+        strcpy(d.driver, devices[i].driver);
+        if (tconv_takes_assembly(&d) != devices[i].takes)
+            fail_msg("%s %s", devices[i].platform, devices[i].driver);
+    }
+}
+
 /* Whatever it is, asking it works. */
 static void this_processor(void **state)
 {
@@ -64,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invented_processors),
+        cmocka_unit_test(compilers_that_take_assembly),
         cmocka_unit_test(this_processor),
     };
     return cmocka_run_group_tests_name("processor", tests, NULL, NULL);

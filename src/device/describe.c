@@ -80,7 +80,7 @@ static bool computes_here(cl_device_id device, const tconv_device_info *d)
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
         here = here || strncmp(d->name, drivers[i], strlen(drivers[i])) == 0;
     return here && shared == CL_TRUE && d->kind == TCONV_DEVICE_CPU &&
-           strcmp(d->platform, "Portable Computing Language") == 0;
+           strcmp(d->platform, TCONV_POCL) == 0 && tconv_takes_assembly(d);
 }
 
 /* A unit that kernels of this library can use, if it turns out to compute what it should

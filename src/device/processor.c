@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/processor.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Leaf 1 of cpuid, ecx. */
 #define OSXSAVE (1u << 27)
 
@@ -69,4 +72,10 @@ tconv_matrix_unit tconv_processor_unit(const struct tconv_processor *processor)
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (tconv_processor_has(processor, units[i])) return units[i];
     return TCONV_MATRIX_NONE;
+}
+
+bool tconv_takes_assembly(const tconv_device_info *device)
+{
+    const long release = strtol(device->driver, NULL, 10); /* "5.0+debian" */
+    return strcmp(device->platform, TCONV_POCL) != 0 || release < 4 || release > 6;
 }

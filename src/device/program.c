@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/sources.h"
 #include "device/object.h"
+#include "device/processor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,15 +102,16 @@ static tconv_status build_failure(const tconv_device *device, cl_program program
 static tconv_status build(const tconv_device *device, const char *const *names, const char *options,
                           cl_program *out, tconv_error *error)
 {
-    const char *texts[TCONV_MAX_SOURCES];
+    const char *texts[1 + TCONV_MAX_SOURCES] = {"#define ASSEMBLY 0\n"};
+    const int ahead = tconv_takes_assembly(&device->info) ? 0 : 1; /* texts before the sources */
     char *owned[TCONV_MAX_SOURCES];
     int found = 0;
-    tconv_status status = gather_sources(device, names, texts, owned, &found, error);
+    tconv_status status = gather_sources(device, names, texts + 1, owned, &found, error);
     if (status == TCONV_OK) {
         const char *source = names[found - 1]; /* the last one is the algorithm's own */
         cl_int code;
-        cl_program program =
-            clCreateProgramWithSource(device->context, (cl_uint)found, texts, NULL, &code);
+        cl_program program = clCreateProgramWithSource(device->context, (cl_uint)(ahead + found),
+                                                       texts + 1 - ahead, NULL, &code);
         if (code != CL_SUCCESS) {
             status =
                 tconv_fail_opencl(error, code, "clCreateProgramWithSource", "building %s", source);
