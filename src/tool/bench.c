@@ -28,6 +28,11 @@ static const struct poptOption table[] = {
     POPT_TABLEEND,
 };
 
+/* How a layer is timed: so many runs, or with 0 as many as fit, of so many computations each. */
+struct timing {
+    int runs, repeat;
+};
+
 static const double SLOW = 0.5; /* of the roofline: rows below are coloured */
 
 enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000, PERCENT_SIZE = 16 };
@@ -80,16 +85,16 @@ static void raise_roofline(struct roofline *roofline, const struct result *r, tc
                    r->bytes, 1e-6 * r->bytes / r->ms_min);
 }
 
-/* The timed runs: `wanted`, or with 0 as many as fit. */
-static bool time_runs(struct trial *trial, int wanted, struct result *r)
+static bool time_runs(struct trial *trial, const struct timing *timing, struct result *r)
 {
+    const int wanted = timing->runs;
     double seconds[MOST_RUNS];
     const double begin = now();
     for (r->runs = 0;
          wanted > 0 ? r->runs < wanted
                     : r->runs < FEWEST_RUNS || (r->runs < USUAL_RUNS && now() - begin < 0.5);
          r->runs++) {
-        seconds[r->runs] = trial_repeat(trial);
+        seconds[r->runs] = trial_repeat(trial, timing->repeat);
         if (seconds[r->runs] < 0) return false;
     }
     r->ms_median = 1e3 * median(seconds, r->runs);
@@ -142,14 +147,16 @@ static void tell_choice(const struct entry *entry, const tconv_plan *plan, struc
     free(why);
 }
 
-static void measure(tconv_session *session, const struct entry *entry, int runs, struct result *r)
+static void measure(tconv_session *session, const struct entry *entry, const struct timing *timing,
+                    struct result *r)
 {
     *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
     struct trial trial;
     const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
     /* Before the plan is made anew, by the algorithm's name. */
     if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
-    if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, runs, r)) trial_run_anew(&trial);
+    if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, timing, r))
+        trial_run_anew(&trial);
     r->flops = 2.0 * (double)trial.geometry.macs;
     r->bytes = trial.error[0] == '\0' ? compulsory_bytes(&trial.geometry) : 0;
     if (trial.plan != NULL) {
@@ -328,8 +335,9 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
 
 /* Measures and prints one layer after the other. After an interruption the rest of them give up at
  * once. */
-static struct summary time_layers(tconv_session *session, const struct suite *suite, int runs,
-                                  struct roofline *roofline, struct result *results)
+static struct summary time_layers(tconv_session *session, const struct suite *suite,
+                                  const struct timing *timing, struct roofline *roofline,
+                                  struct result *results)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
     struct summary s = {0};
@@ -337,7 +345,7 @@ static struct summary time_layers(tconv_session *session, const struct suite *su
         const struct entry *entry = &suite->entries[i];
         struct result *r = &results[i];
         progress((int)i, (int)suite->count, entry->layer);
-        measure(session, entry, runs, r);
+        measure(session, entry, timing, r);
         raise_roofline(roofline, r, entry->problem.data_type, d);
         if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofline);
         count(&s, suite, i, r);
@@ -390,7 +398,7 @@ static enum exit_code write_results(json_t *report, const json_t *old)
     return code == EXIT_DONE ? written : code;
 }
 
-static enum exit_code bench(const struct work *work, int runs, const json_t *old)
+static enum exit_code bench(const struct work *work, const struct timing *timing, const json_t *old)
 {
     const struct suite *suite = &work->suite;
     tconv_session *session = work->session;
@@ -412,7 +420,7 @@ static enum exit_code bench(const struct work *work, int runs, const json_t *old
             printf("device %d: %s (%s)\n", work->number, d->name, d->platform);
             print_head();
         }
-        const struct summary s = time_layers(session, suite, runs, &roofline, results);
+        const struct summary s = time_layers(session, suite, timing, &roofline, results);
         if (!options.no_ceilings && !interrupted())
             code = roofline_measure_again(session, &roofline);
         progress(0, 0, "");
@@ -433,16 +441,16 @@ static enum exit_code bench(const struct work *work, int runs, const json_t *old
     return code;
 }
 
-static enum exit_code read_runs(int *runs)
+/* A number of 1 to `most`; `number` stays where the option is not given. */
+static enum exit_code read_count(const char *option, const char *text, int most, int *number)
 {
     int64_t wanted = 0;
     int numbers;
-    *runs = 0;
-    if (options.runs == NULL) return EXIT_DONE;
-    if (!read_numbers("--runs", options.runs, &wanted, 1, &numbers)) return EXIT_REQUEST_WRONG;
-    if (wanted < 1 || wanted > MOST_RUNS)
-        return wrong_request("--runs is %s: 1 to %d are possible", options.runs, MOST_RUNS);
-    *runs = (int)wanted;
+    if (text == NULL) return EXIT_DONE;
+    if (!read_numbers(option, text, &wanted, 1, &numbers)) return EXIT_REQUEST_WRONG;
+    if (wanted < 1 || wanted > most)
+        return wrong_request("%s is %s: 1 to %d are possible", option, text, most);
+    *number = (int)wanted;
     return EXIT_DONE;
 }
 
@@ -456,19 +464,20 @@ enum exit_code command_bench(int argc, const char **argv)
     if (leave) return code;
     struct work work = {.session = NULL};
     json_t *old = NULL;
-    int runs;
+    struct timing timing = {.repeat = 1};
     if (options.plot != NULL && options.no_ceilings)
         return wrong_request("--plot is given, but --no-ceilings leaves out the roofline that it "
                              "draws");
     if (options.compare != NULL && !table_wanted() && options.json == NULL)
         return wrong_request("--compare is given, but stdout is taken by results: give --json FILE "
                              "for the comparison");
-    if ((code = read_runs(&runs)) == EXIT_DONE &&
+    if ((code = read_count("--runs", options.runs, MOST_RUNS, &timing.runs)) == EXIT_DONE &&
+        (code = read_count("--repeat", options.repeat, MOST_RUNS, &timing.repeat)) == EXIT_DONE &&
         (options.compare == NULL ||
          (code = report_read("--compare", options.compare, &old)) == EXIT_DONE) &&
         (code = work_open(&work, built_in_suite)) == EXIT_DONE &&
         (options.plot == NULL || (code = plot_check()) == EXIT_DONE))
-        code = bench(&work, runs, old);
+        code = bench(&work, &timing, old);
     json_decref(old);
     work_close(&work);
     return code;

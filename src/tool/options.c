@@ -120,6 +120,10 @@ const struct poptOption file_table[] = {
 const struct poptOption bench_table[] = {
     {"runs", 0, POPT_ARG_STRING, &options.runs, 0,
      "timed runs of each layer; default: as many as fit into half a second, 5 to 100", "N"},
+    {"repeat", 0, POPT_ARG_STRING, &options.repeat, 0,
+     "computations that are enqueued before each wait, whose mean is the time of a run: without "
+     "the time that a single launch takes to begin and to be noticed; default 1",
+     "N"},
     {"no-ceilings", 0, POPT_ARG_NONE, &options.no_ceilings, 0,
      "do not measure what the device can do at most: seconds less, and no % floor", NULL},
     {"why", 0, POPT_ARG_NONE, &options.why, 0,
@@ -459,6 +463,7 @@ void free_options(void)
                             &options.suite,
                             &options.ids,
                             &options.runs,
+                            &options.repeat,
                             &options.budget,
                             &options.fields,
                             &options.csv,

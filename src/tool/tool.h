@@ -93,7 +93,7 @@ struct options {
     /* files */
     char *data, *filter, *bias, *scale, *slope, *residual, *initial, *output, *model, *layer;
     /* several layers */
-    char *suite, *ids, *runs, *budget, *fields;
+    char *suite, *ids, *runs, *repeat, *budget, *fields;
     /* reports of bench */
     char *csv, *compare, *plot, *arguments[2];
     int no_ceilings, why, records, machine, with_bias, with_scale, with_residual;

@@ -217,12 +217,13 @@ static bool clear_output(struct trial *t)
     const cl_command_queue queue = tconv_session_queue(t->session);
     const size_t bytes = (size_t)t->geometry.output_bytes;
     const size_t pattern = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
-    const cl_int code = t->operands.before != NULL
-                            ? clEnqueueWriteBuffer(queue, t->args.output.memory, CL_TRUE, 0, bytes,
-                                                   t->operands.before, 0, NULL, NULL)
-                            : clEnqueueFillBuffer(queue, t->args.output.memory, &nan_bits, pattern,
-                                                  0, bytes, 0, NULL, NULL);
-    return (code == CL_SUCCESS && clFinish(queue) == CL_SUCCESS) ||
+    cl_int code = t->operands.before != NULL
+                      ? clEnqueueWriteBuffer(queue, t->args.output.memory, CL_TRUE, 0, bytes,
+                                             t->operands.before, 0, NULL, NULL)
+                      : clEnqueueFillBuffer(queue, t->args.output.memory, &nan_bits, pattern, 0,
+                                            bytes, 0, NULL, NULL);
+    if (code == CL_SUCCESS) code = clFinish(queue);
+    return code == CL_SUCCESS ||
            give_up(t, TCONV_ERROR_OPENCL, "the output cannot be cleared (OpenCL code %d)", code);
 }
 
@@ -249,7 +250,7 @@ static bool first_call(struct trial *t, tconv_device *device, const char *algori
         return give_up_call(t, &error);
     t->args.filter = t->packed;
     t->operands.error_factor = tconv_plan_error_factor(t->plan);
-    const double seconds = trial_repeat(t);
+    const double seconds = trial_repeat(t, 1);
     *all_seconds = now() - start;
     return seconds >= 0;
 }
@@ -281,18 +282,20 @@ bool trial_run_anew(struct trial *t)
     return done;
 }
 
-double trial_repeat(struct trial *t)
+double trial_repeat(struct trial *t, int times)
 {
     if (!go_on(t)) return -1;
     tconv_error error;
+    tconv_status status = TCONV_OK;
     cl_event done = NULL;
     const double start = now();
-    tconv_status status = tconv_plan_enqueue(t->plan, tconv_session_queue(t->session), &t->args, 0,
-                                             NULL, &done, &error);
+    for (int i = 0; i < times && status == TCONV_OK; i++)
+        status = tconv_plan_enqueue(t->plan, tconv_session_queue(t->session), &t->args, 0, NULL,
+                                    i + 1 < times ? NULL : &done, &error);
     if (status == TCONV_OK) status = tconv_wait(done, &error);
     const double seconds = now() - start;
     if (done != NULL) clReleaseEvent(done);
-    if (status == TCONV_OK) return seconds;
+    if (status == TCONV_OK) return seconds / times;
     give_up_call(t, &error);
     return -1;
 }

@@ -52,9 +52,9 @@ bool trial_run(struct trial *trial, const char *algorithm);
  * process needs whose programs were compiled by an earlier one. After trial_run. */
 bool trial_run_anew(struct trial *trial);
 
-/* Enqueues one more run and waits for it; the time in seconds, negative with trial->error where it
- * fails. */
-double trial_repeat(struct trial *trial);
+/* Enqueues `times` more runs and waits for the last; the mean time of one in seconds, negative with
+ * trial->error where one fails. */
+double trial_repeat(struct trial *trial, int times);
 
 /* Downloads the output and compares it: all of it, or `most` positions spread over it when it is
  * larger; NaNs are looked for everywhere. False with trial->error at the first position that
