@@ -191,9 +191,9 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
     const double reads = (double)(t->wm + t->wn) / 16 * ((double)t->kt / 8 / t->slices);
     const double inputs = (double)t->nt * t->kt / 4 / items, /* quads of a work-item */
         weights = (double)t->mt * t->kt / 4 / items;
-    const double input = g->last ? m->matrix_quad : m->matrix_quad + 4 * word * m->matrix_element;
-    const double stage = products + reads + m->matrix_stage + weights * m->matrix_quad +
-                         inputs * input;
+    const double input = g->last ? m->matrix_quad : m->matrix_quad + 4 * word * m->matrix_element,
+                 weight = g->last ? m->matrix_quad : m->matrix_weight;
+    const double stage = products + reads + m->matrix_stage + weights * weight + inputs * input;
     const double speed = word == 1 && multiplies_f32(device) ? 1 : m->matrix_speed;
     const double multiply = (double)t->mt * t->nt * t->kt / (m->unit_lanes * speed);
     const double stage_cycles = tconv_larger(stage * warps / m->unit_issue, multiply);

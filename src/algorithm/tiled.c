@@ -97,12 +97,13 @@ static bool fits(const struct tconv_places *g, const struct tile *t,
 {
     /* Intel's compiler keeps few sums beside the copies in registers, and none of narrow tiles
      * with slices; AMD's gfx10 to gfx12 take registers to convert elements; numbers of 64 bits take
-     * two registers, and their products more; so do 128 sums on CDNA. */
+     * two registers, and their products more; so do 128 sums on CDNA, and where NVIDIA's own
+     * compiler takes them, other tiles are faster. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
     const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
                cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
-    const bool many = nvidia || cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
+    const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
     const int64_t sums = intel || wide ? 16 : converts ? 32 : many ? 128 : 64;
     /* A stage of 16 channels reads more of each line with channels last, which decides on NVIDIA's
      * only. */
