@@ -21,6 +21,8 @@ enum {
      * expects that, and elsewhere. */
     EXPECTED_AFTER = 2,
     UNEXPECTED_AFTER = 8,
+    /* The part of all the time that one run of such a candidate may take to be repeated at all. */
+    LONG_RUNS = 20,
 };
 
 /* More than one tile of an algorithm is timed only where the model expects less than so many times
@@ -237,12 +239,12 @@ static const struct timed *model_choice(const struct bench *bench)
 }
 
 /* Whether a candidate need not be timed any more. */
-static bool hopeless(const struct bench *bench, const struct timed *c, int round)
+static bool hopeless(const struct bench *bench, const struct timed *c, int round, double most_ms)
 {
     const struct timed *best = fastest(bench), *model = model_choice(bench);
     if (c == model || best == NULL || c->ms <= 2 * best->ms) return false;
     const bool expected = c->candidate.cost > 1.5 * model->candidate.cost;
-    return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER);
+    return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER) || c->ms * LONG_RUNS > most_ms;
 }
 
 /* How many computations a timed run has: on a GPU a single one of some microseconds takes less time
@@ -260,7 +262,7 @@ static void time_rounds(struct bench *bench, double most_ms)
     for (int round = 0; round < MOST_ROUNDS; round++)
         for (int i = 0; i < bench->count; i++) {
             struct timed *c = &bench->candidates[i];
-            if (c->plan == NULL || hopeless(bench, c, round)) continue;
+            if (c->plan == NULL || hopeless(bench, c, round, most_ms)) continue;
             const double ms = run(bench, c, times_of(bench, c));
             if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
             if (ms > 0 && c->rounds == round) c->each[c->rounds++] = (float)ms;
