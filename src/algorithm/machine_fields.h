@@ -23,8 +23,8 @@
     F(issue, 6, "per cycle", "instructions of an innermost loop")                                  \
     F(latency, 4, "cycles", "of a multiply-add")
 
-/* GPUs. Until a card is there: what puts the costs in the order of times predicted from code that
- * was compiled for four cards. */
+/* GPUs. What puts the costs in the order of times on an NVIDIA H200 (docs/benchmarks/h200.md); for
+ * AMD's below, until a card is there, of times predicted from compiled code. */
 #define TCONV_GPU_FIELDS(F)                                                                        \
     F(unit_lanes, 128, "per cycle", "multiply-adds of a compute unit")                             \
     F(warp, 32, "number", "work-items that go on together")                                        \
@@ -59,8 +59,8 @@
     F(matrix_registers, 100, "number", "registers of a work-item beside those of the tile")        \
     F(matrix_stage, 3, "number", "instructions of a stage beside products, reads and copies")      \
     F(matrix_quad, 5, "number", "instructions to copy 16 bytes")                                   \
-    F(matrix_weight, 120, "number", "the same of weights beside plain data, or their time")        \
-    F(matrix_element, 3, "number", "more, for each element that is loaded alone")                  \
+    F(matrix_weight, 90, "number", "the same of weights beside plain data, or their time")         \
+    F(matrix_element, 6, "number", "more, for each element that is loaded alone")                  \
     F(matrix_stage_wait, 960, "cycles", "of a stage beside its instructions")                      \
     F(matrix_begin, 1200, "number", "instructions before and after all stages")                    \
     F(matrix_begin_wait, 7000, "cycles", "of loads before and after all stages")                   \
