@@ -82,7 +82,7 @@ tests() {
 # A time limit interrupts the tool, which then writes what it has. In the background, timeout would signal twice, which ends it.
 bench() { # TYPE FORMAT
     json=$output/bench-$1-$2.json
-    set -- build/tconv-cl bench --device "$device" --type "$1" --data-format "$2" --json "$json" ${ids:+--ids "$ids"}
+    set -- build/tconv-cl bench --device "$device" --repeat "$repeat" --type "$1" --data-format "$2" --json "$json" ${ids:+--ids "$ids"}
     [ "$seconds" = 0 ] || set -- timeout --foreground --signal=INT "$seconds" "$@"
     code=0
     "$@" || code=$?
@@ -102,6 +102,9 @@ if [ -z "$device" ]; then
     exit 1
 fi
 export TCONV_CL_TEST_DEVICE="$device"
+# The line behind a device's name begins with its kind. A launch on a GPU takes longer than many layers.
+repeat=$(sed -n "/^$device\*\{0,1\} /{n;s/^ *GPU,.*/10/p;}" "$output/devices.txt")
+repeat=${repeat:-1}
 echo "device: $(sed -n "s/^$device\*\{0,1\} *//p" "$output/devices.txt"); logs: $output"
 step tests "device tests" tests
 step check "check of a built-in set with every algorithm" build/tconv-cl check --device "$device"
