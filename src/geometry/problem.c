@@ -46,19 +46,26 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
     if (p->output_type != TCONV_TYPE_DEFAULT && tconv_type_size(p->output_type) == 0)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "output_type is %d, which is no element type", (int)p->output_type);
-    if (!types_fit(p->data_type, p->filter_type, p->output_type))
-        return p->data_type != p->filter_type &&
-                       !(tconv_type_size(p->data_type) == 1 && tconv_type_size(p->filter_type) == 1)
-                   ? tconv_fail(error, TCONV_ERROR_TYPE,
-                                "data is %s but filter is %s: they must have the same element type",
-                                tconv_type_name(p->data_type), tconv_type_name(p->filter_type))
-                   : tconv_fail(
-                         error, TCONV_ERROR_TYPE,
-                         "data is %s, filter %s, output %s: the output has the data's type, or f32 "
-                         "for f16 and bf16, or for i8 and u8 data with an i8 filter i32, i8 or u8",
-                         tconv_type_name(p->data_type), tconv_type_name(p->filter_type),
-                         p->output_type == TCONV_TYPE_DEFAULT ? "as the data"
-                                                              : tconv_type_name(p->output_type));
+    if (!types_fit(p->data_type, p->filter_type, p->output_type)) {
+        const bool bytes = tconv_type_size(p->data_type) == 1 &&
+                           tconv_type_size(p->filter_type) == 1;
+        const char *const data = tconv_type_name(p->data_type), *const filter =
+                                                                    tconv_type_name(p->filter_type);
+        if (p->data_type != p->filter_type && !bytes)
+            return tconv_fail(error, TCONV_ERROR_TYPE,
+                              "data is %s but filter is %s: they must have the same element type",
+                              data, filter);
+        if (p->output_type == TCONV_TYPE_DEFAULT)
+            return tconv_fail(error, TCONV_ERROR_TYPE,
+                              "data is %s but filter is %s: output_type (--output-type) must say "
+                              "what the output is, i32, i8 or u8 where the filter is i8",
+                              data, filter);
+        return tconv_fail(error, TCONV_ERROR_TYPE,
+                          "data is %s, filter %s, output %s: the output has the data's type, or "
+                          "f32 for f16 and bf16, or for i8 and u8 data with an i8 filter i32, i8 "
+                          "or u8",
+                          data, filter, tconv_type_name(p->output_type));
+    }
 
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
         (p->groups != 0 || p->data_format == TCONV_NXC || p->filter_format == TCONV_XIO ||
