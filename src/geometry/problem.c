@@ -55,16 +55,18 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
             return tconv_fail(error, TCONV_ERROR_TYPE,
                               "data is %s but filter is %s: they must have the same element type",
                               data, filter);
-        if (p->output_type == TCONV_TYPE_DEFAULT)
+        if (p->output_type == TCONV_TYPE_DEFAULT && p->filter_type == TCONV_I8)
             return tconv_fail(error, TCONV_ERROR_TYPE,
                               "data is %s but filter is %s: output_type (--output-type) must say "
-                              "what the output is, i32, i8 or u8 where the filter is i8",
+                              "what the output is: i32, i8 or u8",
                               data, filter);
         return tconv_fail(error, TCONV_ERROR_TYPE,
                           "data is %s, filter %s, output %s: the output has the data's type, or "
                           "f32 for f16 and bf16, or for i8 and u8 data with an i8 filter i32, i8 "
                           "or u8",
-                          data, filter, tconv_type_name(p->output_type));
+                          data, filter,
+                          p->output_type == TCONV_TYPE_DEFAULT ? "as the data"
+                                                               : tconv_type_name(p->output_type));
     }
 
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
