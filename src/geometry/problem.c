@@ -49,8 +49,8 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
     if (!types_fit(p->data_type, p->filter_type, p->output_type)) {
         const bool bytes = tconv_type_size(p->data_type) == 1 &&
                            tconv_type_size(p->filter_type) == 1;
-        const char *const data = tconv_type_name(p->data_type), *const filter =
-                                                                    tconv_type_name(p->filter_type);
+        const char *const data = tconv_type_name(p->data_type);
+        const char *const filter = tconv_type_name(p->filter_type);
         if (p->data_type != p->filter_type && !bytes)
             return tconv_fail(error, TCONV_ERROR_TYPE,
                               "data is %s but filter is %s: they must have the same element type",
