@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The tests at full size, which take hours, in two lanes at the same time: on PoCL every problem with every algorithm, optimised; a
-# larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers; all programs for GPUs
+# larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers, and one on PoCL 6; all programs for GPUs
 # through offline compilers; the fuzz targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed.
 # Debian 12, as root or with sudo. The logs are in build/nightly.
 # usage: nightly.sh [--resume] [SECONDS-OF-EACH-FUZZ-TARGET]      300 without it
@@ -98,6 +98,7 @@ lane_others() {
     step oclgrind_slabs oclgrind_test slabs
     step oclgrind_session_layer oclgrind_test session_layer
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
+    step pocl_6 sh scripts/newer_pocl.sh 15
     step fuzz sh fuzz/nightly.sh "$seconds"
 }
 
