@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The tests at full size, which take hours, in two lanes at the same time: on PoCL every problem with every algorithm, optimised; a
-# larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers, and one on PoCL 6; all programs for GPUs
-# through offline compilers; the fuzz targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed.
+# larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers, and one on PoCL 6; all
+# programs for GPUs through offline compilers; the fuzz targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed.
 # Debian 12, as root or with sudo. The logs are in build/nightly.
 # usage: nightly.sh [--resume] [SECONDS-OF-EACH-FUZZ-TARGET]      300 without it
 #   --resume   go on with an interrupted run of the same commit, with its seed: steps that passed are not run again

@@ -81,7 +81,7 @@ find "$pages" -name '*.md' -not -path "$pages/api/*" -exec sed -i -E \
     -e 's#\]\(((\.\./)*)examples/algorithm\)#](\1examples/algorithm/index.md)#g' \
     -e 's#\]\(((\.\./)*)README\.md(\#[a-z-]*)?\)#](\1overview.md\3)#g' \
     -e 's#\]\(((\.\./)*)docs/index\.md\)#](\1index.md)#g' {} +
-sed -i -E -e 's#\]\(([a-z_/-]+\.md)#](docs/\1#g' -e 's#\]\(\.\./#](#g' "$pages/index.md"
+sed -i -E -e 's#\]\(([a-z0-9_/-]+\.md)#](docs/\1#g' -e 's#\]\(\.\./#](#g' "$pages/index.md"
 rm -r "$pages/include"
 
 # ---- the site ----
