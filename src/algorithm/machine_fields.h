@@ -35,7 +35,7 @@
     F(unit_local, 3, "ratio", "of a unit's local memory to what a work-group may have")            \
     F(unit_l2, 17, "bytes", "that a unit has from the cache in a cycle, if all units read")        \
     F(unit_dram, 10, "bytes", "the same from memory")                                              \
-    F(gpu_launch, 6000, "cycles", "of a launch")                                                   \
+    F(gpu_launch, 6000, "cycles", "of one more launch in a queue")                                 \
     F(gpu_begin, 40e3, "cycles", "of a launch, of dependent loads and of the last work-groups")    \
     F(gpu_wait, 60, "cycles", "of an iteration that waits for its loads")
 

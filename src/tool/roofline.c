@@ -87,29 +87,32 @@ static cl_program build(tconv_session *session, const tconv_device_info *d,
     return NULL;
 }
 
-/* Seconds from enqueueing a kernel until tconv_wait returns; a negative number where a call fails.
- */
-static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local)
+/* Seconds from enqueueing a kernel `times` times until tconv_wait returns, divided by `times`; a
+ * negative number where a call fails. */
+static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
+                       int times)
 {
     cl_event done = NULL;
+    bool ran = true;
     const double start = now();
-    const bool ran = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL,
-                                            &done) == CL_SUCCESS &&
-                     tconv_wait(done, NULL) == TCONV_OK;
+    for (int i = 0; i < times && ran; i++)
+        ran = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL,
+                                     i + 1 < times ? NULL : &done) == CL_SUCCESS;
+    ran = ran && tconv_wait(done, NULL) == TCONV_OK;
     const double seconds = now() - start;
     if (done != NULL) clReleaseEvent(done);
-    return ran ? seconds : -1;
+    return ran ? seconds / times : -1;
 }
 
 /* The shortest of several runs until `budget` seconds are over; a negative number where a call
  * fails. */
 static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
-                       double budget)
+                       int times, double budget)
 {
     double least = -1;
     const double begin = now();
     for (int run = 0; run < 3 || now() - begin < budget; run++) {
-        const double seconds = run_once(queue, kernel, global, local);
+        const double seconds = run_once(queue, kernel, global, local, times);
         if (seconds < 0) return -1;
         if (least < 0 || seconds < least) least = seconds;
     }
@@ -134,7 +137,7 @@ static bool measure_peak(tconv_session *session, cl_program program, const struc
                    clSetKernelArg(kernel, 2, sizeof b, &b) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 3, sizeof steps, &steps) == CL_SUCCESS;
         seconds = measured ? shortest(tconv_session_queue(session), kernel, spread->items,
-                                      spread->local, 0.1)
+                                      spread->local, 1, 0.1)
                            : -1;
         measured = seconds > 0;
         *gflops = 2e-9 * steps * spread->chains * spread->vw * (double)spread->items / seconds;
@@ -146,15 +149,17 @@ static bool measure_peak(tconv_session *session, cl_program program, const struc
 
 /* The shortest: on PoCL an empty kernel often takes longer than one of 10 us, whose threads are not
  * asked to sleep and to wake at the same time. */
-static bool measure_launch(tconv_session *session, cl_program program, double *microseconds)
+static bool measure_launch(tconv_session *session, cl_program program, struct roofline *roofline)
 {
+    enum { MANY = 50 };
     cl_int code;
     cl_kernel kernel = clCreateKernel(program, "empty", &code);
     if (code != CL_SUCCESS) return false;
-    const double seconds = shortest(tconv_session_queue(session), kernel, 1, 1, 0.02);
+    const cl_command_queue queue = tconv_session_queue(session);
+    roofline->launch_us = 1e6 * shortest(queue, kernel, 1, 1, 1, 0.02);
+    roofline->queued_us = 1e6 * shortest(queue, kernel, 1, 1, MANY, 0.02);
     clReleaseKernel(kernel);
-    *microseconds = 1e6 * seconds;
-    return seconds > 0;
+    return roofline->launch_us > 0 && roofline->queued_us > 0;
 }
 
 static bool measure_bandwidth(tconv_session *session, cl_program program,
@@ -187,7 +192,7 @@ static bool measure_bandwidth(tconv_session *session, cl_program program,
         const double seconds =
             measured ? shortest(tconv_session_queue(session), kernel,
                                 bytes / sizeof(float) / (size_t)(spread->vw * spread->chunk),
-                                spread->local, 0.1)
+                                spread->local, 1, 0.1)
                      : -1;
         measured = seconds > 0;
         roofline->bytes[roofline->sizes] = 3.0 * (double)bytes;
@@ -209,7 +214,7 @@ enum exit_code roofline_measure(tconv_session *session, struct roofline *rooflin
         return failed_work("the kernels that measure the device's ceilings do not build (%d)",
                            code);
     const bool measured = measure_peak(session, program, &spread, &roofline->probed_gflops) &&
-                          measure_launch(session, program, &roofline->launch_us) &&
+                          measure_launch(session, program, roofline) &&
                           measure_bandwidth(session, program, &spread, roofline);
     clReleaseProgram(program);
     return measured

@@ -16,6 +16,7 @@ struct roofline {
     double probed_gflops; /* 2 flops for each f32 multiply-add of the kernel that measures them */
     double layers_gflops; /* what a layer reached */
     double launch_us;     /* least from enqueueing an empty kernel until tconv_wait returns */
+    double queued_us;     /* the same of one of many that are enqueued one behind the other */
     int sizes;            /* 0: nothing was measured */
     double bytes[MOST_SIZES];      /* working sets, growing */
     double gbs[MOST_SIZES];        /* bandwidth of a triad over each */

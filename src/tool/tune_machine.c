@@ -57,7 +57,7 @@ static void add_gpu(struct measurement *m, const struct roofline *r)
 {
     const double madds = 1e9 * r->probed_gflops / 2, hertz = 1e6 * value_of(m, "clock");
     add(m, "unit_lanes", madds / (value_of(m, "units") * hertz));
-    add(m, "gpu_launch", 1e-6 * r->launch_us * hertz);
+    add(m, "gpu_launch", 1e-6 * r->queued_us * hertz);
 }
 
 static char *lines_of(tconv_device *device)
