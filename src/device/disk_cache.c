@@ -3,80 +3,22 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
-#include "base/sources.h"
 #include "cache/folder.h"
 #include "device/environment.h"
 #include "device/object.h"
+#include "device/processor.h"
 #include "tconv_cl/cache.h"
-#include "tconv_cl/version.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { IDENTITY = 1500, UUID = 16 };
-
-/* One number for all kernel sources of the library. */
-static uint64_t sources_hash(void)
-{
-    uint64_t hash = 0;
-    for (const struct tconv_source *s = tconv_sources; s->name != NULL; s++)
-        hash = XXH3_64bits_withSeed(s->text, strlen(s->text), hash);
-    return hash;
-}
-
-/* The device's number for itself where it has one, cl_khr_device_uuid, else zeros. OpenCL 1.2 does
- * not name it. */
-static void read_uuid(cl_device_id id, char text[2 * UUID + 1])
-{
-    unsigned char uuid[UUID] = {0};
-    if (clGetDeviceInfo(id, 0x106A, sizeof uuid, uuid, NULL) != CL_SUCCESS)
-        memset(uuid, 0, sizeof uuid);
-    for (int i = 0; i < UUID; i++) snprintf(text + 2 * i, 3, "%02x", uuid[i]);
-}
-
-/* Everything that compiled programs depend on besides their own sources and options; NULL where it
- * cannot be found out. */
-static char *identity_of(const tconv_device *device)
-{
-    const tconv_device_info *d = &device->info;
-    cl_platform_id platform = NULL;
-    cl_uint bits = 0, vendor = 0;
-    char version[256] = "", uuid[2 * UUID + 1];
-    if (clGetDeviceInfo(device->id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) !=
-            CL_SUCCESS ||
-        clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof version, version, NULL) !=
-            CL_SUCCESS ||
-        clGetDeviceInfo(device->id, CL_DEVICE_ADDRESS_BITS, sizeof bits, &bits, NULL) !=
-            CL_SUCCESS ||
-        clGetDeviceInfo(device->id, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL) !=
-            CL_SUCCESS)
-        return NULL;
-    version[sizeof version - 1] = '\0';
-    read_uuid(device->id, uuid);
-    char *text = malloc(IDENTITY);
-    if (text == NULL) return NULL;
-    const int length = snprintf(
-        text, IDENTITY,
-        "tconv-cl %s %016" PRIx64 "\nplatform %s, %s\ndevice %s, %s, %08x, %s, %u bits, %s\ndriver "
-        "%s\n",
-        TCONV_VERSION_STRING, sources_hash(), d->platform, version, d->name, d->vendor,
-        (unsigned)vendor, d->version, (unsigned)bits, uuid, d->driver);
-    if (length > 0 && length < IDENTITY) return text;
-    free(text);
-    return NULL;
-}
 
 /* PoCL keeps what it compiles by itself, and compiles every kernel of a program once more for
  * work-groups of any size when it is asked for the binary: the first call takes twice as long, and
  * later ones gain nothing. */
 static bool keeps_programs_itself(const tconv_device *device)
 {
-    return strcmp(device->info.platform, "Portable Computing Language") == 0;
+    return strcmp(device->info.platform, TCONV_POCL) == 0;
 }
 
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
@@ -85,7 +27,7 @@ tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
     const tconv_status status =
         tconv_environment_cache(&device->cache, &device->cache_limit, &named, error);
     if (status != TCONV_OK) return status;
-    device->identity = identity_of(device);
+    device->identity = tconv_identity_of(device);
     device->programs_on_disk = named || !keeps_programs_itself(device);
     if (device->identity != NULL) return TCONV_OK;
     free(device->cache);
@@ -115,14 +57,6 @@ tconv_status tconv_device_set_cache(tconv_device *device, const char *folder, ui
 const char *tconv_device_cache(const tconv_device *device)
 {
     return device == NULL || !device->programs_on_disk ? NULL : device->cache;
-}
-
-char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key)
-{
-    const size_t size = strlen(device->identity) + strlen(kind) + strlen(key) + 1;
-    char *whole = malloc(size);
-    if (whole != NULL) snprintf(whole, size, "%s%s%s", device->identity, kind, key);
-    return whole;
 }
 
 /* A program made of a record, built; NULL where the driver does not want it. */

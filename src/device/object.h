@@ -70,6 +70,10 @@ void tconv_programs_release(struct tconv_program *first);
 /* Finds out who the device is and where programs are kept. */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
 
+/* Everything that compiled programs depend on besides their own sources and options: from malloc;
+ * NULL where it cannot be found out. */
+char *tconv_identity_of(const tconv_device *device);
+
 /* The identity, what kind of record it is (TCONV_KIND_PROGRAM or TCONV_KIND_SEARCH) and its own
  * key: from malloc; NULL without memory. */
 #define TCONV_KIND_PROGRAM "program "
