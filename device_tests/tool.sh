@@ -42,6 +42,10 @@ done
 env -u POCL_AFFINITY "$tool" bench $device --ids S5 --runs 1 --no-ceilings --json "$work/b.json" >"$work/out" || fail "bench --no-ceilings"
 grep -q POCL_AFFINITY "$work/b.json" && fail "a variable that is not set is in the JSON"
 grep -q '^ceilings\|^corrected' "$work/out" && fail "ceilings that are not wanted"
+"$tool" bench $device --ids S5 --runs 2 --repeat 3 --no-ceilings --compare "$work/b.json" --json "$work/c.json" >"$work/out" 2>"$work/err" ||
+    fail "bench --repeat"
+grep -q '"repeat": 3' "$work/c.json" || fail "no --repeat in the JSON of bench"
+grep -q 'have --repeat 1, of this run 3' "$work/err" || fail "other runs are compared without a word: $(cat "$work/err")"
 # Fewer multiply-adds say nothing about the peak.
 "$tool" bench $device --data-shape 1,40,20,32 --filter-shape 40,30,4,4 --strides 2 --pads-begin 1 --pads-end 1 --math fast --algorithm winograd_vector \
     --runs 2 --json "$work/b.json" >"$work/out" || fail "bench --math fast"

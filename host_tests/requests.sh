@@ -109,6 +109,7 @@ expect 2 "have their own" bench --model "$vectors/ir/plain_f32.xml" --groups 3
 expect 2 "f32 f16" bench --model "$vectors/ir/plain_f32.xml" --type f8
 expect 2 "more than 6 numbers" bench --model "$vectors/ir/plain_f32.xml" --output-shape 5,5,5,5,5,5,5
 expect 2 "1 to 1000" bench --runs 0
+expect 2 "1 to 1000" bench --repeat 0
 expect 2 "a number is needed" bench --runs many
 expect 2 "devices lists them all" devices --device gpu
 expect 2 "a number is needed" bench --ids B05 --device 0,,1

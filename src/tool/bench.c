@@ -311,8 +311,9 @@ static double mean_fraction(const struct result *results, size_t layers,
     return exp(sum / timed);
 }
 
-static json_t *report_json(int number, const tconv_device_info *d, const struct roofline *roofline,
-                           const struct suite *suite, const struct result *results)
+static json_t *report_json(int number, const tconv_device_info *d, const struct timing *timing,
+                           const struct roofline *roofline, const struct suite *suite,
+                           const struct result *results)
 {
     json_t *sizes = json_array(), *layers = json_array();
     for (int i = 0; i < roofline->sizes; i++)
@@ -323,9 +324,9 @@ static json_t *report_json(int number, const tconv_device_info *d, const struct 
         json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
     const bool known = roofline->sizes > 0;
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_json(number, d),
-        "launch_us", real_or_null(known, roofline->launch_us), "peak_gflops",
-        real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
+        "{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_json(number, d),
+        "repeat", timing->repeat, "launch_us", real_or_null(known, roofline->launch_us),
+        "peak_gflops", real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
         real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
         known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
         "bandwidth_by_working_set", sizes, "layers", layers, "geomean_fraction_of_floor",
@@ -431,7 +432,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
                 first_peak, roofline_peak(&roofline));
         if (table_wanted()) print_end(suite, &s, results, &roofline);
         const enum exit_code written = write_results(
-            with_origin(report_json(work->number, d, &roofline, suite, results)), old);
+            with_origin(report_json(work->number, d, timing, &roofline, suite, results)), old);
         if (code == EXIT_DONE) code = written;
         if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }

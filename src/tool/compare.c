@@ -201,6 +201,13 @@ static json_t *origin_json(const json_t *report, const char *name)
                      "tool_version", json_object_get(report, "tool_version"));
 }
 
+/* How many computations a run had: --repeat. Earlier versions always had one. */
+static int repeat_of(const json_t *report)
+{
+    const json_t *repeat = json_object_get(report, "repeat");
+    return json_is_integer(repeat) ? (int)json_integer_value(repeat) : 1;
+}
+
 json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
                        const char *new_name)
 {
@@ -208,6 +215,9 @@ json_t *report_compare(const json_t *old, const char *old_name, const json_t *ne
     const char *new_device = text_of(json_object_get(new, "device"), "name");
     if (strcmp(old_device, new_device) != 0)
         notice("%s is of %s, %s of %s", old_name, old_device, new_name, new_device);
+    if (repeat_of(old) != repeat_of(new))
+        notice("runs of %s have --repeat %d, of %s %d: what a launch takes differs", old_name,
+               repeat_of(old), new_name, repeat_of(new));
     struct sums sums = {0};
     struct pair pair;
     size_t i;
