@@ -158,6 +158,9 @@ def write(fields: dict[str, float], device: str) -> None:
         number = r"([\d.e]+)"
         pattern, changed = rf"F\({name}, [^\"\n]*, \"", f'F({name}, {value:g}, "'
         own = rf"F\({name}, {number}, {number}\)"  # of RDNA and of CDNA
+        nvidia = rf"F\({name}, {number}\)"
+        if device.startswith("NVIDIA") and re.search(nvidia, text):
+            pattern, changed = nvidia, f"F({name}, {value:g})"
         if device in ("AMD wmma", "AMD mfma") and re.search(own, text):
             pattern, changed = own, rf"F({name}, {value:g}, \2)" if device == "AMD wmma" else rf"F({name}, \1, {value:g})"
         text, count = re.subn(pattern, changed, text)

@@ -98,6 +98,11 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
 #undef FIELD
     }
     if (rdna) machine.units *= 2;
+    if (device->architecture == TCONV_ARCHITECTURE_NVIDIA) {
+#define FIELD(name, value) machine.name = (value);
+        TCONV_NVIDIA_FIELDS(FIELD)
+#undef FIELD
+    }
     return machine;
 }
 

@@ -23,8 +23,8 @@
     F(issue, 6, "per cycle", "instructions of an innermost loop")                                  \
     F(latency, 4, "cycles", "of a multiply-add")
 
-/* GPUs. What puts the costs in the order of times on an NVIDIA H200 (docs/benchmarks/h200.md); for
- * AMD's below, until a card is there, of times predicted from compiled code. */
+/* GPUs. What puts the costs in the order of times predicted from code that was compiled for NVIDIA's
+ * cards; until others are there, that is what is known of them. */
 #define TCONV_GPU_FIELDS(F)                                                                        \
     F(unit_lanes, 128, "per cycle", "multiply-adds of a compute unit")                             \
     F(warp, 32, "number", "work-items that go on together")                                        \
@@ -33,25 +33,25 @@
     F(unit_issue, 3.2, "per cycle", "instructions of all warps of a unit: 4 schedulers, 0.8 each") \
     F(unit_read, 4, "cycles", "of local memory, for 16 bytes of each work-item of a warp")         \
     F(unit_local, 3, "ratio", "of a unit's local memory to what a work-group may have")            \
-    F(unit_l2, 17, "bytes", "that a unit has from the cache in a cycle, if all units read")        \
+    F(unit_l2, 20, "bytes", "that a unit has from the cache in a cycle, if all units read")        \
     F(unit_dram, 10, "bytes", "the same from memory")                                              \
     F(gpu_launch, 6000, "cycles", "of one more launch in a queue")                                 \
-    F(gpu_begin, 40e3, "cycles", "of a launch, of dependent loads and of the last work-groups")    \
+    F(gpu_begin, 20e3, "cycles", "of a launch, of dependent loads and of the last work-groups")    \
     F(gpu_wait, 60, "cycles", "of an iteration that waits for its loads")
 
 /* Implicit GEMM on GPUs (tiled.c); instructions are those of a warp. */
 #define TCONV_TILED_FIELDS(F)                                                                      \
-    F(tiled_registers, 88, "number", "registers of a work-item beside its accumulators")           \
+    F(tiled_registers, 104, "number", "registers of a work-item beside its accumulators")          \
     F(tiled_sliced, 50, "number", "more, where slices have 8 x 8 accumulators")                    \
-    F(tiled_stage, 170, "number", "instructions of a stage beside products, reads and copies")     \
-    F(tiled_weight, 1.8, "number", "instructions to copy four weights")                            \
-    F(tiled_input, 19, "number", "instructions to copy an input")                                  \
-    F(tiled_stage_wait, 820, "cycles", "of a warp in a stage beside its instructions")             \
-    F(tiled_begin, 130, "number", "instructions before and after all stages")                      \
-    F(tiled_begin_wait, 2100, "cycles", "of loads before and after all stages")                    \
-    F(tiled_store, 5, "number", "instructions to store an accumulator")                            \
-    F(tiled_around_wait, 2.8, "cycles", "of an instruction before and after all stages")           \
-    F(tiled_part_wait, 300, "cycles", "to add the sums of a part")
+    F(tiled_stage, 60, "number", "instructions of a stage beside products, reads and copies")      \
+    F(tiled_weight, 3, "number", "instructions to copy four weights")                              \
+    F(tiled_input, 4, "number", "instructions to copy an input")                                   \
+    F(tiled_stage_wait, 580, "cycles", "of a warp in a stage beside its instructions")             \
+    F(tiled_begin, 1200, "number", "instructions before and after all stages")                     \
+    F(tiled_begin_wait, 6000, "cycles", "of loads before and after all stages")                    \
+    F(tiled_store, 14, "number", "instructions to store an accumulator")                           \
+    F(tiled_around_wait, 3.9, "cycles", "of an instruction before and after all stages")           \
+    F(tiled_part_wait, 500, "cycles", "to add the sums of a part")
 
 /* Implicit GEMM by matrix units of GPUs (matrix.c); instructions are those of a warp. */
 #define TCONV_MATRIX_FIELDS(F)                                                                     \
@@ -59,8 +59,8 @@
     F(matrix_registers, 100, "number", "registers of a work-item beside those of the tile")        \
     F(matrix_stage, 3, "number", "instructions of a stage beside products, reads and copies")      \
     F(matrix_quad, 5, "number", "instructions to copy 16 bytes")                                   \
-    F(matrix_weight, 90, "number", "the same of weights beside plain data, or their time")         \
-    F(matrix_element, 6, "number", "more, for each element that is loaded alone")                  \
+    F(matrix_weight, 5, "number", "the same of weights beside plain data, or their time")          \
+    F(matrix_element, 13, "number", "more, for each element that is loaded alone")                 \
     F(matrix_stage_wait, 960, "cycles", "of a stage beside its instructions")                      \
     F(matrix_begin, 1200, "number", "instructions before and after all stages")                    \
     F(matrix_begin_wait, 7000, "cycles", "of loads before and after all stages")                   \
@@ -68,6 +68,23 @@
     F(matrix_store_wait, 2.6, "cycles", "of an output")                                            \
     F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")                      \
     F(matrix_part_wait, 500, "cycles", "to add the sums of a part")
+
+/* NVIDIA's GPUs, as an H200 took them (docs/benchmarks/h200.md). */
+#define TCONV_NVIDIA_FIELDS(F)                                                                     \
+    F(unit_l2, 17)                                                                                 \
+    F(gpu_begin, 40e3)                                                                             \
+    F(tiled_registers, 88)                                                                         \
+    F(tiled_stage, 170)                                                                            \
+    F(tiled_weight, 1.8)                                                                           \
+    F(tiled_input, 19)                                                                             \
+    F(tiled_stage_wait, 820)                                                                       \
+    F(tiled_begin, 130)                                                                            \
+    F(tiled_begin_wait, 2100)                                                                      \
+    F(tiled_store, 5)                                                                              \
+    F(tiled_around_wait, 2.8)                                                                      \
+    F(tiled_part_wait, 300)                                                                        \
+    F(matrix_weight, 90)                                                                           \
+    F(matrix_element, 6)
 
 /* AMD's GPUs: RDNA and CDNA. OpenCL's compute units of RDNA are pairs of the units here. */
 #define TCONV_AMD_FIELDS(F)                                                                        \
