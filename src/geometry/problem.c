@@ -57,8 +57,8 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
                               data, filter);
         if (p->output_type == TCONV_TYPE_DEFAULT && p->filter_type == TCONV_I8)
             return tconv_fail(error, TCONV_ERROR_TYPE,
-                              "data is %s but filter is %s: output_type (--output-type) must say "
-                              "what the output is: i32, i8 or u8",
+                              "data is %s but filter is %s: output_type must say what the "
+                              "output is: i32, i8 or u8",
                               data, filter);
         return tconv_fail(error, TCONV_ERROR_TYPE,
                           "data is %s, filter %s, output %s: the output has the data's type, or "

@@ -13,8 +13,8 @@
 enum {
     MOST_CANDIDATES = 8,
     MOST_ROUNDS = 100,
-    MOST_TIMES = 10,
-    RUN_MS = 1,
+    MOST_TIMES = 10,  /* computations of a run on a GPU, where so many take less than */
+    RUN_MS = 1,       /* this */
     USUAL_MS = 500,   /* for timing */
     NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
     /* Rounds after which a candidate is left out that takes twice the least time: where the model
@@ -48,7 +48,6 @@ struct timed {
 struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
-    bool gpu;
     cl_command_queue queue;
     cl_mem data, weights, output, workspace, channels, residual;
     uint64_t workspace_bytes;
@@ -249,9 +248,9 @@ static bool hopeless(const struct bench *bench, const struct timed *c, int round
 
 /* How many computations a timed run has: on a GPU a single one of some microseconds takes less time
  * than it takes to begin and to be noticed, which differs from run to run. */
-static int times_of(const struct bench *bench, const struct timed *c)
+static int times_of(const struct timed *c)
 {
-    if (!bench->gpu || c->ms == 0) return 1;
+    if (c->plan->info.kind != TCONV_DEVICE_GPU || c->ms == 0) return 1;
     return c->ms * MOST_TIMES > RUN_MS ? (int)(RUN_MS / c->ms) + 1 : MOST_TIMES;
 }
 
@@ -263,7 +262,7 @@ static void time_rounds(struct bench *bench, double most_ms)
         for (int i = 0; i < bench->count; i++) {
             struct timed *c = &bench->candidates[i];
             if (c->plan == NULL || hopeless(bench, c, round, most_ms)) continue;
-            const double ms = run(bench, c, times_of(bench, c));
+            const double ms = run(bench, c, times_of(c));
             if (ms > 0 && (c->ms == 0 || ms < c->ms)) c->ms = ms;
             if (ms > 0 && c->rounds == round) c->each[c->rounds++] = (float)ms;
             if (now_ms() - start > most_ms) return;
@@ -315,7 +314,7 @@ static char *report(const struct bench *bench)
 tconv_status tconv_measure(tconv_plan *plan, const tconv_plan_options *options,
                            struct tconv_measured *measured, tconv_error *error)
 {
-    struct bench bench = {.gpu = plan->info.kind == TCONV_DEVICE_GPU};
+    struct bench bench = {.count = 0};
     tconv_status status = TCONV_OK;
     *measured = (struct tconv_measured){.candidates = 0};
     list_candidates(plan, &bench);
