@@ -5,6 +5,7 @@
 # -R algorithms. It is a short run, with a sample of the problems; scripts/nightly.sh has all of them.
 set -eu
 cd "$(dirname "$0")/.."
+sh scripts/packages.sh python3 # with which tests read CSV and JSON
 sh scripts/build.sh
 echo "device tests draw ${TCONV_CL_TEST_PERCENT:-10} % of their problems with TCONV_CL_TEST_SEED=${TCONV_CL_TEST_SEED:-1}"
 export TCONV_CL_TEST_REPORT="$PWD/build/test_report"
