@@ -63,6 +63,11 @@
  *   STREAM       see epilogue.clh                        0, 1
  *
  * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
+#include "channels_table.h"
+#include "lanes.clh"
+#include "taps.clh"
+#include "words.clh"
+
 #if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
     !defined(PHASE_LANES) || !defined(TRANSPOSED) || !defined(KEPT) || !defined(SLICED) ||         \
     !defined(PARTS)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The channels algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_CHANNELS_TABLE_H
+#define TCONV_CHANNELS_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     CHANNELS_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
@@ -38,3 +38,5 @@ enum {
 /* A tap of a class: its place in the packed filter, and where it reads: its distance less
  * CHANNELS_LOW. */
 enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };
+
+#endif

@@ -27,6 +27,9 @@
  *   WG        work-items of a work-group                powers of two; 1: no barrier is compiled in
  *
  * Local memory: a kernel argument. Registers: MW*NX vectors of sums. */
+#include "col2im_table.h"
+#include "epilogue.clh"
+
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MC) || !defined(WG)
 #error "VW, NX, MW, MC and WG must be set"
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The col2im algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_COL2IM_TABLE_H
+#define TCONV_COL2IM_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     COL2IM_PLACES = FOLDED_LONGS, /* of a tile: neighbouring outputs of one phase */
@@ -29,3 +29,5 @@ enum {
     PART_CLASS_TAPS, /* taps of all classes before PART_CLASS */
     PART_LONGS
 };
+
+#endif

@@ -27,6 +27,10 @@
  *   STREAM    see epilogue.clh                          0, 1
  *
  * Registers: MW / VW * PX vectors of sums, with MERGED > 0 times MERGED. */
+#include "depthwise_table.h"
+#include "lanes.clh"
+#include "taps.clh"
+
 #if !defined(PX) || !defined(MERGED)
 #error "PX and MERGED must be set"
 #endif

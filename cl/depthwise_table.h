@@ -2,10 +2,10 @@
 /* The depthwise algorithm's own part of its table; folded_table.h has the part before, which
  * describes a single group with as many output channels as there are groups. Read by the host (C)
  * and by the kernels (OpenCL C). */
+#ifndef TCONV_DEPTHWISE_TABLE_H
+#define TCONV_DEPTHWISE_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     DEPTHWISE_ROWS = FOLDED_NUMBERS, /* output rows of a work-item, of one z */
@@ -18,3 +18,5 @@ enum {
     DEPTHWISE_SLICES_AT, /* for each output along z a slice: folded_table.h */
     DEPTHWISE_LONGS
 };
+
+#endif

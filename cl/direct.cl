@@ -28,6 +28,10 @@
  *   LAST        1: output channels are neighbours                             0, 1
  *
  * Registers: OUTPUTS * CHANNELS sums. */
+#include "direct_table.h"
+#include "divisor.h"
+#include "epilogue.clh"
+
 #if !defined(OUTPUTS) || !defined(CHANNELS) || !defined(ALONG_Y) || !defined(TAPS_X) ||            \
     !defined(ADJACENT) || !defined(SINGLE) || !defined(LAST)
 #error "OUTPUTS, CHANNELS, ALONG_Y, TAPS_X, ADJACENT, SINGLE and LAST must be set"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The direct algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_DIRECT_TABLE_H
+#define TCONV_DIRECT_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     /* Divisors (divisor.h). Lanes of a work-group, the innermost first: along x,
@@ -37,3 +37,5 @@ enum {
     DIRECT_X_AT,
     DIRECT_LONGS
 };
+
+#endif

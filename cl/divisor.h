@@ -6,6 +6,8 @@
  * 2^l >= d > 2^(l - 1); from bit 32 on factor = ceil(2^(31 + l) / d). For 0 <= n < 2^31
  * floor(n / d) is (2 n * factor >> 32) >> l (Granlund and Montgomery, "Division by Invariant
  * Integers using Multiplication", 1994). */
+#ifndef TCONV_DIVISOR_H
+#define TCONV_DIVISOR_H
 
 enum { DIVISOR_BITS = 26 };
 
@@ -24,4 +26,6 @@ static int split(int *number, const long divisor)
                     ((uint)divisor >> DIVISOR_BITS));
     return before - *number * divisor_of(divisor);
 }
+#endif
+
 #endif

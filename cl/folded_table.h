@@ -6,9 +6,7 @@
 #ifndef TCONV_FOLDED_TABLE_H
 #define TCONV_FOLDED_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts epilogue_table.h in front */
 #include "epilogue_table.h"
-#endif
 
 enum {
     FOLDED_BATCHES = EPILOGUE_LONGS,

@@ -45,6 +45,10 @@
  *   LOW        MERGED: the least of all taps' distances before shifting    any
  *
  * Registers: MW * SX vectors of sums with MERGED, else MW. */
+#include "dot.clh"
+#include "epilogue.clh"
+#include "gather_table.h"
+
 #if !defined(VW) || !defined(MW) || !defined(WGX) || !defined(WGY) || !defined(MERGED)
 #error "VW, MW, WGX, WGY and MERGED must be set"
 #endif

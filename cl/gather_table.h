@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gather algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_GATHER_TABLE_H
+#define TCONV_GATHER_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     GATHER_HEADER = FOLDED_LONGS, /* elements of the packed filter before the weights: a word of
@@ -28,3 +28,5 @@ enum {
     TAP_NUMBER,
     TAP_LONGS
 };
+
+#endif

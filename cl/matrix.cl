@@ -42,6 +42,8 @@
  *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
  *
  * Registers: FM * FN * SUMS sums. */
+#include "matrix_stages.clh"
+
 #if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) ||                         \
     !defined(WHOLE_QUADS) || !defined(QUADS) || !defined(OUTPUT_QUADS) || !defined(ROUNDS) ||      \
     !defined(LACKING)

@@ -52,6 +52,10 @@
  * Registers: MW * NX vectors of sums; those of the phases merged with them wait on the stack. Local
  * memory: a kernel argument; tiles * slots * chunk * NX * ROW elements, with CHUNKED also all sums
  * of the work-item. */
+#include "packed_table.h"
+#include "products.clh"
+#include "taps.clh"
+
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(ROW) || !defined(MERGED) ||           \
     !defined(FLAT) || !defined(CHUNKED)
 #error "VW, NX, MW, ROW, MERGED, FLAT and CHUNKED must be set"

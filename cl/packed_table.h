@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The packed algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_PACKED_TABLE_H
+#define TCONV_PACKED_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     PACKED_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
@@ -33,3 +33,5 @@ enum {
     ENTRY_OFFSET, /* of the tile's inputs for this tap in local memory */
     ENTRY_LONGS
 };
+
+#endif

@@ -10,6 +10,9 @@
  *
  *   macro   meaning                     legal values
  *   AXES    spatial axes of the layer   1 to 6 */
+#include "epilogue.clh"
+#include "reference_table.h"
+
 #ifndef AXES
 #error "AXES must be set"
 #endif

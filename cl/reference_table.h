@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the reference algorithm, in longs; read by the host (C) and by the kernels (OpenCL
  * C). */
+#ifndef TCONV_REFERENCE_TABLE_H
+#define TCONV_REFERENCE_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts epilogue_table.h in front */
 #include "epilogue_table.h"
-#endif
 
 /* Input channels that an iteration of a loop adds: llvmpipe ends all loops of a work-item after
  * 65535 of them. */
@@ -44,3 +44,5 @@ enum {
     AXIS_INPUT_STEP,  /* between the inputs of these */
     AXIS_LONGS
 };
+
+#endif

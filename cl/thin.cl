@@ -39,6 +39,9 @@
  *   STREAM   see epilogue.clh                                       0, 1
  *
  * Registers: RY * MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
+#include "taps.clh"
+#include "thin_table.h"
+
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(RY) || !defined(MERGED) ||            \
     !defined(KX) || !defined(DX) || !defined(RX) || !defined(LOW) || !defined(SINGLE)
 #error "VW, NX, MW, RY, MERGED, KX, DX, RX, LOW and SINGLE must be set"

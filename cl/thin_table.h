@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thin algorithm's own part of its table; folded_table.h has the part before. Read by the host
  * (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_THIN_TABLE_H
+#define TCONV_THIN_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     THIN_PLANES = FOLDED_LONGS, /* of a work-item: batch items, groups and blocks */
@@ -16,3 +16,5 @@ enum {
     THIN_PREFETCHES,            /* whether the input rows that are copied next are prefetched */
     THIN_LONGS
 };
+
+#endif

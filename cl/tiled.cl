@@ -52,6 +52,8 @@
  *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
  *
  * Registers: TM * TN sums. */
+#include "places.clh"
+
 #if !defined(MT) || !defined(NT) || !defined(TM) || !defined(TN) || !defined(KS) ||                \
     !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(FOLDED_LAST) ||              \
     !defined(QUADS) || !defined(ROUNDS) || !defined(LACKING) || !defined(SPLIT) || !defined(PZ) || \

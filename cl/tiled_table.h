@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tiled algorithm's own part of its table; folded_table.h has the part before. Read by the host
  * (C) and by the kernels (OpenCL C). Where three numbers follow each other they are of z, y, x. */
+#ifndef TCONV_TILED_TABLE_H
+#define TCONV_TILED_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     TILED_PLACES_Z = FOLDED_NUMBERS, /* along each axis; divisors (divisor.h) */
@@ -42,3 +42,5 @@ enum {
 /* A tap of a phase: where its weights are in the packed filter of a group, the distance from a
  * place to the input that it reads along each axis, and the same in elements of the data. */
 enum { TAP_WEIGHTS, TAP_Z, TAP_Y, TAP_X, TAP_OFFSET, TAP_LONGS };
+
+#endif

@@ -53,6 +53,10 @@
  *
  * Registers: MW * NX vectors of sums. Local memory: a kernel argument; transformed inputs and sums
  * of all teams. */
+#include "epilogue.clh"
+#include "products.clh"
+#include "winograd_table.h"
+
 #if !defined(VW) || !defined(NX) || !defined(MW) || !defined(MZ) || !defined(MY) ||                \
     !defined(MX) || !defined(TZ) || !defined(TY) || !defined(TX) || !defined(RX) ||                \
     !defined(AX) || !defined(CHUNKED)

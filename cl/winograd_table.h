@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Winograd algorithm's own part of its table; folded_table.h has the part before. Read by the
  * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_WINOGRAD_TABLE_H
+#define TCONV_WINOGRAD_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts folded_table.h in front */
 #include "folded_table.h"
-#endif
 
 enum {
     WINOGRAD_TILES_Z = FOLDED_NUMBERS, /* along each axis */
@@ -24,3 +24,5 @@ enum {
     WINOGRAD_PAD_PHASE_X,
     WINOGRAD_LONGS
 };
+
+#endif

@@ -6,6 +6,8 @@
  *
  * by add_words of words.clh, which has the macros, and for bf16 the sums rounded to that type. One
  * work-item; `numbers` holds data, weights, sums and rounded sums in this order. */
+#include "words.clh"
+
 enum { PROBE_WORDS = 4 };
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void

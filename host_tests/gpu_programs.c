@@ -115,10 +115,8 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
 static void print_and_free(const char *device, struct program *list)
 {
     for (struct program *next; list != NULL; list = next) {
-        printf("%s\t%s\t%s\t", device, list->algorithm->name, list->options);
-        for (int s = 0; s < TCONV_MAX_SOURCES && list->algorithm->sources[s] != NULL; s++)
-            printf("%s%s", s == 0 ? "" : ",", list->algorithm->sources[s]);
-        printf("\t%s\n", list->layers);
+        printf("%s\t%s\t%s\t%s\t%s\n", device, list->algorithm->name, list->options,
+               list->algorithm->source, list->layers);
         next = list->next;
         free(list->options);
         free(list);

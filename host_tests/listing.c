@@ -72,10 +72,9 @@ static bool print_launch(int number, const struct tconv_request *request,
     for (int i = 0; i < kernel_plan->run_count; i++) counted += kernel_plan->run[i].macs;
     const bool last = number == kernel_plan->run_count - 1;
     const double macs = counted == 0 && last ? (double)geometry->macs : launch->macs;
-    printf("%s{\"kernel\":\"%s\",\"sources\":[", number == 0 ? "" : ",", launch->kernel);
-    for (int s = 0; s < TCONV_MAX_SOURCES && algorithm->sources[s] != NULL; s++)
-        printf("%s\"%s\"", s == 0 ? "" : ",", algorithm->sources[s]);
-    printf("],\"options\":\"%s\",\"global\":[%zu,%zu,%zu],\"local\":[%zu,%zu,%zu],"
+    printf("%s{\"kernel\":\"%s\",\"sources\":[\"%s\"],", number == 0 ? "" : ",", launch->kernel,
+           algorithm->source);
+    printf("\"options\":\"%s\",\"global\":[%zu,%zu,%zu],\"local\":[%zu,%zu,%zu],"
            "\"local_bytes\":%zu,\"macs\":%.0f,\"bytes\":%" PRIu64 ",\"args\":[",
            text, launch->global[0], launch->global[1], launch->global[2], launch->local[0],
            launch->local[1], launch->local[2], launch->local_bytes, macs,

@@ -38,7 +38,7 @@ TARGETS = {  # of each device that gpu_programs describes
 }
 LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
 
-Program = collections.namedtuple("Program", "device vendor algorithm options sources layers")
+Program = collections.namedtuple("Program", "device vendor algorithm options source layers")
 # Of one kernel on one target; spilled: a sentence, or None; share: multiply-adds for 100 instructions, or None.
 Kernel = collections.namedtuple("Kernel", "name registers local spilled share")
 
@@ -231,18 +231,27 @@ def missing_tools(tools, vendor):
 def read_programs(lister, suite):
     programs = []
     for line in run([lister, *suite]).splitlines():
-        device, algorithm, options, sources, layers = line.split("\t")
-        programs.append(Program(device, device.split()[0], algorithm, tuple(options.split()), tuple(sources.split(",")), layers))
+        device, algorithm, options, source, layers = line.split("\t")
+        programs.append(Program(device, device.split()[0], algorithm, tuple(options.split()), source, layers))
     return programs
 
 
+def source_text(name, known):
+    """A file of kernels behind the files that it includes, each once, as src/device/kernel_source.c puts them together."""
+    if name in known:
+        return ""
+    known.add(name)
+    with open(os.path.join(ROOT, "cl", name), encoding="utf-8") as file:
+        text = file.read()
+    include = re.compile(r'^#include "(.*)"', re.M)
+    return "".join(source_text(other, known) for other in include.findall(text)) + '#line 1 "%s"\n%s' % (name, include.sub("", text))
+
+
 def write_source(program, folder):
-    path = os.path.join(folder, program.sources[-1])
+    path = os.path.join(folder, os.path.basename(program.source))
     if not os.path.exists(path):
         with open(path, "w", encoding="utf-8") as out:
-            for name in program.sources:
-                with open(os.path.join(ROOT, "cl", name), encoding="utf-8") as file:
-                    out.write('#line 1 "%s"\n%s' % (name, file.read()))
+            out.write(source_text(program.source, set()))
     return path
 
 

@@ -95,8 +95,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
 const struct tconv_algorithm tconv_toy = {
     .name = "toy",
     .summary = "an example: one work-item for each output element of a layer of one axis",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "toy_table.h",
-                "toy.cl"},
+    .source = "toy.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_ALL,
     .tile_names = {"items"},

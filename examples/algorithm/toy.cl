@@ -10,6 +10,9 @@
  *   macro   meaning                      legal values
  *   ITEMS   work-items of a work-group   1 and more; unused here, as an example of a tile parameter
  */
+#include "epilogue.clh"
+#include "toy_table.h"
+
 #ifndef ITEMS
 #error "ITEMS must be set"
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the toy algorithm, in longs; read by the host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_TOY_TABLE_H
+#define TCONV_TOY_TABLE_H
 
-#ifndef __OPENCL_VERSION__ /* for kernels the host puts epilogue_table.h in front */
 #include "epilogue_table.h"
-#endif
 
 enum {
     TOY_OUTPUTS = EPILOGUE_LONGS, /* elements of the output */
@@ -29,3 +29,5 @@ enum {
     TOY_SOURCE_STEP,
     TOY_LONGS
 };
+
+#endif

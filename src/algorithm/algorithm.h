@@ -8,7 +8,6 @@
 
 #include "algorithm/machine.h"
 #include "base/format.h"
-#include "base/sources.h"
 #include "geometry/layer.h"
 #include "tconv_cl/device_info.h"
 #include "tconv_cl/epilogue.h"
@@ -40,7 +39,7 @@ enum tconv_arg {
     TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_RESIDUAL, TCONV_ARG_OUTPUT
 
 struct tconv_launch {
-    const char *kernel; /* name in the algorithm's sources */
+    const char *kernel; /* name in the algorithm's source */
     char options[320]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
@@ -125,11 +124,11 @@ enum tconv_made_for {
 
 struct tconv_algorithm {
     const char *name;
-    const char *summary;                    /* one sentence */
-    const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
+    const char *summary; /* one sentence */
+    const char *source;  /* the file of its kernels in cl/ */
     enum tconv_packing packing;
     enum tconv_made_for made_for;
-    bool takes_empty; /* also layers without input points */
+    bool takes_empty;                       /* also layers without input points */
     const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
     int program_parameters; /* the first so many of them are options of its programs */
 

@@ -708,18 +708,12 @@ static tconv_status write_dot(const struct tconv_request *request, const int64_t
     .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"}
 
 /* All variants are one source with other options. */
-#define SOURCES                                                                                    \
-    {                                                                                              \
-        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",           \
-            "channels_table.h", "lanes.clh", "words.clh", "taps.clh", "channels.cl"                \
-    }
-
 const struct tconv_algorithm tconv_channels = {
     .name = "channels_vector",
     .summary =
         "lanes are output channels: channels-last tensors, small images with many channels; wide "
         "vectors: for CPUs",
-    .sources = SOURCES,
+    .source = "channels.cl",
     .packing = TCONV_PACK_RAW,
     TILE,
     .enumerate = enumerate_channels,
@@ -730,7 +724,7 @@ const struct tconv_algorithm tconv_phases = {
     .name = "phases_vector",
     .summary = "lanes are the phases of one place: large strides along the last axis; wide "
                "vectors: for CPUs",
-    .sources = SOURCES,
+    .source = "channels.cl",
     .packing = TCONV_PACK_RAW,
     TILE,
     .enumerate = enumerate_phases,
@@ -742,7 +736,7 @@ const struct tconv_algorithm tconv_dot = {
     .summary =
         "bytes and bf16, several input channels in one dot product, lanes are output channels; "
         "wide vectors: for CPUs",
-    .sources = SOURCES,
+    .source = "channels.cl",
     .packing = TCONV_PACK_CHANNEL_WORDS,
     TILE,
     .enumerate = enumerate_dot,

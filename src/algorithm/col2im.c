@@ -397,8 +397,7 @@ const struct tconv_algorithm tconv_col2im_vector = {
     .name = "col2im_vector",
     .summary = "columns of a tile in local memory, then a gather overlap-add; wide vectors, one "
                "work-item a group: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "col2im_table.h", "col2im.cl"},
+    .source = "col2im.cl",
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"vw", "nx", "mw", "mc", "width"},
     .program_parameters = 4,
@@ -410,8 +409,7 @@ const struct tconv_algorithm tconv_col2im_group = {
     .name = "col2im_group",
     .summary = "columns of a tile in local memory, then a gather overlap-add; a work-group shares "
                "the tile: for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "col2im_table.h", "col2im.cl"},
+    .source = "col2im.cl",
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"vw", "nx", "mw", "mc", "width"},
     .program_parameters = 4,

@@ -272,8 +272,7 @@ const struct tconv_algorithm tconv_depthwise = {
     .name = "depthwise_vector",
     .summary =
         "lanes are groups of one channel: channels-last depthwise layers; wide vectors: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "depthwise_table.h", "lanes.clh", "taps.clh", "depthwise.cl"},
+    .source = "depthwise.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"vw", "mw", "px", "merged", "rows", "places"},

@@ -411,8 +411,7 @@ const struct tconv_algorithm tconv_direct_group = {
     .name = "direct_group",
     .summary = "output-stationary, several outputs of a phase in a work-item: depthwise layers and "
                "few channels, for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "divisor.h", "direct_table.h", "direct.cl"},
+    .source = "direct.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"outputs", "channels", "along_y", "rounds"},

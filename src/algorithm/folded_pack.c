@@ -25,11 +25,7 @@ static int64_t packed_channels(const struct tconv_folded_layer *folded,
         const int word = tconv_word_channels(request); /* with 4, sums of weights follow */
         return tconv_ceil_div(layer->in_channels, word) + (word == 4);
     }
-    if (packing != TCONV_PACK_WORDS) return layer->in_channels;
-    const int64_t words =
-        tconv_ceil_div(layer->in_channels * (int64_t)tconv_type_size(layer->filter_type),
-                       (int64_t)tconv_packed_bytes(request, packing));
-    return tconv_ceil_div(words, 4) * 4;
+    return layer->in_channels;
 }
 
 bool tconv_folded_filter_fits(const struct tconv_folded_layer *folded, int mw, int64_t blocks,
@@ -46,7 +42,7 @@ bool tconv_folded_filter_fits(const struct tconv_folded_layer *folded, int mw, i
     const double loops = packing == TCONV_PACK_CHANNEL_WORDS
                              ? 2.0 * mw * (double)packed_channels(folded, request, packing)
                              : (double)folded->layer.in_channels;
-    if (packing != TCONV_PACK_WORDS && tconv_folded_too_long(taps * loops, request->device))
+    if (tconv_folded_too_long(taps * loops, request->device))
         return tconv_refuse(reason, "a work-item would pack too many weights");
     return tconv_filter_addressable(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes,
                                     reason);
@@ -76,7 +72,6 @@ void tconv_folded_pack(struct tconv_kernel_plan *kernel_plan,
 {
     const int64_t taps = folded->z.kernel * folded->y.kernel * folded->x.kernel;
     const int64_t all_blocks = folded->layer.groups * blocks;
-    const tconv_device_info *device = request->device;
     const size_t bytes = tconv_packed_bytes(request, packing);
     const int64_t in = packed_channels(folded, request, packing);
     char name[80];
@@ -85,23 +80,7 @@ void tconv_folded_pack(struct tconv_kernel_plan *kernel_plan,
     kernel_plan->filter_bytes =
         (uint64_t)(TAPS_HEADER(all_blocks, bytes) + all_blocks * mw * taps * in) * bytes;
 
-    if (packing != TCONV_PACK_WORDS) {
-        pack_with(tconv_kernel_plan_pack(kernel_plan, run->kernel), run, all_blocks, device);
-        return;
-    }
-    struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_taps_clear");
-    snprintf(clear->options, sizeof clear->options, "%s", run->options);
-    tconv_launch_items(clear, 0, all_blocks, 64, device);
-    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
-    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_taps_pack");
-    snprintf(pack->options, sizeof pack->options, "%s", run->options);
-    tconv_launch_items(pack, 0, in, 32, device);
-    tconv_launch_items(pack, 1, taps, 1, device);
-    tconv_launch_items(pack, 2, all_blocks, 1, device);
-    tconv_launch_args(
-        pack,
-        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
-        4);
+    pack_with(tconv_kernel_plan_pack(kernel_plan, run->kernel), run, all_blocks, request->device);
 }
 
 void tconv_folded_taps_options(const struct tconv_folded_layer *folded, struct tconv_launch *run)

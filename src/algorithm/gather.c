@@ -428,17 +428,11 @@ static tconv_status write_dot(const struct tconv_request *request, const int64_t
 }
 
 /* All variants are one source with other options. */
-#define SOURCES                                                                                    \
-    {                                                                                              \
-        "types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",           \
-            "gather_table.h", "dot.clh", "gather.cl"                                               \
-    }
-
 const struct tconv_algorithm tconv_gather_group = {
     .name = "gather_group",
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
                "for GPUs",
-    .sources = SOURCES,
+    .source = "gather.cl",
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"vw", "mw"},
     .program_parameters = 2,
@@ -450,7 +444,7 @@ const struct tconv_algorithm tconv_gather_dot = {
     .name = "gather_dot",
     .summary = "gather_group for bytes, four input channels at a time: for GPUs with products of "
                "bytes",
-    .sources = SOURCES,
+    .source = "gather.cl",
     .packing = TCONV_PACK_QUADS,
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"vw", "mw"},

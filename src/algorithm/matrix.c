@@ -331,9 +331,7 @@ const struct tconv_algorithm tconv_matrix_group = {
     .name = "matrix_group",
     .summary = "products of matrices in local memory by matrix units: f16, bf16, bytes, and f32 "
                "as TF32 on request or by CDNA's mfma; for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "divisor.h", "tiled_table.h", "dot.clh", "matrix.clh", "places.clh",
-                "matrix_stages.clh", "matrix.cl"},
+    .source = "matrix.cl",
     .packing = TCONV_PACK_WORDS,
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"mt", "nt", "wm", "wn", "slices", "kt", "split", "parts"},

@@ -433,8 +433,7 @@ const struct tconv_algorithm tconv_packed = {
     .name = "packed_vector",
     .summary = "inputs of a tile packed into local memory, then products in registers; wide "
                "vectors: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "packed_table.h", "taps.clh", "products.clh", "packed.cl"},
+    .source = "packed.cl",
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"flat", "vw", "nx", "mw", "tiles", "blocks", "chunk"},
     .program_parameters = 4,

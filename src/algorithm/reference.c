@@ -116,8 +116,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
 const struct tconv_algorithm tconv_reference = {
     .name = "reference",
     .summary = "one work-item for each output element; slow, plain, for what the others refuse",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "reference_table.h",
-                "reference.cl"},
+    .source = "reference.cl",
     .packing = TCONV_PACK_RAW,
     .takes_empty = true,
     .enumerate = enumerate,

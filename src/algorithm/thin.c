@@ -406,8 +406,7 @@ const struct tconv_algorithm tconv_thin = {
     .name = "thin_vector",
     .summary = "few channels, depthwise: input rows in local memory, all phases at once; wide "
                "vectors: for CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "thin_table.h", "taps.clh", "thin.cl"},
+    .source = "thin.cl",
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"vw", "nx", "mw", "ry", "tiles", "bands", "planes"},
     .program_parameters = 4,

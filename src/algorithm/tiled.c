@@ -199,8 +199,7 @@ const struct tconv_algorithm tconv_tiled_group = {
     .name = "tiled_group",
     .summary = "implicit matrix product from local memory, many accumulators in a work-item's "
                "registers: for GPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "divisor.h", "tiled_table.h", "places.clh", "tiled.cl"},
+    .source = "tiled.cl",
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks", "split", "parts"},
     .program_parameters = 7,

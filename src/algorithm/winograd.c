@@ -408,8 +408,7 @@ const struct tconv_algorithm tconv_winograd = {
     .name = "winograd_vector",
     .summary = "fewer multiply-adds, more rounding: only with fast arithmetic; wide vectors: for "
                "CPUs",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "folded_table.h",
-                "winograd_table.h", "products.clh", "winograd.cl"},
+    .source = "winograd.cl",
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"mz", "my", "mx", "vw", "nx", "mw", "teams", "blocks", "chunk"},
     .program_parameters = 6,

@@ -3,8 +3,6 @@
 #ifndef TCONV_BASE_SOURCES_H
 #define TCONV_BASE_SOURCES_H
 
-enum { TCONV_MAX_SOURCES = 12 }; /* of a program */
-
 struct tconv_source {
     const char *name; /* of the file, without its folder */
     const char *text;

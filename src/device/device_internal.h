@@ -54,10 +54,9 @@ bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_v
 /* What TCONV_SEARCH_DEFAULT stands for; never that one itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 
-/* The program made of the files `names` (at most TCONV_MAX_SOURCES, NULL ends) in their order,
- * built with `options`. Later calls with the same options share it while the device object keeps
- * it. The caller releases it. Any thread. */
-tconv_status tconv_device_program(tconv_device *device, const char *const *names,
-                                  const char *options, cl_program *program, tconv_error *error);
+/* The program of the kernels in the file `name`, built with `options`. Later calls with the same
+ * options share it while the device object keeps it. The caller releases it. Any thread. */
+tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
+                                  cl_program *program, tconv_error *error);
 
 #endif

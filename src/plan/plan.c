@@ -25,7 +25,7 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
         return tconv_fail(error, TCONV_ERROR_INTERNAL, "the options of %s exceed %d bytes",
                           launch->kernel, TCONV_MAX_OPTIONS);
     cl_program program;
-    tconv_status status = tconv_device_program(plan->device, plan->candidate.algorithm->sources,
+    tconv_status status = tconv_device_program(plan->device, plan->candidate.algorithm->source,
                                                options, &program, error);
     if (status != TCONV_OK) return status;
     cl_int code;

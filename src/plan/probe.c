@@ -323,8 +323,6 @@ static tconv_status enqueue_words(const struct probe *p, cl_program program, tco
 static tconv_status run_words(struct probe *p, tconv_device *device, tconv_type type, int word,
                               bool *right, tconv_error *error)
 {
-    static const char *const sources[TCONV_MAX_SOURCES] = {"types.clh", "common.clh", "words.clh",
-                                                           "words_probe.cl"};
     const tconv_device_info *info = tconv_device_properties(device);
     const int lanes = info->vector_width < MOST_LANES ? (int)info->vector_width : MOST_LANES;
     uint32_t numbers[PROBE_WORDS + (PROBE_WORDS + 2) * MOST_LANES] = {0};
@@ -348,7 +346,8 @@ static tconv_status run_words(struct probe *p, tconv_device *device, tconv_type 
             weights[i * lanes + lane] = probe_weights(floating, word, i, lane);
     }
     for (int lane = 0; lane < lanes; lane++) sums[lane] = probe_start(floating, lane);
-    if ((status = tconv_device_program(device, sources, options, &program, error)) != TCONV_OK)
+    if ((status = tconv_device_program(device, "words_probe.cl", options, &program, error)) !=
+        TCONV_OK)
         return status;
     if ((status = make_queue(device, &p->queue, error)) == TCONV_OK &&
         (status = copied(device, sizeof numbers, numbers, &p->output, error)) == TCONV_OK &&
