@@ -162,6 +162,20 @@ export TCONV_CL_CACHE=off # what it has timed by then is none of the user's resu
 interrupt TERM B0 tune --budget 1
 unset TCONV_CL_CACHE
 [ "$(grep -c '"id":' "$work/i.json")" = 77 ] || fail "layers of an interrupted tune"
+# A folder of the user's: files of others stay in it, however old and whatever they are called.
+mkdir -m 700 "$work/shared"
+others="new-thesis.tex tconv-cl-new-thesis.tex 00112233445566778899aabbccddeeff.program"
+for name in $others; do
+    echo "somebody's work" >"$work/shared/$name"
+    touch -d '2 hours ago' "$work/shared/$name"
+done
+for command in "check --algorithm reference --data-shape 1,1,3 --filter-shape 1,1,2" "tune --data-shape 1,1,3 --filter-shape 1,1,2 --budget 1"; do
+    TCONV_CL_CACHE_DIR="$work/shared" TCONV_CL_CACHE_MIB=1 "$tool" $command $device >"$work/out" 2>&1 || fail "$command: $(cat "$work/out")"
+done
+for name in $others; do
+    [ "$(cat "$work/shared/$name")" = "somebody's work" ] || fail "$name of somebody is gone from the cache folder"
+done
+[ "$(ls "$work/shared"/*.program | wc -l)" -gt 1 ] || fail "nothing is stored in a folder with files of others"
 # tune stores what later plans find
 export TCONV_CL_CACHE_DIR="$work/tuned"
 "$tool" tune $device --ids B18,S5 --budget 20 --json "$work/tune.json" >"$work/out" 2>"$work/err" || fail "tune: $(cat "$work/err")"

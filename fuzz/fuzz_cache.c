@@ -75,13 +75,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         check_record(&record, bytes + at, size - at);
         const size_t used = tconv_record_size(record.key_size, record.binary_size);
         if (at == 0)
-            own = record.key_size == strlen(key) && memcmp(record.key, key, strlen(key)) == 0;
+            own = used == size && record.key_size == strlen(key) &&
+                  memcmp(record.key, key, strlen(key)) == 0;
         at += used;
     }
 
     fuzz_file(file_name, bytes, size);
     void *loaded;
-    const bool found = tconv_folder_load(".", key, &loaded, &record);
+    const bool found = tconv_folder_load(".", 1 << 20, key, &loaded, &record);
     if (found != own)
         fuzz_fail("a file is %s", found ? "taken that is not of the key" : "not taken");
     if (found) free(loaded);

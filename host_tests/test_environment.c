@@ -3,6 +3,7 @@
  * value that is not possible. */
 #include "device/environment.h"
 
+#include "base/os.h"
 #include "cache/folder.h"
 #include "portable.h"
 
@@ -173,6 +174,64 @@ static void launches_have_a_limit(void **state)
     set_variable("TCONV_CL_LAUNCH_MS", NULL);
 }
 
+static tconv_status read_variable(int which, tconv_error *error)
+{
+    char text[TCONV_OS_PATH], *folder = NULL;
+    enum tconv_matrix_use use;
+    tconv_search search;
+    double ms;
+    uint64_t limit;
+    bool named;
+    tconv_status status;
+    switch (which) {
+    case 0: return tconv_environment_device(text, sizeof text, error);
+    case 1: return tconv_environment_kernel_dir(text, sizeof text, error);
+    case 2: return tconv_environment_matrix(&use, error);
+    case 3: return tconv_environment_search(&search, error);
+    case 4: return tconv_environment_launch_ms(&ms, error);
+    default:
+        status = tconv_environment_cache(&folder, &limit, &named, error);
+        free(folder);
+        return status;
+    }
+}
+
+/* A long value is an error, and never the same as none. Only paths and names of devices may have
+ * thousands of characters. */
+static void no_value_is_too_long_to_be_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int which;
+        size_t most;
+    } variables[] = {
+        {"TCONV_CL_DEVICE", 0, TCONV_OS_PATH - 1},
+        {"TCONV_CL_KERNEL_DIR", 1, TCONV_OS_PATH - 1},
+        {"TCONV_CL_CACHE_DIR", 5, TCONV_OS_PATH - 1},
+        {"TCONV_CL_MATRIX", 2, 99},
+        {"TCONV_CL_SEARCH", 3, 99},
+        {"TCONV_CL_LAUNCH_MS", 4, 99},
+        {"TCONV_CL_CACHE", 5, 99},
+        {"TCONV_CL_CACHE_MIB", 5, 99},
+    };
+    static const size_t lengths[] = {99, 100, 4095, 4096, 10000};
+    for (size_t v = 0; v < sizeof variables / sizeof *variables; v++)
+        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+            static char value[10001];
+            memset(value, '0', lengths[l]); /* as a number it would be 0 */
+            value[lengths[l]] = '\0';
+            set_variable(variables[v].name, value);
+            tconv_error error = {TCONV_OK, 0, ""};
+            const tconv_status status = read_variable(variables[v].which, &error);
+            if (lengths[l] > variables[v].most)
+                expect_error(status, &error, variables[v].name, "bytes", "at most");
+            else if (variables[v].most > 99)
+                assert_int_equal(status, TCONV_OK);
+            set_variable(variables[v].name, NULL);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +242,7 @@ int main(void)
         cmocka_unit_test(matrix_units_are_off_or_tried),
         cmocka_unit_test(searches_have_names),
         cmocka_unit_test(launches_have_a_limit),
+        cmocka_unit_test(no_value_is_too_long_to_be_read),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
 }

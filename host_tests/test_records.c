@@ -31,11 +31,13 @@ static struct tconv_record record_of(const char *key, const char *binary)
     return (struct tconv_record){key, strlen(key), binary, strlen(binary)};
 }
 
+enum { LIMIT = 1 << 20 }; /* bytes of the largest record that is read */
+
 static bool load(const char *folder, const char *key, const char *binary)
 {
     void *bytes;
     struct tconv_record record;
-    if (!tconv_folder_load(folder, key, &bytes, &record)) return false;
+    if (!tconv_folder_load(folder, LIMIT, key, &bytes, &record)) return false;
     const bool equal = record.binary_size == strlen(binary) &&
                        memcmp(record.binary, binary, record.binary_size) == 0;
     free(bytes);
@@ -120,6 +122,12 @@ static void overwrite(const char *path, const char *bytes, size_t size)
     fclose(file);
 }
 
+static void make_old(const char *path)
+{
+    const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+}
+
 static void what_is_not_whole_or_not_ours_is_not_there(void **state)
 {
     (void)state;
@@ -189,7 +197,7 @@ static void the_folder_can_be_listed(void **state)
     char folder[300], path[400], other[400];
     int files[3] = {0, 0, 0};
     snprintf(folder, sizeof folder, "%s", in_base("listed"));
-    tconv_folder_list(folder, count_file, files); /* it is not there */
+    tconv_folder_list(folder, LIMIT, count_file, files); /* it is not there */
     assert_int_equal(files[0] + files[1] + files[2], 0);
     for (int i = 0; i < 4; i++)
         store(folder, 1 << 20, (const char *[]){"k", "l", "m", "n"}[i], "binary");
@@ -206,8 +214,8 @@ static void the_folder_can_be_listed(void **state)
     assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
     assert_int_equal(stat(path, &before), 0);
     overwrite(in_base("listed/notes.txt"), "not a program", 13);
-    overwrite(in_base("listed/new-one"), "half a program", 14);
-    tconv_folder_list(folder, count_file, files);
+    overwrite(in_base("listed/tconv-cl-new-1-2-3"), "half a program", 14);
+    tconv_folder_list(folder, LIMIT, count_file, files);
     assert_int_equal(files[TCONV_FILE_RECORD], 1);
     assert_int_equal(files[TCONV_FILE_DAMAGED], 3);
     assert_int_equal(files[TCONV_FILE_STRANGE], 1);
@@ -245,9 +253,8 @@ static void the_limit_is_kept(void **state)
     }
     assert_true(load(folder, "key 0", binary)); /* used just now */
     overwrite(in_base("limited/notes.txt"), "not a program", 13);
-    overwrite(in_base("limited/new-left-over"), "half a program", 14);
-    const struct timespec old[2] = {{1000, 0}, {1000, 0}};
-    assert_int_equal(utimensat(AT_FDCWD, in_base("limited/new-left-over"), old, 0), 0);
+    overwrite(in_base("limited/tconv-cl-new-1-2-3"), "tconvcl\1 half a program", 23);
+    make_old(in_base("limited/tconv-cl-new-1-2-3"));
     folder = in_base("limited");
     store(folder, 4500, "key 8", binary);
     for (int i = 0; i < 9; i++) {
@@ -258,6 +265,93 @@ static void the_limit_is_kept(void **state)
     store(folder, 100, "key 9", binary);   /* larger than the limit by itself */
     assert_false(load(folder, "key 9", binary));
     assert_true(load(folder, "key 8", binary));
+}
+
+/* Files of others stay as they are, whatever their names: the library takes away and replaces only
+ * what has its name and begins as its files do. */
+static void files_of_others_survive(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "new-thesis.tex",
+        "new-1-2-3",
+        "tconv-cl-new-thesis.tex",
+        "tconv-cl-new-1-2-3",
+        "tconv-cl-new-",
+        "00112233445566778899aabbccddeeff.program",
+        "00112233445566778899AABBCCDDEEFF.program",
+        "00112233445566778899aabbccddeeff",
+        "machine.program",
+        "search.txt",
+    };
+    enum { NAMES = sizeof names / sizeof *names };
+    static const char *const contents[] = {"somebody's work, which nobody else has", "tconv", ""};
+    char folder[300], path[400];
+    snprintf(folder, sizeof folder, "%s", in_base("shared with others"));
+    static char binary[1001];
+    memset(binary, 'b', 1000);
+    for (size_t c = 0; c < sizeof contents / sizeof *contents; c++) {
+        assert_true(c > 0 || make_folder(folder));
+        for (int i = 0; i < NAMES; i++) {
+            snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+            overwrite(path, contents[c], strlen(contents[c]));
+            make_old(path);
+        }
+        path_of(folder, "taken", path); /* where a record would be */
+        overwrite(path, contents[c], strlen(contents[c]));
+        make_old(path);
+        store(folder, LIMIT, "taken", binary);
+        assert_false(load(folder, "taken", binary));
+        for (int i = 0; i < 8; i++) { /* past the limit */
+            char key[20];
+            snprintf(key, sizeof key, "key %d", i);
+            store(folder, 4500, key, binary);
+        }
+        assert_true(load(folder, "key 7", binary));
+        for (int i = 0; i <= NAMES; i++) {
+            if (i < NAMES) snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+            if (i == NAMES) path_of(folder, "taken", path);
+            char text[100] = "";
+            FILE *file = fopen(path, "rb");
+            if (file == NULL) fail_msg("%s is gone", path);
+            assert_int_equal(fread(text, 1, sizeof text, file), strlen(contents[c]));
+            assert_memory_equal(text, contents[c], strlen(contents[c]));
+            fclose(file);
+        }
+    }
+    path_of(folder, "link", path); /* a link to a file of somebody's, where a record would be */
+    assert_int_equal(symlink("new-thesis.tex", path), 0);
+    store(folder, LIMIT, "link", binary);
+    struct stat s;
+    assert_int_equal(lstat(path, &s), 0);
+    assert_true(S_ISLNK(s.st_mode));
+}
+
+/* What is larger than the limit, or than its beginning says, is not read. */
+static void large_files_are_not_read(void **state)
+{
+    (void)state;
+    const char *folder = in_base("large");
+    char path[400];
+    store(folder, LIMIT, "k", "binary");
+    path_of(folder, "k", path);
+    assert_true(load(folder, "k", "binary"));
+    assert_int_equal(truncate(path, (off_t)3 << 40), 0); /* of sparse bytes */
+    assert_false(load(folder, "k", "binary"));
+    unsigned char head[24] = "tconvcl\1"; /* a key of one byte, and a binary of 3 TiB */
+    head[8] = 1;
+    head[16 + 5] = 3;
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fwrite(head, 1, sizeof head, file), sizeof head);
+    fclose(file);
+    assert_int_equal(truncate(path, ((off_t)3 << 40) + 41), 0);
+    assert_false(load(folder, "k", "binary"));
+    int files[3] = {0, 0, 0};
+    tconv_folder_list(folder, LIMIT, count_file, files);
+    assert_int_equal(files[TCONV_FILE_DAMAGED], 1);
+    store(folder, LIMIT, "k", "binary"); /* it takes the damaged one's place */
+    assert_true(load(folder, "k", "binary"));
 }
 
 /* Processes that write and read the same keys: each finds a whole record or none. */
@@ -277,7 +371,7 @@ static void many_processes_at_once(void **state)
                 store(folder, 4 * 60200, key, binary);
                 void *bytes;
                 struct tconv_record record;
-                if (!tconv_folder_load(folder, key, &bytes, &record)) continue;
+                if (!tconv_folder_load(folder, LIMIT, key, &bytes, &record)) continue;
                 found++;
                 if (record.binary_size != 60000 || memcmp(record.binary, binary, 60000) != 0)
                     _exit(2);
@@ -314,6 +408,8 @@ int main(void)
         cmocka_unit_test(the_folder_can_be_listed),
         cmocka_unit_test(a_folder_that_cannot_be_is_no_error),
         cmocka_unit_test(the_limit_is_kept),
+        cmocka_unit_test(files_of_others_survive),
+        cmocka_unit_test(large_files_are_not_read),
         cmocka_unit_test(many_processes_at_once),
     };
     return cmocka_run_group_tests_name("records", tests, make_base, remove_base);

@@ -42,9 +42,10 @@ void tconv_os_yield(void);
 
 /* ---- environment ---- */
 
-/* The value of an environment variable; false where it is not set, empty, does not fit, or where
- * the program runs with more rights than the user who set it. */
-bool tconv_os_environment(const char *name, char *value, size_t size);
+/* The length of an environment variable's value; 0 where it is not set, empty, or where the program
+ * runs with more rights than the user who set it. `value` gets as much of it as fits into `size`
+ * bytes with the terminating zero. */
+size_t tconv_os_environment(const char *name, char *value, size_t size);
 
 /* The user's folder for what can be computed again: $XDG_CACHE_HOME or $HOME/.cache;
  * %LOCALAPPDATA% on Windows. False where there is none, or it does not fit. */
@@ -87,12 +88,18 @@ void tconv_os_make_folders(const char *path);
 enum tconv_os_read {
     TCONV_OS_READ,
     TCONV_OS_ABSENT,
-    TCONV_OS_REFUSED /* empty, no ordinary file, not the user's own, unreadable, or no memory */
+    TCONV_OS_REFUSED /* not an ordinary file, not the user's own, unreadable, another size, or no
+                        memory */
 };
 
-/* Reads a whole file; `*bytes` is from malloc, and NULL unless it was read. */
-enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name,
-                                      void **bytes, size_t *size);
+/* Reads the first bytes of a file into `head`, as many as it has up to `head_size`; those behind
+ * them become zero. `*size` is the file's. */
+enum tconv_os_read tconv_os_file_head(struct tconv_os_folder *folder, const char *name, void *head,
+                                      size_t head_size, uint64_t *size);
+
+/* Reads a file of exactly `size` bytes; `*bytes` is from malloc, and NULL unless it was read. */
+enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name, size_t size,
+                                      void **bytes);
 
 /* The file was used just now. */
 void tconv_os_file_touch(struct tconv_os_folder *folder, const char *name);

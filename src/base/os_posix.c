@@ -114,22 +114,25 @@ static const char *trusted_value(const char *name)
 #endif
 }
 
-bool tconv_os_environment(const char *name, char *value, size_t size)
+size_t tconv_os_environment(const char *name, char *value, size_t size)
 {
     const char *own = trusted_value(name);
-    if (own == NULL || own[0] == '\0' || strlen(own) >= size) return false;
-    strcpy(value, own);
-    return true;
+    return own == NULL ? 0 : (size_t)snprintf(value, size, "%s", own);
+}
+
+/* The variable's value, if it fits and is an absolute path. */
+static bool absolute_path(const char *name, char *path, size_t size)
+{
+    const size_t length = tconv_os_environment(name, path, size);
+    return length > 0 && length < size && path[0] == '/';
 }
 
 bool tconv_os_cache_home(char *path, size_t size)
 {
     static const char below_home[] = "/.cache";
     /* A path that is not absolute is to be ignored, says the XDG base directory specification. */
-    if (tconv_os_environment("XDG_CACHE_HOME", path, size) && path[0] == '/') return true;
-    if (!tconv_os_environment("HOME", path, size) || path[0] != '/' ||
-        strlen(path) + sizeof below_home > size)
-        return false;
+    if (absolute_path("XDG_CACHE_HOME", path, size)) return true;
+    if (!absolute_path("HOME", path, size) || strlen(path) + sizeof below_home > size) return false;
     strcat(path, below_home);
     return true;
 }
@@ -220,23 +223,46 @@ static bool write_all(int file, const char *from, size_t size)
     return true;
 }
 
-enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name,
-                                      void **bytes, size_t *size)
+/* Opens an ordinary file of the user's own. */
+static enum tconv_os_read open_own(struct tconv_os_folder *folder, const char *name, int *file,
+                                   uint64_t *size)
 {
-    *bytes = NULL;
-    const int file = openat(folder->descriptor, name,
-                            O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
-    if (file < 0) return errno == ENOENT ? TCONV_OS_ABSENT : TCONV_OS_REFUSED;
+    *file = openat(folder->descriptor, name,
+                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
+    if (*file < 0) return errno == ENOENT ? TCONV_OS_ABSENT : TCONV_OS_REFUSED;
     struct stat s;
-    const bool good = fstat(file, &s) == 0 && S_ISREG(s.st_mode) && own(&s) && s.st_size > 0 &&
-                      (uint64_t)s.st_size < SIZE_MAX &&
-                      (*bytes = malloc((size_t)s.st_size)) != NULL &&
-                      read_all(file, *bytes, (size_t)s.st_size);
+    const bool good = fstat(*file, &s) == 0 && S_ISREG(s.st_mode) && own(&s) && s.st_size >= 0;
+    if (good)
+        *size = (uint64_t)s.st_size;
+    else
+        close(*file);
+    return good ? TCONV_OS_READ : TCONV_OS_REFUSED;
+}
+
+enum tconv_os_read tconv_os_file_head(struct tconv_os_folder *folder, const char *name, void *head,
+                                      size_t head_size, uint64_t *size)
+{
+    int file;
+    const enum tconv_os_read opened = open_own(folder, name, &file, size);
+    if (opened != TCONV_OS_READ) return opened;
+    memset(head, 0, head_size);
+    const bool good = read_all(file, head, *size < head_size ? (size_t)*size : head_size);
     close(file);
-    if (good) {
-        *size = (size_t)s.st_size;
-        return TCONV_OS_READ;
-    }
+    return good ? TCONV_OS_READ : TCONV_OS_REFUSED;
+}
+
+enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name, size_t size,
+                                      void **bytes)
+{
+    int file;
+    uint64_t found;
+    *bytes = NULL;
+    const enum tconv_os_read opened = open_own(folder, name, &file, &found);
+    if (opened != TCONV_OS_READ) return opened;
+    const bool good = found == size && size > 0 && (*bytes = malloc(size)) != NULL &&
+                      read_all(file, *bytes, size);
+    close(file);
+    if (good) return TCONV_OS_READ;
     free(*bytes);
     *bytes = NULL;
     return TCONV_OS_REFUSED;

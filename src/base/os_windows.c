@@ -85,24 +85,29 @@ void tconv_os_yield(void)
 
 /* ---- environment ---- */
 
-bool tconv_os_environment(const char *name, char *value, size_t size)
+size_t tconv_os_environment(const char *name, char *value, size_t size)
 {
-    wchar_t *wide_name = tconv_os_wide(name), *own = malloc(TCONV_OS_PATH * sizeof *own);
-    bool found = false;
-    if (wide_name != NULL && own != NULL) {
-        const DWORD length = GetEnvironmentVariableW(wide_name, own, TCONV_OS_PATH);
-        found = length > 0 && length < TCONV_OS_PATH && narrow(own, value, size);
+    wchar_t *wide_name = tconv_os_wide(name);
+    const DWORD room = wide_name == NULL ? 0 : GetEnvironmentVariableW(wide_name, NULL, 0);
+    wchar_t *wide = room <= 1 ? NULL : malloc(room * sizeof *wide);
+    char *own = wide == NULL ? NULL : malloc(3 * (size_t)room);
+    size_t length = 0;
+    if (own != NULL) {
+        const DWORD found = GetEnvironmentVariableW(wide_name, wide, room);
+        if (found > 0 && found < room && narrow(wide, own, 3 * (size_t)room))
+            length = (size_t)snprintf(value, size, "%s", own);
     }
     free(wide_name);
+    free(wide);
     free(own);
-    return found;
+    return length;
 }
 
 bool tconv_os_cache_home(char *path, size_t size)
 {
     /* Of a drive or of a server; a path that is not absolute is ignored, as on other systems. */
-    return tconv_os_environment("LOCALAPPDATA", path, size) && strlen(path) > 2 &&
-           (path[1] == ':' || (path[0] == '\\' && path[1] == '\\'));
+    const size_t length = tconv_os_environment("LOCALAPPDATA", path, size);
+    return length > 2 && length < size && (path[1] == ':' || (path[0] == '\\' && path[1] == '\\'));
 }
 
 /* ---- numbers and text ---- */
@@ -282,26 +287,49 @@ static bool write_all(HANDLE file, const char *from, size_t size)
     return true;
 }
 
-enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name,
-                                      void **bytes, size_t *size)
+/* Opens an ordinary file of the user's own. */
+static enum tconv_os_read open_own(struct tconv_os_folder *folder, const char *name, HANDLE *file,
+                                   uint64_t *size)
 {
-    *bytes = NULL;
     wchar_t *path = path_in(folder, name);
     if (path == NULL) return TCONV_OS_REFUSED;
-    HANDLE file = open_itself(path, GENERIC_READ);
+    *file = open_itself(path, GENERIC_READ);
     free(path);
-    if (file == INVALID_HANDLE_VALUE) return is_absent() ? TCONV_OS_ABSENT : TCONV_OS_REFUSED;
+    if (*file == INVALID_HANDLE_VALUE) return is_absent() ? TCONV_OS_ABSENT : TCONV_OS_REFUSED;
     BY_HANDLE_FILE_INFORMATION about;
-    bool good =
-        GetFileInformationByHandle(file, &about) &&
+    const bool good =
+        GetFileInformationByHandle(*file, &about) &&
         (about.dwFileAttributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT)) == 0 &&
-        own(file);
-    if (good) {
-        const uint64_t length = (uint64_t)about.nFileSizeHigh << 32 | about.nFileSizeLow;
-        good = length > 0 && length < SIZE_MAX && (*bytes = malloc((size_t)length)) != NULL &&
-               read_all(file, *bytes, (size_t)length);
-        *size = (size_t)length;
-    }
+        own(*file);
+    if (good)
+        *size = (uint64_t)about.nFileSizeHigh << 32 | about.nFileSizeLow;
+    else
+        CloseHandle(*file);
+    return good ? TCONV_OS_READ : TCONV_OS_REFUSED;
+}
+
+enum tconv_os_read tconv_os_file_head(struct tconv_os_folder *folder, const char *name, void *head,
+                                      size_t head_size, uint64_t *size)
+{
+    HANDLE file;
+    const enum tconv_os_read opened = open_own(folder, name, &file, size);
+    if (opened != TCONV_OS_READ) return opened;
+    memset(head, 0, head_size);
+    const bool good = read_all(file, head, *size < head_size ? (size_t)*size : head_size);
+    CloseHandle(file);
+    return good ? TCONV_OS_READ : TCONV_OS_REFUSED;
+}
+
+enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name, size_t size,
+                                      void **bytes)
+{
+    HANDLE file;
+    uint64_t found;
+    *bytes = NULL;
+    const enum tconv_os_read opened = open_own(folder, name, &file, &found);
+    if (opened != TCONV_OS_READ) return opened;
+    const bool good = found == size && size > 0 && (*bytes = malloc(size)) != NULL &&
+                      read_all(file, *bytes, size);
     CloseHandle(file);
     if (good) return TCONV_OS_READ;
     free(*bytes);

@@ -10,7 +10,8 @@
 #include <time.h>
 
 static const char suffix[] = ".program";
-static const char unfinished[] = "new-"; /* begins the name of a file that is being written */
+/* Begins the name of a file that is being written. tconv_os_file_write adds three numbers. */
+static const char unfinished[] = "tconv-cl-new-";
 enum {
     NAME_SIZE = TCONV_KEY_NAME + sizeof suffix - 1,
     LEFT_OVER = 3600 /* seconds after which a file that was never renamed belongs to nobody */
@@ -22,27 +23,46 @@ static void name_file(const char *key, size_t key_size, char name[NAME_SIZE])
     strcat(name, suffix);
 }
 
-/* The record of a file. `*bytes` is from malloc and holds what the record points to; NULL unless it
- * was read. */
-static enum tconv_os_read read_record(struct tconv_os_folder *folder, const char *name,
-                                      void **bytes, struct tconv_record *record)
+/* Whether the library wrote a file, as its first bytes tell: the folder may hold files of others,
+ * which are neither replaced nor removed. */
+static bool is_ours(struct tconv_os_folder *folder, const char *name)
 {
-    size_t size;
-    const enum tconv_os_read read = tconv_os_file_read(folder, name, bytes, &size);
-    if (read != TCONV_OS_READ || tconv_record_read(*bytes, size, record)) return read;
+    unsigned char head[TCONV_RECORD_HEAD];
+    uint64_t size;
+    return tconv_os_file_head(folder, name, head, sizeof head, &size) == TCONV_OS_READ &&
+           tconv_record_is(head);
+}
+
+/* The record of a file, if it takes `limit` bytes at most. Its beginning tells its size: nothing
+ * else is read of a file that has another one. `*bytes` is from malloc and holds what the record
+ * points to; NULL unless it was read. */
+static enum tconv_os_read read_record(struct tconv_os_folder *folder, const char *name,
+                                      uint64_t limit, void **bytes, struct tconv_record *record)
+{
+    unsigned char head[TCONV_RECORD_HEAD];
+    uint64_t size, key_size, binary_size;
+    *bytes = NULL;
+    enum tconv_os_read read = tconv_os_file_head(folder, name, head, sizeof head, &size);
+    if (read != TCONV_OS_READ) return read;
+    if (!tconv_record_read_head(head, &key_size, &binary_size) || size > limit || key_size > size ||
+        binary_size > size || tconv_record_size((size_t)key_size, (size_t)binary_size) != size)
+        return TCONV_OS_REFUSED;
+    read = tconv_os_file_read(folder, name, (size_t)size, bytes);
+    if (read != TCONV_OS_READ || tconv_record_read(*bytes, (size_t)size, record)) return read;
     free(*bytes);
     *bytes = NULL;
     return TCONV_OS_REFUSED;
 }
 
-bool tconv_folder_load(const char *path, const char *key, void **bytes, struct tconv_record *record)
+bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void **bytes,
+                       struct tconv_record *record)
 {
     struct tconv_os_folder *folder = tconv_os_folder_open(path, NULL);
     if (folder == NULL) return false;
     char name[NAME_SIZE];
     name_file(key, strlen(key), name);
     bool found = false;
-    if (read_record(folder, name, bytes, record) == TCONV_OS_READ) {
+    if (read_record(folder, name, limit, bytes, record) == TCONV_OS_READ) {
         found = record->key_size == strlen(key) && memcmp(record->key, key, record->key_size) == 0;
         if (found)
             tconv_os_file_touch(folder, name);
@@ -53,7 +73,7 @@ bool tconv_folder_load(const char *path, const char *key, void **bytes, struct t
     return found;
 }
 
-/* A kept program's name, or the one that it has before it is renamed. */
+/* Names as the library makes them. */
 static bool is_program(const char *name)
 {
     return strspn(name, "0123456789abcdef") == TCONV_KEY_NAME - 1 &&
@@ -62,11 +82,14 @@ static bool is_program(const char *name)
 
 static bool is_unfinished(const char *name)
 {
-    return strncmp(name, unfinished, strlen(unfinished)) == 0;
+    const size_t begin = strlen(unfinished);
+    return strncmp(name, unfinished, begin) == 0 &&
+           strspn(name + begin, "0123456789-") == strlen(name + begin);
 }
 
 struct listing {
     struct tconv_os_folder *folder;
+    uint64_t limit;
     tconv_folder_visit *visit;
     void *context;
 };
@@ -83,7 +106,8 @@ static void tell_file(void *context, const struct tconv_os_file *file)
         listing->visit(listing->context, file->name, TCONV_FILE_STRANGE, NULL);
         return;
     }
-    const enum tconv_os_read read = read_record(listing->folder, file->name, &bytes, &record);
+    const enum tconv_os_read read =
+        read_record(listing->folder, file->name, listing->limit, &bytes, &record);
     if (read == TCONV_OS_ABSENT) return; /* removed by another process */
     const bool whole = read == TCONV_OS_READ;
     if (whole) name_file(record.key, record.key_size, right_name);
@@ -94,9 +118,9 @@ static void tell_file(void *context, const struct tconv_os_file *file)
     free(bytes);
 }
 
-void tconv_folder_list(const char *path, tconv_folder_visit *visit, void *context)
+void tconv_folder_list(const char *path, uint64_t limit, tconv_folder_visit *visit, void *context)
 {
-    struct listing listing = {tconv_os_folder_open(path, NULL), visit, context};
+    struct listing listing = {tconv_os_folder_open(path, NULL), limit, visit, context};
     if (listing.folder == NULL) return;
     tconv_os_folder_visit(listing.folder, tell_file, &listing);
     tconv_os_folder_close(listing.folder);
@@ -128,7 +152,8 @@ static void take_stock(void *context, const struct tconv_os_file *file)
 {
     struct inventory *i = context;
     if (!file->ordinary) return;
-    if (is_unfinished(file->name) && i->now - file->used > (int64_t)LEFT_OVER * 1000000000)
+    if (is_unfinished(file->name) && i->now - file->used > (int64_t)LEFT_OVER * 1000000000 &&
+        is_ours(i->folder, file->name))
         tconv_os_file_remove(i->folder, file->name);
     if (!is_program(file->name)) return;
     if (i->count == i->room) {
@@ -144,6 +169,15 @@ static void take_stock(void *context, const struct tconv_os_file *file)
     i->all += file->size;
 }
 
+/* Whether a record may be put there: over an older one, not over what somebody else put there. */
+static bool may_replace(struct tconv_os_folder *folder, const char *name)
+{
+    unsigned char head[TCONV_RECORD_HEAD];
+    uint64_t size;
+    const enum tconv_os_read read = tconv_os_file_head(folder, name, head, sizeof head, &size);
+    return read == TCONV_OS_ABSENT || (read == TCONV_OS_READ && tconv_record_is(head));
+}
+
 /* Removes what was not used for longest until the rest fits the limit. */
 static void trim(struct tconv_os_folder *folder, uint64_t limit)
 {
@@ -151,7 +185,8 @@ static void trim(struct tconv_os_folder *folder, uint64_t limit)
     tconv_os_folder_visit(folder, take_stock, &i);
     if (i.all > limit) qsort(i.list, i.count, sizeof *i.list, longer_unused);
     for (size_t n = 0; n < i.count && i.all > limit; n++)
-        if (tconv_os_file_remove(folder, i.list[n].name)) i.all -= i.list[n].size;
+        if (!is_ours(folder, i.list[n].name) || tconv_os_file_remove(folder, i.list[n].name))
+            i.all -= i.list[n].size; /* of others: it does not count */
     free(i.list);
 }
 
@@ -171,7 +206,8 @@ void tconv_folder_store(const char *path, uint64_t limit, const struct tconv_rec
         char name[NAME_SIZE];
         name_file(record->key, record->key_size, name);
         tconv_record_write(record, bytes);
-        if (tconv_os_file_write(folder, unfinished, name, bytes, size)) trim(folder, limit);
+        if (may_replace(folder, name) && tconv_os_file_write(folder, unfinished, name, bytes, size))
+            trim(folder, limit);
     }
     free(bytes);
     tconv_os_folder_close(folder);

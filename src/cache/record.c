@@ -5,10 +5,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <stdint.h>
 #include <string.h>
 
-enum { HEADER = 24, CHECKSUM = 16 };
+enum { HEADER = TCONV_RECORD_HEAD, CHECKSUM = 16 };
+enum { NAME = 7 /* bytes of the magic number that all formats share */ };
 static const char magic[8] = {'t', 'c', 'o', 'n', 'v', 'c', 'l', 1};
 
 static void write_number(unsigned char *to, uint64_t number)
@@ -29,6 +29,19 @@ static void checksum(const void *bytes, size_t size, unsigned char sum[CHECKSUM]
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes, size));
     memcpy(sum, canonical.digest, CHECKSUM);
+}
+
+bool tconv_record_is(const unsigned char head[HEADER])
+{
+    return memcmp(head, magic, NAME) == 0;
+}
+
+bool tconv_record_read_head(const unsigned char head[HEADER], uint64_t *key_size,
+                            uint64_t *binary_size)
+{
+    *key_size = read_number(head + 8);
+    *binary_size = read_number(head + 16);
+    return memcmp(head, magic, sizeof magic) == 0;
 }
 
 size_t tconv_record_size(size_t key_size, size_t binary_size)
@@ -55,9 +68,10 @@ void tconv_record_write(const struct tconv_record *record, void *to)
 bool tconv_record_read(const void *bytes, size_t size, struct tconv_record *record)
 {
     const unsigned char *at = bytes;
-    if (size < HEADER + CHECKSUM || memcmp(at, magic, sizeof magic) != 0) return false;
+    uint64_t key_size, binary_size;
+    if (size < HEADER + CHECKSUM || !tconv_record_read_head(at, &key_size, &binary_size))
+        return false;
     const size_t room = size - HEADER - CHECKSUM;
-    const uint64_t key_size = read_number(at + 8), binary_size = read_number(at + 16);
     if (key_size > room || binary_size > room - key_size) return false;
     const size_t before = HEADER + (size_t)key_size + (size_t)binary_size;
     unsigned char sum[CHECKSUM];

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A view of somebody else's bytes. */
 struct tconv_record {
@@ -23,6 +24,16 @@ struct tconv_record {
     const void *binary;
     size_t binary_size;
 };
+
+/* What the first bytes of a record tell. */
+enum { TCONV_RECORD_HEAD = 24 };
+
+/* Whether they are a record's, of any number of the format. */
+bool tconv_record_is(const unsigned char head[TCONV_RECORD_HEAD]);
+
+/* Reads the sizes of key and binary. False where they are not a record's of this format. */
+bool tconv_record_read_head(const unsigned char head[TCONV_RECORD_HEAD], uint64_t *key_size,
+                            uint64_t *binary_size);
 
 /* Bytes that a record takes; 0 where that is more than a size_t holds. */
 size_t tconv_record_size(size_t key_size, size_t binary_size);

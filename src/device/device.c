@@ -48,7 +48,9 @@ tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_devi
         (status = tconv_device_describe(id, &info, error)) != TCONV_OK)
         return status;
     char folder[TCONV_OS_PATH];
-    const bool replaced = tconv_environment_kernel_dir(folder, sizeof folder);
+    if ((status = tconv_environment_kernel_dir(folder, sizeof folder, error)) != TCONV_OK)
+        return status;
+    const bool replaced = folder[0] != '\0';
     tconv_device *device = calloc(1, sizeof *device);
     char *kernel_dir = replaced ? strdup(folder) : NULL;
     if (device == NULL || (replaced && kernel_dir == NULL) ||

@@ -121,7 +121,8 @@ cl_program tconv_program_load(const tconv_device *device, const char *key)
     void *bytes;
     struct tconv_record record;
     cl_program program = NULL;
-    if (whole != NULL && tconv_folder_load(device->cache, whole, &bytes, &record)) {
+    if (whole != NULL &&
+        tconv_folder_load(device->cache, device->cache_limit, whole, &bytes, &record)) {
         program = program_of(device, &record);
         free(bytes);
     }

@@ -13,14 +13,16 @@
 
 enum { WORD = 100 }; /* bytes of the longest value that can be right, unless it is a path */
 
-/* The value of a variable that takes a word or a number; false where it is not set or empty. What
- * is longer becomes a value that is not possible. */
-static bool read_word(const char *name, char value[WORD])
+/* The value of a variable, "" where it is not set. An error where it is too long to be right. */
+static tconv_status read_value(const char *name, char *value, size_t size, tconv_error *error)
 {
-    char whole[TCONV_OS_PATH];
-    if (!tconv_os_environment(name, whole, sizeof whole)) return false;
-    snprintf(value, WORD, "%.*s", WORD - 1, whole);
-    return true;
+    value[0] = '\0';
+    const size_t length = tconv_os_environment(name, value, size);
+    if (length < size) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                      "the environment variable %s is \"%.60s...\": it has %zu bytes, at most %zu "
+                      "are allowed; shorten it, or leave it unset",
+                      name, value, length, size - 1);
 }
 
 static tconv_status fail_value(tconv_error *error, const char *name, const char *value,
@@ -40,9 +42,9 @@ static bool read_number(const char *text, unsigned long long most, unsigned long
     return errno == 0 && *number <= most;
 }
 
-bool tconv_environment_device(char *name, size_t size)
+tconv_status tconv_environment_device(char *name, size_t size, tconv_error *error)
 {
-    return tconv_os_environment("TCONV_CL_DEVICE", name, size);
+    return read_value("TCONV_CL_DEVICE", name, size, error);
 }
 
 tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *error)
@@ -50,7 +52,8 @@ tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *e
     static const char name[] = "TCONV_CL_MATRIX";
     char value[WORD];
     *use = TCONV_MATRIX_USUAL;
-    if (!read_word(name, value)) return TCONV_OK;
+    const tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK || value[0] == '\0') return status;
     if (strcmp(value, "off") != 0 && strcmp(value, "try") != 0)
         return fail_value(error, name, value, "set it to off or try");
     *use = strcmp(value, "off") == 0 ? TCONV_MATRIX_OFF : TCONV_MATRIX_TRY;
@@ -62,7 +65,9 @@ tconv_status tconv_environment_search(tconv_search *search, tconv_error *error)
     static const char name[] = "TCONV_CL_SEARCH";
     char value[WORD];
     *search = TCONV_SEARCH_RECORDS;
-    if (!read_word(name, value) || tconv_search_from_name(value, search)) return TCONV_OK;
+    const tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK || value[0] == '\0' || tconv_search_from_name(value, search))
+        return status;
     return fail_value(error, name, value, "set it to model, records, measure or renew");
 }
 
@@ -72,16 +77,17 @@ tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error)
     char value[WORD];
     unsigned long long number = 0;
     *ms = -1;
-    if (!read_word(name, value)) return TCONV_OK;
+    const tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK || value[0] == '\0') return status;
     if (!read_number(value, INT_MAX, &number))
         return fail_value(error, name, value, "set it to a whole number of ms, 0 for no limit");
     *ms = (double)number;
     return TCONV_OK;
 }
 
-bool tconv_environment_kernel_dir(char *folder, size_t size)
+tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error *error)
 {
-    return tconv_os_environment("TCONV_CL_KERNEL_DIR", folder, size);
+    return read_value("TCONV_CL_KERNEL_DIR", folder, size, error);
 }
 
 static tconv_status read_limit(uint64_t *limit, tconv_error *error)
@@ -90,7 +96,8 @@ static tconv_status read_limit(uint64_t *limit, tconv_error *error)
     char value[WORD];
     unsigned long long mib = 0;
     *limit = TCONV_CACHE_LIMIT;
-    if (!read_word(name, value)) return TCONV_OK;
+    const tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK || value[0] == '\0') return status;
     if (!read_number(value, UINT64_MAX >> 20, &mib))
         return fail_value(error, name, value, "set it to a whole number of MiB, 0 or more");
     *limit = (uint64_t)mib << 20;
@@ -102,8 +109,10 @@ static tconv_status read_switch(bool *on, tconv_error *error)
     static const char name[] = "TCONV_CL_CACHE";
     char value[WORD];
     *on = true;
-    if (!read_word(name, value) || strcmp(value, "on") == 0 || strcmp(value, "1") == 0)
-        return TCONV_OK;
+    const tconv_status status = read_value(name, value, sizeof value, error);
+    if (status != TCONV_OK || value[0] == '\0' || strcmp(value, "on") == 0 ||
+        strcmp(value, "1") == 0)
+        return status;
     if (strcmp(value, "off") != 0 && strcmp(value, "0") != 0)
         return fail_value(error, name, value, "set it to off or on");
     *on = false;
@@ -130,7 +139,9 @@ tconv_status tconv_environment_cache(char **folder, uint64_t *limit, bool *named
         (status = read_switch(&on, error)) != TCONV_OK || !on)
         return status;
     char path[TCONV_OS_PATH];
-    *named = tconv_os_environment("TCONV_CL_CACHE_DIR", path, sizeof path);
+    if ((status = read_value("TCONV_CL_CACHE_DIR", path, sizeof path, error)) != TCONV_OK)
+        return status;
+    *named = path[0] != '\0';
     if (*named)
         *folder = joined(path, "");
     else if (tconv_os_cache_home(path, sizeof path))

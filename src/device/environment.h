@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment variables of the library. An empty variable counts as not set. A value that is
- * not possible is TCONV_ERROR_ARGUMENT. */
+ * not possible, or too long, is TCONV_ERROR_ARGUMENT. */
 #ifndef TCONV_DEVICE_ENVIRONMENT_H
 #define TCONV_DEVICE_ENVIRONMENT_H
 
@@ -9,9 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* TCONV_CL_DEVICE: how somebody names the default device (tconv_device_find); false: nobody does.
- */
-bool tconv_environment_device(char *name, size_t size);
+/* TCONV_CL_DEVICE: how somebody names the default device (tconv_device_find); "": nobody does. */
+tconv_status tconv_environment_device(char *name, size_t size, tconv_error *error);
 
 /* TCONV_CL_MATRIX: which matrix units may be used. */
 enum tconv_matrix_use {
@@ -28,8 +27,8 @@ tconv_status tconv_environment_search(tconv_search *search, tconv_error *error);
  * variable is not set. */
 tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error);
 
-/* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from; false: they are the library's. */
-bool tconv_environment_kernel_dir(char *folder, size_t size);
+/* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from; "": they are the library's. */
+tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error *error);
 
 /* TCONV_CL_CACHE, TCONV_CL_CACHE_DIR and TCONV_CL_CACHE_MIB: the folder of compiled programs, from
  * malloc, and its limit in bytes. `*folder` is NULL where it is off, there is no place for it, or

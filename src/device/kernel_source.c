@@ -14,7 +14,7 @@ static const char INCLUDE[] = "#include \"";
 /* A file of a folder, behind a #line that lets build logs name it. */
 static tconv_status read_file(const char *folder, const char *name, char **text, tconv_error *error)
 {
-    char path[1024];
+    char path[TCONV_OS_PATH + TCONV_FILE_NAME];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = tconv_os_fopen(path, "rb");
     if (file == NULL)

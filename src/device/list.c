@@ -205,7 +205,9 @@ tconv_status tconv_device_find(const char *name, int *number, tconv_error *error
     const char *who = "";
     char named[TCONV_OS_PATH];
     if (name == NULL || name[0] == '\0') {
-        name = tconv_environment_device(named, sizeof named) ? named : NULL;
+        const tconv_status status = tconv_environment_device(named, sizeof named, error);
+        if (status != TCONV_OK) return status;
+        name = named[0] == '\0' ? NULL : named;
         who = "the environment variable TCONV_CL_DEVICE: ";
     }
     struct list list;

@@ -76,7 +76,8 @@ static char *load_text(const tconv_device *device, const char *key)
     char *whole = tconv_whole_key(device, TCONV_KIND_SEARCH, key), *text = NULL;
     void *bytes;
     struct tconv_record record;
-    if (whole != NULL && tconv_folder_load(device->cache, whole, &bytes, &record)) {
+    if (whole != NULL &&
+        tconv_folder_load(device->cache, device->cache_limit, whole, &bytes, &record)) {
         text = strndup(record.binary, record.binary_size);
         free(bytes);
     }
@@ -196,7 +197,7 @@ bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_v
                                       void *context)
 {
     struct listing l = {device, visit, context, true};
-    if (device->cache != NULL) tconv_folder_list(device->cache, tell_file, &l);
+    if (device->cache != NULL) tconv_folder_list(device->cache, device->cache_limit, tell_file, &l);
     return l.memory;
 }
 
