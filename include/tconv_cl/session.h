@@ -93,6 +93,12 @@ TCONV_API tconv_status tconv_session_layer_run(tconv_session_layer *layer,
  * thread. */
 TCONV_API void tconv_session_layer_refresh(tconv_session_layer *layer);
 
+/* With `watch`, every run of a layer with a constant filter hashes the filter (XXH3, 128 bits) and
+ * packs it anew where its elements are not those that were packed: for callers who cannot see every
+ * change. A hash reads the filter once, at about the speed of memory. Off in new layers. NULL is
+ * fine. Not beside another use of the layer. */
+TCONV_API void tconv_session_layer_watch(tconv_session_layer *layer, bool watch);
+
 /* What a layer did so far. Its struct_size (see tconv_cl.h) reaches at least up to
  * `filters_packed`. */
 typedef struct tconv_session_layer_counts {

@@ -199,6 +199,11 @@ class session_layer : public owner<tconv_session_layer, tconv_session_layer_rele
     {
         tconv_session_layer_refresh(get());
     }
+    /* tconv_session_layer_watch. */
+    void watch(bool on) noexcept
+    {
+        tconv_session_layer_watch(get(), on);
+    }
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
     /* tconv_session_layer_create, with exceptions. */

@@ -210,9 +210,11 @@ def conv_transpose(
 class ConvTranspose:
     """A layer: its filter is packed once for each device and algorithm, and used for data of any extents.
 
-    Args: those of conv_transpose that are no call's own; what is wrong for data of any extents is an error here. The
-    filter must not change as long as the object lives. Layers can be copied and pickled; each packs its filter itself.
-    It may be called from any number of threads at once.
+    Args: those of conv_transpose that are no call's own; what is wrong for data of any extents is an error here.
+
+    A filter that is a contiguous NumPy array stays where it lies: every call hashes it, and packs it anew where it has
+    changed. Any other is copied here. A pyopencl filter must not change. Layers can be copied and pickled; each packs
+    its filter itself. It may be called from any number of threads at once.
 
     Example:
         >>> layer = ConvTranspose(np.ones((1, 1, 3), np.float32), strides=2, activation="relu")

@@ -301,6 +301,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_session_release": (None, c_void_p),
     "tconv_session_layer_release": (None, c_void_p),
     "tconv_session_layer_refresh": (None, c_void_p),
+    "tconv_session_layer_watch": (None, c_void_p, c_bool),
     "tconv_session_device": (c_void_p, c_void_p),
     "tconv_bias_type": (c_int, POINTER(Epilogue), c_int),
     "tconv_scale_type": (c_int, c_int),

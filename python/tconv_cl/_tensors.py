@@ -8,6 +8,7 @@ import logging
 import mmap
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,11 +23,10 @@ from ._host import compute
 from ._request import attributes_of
 from ._types import number_of as number_of_name
 
-SAMPLE = 256  # elements of weights that are looked at at each call
+WEIGHTS = 512  # whose packed forms are kept
 REQUESTS = 64  # that are kept for each weight: its sets of attributes times shapes of data
 SENTENCES = 256  # that are remembered, in order to say each only once
 LARGE = 4 << 20  # bytes of an output from which on it is worth large pages
-BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
 TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}  # tconv_type of problem.h
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 FALLBACKS = ("warn", "error")
@@ -47,9 +47,10 @@ class State:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.computed = self.fallbacks = self.packed = 0
+        self.computed = self.fallbacks = 0
+        self.packed = 0  # of weights that are not kept any more
         self.said: Kept[None] = Kept(SENTENCES)
-        self.weights: dict[tuple[Any, ...], Weights] = {}
+        self.weights: OrderedDict[tuple[Any, ...], Weights] = OrderedDict()  # the one used last comes last
         self.parent: State | None = None
 
 
@@ -69,7 +70,8 @@ os.register_at_fork(after_in_child=_after_fork)
 def statistics() -> Statistics:
     """What was computed by whom, in all threads."""
     with state.lock:
-        return Statistics(state.computed, state.fallbacks, state.packed)
+        packed = state.packed + sum(weights.packed() for weights in state.weights.values())
+        return Statistics(state.computed, state.fallbacks, packed)
 
 
 class Call(NamedTuple):
@@ -89,64 +91,48 @@ class Call(NamedTuple):
 # ---- weights ----
 
 
-def _sample(weight: Tensor) -> Tensor:
-    """The bits of some elements of the memory that the weight spans, spread evenly.
-
-    torch counts changes of a tensor (`_version`), but not those through `.data` or a NumPy array on the same memory.
-    """
-    weight = weight.detach()
-    span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
-    counted = not weight.is_inference()  # of inference tensors nothing is counted: all elements are looked at
-    step = max(1, span // SAMPLE) | 1 if counted else 1  # odd: extents mostly are not
-    return weight.as_strided(((span - 1) // step + 1,), (step,)).view(BITS[weight.dtype])
-
-
 class Weights:
-    """Weights as they were when they were packed: layers by device, and what was asked of them."""
+    """A weight by where it lies: its layers, which pack it anew where its elements have changed, and what was asked."""
 
     def __init__(self, weight: Tensor) -> None:
         self.owner = StorageWeakRef(weight.untyped_storage())
-        self.version = None if weight.is_inference() else weight._version
-        self.sample = _sample(weight).clone()
-        self.contiguous = None if weight.is_contiguous() else weight.detach().contiguous()
         self.requests: Kept[_Asked] = Kept(REQUESTS)
         self._layers: Kept[HostLayer] = Kept(8)
 
-    def are(self, weight: Tensor) -> bool:
-        """Whether nothing is known to have changed."""
-        version = None if weight.is_inference() else weight._version
-        return version == self.version and not self.owner.expired() and torch.equal(_sample(weight), self.sample)
-
     def layer(self, device: HostDevice) -> HostLayer:
-        def make() -> HostLayer:
-            with state.lock:
-                state.packed += 1
-            return HostLayer(device, constant_filter=True)
+        return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
 
-        return self._layers.get(device, make)
+    def packed(self) -> int:
+        """How often weights were packed."""
+        return sum(layer.counts().filters_packed for layer in self._layers.values())
 
 
 def _weights(weight: Tensor) -> Weights:
-    """What is kept of this tensor, made anew where it changed. It goes with the tensor's memory, at the next change."""
+    """What is kept of this tensor, for the WEIGHTS that were used last. It goes with the tensor's memory, at the next new
+    tensor."""
     place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
-    kept = state.weights.get(place)
-    if kept is not None and kept.are(weight):
-        return kept
-    made = Weights(weight)
+    released: list[Weights] = []
     with state.lock:
-        gone = [place for place, kept in state.weights.items() if kept.owner.expired()]
-        released: list[Weights | None] = [state.weights.pop(place) for place in gone]
-        released.append(state.weights.get(place))
-        state.weights[place] = made
+        kept = state.weights.get(place)
+        if kept is not None and not kept.owner.expired():
+            state.weights.move_to_end(place)
+            return kept
+        for gone in [place for place, kept in state.weights.items() if kept.owner.expired()]:
+            released.append(state.weights.pop(gone))
+        kept = state.weights[place] = Weights(weight)
+        while len(state.weights) > WEIGHTS:
+            released.append(state.weights.popitem(last=False)[1])
+        state.packed += sum(weights.packed() for weights in released)
     del released  # without the lock: giving objects back may take a while
-    return made
+    return kept
 
 
 def refresh(weight: Tensor) -> None:
-    """Forgets what was packed of this tensor."""
+    """Gives back what was packed of this tensor."""
     with state.lock:
         places = [place for place in state.weights if place[0] == weight.data_ptr()]
         released = [state.weights.pop(place) for place in places]
+        state.packed += sum(weights.packed() for weights in released)
     del released
 
 
@@ -199,7 +185,7 @@ def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
             return f"{name} has the layout {tensor.layout}"
         if not tensor.is_cpu:
             return f"{name} is on the device {tensor.device}"
-        if tensor.dtype not in BITS:
+        if tensor.dtype not in TYPES:
             return f"{name} has elements of type {tensor.dtype}"
         if tensor.dtype != dtype:
             return f"data has elements of type {dtype}, {name} of {tensor.dtype}"
@@ -249,7 +235,7 @@ def run(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
         bias = bias.resolve_neg().contiguous()
     output = _empty(asked.shape, data.dtype, form)
     if not asked.resolved.empty:
-        filter_ = weight if weights.contiguous is None else weights.contiguous
+        filter_ = weight.detach().contiguous()
         arrays = c.Arrays(
             0,
             data.data_ptr(),

@@ -512,10 +512,9 @@ def revert(module: nn.Module) -> int:
 
 
 def refresh(weights: nn.Module | Tensor) -> None:
-    """Has the weights of a module's transposed convolutions, or one weight, packed anew at the next call.
+    """Gives back the packed weights of a module's transposed convolutions, or of one weight; the next call packs anew.
 
-    Needed where a few elements were changed in a way that torch does not count: through `.data`, or a NumPy array on
-    the same memory. Changes by torch's own functions, optimizers among them, are noticed.
+    It saves memory. Changed weights need no call of it: every call hashes the weights, so that no change is missed.
     """
     if isinstance(weights, Tensor):
         _tensors.refresh(weights)

@@ -32,12 +32,13 @@ struct kept_plan {
 
 struct kept_filter {
     tconv_packed_filter *filter;
+    XXH128_hash_t hash; /* of the weights, where the layer watches them */
     int users;
 };
 
 struct tconv_session_layer {
     tconv_session *session;
-    bool constant_filter;
+    bool constant_filter, watch;
     pthread_mutex_t mutex;                    /* of all below but the numbers of runs */
     struct kept_plan *plan[MOST_PLANS];       /* the last used first */
     struct kept_filter *filter[MOST_FILTERS]; /* the last packed first */
@@ -215,6 +216,20 @@ static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *
     return TCONV_OK;
 }
 
+/* Forgets the filters that were packed from other weights. */
+static void drop_other_filters(tconv_session_layer *layer, XXH128_hash_t hash)
+{
+    int kept = 0;
+    for (int i = 0; i < MOST_FILTERS && layer->filter[i] != NULL; i++) {
+        struct kept_filter *filter = layer->filter[i];
+        layer->filter[i] = NULL;
+        if (XXH128_isEqual(filter->hash, hash))
+            layer->filter[kept++] = filter;
+        else
+            drop_filter(filter);
+    }
+}
+
 /* The packed constant filter that fits the plan, which counts as used until drop_filter. */
 static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
                                 struct tconv_lane *lane, const void *weights,
@@ -223,7 +238,10 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
     tconv_status status = TCONV_OK;
     struct kept_filter *found = NULL;
     int place = 0;
+    XXH128_hash_t hash = {0, 0};
+    if (layer->watch) hash = XXH3_128bits(weights, (size_t)tconv_plan_geometry(plan)->filter_bytes);
     pthread_mutex_lock(&layer->mutex);
+    if (layer->watch) drop_other_filters(layer, hash);
     for (; place < MOST_FILTERS && layer->filter[place] != NULL; place++)
         if (tconv_packed_filter_fits(layer->filter[place]->filter, plan)) {
             found = layer->filter[place];
@@ -235,6 +253,7 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
                                : pack(plan, lane, weights, true, NULL, &found->filter, error);
         if (status == TCONV_OK) status = tconv_lane_finish(lane, error); /* other lanes read it */
         if (status == TCONV_OK) {
+            found->hash = hash;
             found->users = 1;
             if (place == MOST_FILTERS) drop_filter(layer->filter[--place]);
             memmove(&layer->filter[1], layer->filter, (size_t)place * sizeof *layer->filter);
@@ -409,6 +428,13 @@ void tconv_session_layer_refresh(tconv_session_layer *layer)
         layer->filter[i] = NULL;
     }
     pthread_mutex_unlock(&layer->mutex);
+}
+
+void tconv_session_layer_watch(tconv_session_layer *layer, bool watch)
+{
+    if (layer == NULL) return;
+    if (watch != layer->watch) tconv_session_layer_refresh(layer);
+    layer->watch = watch;
 }
 
 tconv_status tconv_session_layer_count(const tconv_session_layer *layer,

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that change are noticed, by whatever route; packed weights are bounded in number."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tconv_cl.torch  # noqa: E402
+from tconv_cl import _tensors  # noqa: E402
+
+CHANNELS, KERNEL = 64, 4  # 65,536 weights
+
+
+def layers():
+    """A converted layer and torch's own with the same weight."""
+    torch.manual_seed(3)
+    layer = torch.nn.ConvTranspose2d(CHANNELS, CHANNELS, KERNEL, stride=2, bias=False)
+    own = torch.nn.ConvTranspose2d(CHANNELS, CHANNELS, KERNEL, stride=2, bias=False)
+    own.weight = layer.weight
+    assert tconv_cl.torch.convert(layer, fallback="error") == 1
+    return layer, own
+
+
+def check(layer, own, data):
+    with torch.no_grad():
+        torch.testing.assert_close(layer(data), own(data), rtol=1e-4, atol=1e-4)
+
+
+def by_data(weight, index):
+    weight.data.view(-1)[index] += 100
+
+
+def by_numpy(weight, index):
+    weight.detach().numpy().reshape(-1)[index] += 100
+
+
+def without_the_counter(weight, index):
+    with torch.autograd._unsafe_preserve_version_counter(weight), torch.no_grad():
+        weight.view(-1)[index] += 100
+
+
+def by_its_memory(weight, index):
+    np.frombuffer((np.ctypeslib.ctypes.c_float * weight.numel()).from_address(weight.data_ptr()), np.float32)[
+        index
+    ] += 100
+
+
+@pytest.mark.parametrize("count", [1, 4, 256])
+@pytest.mark.parametrize("change", [by_data, by_numpy, without_the_counter, by_its_memory])
+def test_a_few_elements(change, count):
+    layer, own = layers()
+    data = torch.randn(1, CHANNELS, 3, 4)
+    check(layer, own, data)
+    for seed in range(5):
+        where = np.random.default_rng(seed).choice(layer.weight.numel(), count, replace=False)
+        change(layer.weight, where)
+        check(layer, own, data)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_optimizers(kind):
+    """They leave the version of a weight as it was. The gradient has one element that is not 0."""
+    layer, own = layers()
+    data = torch.randn(1, CHANNELS, 3, 4)
+    optimizer = getattr(torch.optim, kind)([layer.weight], lr=30.0, fused=True)
+    check(layer, own, data)
+    for step in range(4):
+        layer.weight.grad = torch.zeros_like(layer.weight)
+        layer.weight.grad.view(-1)[step * 1001] = 1
+        optimizer.step()
+        check(layer, own, data)
+
+
+def test_memory_that_another_process_changes():
+    layer, own = layers()
+    data = torch.randn(1, CHANNELS, 3, 4)
+    layer.weight.share_memory_()
+    check(layer, own, data)
+    worker = torch.multiprocessing.get_context("spawn").Process(target=by_data, args=(layer.weight.detach(), 777))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+    check(layer, own, data)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_weights_that_are_not_contiguous(last):
+    layer, own = layers()
+    data = torch.randn(1, CHANNELS, 3, 4)
+    if last:
+        data = data.to(memory_format=torch.channels_last)
+    layer.weight.data = layer.weight.data.transpose(0, 1).contiguous().transpose(0, 1)
+    own.weight = layer.weight
+    assert not layer.weight.is_contiguous()
+    for index in (0, 5000, 65535):
+        check(layer, own, data)
+        layer.weight.data[index // 1024, index // 16 % 64, index // 4 % 4, index % 4] += 100
+    check(layer, own, data)
+
+
+def test_inference_tensors():
+    with torch.inference_mode():
+        layer, own = layers()
+        own.weight = layer.weight
+        data = torch.randn(1, CHANNELS, 3, 4)
+        for index in (1, 40001):
+            check(layer, own, data)
+            layer.weight.view(-1)[index] += 100
+        check(layer, own, data)
+
+
+def test_unchanged_weights_are_packed_once():
+    layer, own = layers()
+    data = torch.randn(1, CHANNELS, 3, 4)
+    before = tconv_cl.torch.statistics().packed
+    for _ in range(5):
+        check(layer, own, data)
+    assert tconv_cl.torch.statistics().packed == before + 1
+    by_data(layer.weight, 9)
+    for _ in range(5):
+        check(layer, own, data)
+    assert tconv_cl.torch.statistics().packed == before + 2
+
+
+def test_views_of_one_storage_are_bounded():
+    storage = torch.randn(3000 + 2 * 3 * 5)
+    data = torch.randn(1, 2, 7)
+    with torch.no_grad():
+        for offset in range(3000):
+            weight = storage[offset : offset + 30].view(2, 3, 5)
+            tconv_cl.torch.conv_transpose1d(data, weight)
+    assert len(_tensors.state.weights) <= _tensors.WEIGHTS
+
+
+def test_layers_of_arrays():
+    random = np.random.default_rng(5)
+    filter_ = random.standard_normal((8, 6, 4, 4)).astype(np.float32)
+    data = random.standard_normal((1, 8, 5, 6)).astype(np.float32)
+    layer = tconv_cl.ConvTranspose(filter_, strides=2)
+    for index in (None, 0, 500, 767):
+        if index is not None:
+            filter_.reshape(-1)[index] += 100
+        np.testing.assert_array_equal(layer(data), tconv_cl.conv_transpose(data, filter_, strides=2))
