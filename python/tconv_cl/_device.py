@@ -201,7 +201,7 @@ class Device:
     def plan(self, request: Request) -> Plan:
         """The plan for a request, kept or new."""
         key = request if request.window is None else Resolved(request).key
-        plan: Plan = self.plans.get(key, lambda: Plan(self, request))
+        plan: Plan = self.plans.get((Plan, key), lambda: Plan(self, request))
         return plan
 
 
@@ -218,7 +218,7 @@ class HostDevice(Device):
     def resolved(self, request: Request) -> Resolved:
         """What a request comes to, kept or new."""
         key = request if request.window is None else Resolved(request).key
-        resolved: Resolved = self.plans.get(key, lambda: Resolved(request))
+        resolved: Resolved = self.plans.get((Resolved, key), lambda: Resolved(request))
         return resolved
 
     def needs_slabs(self, resolved: Resolved) -> bool:
@@ -265,7 +265,7 @@ def host_device(number: int) -> HostDevice:
 def number_of(name: str | None) -> int:
     """The number of the device that somebody names, None being the default; asked once, for asking takes its time."""
     number = c_int()
-    call("tconv_device_find", None if name is None else name.encode(), byref(number))
+    call("tconv_device_find", None if name is None else c.text("device", name), byref(number))
     return number.value
 
 

@@ -55,6 +55,15 @@ class RequestTypeError(RequestError, TypeError):
     __module__ = "tconv_cl"
 
 
+def text(argument: str, value: Any) -> bytes:
+    """A string as C takes it, which ends at a zero."""
+    if not isinstance(value, str):
+        raise RequestTypeError(f"{argument} is {value!r}: it must be a name")
+    if "\0" in value:
+        raise RequestError(f"{argument} is {value!r}: it must not have a zero character")
+    return value.encode()
+
+
 class CError(Structure):
     _fields_ = [("status", c_int), ("opencl_code", c_int), ("message", c_char * 1000)]
 

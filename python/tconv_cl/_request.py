@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from . import _library as c
-from ._library import RequestError, RequestTypeError, call, library
+from ._library import RequestError, RequestTypeError, call, library, text
 from ._types import number_of, output_type_of
 
 CONV_BACKPROP, GROUP_CONV_BACKPROP, ONEAPI_CONV_BACKPROP = 1, 2, 3
@@ -183,7 +183,7 @@ def attributes_of(
         data_format=_number_of("data_format", data_format),
         filter_format=_number_of("filter_format", filter_format),
         output_type=output_type_of(output_type),
-        algorithm=_text("algorithm", algorithm).encode(),
+        algorithm=text("algorithm", algorithm),
         math=_number_of("math", math),
         search=0 if search is None else _number_of("search", search),
         workspace_limit=_integer("workspace_limit", workspace_limit, 0),
@@ -230,12 +230,6 @@ def _real(argument: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise RequestTypeError(f"{argument} is {value!r}: a number is needed") from None
-
-
-def _text(argument: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise RequestTypeError(f"{argument} is {value!r}: a name is needed")
-    return value
 
 
 def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:

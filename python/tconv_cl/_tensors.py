@@ -108,8 +108,8 @@ class Weights:
 
 
 def _weights(weight: Tensor) -> Weights:
-    """What is kept of this tensor, for the WEIGHTS that were used last. It goes with the tensor's memory, at the next new
-    tensor."""
+    """What is kept of this tensor, as for the WEIGHTS that were used last. It goes with the tensor's memory, when the
+    next new tensor comes."""
     place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
     released: list[Weights] = []
     with state.lock:

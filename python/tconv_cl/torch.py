@@ -389,11 +389,11 @@ class _Layer(nn.Module):
 def _affine(norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """What a batch normalization in inference does with a sum and its bias: a factor, and what is added then."""
     scale = torch.rsqrt(norm.running_var + norm.eps)
-    if norm.affine:
+    if norm.weight is not None:
         scale = scale * norm.weight
     shift = -norm.running_mean if bias is None else bias - norm.running_mean
     shift = shift * scale
-    return scale, shift + norm.bias if norm.affine else shift
+    return scale, shift if norm.bias is None else shift + norm.bias
 
 
 class ConvTranspose1d(_Layer, nn.ConvTranspose1d):
@@ -416,42 +416,53 @@ class Sequential(nn.Sequential):
         modules = list(self)
         while modules:
             module, taken = modules.pop(0), {}
-            if isinstance(module, _Layer) and _takes_others(module):
-                if (
-                    modules
-                    and _is_norm_of(module, modules[0])
-                    and _unobserved()
-                    and not torch.is_autocast_enabled("cpu")
-                ):
+            if isinstance(module, _Layer) and _takes_others(module, input):
+                if modules and _is_norm_of(module, modules[0]) and not torch.is_autocast_enabled("cpu"):
                     taken["norm"] = modules.pop(0)
-                if modules and type(modules[0]) in MODULES and _has_no_hooks(modules[0]):
+                if modules and type(modules[0]) in MODULES and _is_plain(modules[0]):
                     activation = modules.pop(0)
                     taken["activation"] = MODULES[type(activation)](activation)
             input = module(input, **taken)
         return input
 
 
-def _takes_others(layer: _Layer) -> bool:
-    """Whether nobody sees what is between a layer and the next module."""
-    # What is traced must not depend on whether gradients are asked for.
-    return not torch.is_grad_enabled() and not torch.jit.is_tracing() and not layer._forward_hooks
+def _takes_others(layer: _Layer, input: Any) -> bool:
+    """Whether nobody sees what is between a layer and the next module. Of what is traced, the trace must not depend on
+    whether gradients are asked for."""
+    return type(input) is Tensor and not torch.is_grad_enabled() and _unobserved() and _is_plain(layer)
 
 
-def _has_no_hooks(module: nn.Module) -> bool:
-    return not (module._forward_hooks or module._forward_pre_hooks)
+def _is_plain(module: nn.Module) -> bool:
+    """Whether calling a module only calls its class's forward, as that was when tconv_cl.torch was imported: it has no
+    hooks of its own or of all modules, and no method is replaced. torch.nn.utils.parametrize makes other classes."""
+    own, every = vars(module), nn.modules.module
+    return (
+        type(module).forward is FORWARDS.get(type(module))
+        and nn.Module.__call__ is CALL
+        and not {"forward", "_call_impl", "_wrapped_call_impl"} & own.keys()
+        and own.get("_compiled_call_impl") is None
+        and not any(own[hooks] for hooks in OWN_HOOKS)
+        and not any(getattr(every, hooks) for hooks in GLOBAL_HOOKS)
+    )
 
 
+OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in OWN_HOOKS)
 NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
+LAYERS = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
+FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES)}
+CALL = nn.Module.__call__
 
 
 def _is_norm_of(layer: _Layer, norm: nn.Module) -> bool:
     """Whether it is a batch normalization with statistics of its own, in inference, in the layer's type."""
-    if NORMS.get(type(norm)) != len(layer.kernel_size) or norm.training or norm.running_mean is None:
+    if NORMS.get(type(norm)) != len(layer.kernel_size) or norm.training or not _is_plain(norm):
         return False
     tensors = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
     dtype = layer.weight.dtype
     return (
-        _has_no_hooks(norm)
+        norm.running_mean is not None
+        and norm.running_var is not None
         and norm.num_features == layer.out_channels
         and dtype in (torch.float32, torch.float64)
         and all(tensor is None or (tensor.dtype == dtype and tensor.is_cpu) for tensor in tensors)

@@ -120,3 +120,34 @@ def test_of_pyopencl(queue):
     other = pyopencl.CommandQueue(context)
     with pytest.raises(ValueError, match="another context"):
         tconv_cl.conv_transpose(data, pyopencl.array.to_device(other, FILTER))
+
+
+@pytest.mark.parametrize(
+    "argument, value",
+    {
+        "algorithm": "reference\0x",
+        "rules": "spec\0x",
+        "auto_pad": "valid\0",
+        "activation": "relu\0x",
+        "math": "exact\0",
+        "search": "model\0",
+        "data_format": "NCX\0",
+        "filter_format": "OIX\0",
+        "output_type": "f32\0",
+        "device": "cpu\0x",
+    }.items(),
+)
+def test_names_do_not_end_at_a_zero(argument, value):
+    data, filter = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32)
+    with pytest.raises(ValueError, match=rf"^{argument} is '.*\\x00"):
+        tconv_cl.conv_transpose(data, filter, **{argument: value})
+
+
+def test_explain_after_a_computation_of_the_same_problem():
+    data, filter = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32)
+    before = tconv_cl.explain(data.shape, filter.shape)
+    tconv_cl.conv_transpose(data, filter)
+    assert tconv_cl.explain(data.shape, filter.shape) == before
+    tconv_cl.clear_cache()
+    tconv_cl.conv_transpose(data, filter)
+    assert tconv_cl.explain(data.shape, filter.shape) == before

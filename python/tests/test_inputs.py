@@ -106,7 +106,7 @@ def test_shared_virtual_memory(queue):
         (dict(strides="2"), "strides is '2'|'2': an integer"),
         (dict(strides=1.5), "strides is 1.5: an integer"),
         (dict(alpha="x"), "alpha is 'x': a number"),
-        (dict(algorithm=3), "algorithm is 3: a name"),
+        (dict(algorithm=3), "algorithm is 3: it must be a name"),
     ],
     ids=str,
 )

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Sequential takes neighbours into a layer only where nobody can see the difference."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tconv_cl.torch  # noqa: E402
+
+nn = torch.nn
+DATA = torch.randn(1, 4, 5, 6, generator=torch.Generator().manual_seed(1))
+
+
+def model(norm=True):
+    torch.manual_seed(2)
+    modules = [nn.ConvTranspose2d(4, 6, 3, stride=2), *([nn.BatchNorm2d(6)] if norm else []), nn.ReLU()]
+    one = nn.Sequential(*modules).eval()
+    if norm:
+        one[1].running_mean.uniform_()
+        one[1].running_var.uniform_(0.5, 2)
+    return one
+
+
+def replace_forward(number):
+    def change(one, seen):
+        own = one[number].forward
+        one[number].forward = lambda input: seen.append(number) or own(input) + number + 1
+
+    return change
+
+
+def replace_call(number):
+    def change(one, seen):
+        own = one[number]._call_impl
+        one[number]._call_impl = lambda *args, **kwargs: seen.append(number) or own(*args, **kwargs) + number + 1
+
+    return change
+
+
+def hook(register, number):
+    def change(one, seen):
+        def called(module, *tensors):
+            seen.append(number)
+
+        getattr(one[number], register)(called)
+
+    return change
+
+
+def hook_of_all(register):
+    def change(one, seen):
+        def called(module, *tensors):
+            seen.append((type(module).__name__, [tuple(t.shape) for t in tensors if isinstance(t, torch.Tensor)]))
+
+        return getattr(nn.modules.module, register)(called)
+
+    return change
+
+
+def parametrize(number):
+    def change(one, seen):
+        class Doubled(nn.Module):
+            def forward(self, x):
+                seen.append(number)
+                return 2 * x
+
+        nn.utils.parametrize.register_parametrization(one[number], "weight", Doubled())
+
+    return change
+
+
+CHANGES = {
+    **{f"forward of {n}": replace_forward(n) for n in range(3)},
+    **{f"call of {n}": replace_call(n) for n in range(3)},
+    **{f"hook of {n}": hook("register_forward_hook", n) for n in range(3)},
+    **{f"pre-hook of {n}": hook("register_forward_pre_hook", n) for n in range(3)},
+    "hook of all": hook_of_all("register_module_forward_hook"),
+    "pre-hook of all": hook_of_all("register_module_forward_pre_hook"),
+    **{f"parametrization of {n}": parametrize(n) for n in range(2)},
+}
+
+
+@pytest.mark.parametrize("converted_first", [True, False])
+@pytest.mark.parametrize("change", CHANGES)
+def test_whoever_looks_sees_the_same(change, converted_first):
+    own, ours = model(), model()
+    if converted_first:
+        tconv_cl.torch.convert(ours, fallback="error")
+    seen = []
+    for one in (own, ours):
+        calls = []
+        handle = CHANGES[change](one, calls)
+        if one is ours and not converted_first:
+            tconv_cl.torch.convert(ours, fallback="error")
+        with torch.no_grad():
+            calls.append(one(DATA))
+        if handle is not None:
+            handle.remove()
+        seen.append(calls)
+    torch.testing.assert_close(seen[1].pop(), seen[0].pop(), rtol=1e-4, atol=1e-4)
+    assert seen[0] == seen[1] and seen[0]
+
+
+def test_what_is_plain_is_fused(monkeypatch):
+    """Else the tests above would show nothing: neighbours that nobody watches are not called."""
+    ours = model()
+    tconv_cl.torch.convert(ours)
+    with torch.no_grad():
+        wanted = model()(DATA)
+    for cls in (nn.BatchNorm2d, nn.ReLU):
+        monkeypatch.setattr(cls, "__call__", lambda *_: pytest.fail("it is called"), raising=False)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(DATA), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("cls", [nn.ReLU, nn.BatchNorm2d])
+def test_a_class_that_somebody_changed(cls, monkeypatch):
+    own, ours = model(), model()
+    tconv_cl.torch.convert(ours)
+    forward = cls.forward
+    monkeypatch.setattr(cls, "forward", lambda self, input: forward(self, input) + 3)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(DATA), own(DATA), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("weight, bias", [(True, False), (False, True), (False, False)])
+def test_norms_without_some_of_their_tensors(weight, bias):
+    own, ours = model(), model()
+    for one in (own, ours):
+        one[1].weight = nn.Parameter(torch.full([6], 1.5)) if weight else None
+        one[1].bias = nn.Parameter(torch.full([6], 0.25)) if bias else None
+    tconv_cl.torch.convert(ours, fallback="error")
+    with torch.no_grad():
+        torch.testing.assert_close(ours(DATA), own(DATA), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", [True, False])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_symbolic_traces(gradients, norm):
+    own, ours = model(norm), model(norm)
+    tconv_cl.torch.convert(ours)
+    with torch.set_grad_enabled(gradients):
+        traced = torch.fx.symbolic_trace(ours)
+    assert [node.op for node in traced.graph.nodes].count("call_module") >= 1
+    with torch.no_grad():
+        torch.testing.assert_close(traced(DATA), own(DATA), rtol=1e-4, atol=1e-4)
+
+
+def test_compiled_neighbours():
+    own, ours = model(), model()
+    tconv_cl.torch.convert(ours)
+    ours[2].compile(backend="eager")
+    with torch.no_grad():
+        torch.testing.assert_close(ours(DATA), own(DATA), rtol=1e-4, atol=1e-4)
