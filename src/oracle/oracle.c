@@ -320,80 +320,97 @@ static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t
     if (roundings > 0 && magnitude > 0) e->bound += FLT_MIN * (number == TCONV_F32);
 }
 
-/* The activation: its value, and how far it may be off: steepness times the bound of its argument,
- * and what the functions of OpenCL may be off themselves, 16 units in the last place at most (erf),
- * on numbers as large as `reach`. */
+/* An activation with its numbers. */
+struct function {
+    tconv_activation activation;
+    double a, b, slope;
+};
+
+/* In forms that neither cancel nor overflow: -infinity has a value only where the documents give
+ * one. */
+static double value_of(const struct function *f, double x)
+{
+    switch (f->activation) {
+    case TCONV_ACTIVATION_NONE: break;
+    case TCONV_ACTIVATION_RELU: return x < 0 ? 0 : x;
+    case TCONV_ACTIVATION_RELU6: return x < 0 ? 0 : x > 6 ? 6 : x;
+    case TCONV_ACTIVATION_CLAMP: return x < f->a ? f->a : x > f->b ? f->b : x;
+    case TCONV_ACTIVATION_LEAKY_RELU: return x < 0 ? f->a * x : x;
+    case TCONV_ACTIVATION_PRELU: return x < 0 ? f->slope * x : x;
+    case TCONV_ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
+    case TCONV_ACTIVATION_TANH: return tanh(x);
+    case TCONV_ACTIVATION_GELU: return x / 2 * erfc(-x * sqrt(0.5));
+    case TCONV_ACTIVATION_GELU_TANH:
+        return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case TCONV_ACTIVATION_SILU: return x / (1 + exp(-x));
+    case TCONV_ACTIVATION_ELU: return x < 0 ? f->a * expm1(x) : x;
+    case TCONV_ACTIVATION_SNAKE:
+        return f->slope == 0 || isinf(x) ? x : x + pow(sin(f->slope * x), 2) / f->slope;
+    case TCONV_ACTIVATION_HARDSWISH: return x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6;
+    case TCONV_ACTIVATION_MISH: return x * tanh(log1p(exp(x)));
+    }
+    return x;
+}
+
+/* Where the function turns from falling to rising; functions that never fall may have any. */
+static double turn_of(tconv_activation activation)
+{
+    switch (activation) {
+    case TCONV_ACTIVATION_GELU: return -0.75179152469356446;
+    case TCONV_ACTIVATION_GELU_TANH: return -0.75246142207101626;
+    case TCONV_ACTIVATION_SILU: return -1.2784645427610738;
+    case TCONV_ACTIVATION_HARDSWISH: return -1.5;
+    case TCONV_ACTIVATION_MISH: return -1.1924312145154952;
+    default: return 0; /* of leaky_relu, prelu and elu with a negative number */
+    }
+}
+
+/* How far the value may move with an argument that is up to `reach` off. */
+static double moved(const struct function *f, double x, double reach)
+{
+    const double turn = turn_of(f->activation), value = value_of(f, x);
+    const double low = fabs(value_of(f, x - reach) - value),
+                 high = fabs(value_of(f, x + reach) - value);
+    double most = fmax(low, high);
+    if (fabs(x - turn) < reach) most = fmax(most, fabs(value_of(f, turn) - value));
+    return isnan(low) || isnan(high) ? INFINITY : most;
+}
+
+/* The activation: its value, and how far it may be off: as far as its argument moves it, and some
+ * roundings of the value itself. Nothing is added for the size of the argument: where the function
+ * vanishes, so does the bound, but for what underflows on the way. */
 static void activate(const struct tconv_operands *o, int64_t channel, double u, struct estimate *e)
 {
     const tconv_epilogue *epilogue = o->epilogue;
-    const bool wide = o->problem->data_type == TCONV_F64;
-    const double a = wide ? epilogue->a : (double)(float)epilogue->a;
-    const double b = wide ? epilogue->b : (double)(float)epilogue->b, x = e->value;
-    const double slope = tconv_activation_has_slope(epilogue->activation)
-                             ? tconv_oracle_read(wide ? TCONV_F64 : TCONV_F32, o->slope, channel)
-                             : 0;
-    double y = x, steepness = 1, reach = 0;
-    switch (epilogue->activation) {
+    const tconv_type number = tconv_scale_type(o->problem->data_type);
+    struct function f = {epilogue->activation, rounded(number, epilogue->a),
+                         rounded(number, epilogue->b), 0};
+    if (tconv_activation_has_slope(f.activation))
+        f.slope = tconv_oracle_read(number, o->slope, channel);
+    double roundings = 64; /* of the value: OpenCL allows erfc 32, all others less */
+    double inner = 0;      /* of the argument, on its way to exp, erfc or sin */
+    switch (f.activation) {
     case TCONV_ACTIVATION_NONE: return;
-    case TCONV_ACTIVATION_RELU: y = x < 0 ? 0 : x; break;
-    case TCONV_ACTIVATION_RELU6: y = x < 0 ? 0 : x > 6 ? 6 : x; break;
-    case TCONV_ACTIVATION_CLAMP: y = x < a ? a : x > b ? b : x; break;
+    case TCONV_ACTIVATION_RELU:
+    case TCONV_ACTIVATION_RELU6:
+    case TCONV_ACTIVATION_CLAMP: roundings = 0; break;
     case TCONV_ACTIVATION_LEAKY_RELU:
-        y = x < 0 ? a * x : x;
-        steepness = fmax(1, fabs(a));
-        reach = fabs(a * x) / 32;
-        break;
-    case TCONV_ACTIVATION_PRELU:
-        y = x < 0 ? slope * x : x;
-        steepness = fmax(1, fabs(slope));
-        reach = fabs(slope * x) / 32;
-        break;
-    case TCONV_ACTIVATION_SIGMOID:
-        y = 1 / (1 + exp(-x));
-        reach = y * (1 + fabs(x) / 16); /* exp of a rounded number */
-        break;
-    case TCONV_ACTIVATION_TANH:
-        y = tanh(x);
-        reach = fabs(y);
-        break;
+    case TCONV_ACTIVATION_PRELU: roundings = 2; break;
     case TCONV_ACTIVATION_GELU:
-        y = x / 2 * (1 + erf(x * sqrt(0.5)));
-        steepness = 1.2;
-        reach = fabs(x);
-        break;
     case TCONV_ACTIVATION_GELU_TANH:
-        y = x / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
-        steepness = 1.2;
-        reach = fabs(x);
-        break;
-    case TCONV_ACTIVATION_SILU:
-        y = x / (1 + exp(-x));
-        steepness = 1.2;
-        reach = fabs(y) * (1 + fabs(x) / 16) + FLT_MIN;
-        break;
-    case TCONV_ACTIVATION_ELU:
-        y = x < 0 ? a * expm1(x) : x;
-        steepness = fmax(1, fabs(a));
-        reach = x < 0 ? fabs(y) : 0;
-        break;
-    case TCONV_ACTIVATION_SNAKE:
-        y = slope == 0 ? x : x + sin(slope * x) * sin(slope * x) / slope;
-        steepness = 2;
-        reach = slope == 0 ? 0 : fabs(x) + 1 / fabs(slope);
-        break;
-    case TCONV_ACTIVATION_HARDSWISH:
-        y = x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6;
-        steepness = 1.5;
-        reach = fabs(y) + FLT_MIN;
-        break;
-    case TCONV_ACTIVATION_MISH:
-        y = x * tanh(log1p(exp(x)));
-        steepness = 1.1;
-        reach = fabs(y) * (1 + fabs(x) / 16) + FLT_MIN;
-        break;
+    case TCONV_ACTIVATION_SNAKE: inner = 8; break;
+    default: break;
     }
-    e->value = y;
-    e->bound = e->bound * steepness + 64 * u * reach;
+    /* In exact arithmetic an infinite sum is that infinity, whatever its terms are. */
+    const bool known = isinf(e->value) && !(o->error_factor > 1);
+    const double reach = known ? 0 : e->bound + inner * u * fabs(e->value);
+    const double value = value_of(&f, e->value);
+    /* Where exp(x) is subnormal, or exp(-x) is beyond the largest number, it may count as 0. Its
+     * product with x is this small then. */
+    const double least = number == TCONV_F64 ? DBL_MIN * 1024 : (double)FLT_MIN * 128;
+    e->bound = moved(&f, e->value, reach) + roundings * u * fabs(value) +
+               (roundings > 0 ? least : 0);
+    e->value = value;
 }
 
 static struct tconv_expected expect_float(const struct tconv_operands *o,

@@ -34,9 +34,10 @@ struct tconv_expected {
  *
  * The bound: n products added up in any order in the accumulator, n = taps that reach the element
  * times channels, u = 2^-24, for f64 2^-53: gamma(n + 1) * sum|x*w| for n multiply-adds and their
- * order, with gamma(n) = n*u / (1 - n*u); each step of the epilogue multiplies it with the step's
- * slope and adds its own roundings; the smallest normal number covers devices that flush
- * subnormals. Functions of the activations may be as far off as OpenCL allows.
+ * order, with gamma(n) = n*u / (1 - n*u). Each step of the epilogue carries the bound on and adds
+ * its own roundings. An activation carries it as far as its value moves when its argument moves
+ * that far, and adds roundings relative to that value. Small multiples of the smallest normal
+ * number cover devices that flush subnormals and what underflows on the way.
  *
  * Where the error factor is above 1, the bound of the sum is
  *   factor * gamma(C + 20 axes) * sum over ci of max|x| * sum|w|,

@@ -10,8 +10,11 @@
 extern "C" {
 #endif
 
-/* With x the value before it, and slope[c] one number for each output channel; NaN stays NaN.
- * Values are fixed. */
+/* With x the value before it, and slope[c] one number for each output channel.
+ *
+ * NaN stays NaN. -infinity gives NaN with gelu, gelu_tanh, silu and mish, 0 with hardswish. The
+ * formulas are computed in forms that do not cancel: large negative x give -0 with these four.
+ * docs/semantics.md has the details. Values of the enumerators are fixed. */
 typedef enum tconv_activation {
     TCONV_ACTIVATION_NONE = 0,       /* x */
     TCONV_ACTIVATION_RELU = 1,       /* max(x, 0) */
@@ -25,7 +28,8 @@ typedef enum tconv_activation {
     TCONV_ACTIVATION_GELU_TANH = 9,  /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
     TCONV_ACTIVATION_SILU = 10,      /* x / (1 + exp(-x)) */
     TCONV_ACTIVATION_ELU = 11,       /* x, for x < 0 a*(exp(x) - 1) */
-    TCONV_ACTIVATION_SNAKE = 12,     /* x + sin(slope[c]*x)^2 / slope[c]; x where slope[c] = 0 */
+    TCONV_ACTIVATION_SNAKE = 12,     /* x + sin(slope[c]*x)^2 / slope[c]; x where slope[c] = 0, or
+                                        where slope[c]*x is at least 2^22, with f64 2^51 */
     TCONV_ACTIVATION_HARDSWISH = 13, /* x * min(max(x + 3, 0), 6) / 6 */
     TCONV_ACTIVATION_MISH = 14       /* x * tanh(log(1 + exp(x))) */
 } tconv_activation;
