@@ -3,6 +3,7 @@
  * other. Nothing is allocated. */
 #include "plan/plan_internal.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -286,6 +287,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                 const tconv_args *given, cl_uint wait_count, const cl_event *wait,
                                 cl_event *done, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (plan == NULL || given == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           plan == NULL ? "plan" : "args");
