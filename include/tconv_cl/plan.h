@@ -45,7 +45,7 @@ typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int 
 typedef struct tconv_plan_options {
     size_t struct_size;
     /* From tconv_algorithm_name; NULL or "auto": the library chooses. Tile parameters may follow,
-     * as tconv_plan_tile writes them, all of them or some: "thin_vector vw=16 nx=2". */
+     * as tconv_plan_tile writes them, all of them or some, each once: "thin_vector vw=16 nx=2". */
     const char *algorithm;
     tconv_epilogue epilogue;  /* start from TCONV_EPILOGUE_INIT */
     uint64_t workspace_limit; /* bytes; an algorithm that needs more is rejected. 0: no limit */
