@@ -60,6 +60,13 @@ const struct fault_call fault_calls[] = {
     {NULL, NULL, false},
 };
 
+int fault_call_named(const char *name)
+{
+    int call = 0;
+    while (strcmp(fault_calls[call].name, name) != 0) call++;
+    return call;
+}
+
 static atomic_int armed_call = -1, calls_left, failures;
 static atomic_int armed_code;
 static atomic_long alive_now[KINDS];

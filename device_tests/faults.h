@@ -19,6 +19,9 @@ struct fault_call {
 /* All of them; a NULL name ends the list. */
 extern const struct fault_call fault_calls[];
 
+/* The number of the call with that name, which there is. */
+int fault_call_named(const char *name);
+
 /* From now on the n-th call of that number fails with `code`; n from 1 on, 0: none fails. */
 void fault_arm(int call, int n, cl_int code);
 

@@ -38,6 +38,18 @@ bool threads_left_out(void)
     return false;
 }
 
+size_t resident_kib(void)
+{
+    size_t resident = 0;
+    char line[200];
+    FILE *file = fopen("/proc/self/status", "r");
+    if (file == NULL) return 0;
+    while (resident == 0 && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "VmRSS: %zu", &resident);
+    fclose(file);
+    return resident;
+}
+
 unsigned next_random(unsigned *state)
 {
     *state = *state * 1664525u + 1013904223u;

@@ -86,6 +86,9 @@ void failed(const char *format, ...) TCONV_PRINTF(1, 2) __attribute__((noreturn)
  * threads crash it. */
 bool threads_left_out(void);
 
+/* KiB of memory that the process has; 0 where the system does not tell (not Linux). */
+size_t resident_kib(void);
+
 /* A repeatable stream of numbers. */
 unsigned next_random(unsigned *state);
 int random_between(unsigned *state, int least, int most);

@@ -473,13 +473,6 @@ static bool says_unfit(cl_int code)
     return false;
 }
 
-static int call_named(const char *name)
-{
-    int call = 0;
-    while (strcmp(fault_calls[call].name, name) != 0) call++;
-    return call;
-}
-
 static tconv_device *new_device(void)
 {
     tconv_device *device = NULL;
@@ -510,7 +503,7 @@ static void choose_with(const char *call, cl_int code, const char *usual)
     tconv_plan *plan = NULL;
     tconv_error error;
     char text[2000];
-    fault_arm(call_named(call), 1, code);
+    fault_arm(fault_call_named(call), 1, code);
     const tconv_status status = tconv_plan_create(device, &p, NULL, &plan, &error);
     assert_true(fault_disarm());
     if (says_unfit(code)) {
@@ -542,7 +535,7 @@ static void only_unfit_kernels_are_passed_over(void **state)
     assert_string_equal(text, "");
     tconv_device_release(device);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        const cl_int *code = fault_calls[call_named(calls[i])].codes;
+        const cl_int *code = fault_calls[fault_call_named(calls[i])].codes;
         for (; *code != 0; code++) choose_with(calls[i], *code, usual);
         choose_with(calls[i], CL_DEVICE_NOT_AVAILABLE, usual); /* the device is lost */
     }
@@ -660,7 +653,7 @@ static void a_unit_is_tried_again(void **state)
     device->info.work_group_limit = 256;
     atomic_int *verdict = tconv_device_verdict(device, "i8 x i8 matrix_group");
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
-        fault_arm(call_named(missing[i].call), 1, missing[i].code);
+        fault_arm(fault_call_named(missing[i].call), 1, missing[i].code);
         const tconv_status status =
             tconv_probe_matrix(device, TCONV_I8, TCONV_I8, "matrix_group", &right, &error);
         assert_true(fault_disarm());
@@ -675,7 +668,7 @@ static void a_unit_is_tried_again(void **state)
     assert_int_equal(atomic_load(verdict), 1);
 
     /* A kernel that does not build is the unit's fault. */
-    fault_arm(call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
+    fault_arm(fault_call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
     assert_int_equal(tconv_probe_matrix(device, TCONV_U8, TCONV_U8, "matrix_group", &right, &error),
                      TCONV_OK);
     assert_true(fault_disarm());
@@ -691,7 +684,7 @@ static void a_unit_is_tried_again(void **state)
     tconv_plan *plan = NULL;
     device->info.kind = TCONV_DEVICE_GPU;
     device->info.matrix_unit = TCONV_MATRIX_AMD_WMMA;
-    fault_arm(call_named("clCreateBuffer"), 1, CL_OUT_OF_RESOURCES);
+    fault_arm(fault_call_named("clCreateBuffer"), 1, CL_OUT_OF_RESOURCES);
     assert_int_equal(tconv_plan_create(device, &p, NULL, &plan, &error), TCONV_ERROR_DEVICE_MEMORY);
     assert_true(fault_disarm());
     assert_non_null(strstr(error.message, "TCONV_CL_MATRIX=off"));
@@ -746,7 +739,7 @@ static void bench_tells_what_was_passed_over(void **state)
     assert_non_null(strstr(json, "\"passed_over\": null"));
     assert_string_equal(said, "");
     setenv("TCONV_CL_CACHE", "off", 1);
-    fault_arm(call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
+    fault_arm(fault_call_named("clBuildProgram"), 1, CL_BUILD_PROGRAM_FAILURE);
     run_bench(json, said);
     assert_true(fault_disarm());
     unsetenv("TCONV_CL_CACHE");

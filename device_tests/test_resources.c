@@ -236,23 +236,13 @@ struct held {
     cl_uint context, program, buffer;
 };
 
-static size_t resident_bytes(void)
-{
-    unsigned long all, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL) return 0;
-    if (fscanf(file, "%lu %lu", &all, &resident) != 2) resident = 0;
-    fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static struct held held_now(const struct setup *s)
 {
     struct held h;
     cl_program program;
     const struct mallinfo2 heap = mallinfo2();
     h.heap = heap.uordblks + heap.hblkhd;
-    h.resident = resident_bytes();
+    h.resident = resident_kib() << 10;
     assert_int_equal(clGetContextInfo(s->device->context, CL_CONTEXT_REFERENCE_COUNT,
                                       sizeof h.context, &h.context, NULL),
                      CL_SUCCESS);

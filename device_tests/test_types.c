@@ -176,8 +176,9 @@ static void every_activation_in_every_algorithm(void **state)
         p.data_type = p.filter_type = activation % 4 == 3 ? TCONV_F16 : TCONV_F32;
         tconv_epilogue e = TCONV_EPILOGUE_INIT;
         e.activation = (tconv_activation)activation;
-        e.a = activation == TCONV_ACTIVATION_CLAMP ? -0.7 : 0.3;
-        e.b = 1.9;
+        const int parameters = tconv_activation_parameter_count(e.activation);
+        e.a = parameters == 0 ? 0 : activation == TCONV_ACTIVATION_CLAMP ? -0.7 : 0.3;
+        e.b = parameters < 2 ? 0 : 1.9;
         e.bias = activation % 2 == 0;
         e.scale = activation % 3 == 0;
         e.residual = activation % 5 < 2;
@@ -370,6 +371,8 @@ static void epilogues_are_refused(void **state)
         {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "no activation"},
         {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "lower number first"},
         {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "no finite f32"},
+        {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "a is 5, but"},
+        {TCONV_F32, TCONV_F32, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_ARGUMENT, "b is 5, but"},
         {TCONV_F32, TCONV_F16, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "same element type"},
         {TCONV_F32, TCONV_F32, TCONV_F16, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "output f16"},
         {TCONV_U8, TCONV_I8, 0, TCONV_EPILOGUE_INIT, TCONV_ERROR_TYPE, "i32, i8 or u8"},
@@ -385,6 +388,10 @@ static void epilogues_are_refused(void **state)
     cases[8].epilogue.activation = TCONV_ACTIVATION_CLAMP;
     cases[8].epilogue.a = 1;
     cases[9].epilogue.alpha = 1e300;
+    cases[10].epilogue.activation = TCONV_ACTIVATION_RELU;
+    cases[10].epilogue.a = 5;
+    cases[11].epilogue.activation = TCONV_ACTIVATION_ELU;
+    cases[11].epilogue.b = 5;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tconv_problem p = problem_of(0);
         p.data_type = cases[i].data;

@@ -97,11 +97,82 @@ static void errors_are_told(void **state)
         }
 }
 
+/* A plan whose filter is packed, and two events that have not ended. */
+static void set_up_events(struct setup *s, const struct device *d, cl_event events[2])
+{
+    const tconv_problem p = plane(1, 2, 3, 4, 3, 2, 1);
+    set_up(s, d, &p, NULL, false, SMALL_INTEGERS);
+    pack(s);
+    for (int i = 0; i < 2; i++) events[i] = user_event(d);
+}
+
+static void tear_down_events(struct setup *s, cl_event events[2])
+{
+    for (int i = 0; i < 2; i++) clReleaseEvent(events[i]);
+    tear_down(s);
+}
+
+/* Else PoCL would never end what is enqueued behind it. */
+static void events_that_have_failed_are_refused(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        struct setup s;
+        cl_event events[2], done = NULL;
+        tconv_error error;
+        set_up_events(&s, d, events);
+        assert_int_equal(clSetUserEventStatus(events[1], -1234), CL_SUCCESS);
+        expect_error(tconv_plan_enqueue(s.plan, d->queue, &s.args, 2, events, &done, &error),
+                     TCONV_ERROR_OPENCL, &error, "event 1 of the wait list");
+        assert_int_equal(error.opencl_code, -1234);
+        expect_error(tconv_packed_filter_enqueue_pack(s.filter, d->queue, s.weights, 0, 2, events,
+                                                      &done, &error),
+                     TCONV_ERROR_OPENCL, &error, "event 1 of the wait list");
+        assert_int_equal(error.opencl_code, -1234);
+        assert_null(done);
+        enqueue(&s); /* nothing else waits for these events */
+        download(&s, 0, NULL);
+        compare_with_oracle(d, &s.problem, NULL, false, &s.tensors);
+        tear_down_events(&s, events);
+    }
+}
+
+/* The wait ends: with an error, or where the runtime does not care for the event, without. */
+static void waits_end_where_an_event_fails_later(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_count; i++) {
+        const struct device *d = &devices[i];
+        struct setup s;
+        cl_event events[2], packed, done;
+        tconv_error error;
+        set_up_events(&s, d, events);
+        expect_ok(tconv_packed_filter_enqueue_pack(s.filter, d->queue, s.weights, 0, 2, events,
+                                                   &packed, &error),
+                  &error);
+        expect_ok(tconv_plan_enqueue(s.plan, d->queue, &s.args, 1, &packed, &done, &error), &error);
+        assert_int_equal(clFlush(d->queue), CL_SUCCESS);
+        assert_int_equal(clSetUserEventStatus(events[0], CL_COMPLETE), CL_SUCCESS);
+        assert_int_equal(clSetUserEventStatus(events[1], -1234), CL_SUCCESS);
+        const tconv_status ends[] = {tconv_wait(packed, &error), tconv_wait(done, &error)};
+        for (int e = 0; e < 2; e++)
+            if (ends[e] != TCONV_OK) assert_true(ends[e] == TCONV_ERROR_OPENCL);
+        print_message("device %d: the packing ended with %d, the execution with %d\n", d->number,
+                      state_of(packed), state_of(done));
+        clReleaseEvent(packed);
+        clReleaseEvent(done);
+        tear_down_events(&s, events);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_until_the_end),
         cmocka_unit_test(errors_are_told),
+        cmocka_unit_test(events_that_have_failed_are_refused),
+        cmocka_unit_test(waits_end_where_an_event_fails_later),
     };
     return cmocka_run_group_tests_name("wait", tests, open_all_devices, close_all_devices);
 }

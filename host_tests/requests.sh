@@ -253,6 +253,15 @@ done
 for request in "valid" "same_upper --output-shape 2" "same_upper --rules onnx --output-padding 0"; do
     "$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --auto-pad $request 2>&1 >/dev/null | grep -q 'has no effect' && fail "a notice about $request"
 done
+# So are pads, with an output shape or an auto_pad; but not zeros, nor where the rules keep them.
+for request in "--output-shape 2" "--output-shape 2 --rules onnx" "--auto-pad valid" "--auto-pad same_lower --rules onnx"; do
+    "$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --pads-end 1 $request 2>&1 >/dev/null | grep -q '^tconv-cl: the given pads have no effect: ' ||
+        fail "no notice about pads with $request"
+    "$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --pads-end 0 $request 2>&1 >/dev/null | grep -q 'given pads' && fail "a notice about zeros with $request"
+done
+for request in "" "--output-shape 2 --rules openvino"; do
+    "$tool" shape --data-shape 1,1,2 --filter-shape 1,1,3 --pads-end 1 $request 2>&1 >/dev/null | grep -q 'given pads' && fail "a notice about pads: $request"
+done
 line="--data-shape 1,1,2 --filter-shape 1,1,3 --auto-pad same_upper"
 for request in "bench $line" "run --data $d.data.npy --filter $d.filter.npy --output $work/y.npy --auto-pad same_lower"; do
     "$tool" $request 2>&1 >/dev/null | grep -q 'has no effect' || fail "no notice: $request"

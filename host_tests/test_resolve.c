@@ -588,6 +588,41 @@ static void what_no_process_can_address_is_refused(void **state)
                      sizeof(void *) == 4 ? TCONV_ERROR_SHAPE : TCONV_OK);
 }
 
+static void expect_notes(const tconv_problem *p, const char *expected)
+{
+    char text[500], part[10];
+    assert_int_equal(tconv_problem_notes(p, text, sizeof text), strlen(expected));
+    assert_string_equal(text, expected);
+    assert_int_equal(tconv_problem_notes(p, NULL, 0), strlen(expected));
+    assert_int_equal(tconv_problem_notes(p, part, sizeof part), strlen(expected));
+    assert_memory_equal(part, text, strlen(part));
+}
+
+static void what_has_no_effect_is_noted(void **state)
+{
+    (void)state;
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    expect_notes(NULL, "");
+    expect_notes(&p, ""); /* it does not resolve */
+    p.data = (tconv_shape){3, {1, 1, 5}};
+    p.filter = (tconv_shape){3, {1, 1, 3}};
+    expect_notes(&p, "");
+    p.pads_begin = (tconv_list){1, {1}};
+    expect_notes(&p, "");
+    p.output_shape = (tconv_list){1, {6}};
+    expect_notes(&p, "the given pads have no effect: pads follow from the output shape under the "
+                     "rules spec\n");
+    p.rules = TCONV_RULES_OPENVINO;
+    expect_notes(&p, "the rules openvino resolve pads and output otherwise than the published "
+                     "formulas (rules spec)\n");
+    p.output_shape.count = 0;
+    p.auto_pad = TCONV_SAME_LOWER;
+    expect_notes(&p, "the given pads have no effect: pads follow from auto_pad same_lower\n"
+                     "auto_pad same_lower has no effect without an output shape under the rules "
+                     "openvino: pads are 0, as with valid; give an output shape, or the rules "
+                     "onnx\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,6 +637,7 @@ int main(void)
         cmocka_unit_test(names_go_both_ways),
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(what_no_process_can_address_is_refused),
+        cmocka_unit_test(what_has_no_effect_is_noted),
     };
     return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);
 }

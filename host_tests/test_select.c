@@ -162,6 +162,11 @@ static void tiles_are_asked_for(void **state)
         assert_false(tconv_pattern_read(wrong[i], &pattern, &reason));
         assert_non_null(strstr(reason.text, "it has flat, vw, nx"));
     }
+    static const char *const twice[] = {"packed_vector vw=16 vw=8", "packed_vector nx=1,vw=8,nx=1"};
+    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+        assert_false(tconv_pattern_read(twice[i], &pattern, &reason));
+        assert_non_null(strstr(reason.text, i == 0 ? "vw is given twice" : "nx is given twice"));
+    }
     assert_false(tconv_pattern_read("reference vw=1", &pattern, &reason));
     assert_non_null(strstr(reason.text, "it has none"));
     assert_false(tconv_pattern_read("auto vw=1", &pattern, &reason));

@@ -34,6 +34,9 @@ static bool read_parameter(const char *text, size_t length, struct tconv_pattern
     const int index =
         equal == NULL ? -1 : parameter_named(pattern->algorithm, text, (size_t)(equal - text));
     const long long value = index < 0 ? -1 : strtoll(equal + 1, &end, 10);
+    if (index >= 0 && pattern->tile[index] != TCONV_ANY)
+        return tconv_refuse(reason, "tile parameter %s is given twice: give it once",
+                            pattern->algorithm->tile_names[index]);
     if (index >= 0 && equal[1] >= '0' && equal[1] <= '9' && end == text + length) {
         pattern->tile[index] = value;
         return true;

@@ -3,6 +3,7 @@
  * assumes least. */
 #include "tconv_cl/device.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -133,6 +134,7 @@ static tconv_device_kind kind_of(cl_device_type type)
 
 tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || info == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "info");

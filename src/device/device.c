@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device object: made, shared, released; what it says of itself. */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
@@ -36,6 +37,7 @@ static tconv_status check_context(cl_context context, cl_device_id device, tconv
 tconv_status tconv_device_create(cl_context context, cl_device_id id, tconv_device **out,
                                  tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (context == NULL || id == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           context == NULL ? "context"
@@ -88,6 +90,7 @@ void tconv_device_retain(tconv_device *device)
 
 void tconv_device_release(tconv_device *device)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || tconv_process_forked() || atomic_fetch_sub(&device->owners, 1) > 1)
         return;
     tconv_programs_release(device->programs);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that outlive the process: to and from records, in a folder or exported as a blob. */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
@@ -38,6 +39,7 @@ tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error)
 tconv_status tconv_device_set_cache(tconv_device *device, const char *folder, uint64_t limit,
                                     tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || (folder != NULL && folder[0] == '\0'))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s",
                           device == NULL ? "device is NULL" : "folder is empty: NULL means none");
@@ -210,6 +212,7 @@ static bool append_search_records(tconv_device *device, struct blob *blob)
 tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, size_t *size,
                                           tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || size == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "size");
@@ -282,6 +285,7 @@ static tconv_status import_record(tconv_device *device, const struct tconv_recor
 tconv_status tconv_device_import_programs(tconv_device *device, const void *bytes, size_t size,
                                           int *taken, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || (bytes == NULL && size > 0))
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "bytes");

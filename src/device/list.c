@@ -2,6 +2,7 @@
 /* The flat list of devices. */
 #include "tconv_cl/device.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
@@ -98,6 +99,7 @@ static tconv_status no_device(const struct list *list, tconv_error *error)
 
 tconv_status tconv_device_count(int *count, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (count == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "count is NULL");
     struct list list;
     const tconv_status status = read_list(&list, error);
@@ -110,6 +112,7 @@ tconv_status tconv_device_count(int *count, tconv_error *error)
 tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id *device,
                              tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "device is NULL");
     struct list list;
     tconv_status status = read_list(&list, error);
@@ -201,6 +204,7 @@ static tconv_status none_named(const struct list *list, const char *who, const c
 
 tconv_status tconv_device_find(const char *name, int *number, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (number == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "number is NULL");
     const char *who = "";
     char named[TCONV_OS_PATH];
@@ -226,5 +230,6 @@ tconv_status tconv_device_find(const char *name, int *number, tconv_error *error
 
 tconv_status tconv_device_default(int *number, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     return tconv_device_find(NULL, number, error);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A problem as one line of tool options. Attributes at their defaults are left out. */
+/* A problem as one line of tool options, without attributes at their defaults; and what is easily
+ * overlooked of it. */
 #include "tconv_cl/problem.h"
 
 #include "base/format.h"
@@ -8,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 struct text {
     char *begin;
@@ -71,5 +73,68 @@ int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
         put(&text, " --data-format %s", p->data_format == TCONV_NCX ? "NCX" : "NXC");
         put(&text, " --filter-format %s", p->filter_format == TCONV_OIX ? "OIX" : "XIO");
     }
+    return text.length;
+}
+
+static bool is_zero(const tconv_list *list)
+{
+    for (int a = 0; a < list->count; a++)
+        if (list->value[a] != 0) return false;
+    return true;
+}
+
+static bool same_pads(const tconv_geometry *a, const tconv_geometry *b)
+{
+    const size_t bytes = (size_t)a->axes * sizeof *a->output;
+    return memcmp(a->pad_begin, b->pad_begin, bytes) == 0 &&
+           memcmp(a->pad_end, b->pad_end, bytes) == 0 && memcmp(a->output, b->output, bytes) == 0;
+}
+
+/* Whether the problem resolves to the same without the pads that it gives. */
+static bool ignores_pads(const tconv_problem *problem, const tconv_geometry *geometry)
+{
+    tconv_problem other = *problem;
+    tconv_geometry without = TCONV_GEOMETRY_INIT;
+    if (is_zero(&problem->pads_begin) && is_zero(&problem->pads_end)) return false;
+    other.pads_begin.count = other.pads_end.count = 0;
+    return tconv_resolve(&other, &without, NULL) == TCONV_OK && same_pads(geometry, &without);
+}
+
+static void note_rules(struct text *text, const tconv_problem *problem,
+                       const tconv_geometry *geometry)
+{
+    tconv_problem other = *problem;
+    tconv_geometry spec = TCONV_GEOMETRY_INIT;
+    other.rules = TCONV_RULES_SPEC;
+    const bool refused = tconv_resolve(&other, &spec, NULL) != TCONV_OK;
+    if (refused || !same_pads(geometry, &spec))
+        put(text,
+            "the rules %s resolve pads and output otherwise than the published formulas (rules "
+            "spec)%s\n",
+            tconv_rules_name(problem->rules), refused ? ", which refuse the layer" : "");
+}
+
+int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
+{
+    struct text text = {size == 0 ? NULL : buffer, size, 0};
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    put(&text, "%s", "");
+    if (problem == NULL || tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &p, NULL) != TCONV_OK ||
+        tconv_resolve(&p, &g, NULL) != TCONV_OK)
+        return 0;
+    const bool has_output = p.output_shape.count != 0;
+    if (ignores_pads(&p, &g))
+        put(&text, "the given pads have no effect: %s%s\n",
+            has_output ? "pads follow from the output shape under the rules "
+                       : "pads follow from auto_pad ",
+            has_output ? tconv_rules_name(p.rules) : tconv_auto_pad_name(p.auto_pad));
+    if ((p.auto_pad == TCONV_SAME_UPPER || p.auto_pad == TCONV_SAME_LOWER) && !has_output &&
+        p.rules != TCONV_RULES_ONNX)
+        put(&text,
+            "auto_pad %s has no effect without an output shape under the rules %s: pads are 0, as "
+            "with valid; give an output shape, or the rules onnx\n",
+            tconv_auto_pad_name(p.auto_pad), tconv_rules_name(p.rules));
+    if (p.rules != TCONV_RULES_SPEC) note_rules(&text, &p, &g);
     return text.length;
 }

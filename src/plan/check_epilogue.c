@@ -68,6 +68,12 @@ static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tcon
                               "epilogue.%s is %g, which is no finite %s", numbers[i].name,
                               numbers[i].value, data == TCONV_F64 ? "f64" : "f32");
     }
+    for (int i = 2 + used; i < 4; i++)
+        if (numbers[i].value != 0)
+            return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                              "epilogue.%s is %g, but activation %s does not use it: set it to 0",
+                              numbers[i].name, numbers[i].value,
+                              tconv_activation_name(e->activation));
     if (e->activation == TCONV_ACTIVATION_CLAMP && e->a > e->b)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "epilogue.a is %g and b %g: clamp needs the lower number first", e->a,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing the algorithm of a plan, and telling why. */
 #include "algorithm/algorithms.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "device/device_internal.h"
@@ -293,6 +294,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
                                const tconv_plan_options *given_options, tconv_plan **out,
                                tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     tconv_problem problem = TCONV_PROBLEM_INIT;
     tconv_plan_options options = TCONV_PLAN_OPTIONS_INIT;
     tconv_plan *plan = NULL;

@@ -3,6 +3,7 @@
  * other. Nothing is allocated. */
 #include "plan/plan_internal.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -79,6 +80,20 @@ tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
     return check_context(plan, argument, context, error);
 }
 
+/* Refuses an event that has already failed: PoCL never ends what is enqueued behind it. */
+static tconv_status check_state(cl_event event, cl_uint index, tconv_error *error)
+{
+    cl_int state = CL_QUEUED;
+    const cl_int code =
+        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    if (code != CL_SUCCESS)
+        return tconv_fail_opencl(error, code, "clGetEventInfo",
+                                 "reading the state of event %u of the wait list", index);
+    return state >= CL_COMPLETE
+               ? TCONV_OK
+               : tconv_fail_opencl(error, state, "its command", "event %u of the wait list", index);
+}
+
 tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,
                                const cl_event *wait, tconv_error *error)
 {
@@ -104,6 +119,7 @@ tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, c
             return tconv_fail_opencl(error, code, "clGetEventInfo",
                                      "reading the context of event %u of the wait list", i);
         status = check_context(plan, "an event of the wait list", context, error);
+        if (status == TCONV_OK) status = check_state(wait[i], i, error);
     }
     return status;
 }
@@ -271,6 +287,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                 const tconv_args *given, cl_uint wait_count, const cl_event *wait,
                                 cl_event *done, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (plan == NULL || given == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           plan == NULL ? "plan" : "args");

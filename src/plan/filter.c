@@ -2,6 +2,7 @@
 /* Packed filters: an object of their own, made from a plan and packed on the device. */
 #include "plan/plan_internal.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "device/device_internal.h"
@@ -12,6 +13,7 @@
 tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem storage, size_t offset,
                                         tconv_packed_filter **out, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (plan == NULL || out == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL", plan == NULL ? "plan" : "out");
     tconv_status status = tconv_process_enter(error);
@@ -56,6 +58,7 @@ tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter, cl_co
                                               const cl_event *wait, cl_event *done,
                                               tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (filter == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter is NULL");
     const tconv_plan *plan = filter->plan;
     struct tconv_bindings bindings = {0};
@@ -98,6 +101,7 @@ void tconv_packed_filter_retain(tconv_packed_filter *filter)
 
 void tconv_packed_filter_release(tconv_packed_filter *filter)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (filter == NULL || tconv_process_forked() || atomic_fetch_sub(&filter->owners, 1) > 1)
         return;
     clReleaseMemObject(filter->memory);

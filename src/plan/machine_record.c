@@ -3,6 +3,7 @@
 #include "plan/machine_record.h"
 
 #include "algorithm/algorithm.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "tconv_cl/cache.h"
@@ -25,6 +26,7 @@ struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_
 
 tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || fields == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "fields");
@@ -38,6 +40,7 @@ tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, 
 
 int tconv_device_machine(tconv_device *device, char *text, size_t size)
 {
+    TCONV_WITHOUT_CANCELLATION;
     int length = 0;
     if (size > 0) text[0] = '\0';
     if (device == NULL) return 0;

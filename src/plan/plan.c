@@ -5,6 +5,7 @@
 #include "plan/plan_internal.h"
 
 #include "base/addressable.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -330,6 +331,7 @@ void tconv_plan_retain(tconv_plan *plan)
 
 void tconv_plan_release(tconv_plan *plan)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (plan == NULL || tconv_process_forked() || atomic_fetch_sub(&plan->owners, 1) > 1) return;
     clear_algorithm(plan);
     for (int i = 0; i < TCONV_MAX_ALGORITHMS; i++) free(plan->passed_over[i]);

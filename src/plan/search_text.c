@@ -2,6 +2,7 @@
 /* Search results to and from texts, and the list of those that are stored. */
 #include "plan/search_text.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "device/device_internal.h"
@@ -143,6 +144,7 @@ static void tell(void *context, const struct tconv_stored_text *found)
 tconv_status tconv_device_stored_searches(const tconv_device *device, tconv_search_visit visit,
                                           void *context, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (device == NULL || visit == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           device == NULL ? "device" : "visit");

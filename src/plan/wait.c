@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for a command without sleeping at once. */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
@@ -23,6 +24,7 @@ static cl_int flush(cl_event event)
 
 tconv_status tconv_wait(cl_event event, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     /* Each question takes a lock that the threads of the device need, too, and one that has to wait
      * for it sleeps. */
     enum { YIELDS = 5 };

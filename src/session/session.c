@@ -2,6 +2,7 @@
 /* A device with a context and a queue for host arrays, and what calls on host arrays are given. */
 #include "session/session_internal.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -26,6 +27,7 @@ static size_t alignment_of(const struct tconv_session *session)
 
 tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (out == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "out is NULL");
     cl_platform_id platform;
     cl_device_id id;
@@ -65,6 +67,7 @@ tconv_status tconv_session_create(int number, tconv_session **out, tconv_error *
 
 void tconv_session_release(tconv_session *session)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (session == NULL || tconv_process_forked()) return;
     tconv_lanes_release(session);
     tconv_device_release(session->device);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs on host arrays, and what stays between those of one layer: plans by problem, and packed
  * filters. */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
@@ -356,6 +357,7 @@ tconv_status tconv_session_run(tconv_session *session, const tconv_problem *prob
                                const tconv_plan_options *options, const tconv_arrays *arrays,
                                tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (session == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "session is NULL");
     struct tconv_session_call call;
     tconv_plan *plan;
@@ -390,6 +392,7 @@ tconv_status tconv_session_layer_create(tconv_session *session, bool constant_fi
 
 void tconv_session_layer_release(tconv_session_layer *layer)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (layer == NULL || tconv_process_forked()) return;
     tconv_session_layer_refresh(layer);
     for (int i = 0; i < MOST_PLANS && layer->plan[i] != NULL; i++) drop_plan(layer->plan[i]);
@@ -401,6 +404,7 @@ tconv_status tconv_session_layer_run(tconv_session_layer *layer, const tconv_pro
                                      const tconv_plan_options *options, const tconv_arrays *arrays,
                                      tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (layer == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "layer is NULL");
     struct tconv_session_call call;
     struct kept_plan *plan = NULL;
@@ -421,6 +425,7 @@ tconv_status tconv_session_layer_run(tconv_session_layer *layer, const tconv_pro
 
 void tconv_session_layer_refresh(tconv_session_layer *layer)
 {
+    TCONV_WITHOUT_CANCELLATION;
     if (layer == NULL || tconv_process_forked()) return;
     pthread_mutex_lock(&layer->mutex);
     for (int i = 0; i < MOST_FILTERS && layer->filter[i] != NULL; i++) {

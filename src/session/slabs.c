@@ -4,6 +4,7 @@
 #include "tconv_cl/slabs.h"
 
 #include "base/addressable.h"
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -555,6 +556,7 @@ tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
                              const tconv_slabs_options *slabs, const tconv_arrays *arrays,
                              tconv_error *error)
 {
+    TCONV_WITHOUT_CANCELLATION;
     struct job job = {.geometry = TCONV_GEOMETRY_INIT, .slabs = TCONV_SLABS_OPTIONS_INIT};
     tconv_status status;
     if ((status = check_hosts(sessions, session_count, error)) != TCONV_OK ||

@@ -66,7 +66,7 @@ static enum exit_code layers_of_model(struct suite *suite)
         set_types(&entry->problem, &names);
         if (!complete(entry, options.data_shape != NULL ? &data : NULL, suite->count > 1))
             return EXIT_REQUEST_WRONG;
-        if (entry->error == NULL) tell_rules(entry->layer, &entry->problem);
+        if (entry->error == NULL) tell_notes(entry->layer, &entry->problem);
     }
     return EXIT_DONE;
 }
@@ -104,7 +104,7 @@ static enum exit_code one_layer(struct suite *suite)
     struct entry *entry = suite_add(suite, "1", "by options");
     if (entry == NULL) return failed_work("no memory");
     entry->problem = problem;
-    tell_rules("", &problem);
+    tell_notes("", &problem);
     return EXIT_DONE;
 }
 

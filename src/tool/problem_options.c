@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 bool read_attribute(const char *option, const char *text, int axes, tconv_list *list)
 {
@@ -83,28 +84,10 @@ enum exit_code read_problem_with_shapes(tconv_problem *problem)
     return read_problem(&data, &filter, problem);
 }
 
-void tell_rules(const char *layer, const tconv_problem *problem)
+void tell_notes(const char *layer, const tconv_problem *problem)
 {
-    const char *const separator = layer[0] == '\0' ? "" : ": ";
-    tconv_geometry own = TCONV_GEOMETRY_INIT, spec = TCONV_GEOMETRY_INIT;
-    if (tconv_resolve(problem, &own, NULL) != TCONV_OK) return;
-    if ((problem->auto_pad == TCONV_SAME_UPPER || problem->auto_pad == TCONV_SAME_LOWER) &&
-        problem->output_shape.count == 0 && problem->rules != TCONV_RULES_ONNX)
-        notice("%s%sauto_pad %s has no effect without an output shape under the rules %s: pads are "
-               "0, as "
-               "with valid; give --output-shape or --rules onnx",
-               layer, separator, tconv_auto_pad_name(problem->auto_pad),
-               tconv_rules_name(problem->rules));
-    if (problem->rules == TCONV_RULES_SPEC) return;
-    tconv_problem other = *problem;
-    other.rules = TCONV_RULES_SPEC;
-    const bool refused = tconv_resolve(&other, &spec, NULL) != TCONV_OK;
-    bool differs = refused;
-    for (int a = 0; a < own.axes && !differs; a++)
-        differs = own.pad_begin[a] != spec.pad_begin[a] || own.output[a] != spec.output[a];
-    if (differs)
-        notice("%s%sthe rules %s resolve pads and output otherwise than the published formulas "
-               "(--rules spec)%s",
-               layer, separator, tconv_rules_name(problem->rules),
-               refused ? ", which refuse the layer" : "");
+    char notes[1000];
+    tconv_problem_notes(problem, notes, sizeof notes);
+    for (char *note = notes, *end; (end = strchr(note, '\n')) != NULL; note = end + 1)
+        notice("%s%s%.*s", layer, layer[0] == '\0' ? "" : ": ", (int)(end - note), note);
 }

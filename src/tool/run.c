@@ -81,7 +81,7 @@ static enum exit_code problem_from_model(struct job *job)
     job->problem.output_type = named.output_type;
     if (options.output_shape != NULL) job->problem.output_shape = named.output_shape;
     job->weights = entry->weights;
-    tell_rules(entry->layer, &job->problem);
+    tell_notes(entry->layer, &job->problem);
     return EXIT_DONE;
 }
 
@@ -98,7 +98,7 @@ static enum exit_code problem_from_files(struct job *job)
                              options.filter, tconv_type_name(job->filter.type));
     job->problem.filter_type = job->filter.type;
     job->weights = job->filter.values;
-    tell_rules("", &job->problem);
+    tell_notes("", &job->problem);
     return EXIT_DONE;
 }
 

@@ -59,7 +59,7 @@ enum exit_code command_shape(int argc, const char **argv)
     tconv_geometry g = TCONV_GEOMETRY_INIT;
     tconv_error error;
     if (tconv_resolve(&p, &g, &error) != TCONV_OK) return failed_call(&error);
-    tell_rules("", &p);
+    tell_notes("", &p);
     if (options.json == NULL) {
         print_geometry(&p, &g);
         return EXIT_DONE;

@@ -160,9 +160,8 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter,
 /* The same with the shapes from --data-shape and --filter-shape. */
 enum exit_code read_problem_with_shapes(tconv_problem *problem);
 
-/* A line where the rules in use resolve differently from `spec`, and one where they ignore
- * auto_pad. */
-void tell_rules(const char *layer, const tconv_problem *problem);
+/* Prints the problem's notes (tconv_problem_notes). */
+void tell_notes(const char *layer, const tconv_problem *problem);
 
 /* ---- devices.c ---- */
 

@@ -64,8 +64,8 @@ typedef struct tconv_epilogue {
     tconv_activation activation; /* of what is above, before the output is stored */
     double alpha;                /* 1: nothing is multiplied */
     double beta;                 /* 0: what the output was is not read */
-    double a;                    /* first parameter of the activation; unused: 0 */
-    double b;                    /* second parameter of the activation; unused: 0 */
+    double a;                    /* first parameter of the activation; 0 if it has none */
+    double b;                    /* second parameter of the activation; 0 if it has none */
     int32_t data_zero_point;     /* the data's element that means 0 */
     int32_t filter_zero_point;   /* the filter's element that means 0 */
     int32_t output_zero_point;   /* the output's element that means 0; with `requantize` only */

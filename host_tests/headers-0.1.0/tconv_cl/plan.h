@@ -45,7 +45,7 @@ typedef bool (*tconv_search_progress)(void *context, const char *algorithm, int 
 typedef struct tconv_plan_options {
     size_t struct_size;
     /* From tconv_algorithm_name; NULL or "auto": the library chooses. Tile parameters may follow,
-     * as tconv_plan_tile writes them, all of them or some: "thin_vector vw=16 nx=2". */
+     * as tconv_plan_tile writes them, all of them or some, each once: "thin_vector vw=16 nx=2". */
     const char *algorithm;
     tconv_epilogue epilogue;  /* start from TCONV_EPILOGUE_INIT */
     uint64_t workspace_limit; /* bytes; an algorithm that needs more is rejected. 0: no limit */
@@ -204,7 +204,8 @@ TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem stora
  * repeated whenever the weights change. `done`, where not NULL, receives an event that the caller
  * releases; executions that read the filter wait for it, or run later on the same in-order queue.
  * `queue` is of the plan's device, or of a part of it; `weights` overlap no storage of the filter.
- * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
+ * An event that fails has the effect that it has on tconv_plan_enqueue. Returns
+ * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter,
                                                         cl_command_queue queue, cl_mem weights,
                                                         size_t offset, cl_uint wait_count,
@@ -224,10 +225,20 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
 
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas are at
  * tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not
- * NULL, receives an event that the caller releases. On an error no event is returned, and the
- * output is written by no command or by the whole one. Works on in-order and out-of-order queues of
- * the plan's device, or of a part of it. Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL,
- * _DEVICE_MEMORY, _HOST_MEMORY. */
+ * NULL, receives an event that the caller releases. Works on in-order and out-of-order queues of
+ * the plan's device, or of a part of it.
+ *
+ * An event of the wait list that has already failed is the call's error, with the event's code.
+ * Where one fails later, OpenCL ends the execution, and `done` with an error; Intel's runtime for
+ * CPUs executes it all the same.
+ *
+ * On an error no event is returned. An execution may take several commands, the last of them in
+ * pieces where it would keep a GPU busy for long. Where the device refuses one of them, those
+ * before it are already enqueued: until they end they use the buffers of `args`. Each element of
+ * the output then is what it was or the result. It is what it was if the call refused its
+ * arguments.
+ *
+ * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                           const tconv_args *args, cl_uint wait_count,
                                           const cl_event *wait, cl_event *done, tconv_error *error);

@@ -201,7 +201,8 @@ typedef struct tconv_geometry {
  *   i8, u8        i8           i32, i8, u8 (output_type must be given)
  *   i8, u8        as data      i32
  *
- * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op; see docs/semantics.md. Returns
+ * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op; see docs/semantics.md. With
+ * output_shape, given pads may have no effect: tconv_problem_notes tells. Returns
  * TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE, _TYPE or _UNSUPPORTED. `geometry` is written only on
  * success. */
 TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,
@@ -219,6 +220,12 @@ TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_
  * way to reproduce it. Writes at most `size` bytes with the terminating zero; returns the length
  * that the whole text has, as snprintf does. */
 TCONV_API int tconv_problem_text(const tconv_problem *problem, char *text, size_t size);
+
+/* What is easily overlooked of a problem that resolves, one sentence a line: pads or an auto_pad
+ * that are given but have no effect, and rules that resolve it otherwise than TCONV_RULES_SPEC. An
+ * empty text if there is nothing to say, or if the problem does not resolve. Writes and returns as
+ * tconv_problem_text does. */
+TCONV_API int tconv_problem_notes(const tconv_problem *problem, char *text, size_t size);
 
 /* Bytes of one element; 0 where `type` is no type. */
 TCONV_API size_t tconv_type_size(tconv_type type);

@@ -61,7 +61,8 @@ typedef struct tconv_arrays {
  * complete. `options` may be NULL: all at their defaults, so without bias, scale and residual. An
  * array that the epilogue does not have, or one that it has and that is NULL, is a
  * TCONV_ERROR_ARGUMENT. Returns what tconv_plan_create and tconv_plan_enqueue return; on an error
- * before the download `output` is untouched. Threads: any number at once on one tconv_session. */
+ * each element of `output` is what it was or the result. Threads: any number at once on one
+ * tconv_session. */
 TCONV_API tconv_status tconv_session_run(tconv_session *session, const tconv_problem *problem,
                                          const tconv_plan_options *options,
                                          const tconv_arrays *arrays, tconv_error *error);

@@ -32,7 +32,10 @@
  * FORKING: OpenCL does not work in a child of a process that used it; calls hang there. Every
  * function that would call OpenCL in such a child returns TCONV_ERROR_FORKED instead, at once; what
  * is released there stays as it is. A child that was forked before the first use, or that runs
- * another program, is a process like others. */
+ * another program, is a process like others.
+ *
+ * CANCELLING: a thread that is cancelled by pthread_cancel, which must be of the deferred type,
+ * ends only when the call that it is in has returned. Callbacks belong to their call. */
 #ifndef TCONV_CL_TCONV_CL_H
 #define TCONV_CL_TCONV_CL_H
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An execution of several commands of which the device refuses one: what plan.h promises of the
+ * output, and that nothing leaks. */
+#include "algorithm/machine.h"
+#include "device/object.h"
+#include "faults.h"
+#include "plan/plan_internal.h"
+#include "setup.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PIECES = 5 };
+static const unsigned char MARK = 0xff; /* in each byte: a NaN */
+
+static void mark_output(struct setup *s)
+{
+    memset(s->tensors.output, MARK, s->output_bytes);
+    assert_int_equal(clEnqueueWriteBuffer(s->device->queue, s->output, CL_TRUE, 0, s->output_bytes,
+                                          s->tensors.output, 0, NULL, NULL),
+                     CL_SUCCESS);
+}
+
+/* How many elements of the output are results; all others must have the mark. */
+static size_t count_results(struct setup *s, const float *results)
+{
+    float mark;
+    size_t count = 0;
+    memset(&mark, MARK, sizeof mark);
+    download(s, 0, NULL);
+    for (size_t i = 0; i < s->tensors.output_count; i++) {
+        const float *got = &s->tensors.output[i];
+        if (memcmp(got, &results[i], sizeof *got) == 0)
+            count++;
+        else
+            assert_memory_equal(got, &mark, sizeof mark);
+    }
+    return count;
+}
+
+static int count_commands(const struct tconv_kernel_plan *k)
+{
+    int commands = 0;
+    for (int i = 0; i < k->run_count; i++) commands += k->run[i].pieces;
+    return commands;
+}
+
+/* Makes a plan whose last launch has several pieces, by what its device says of launches. */
+static void set_up_divided(struct setup *s, const struct device *d, const char *algorithm)
+{
+    const tconv_problem p = plane(1, 6, 10, 20, 4, 2, 1);
+    set_up(s, d, &p, algorithm, false, SMALL_INTEGERS);
+    d->device->launch_ms = tconv_machine_ms(&s->plan->request.machine, s->plan->candidate.cost) /
+                           PIECES;
+    tear_down(s);
+    set_up(s, d, &p, algorithm, false, SMALL_INTEGERS);
+    d->device->launch_ms = -1;
+    const struct tconv_kernel_plan *k = &s->plan->kernel_plan;
+    assert_true(k->run[k->run_count - 1].pieces > 1);
+    pack(s);
+}
+
+static void refuse_each_command(struct setup *s, const float *results)
+{
+    const int last_pieces = s->plan->kernel_plan.run[s->plan->kernel_plan.run_count - 1].pieces;
+    const int commands = count_commands(&s->plan->kernel_plan);
+    for (int n = 1; n <= commands; n++) {
+        long before[KINDS], after[KINDS];
+        cl_event done = NULL;
+        tconv_error error;
+        mark_output(s);
+        fault_alive(before);
+        fault_arm(fault_call_named("clEnqueueNDRangeKernel"), n, CL_OUT_OF_RESOURCES);
+        const tconv_status status =
+            tconv_plan_enqueue(s->plan, s->device->queue, &s->args, 0, NULL, &done, &error);
+        assert_true(fault_disarm());
+        fault_alive(after);
+        expect_error(status, TCONV_ERROR_DEVICE_MEMORY, &error, "clEnqueueNDRangeKernel");
+        assert_int_equal(error.opencl_code, CL_OUT_OF_RESOURCES);
+        assert_null(done);
+        for (int kind = 0; kind < KINDS; kind++) assert_int_equal(after[kind], before[kind]);
+        const size_t count = count_results(s, results);
+        const bool some = n > commands - last_pieces + 1; /* pieces of the last launch ran */
+        assert_true(some ? count > 0 && count < s->tensors.output_count : count == 0);
+    }
+    mark_output(s);
+    enqueue(s); /* as if nothing had failed */
+    assert_int_equal(count_results(s, results), s->tensors.output_count);
+}
+
+static void refused_pieces_leave_results_or_what_was_there(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"reference", "tiled_group"};
+    for (int i = 0; i < device_count; i++)
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            struct setup s;
+            set_up_divided(&s, &devices[i], names[n]);
+            mark_output(&s);
+            enqueue(&s);
+            download(&s, 0, NULL);
+            compare_with_oracle(&devices[i], &s.problem, names[n], false, &s.tensors);
+            float *results = malloc(s.output_bytes);
+            assert_non_null(results);
+            memcpy(results, s.tensors.output, s.output_bytes);
+            refuse_each_command(&s, results);
+            free(results);
+            tear_down(&s);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_pieces_leave_results_or_what_was_there)};
+    return cmocka_run_group_tests_name("divided", tests, open_all_devices, close_all_devices);
+}

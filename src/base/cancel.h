@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that are cancelled (pthread_cancel): OpenCL implementations and the system's calls for
+ * files have cancellation points. A thread that ended there would keep locks, of the library and of
+ * the implementation, for ever. */
+#ifndef TCONV_BASE_CANCEL_H
+#define TCONV_BASE_CANCEL_H
+
+#include <pthread.h>
+
+static inline int tconv_cancel_disable(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static inline void tconv_cancel_restore(const int *before)
+{
+    int ignored;
+    pthread_setcancelstate(*before, &ignored);
+}
+
+/* Begins every public function that calls OpenCL or uses files: until it returns, its thread is not
+ * cancelled. A cancellation meanwhile takes effect afterwards. */
+#if defined(__GNUC__)
+#define TCONV_WITHOUT_CANCELLATION                                                                 \
+    const int cancel_state __attribute__((cleanup(tconv_cancel_restore))) = tconv_cancel_disable()
+#else
+#define TCONV_WITHOUT_CANCELLATION
+#endif
+
+#endif
