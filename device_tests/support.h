@@ -97,7 +97,4 @@ int random_between(unsigned *state, int least, int most);
 void set_shape(tconv_shape *shape, int rank, const int64_t *dim);
 void set_list(tconv_list *list, int count, const int64_t *value);
 
-/* A problem with `axes` spatial axes and extents up to `most`, of any form, format and rule set. */
-tconv_problem random_problem(unsigned *seed, int axes, int most);
-
 #endif
