@@ -33,10 +33,14 @@ bool sample_is_whole(void)
     return sample_percent() >= 100;
 }
 
+unsigned sample_seed(void)
+{
+    return (unsigned)number_of("TCONV_CL_TEST_SEED", 1);
+}
+
 bool drawn(unsigned number)
 {
-    const unsigned seed = (unsigned)number_of("TCONV_CL_TEST_SEED", 1);
-    unsigned x = number * 2654435761u ^ seed * 2246822519u;
+    unsigned x = number * 2654435761u ^ sample_seed() * 2246822519u;
     x = (x ^ x >> 15) * 2246822519u;
     x = (x ^ x >> 13) * 3266489917u;
     return (x ^ x >> 16) % 100 < (unsigned)sample_percent();

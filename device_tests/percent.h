@@ -8,9 +8,10 @@
 
 #include <stdbool.h>
 
-/* The percentage, and whether it is all of them. */
+/* The percentage, whether it is all of them, and the seed. */
 int sample_percent(void);
 bool sample_is_whole(void);
+unsigned sample_seed(void);
 
 /* A draw that does not depend on what was drawn before: whether the case with that number belongs
  * to the sample. */

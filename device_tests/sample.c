@@ -50,7 +50,7 @@ void sample_begin(const char *algorithm, const tconv_problem *problem, unsigned 
     const int a = index_of(algorithm);
     const bool is_drawn = number != IF_NEEDED && drawn(number * 31 + (unsigned)a);
     const bool is_needed = number == ALWAYS || (features_of(problem) & ~features[a].met) != 0;
-    const bool wanted = sample_is_whole() || is_drawn || is_needed;
+    const bool wanted = number != IF_COMPILED && (sample_is_whole() || is_drawn || is_needed);
     refuse_to_compile(!wanted);
 }
 

@@ -11,8 +11,9 @@
 
 /* Before an algorithm runs a problem, and after it: the first refuses to compile what the sample
  * does not need, the second returns false where that left the problem out. `number` tells cases
- * apart for the draw; ALWAYS belongs to every sample, IF_NEEDED is not drawn. */
-enum { ALWAYS = 0, IF_NEEDED = 0x7fffffff };
+ * apart for the draw; ALWAYS belongs to every sample, IF_NEEDED is not drawn, IF_COMPILED runs only
+ * where its program is compiled already, in whole runs, too. */
+enum { ALWAYS = 0, IF_COMPILED = 0x7ffffffe, IF_NEEDED = 0x7fffffff };
 void sample_begin(const char *algorithm, const tconv_problem *problem, unsigned number);
 bool sample_end(const char *algorithm, const tconv_problem *problem, tconv_status status);
 

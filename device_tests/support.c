@@ -4,6 +4,7 @@
 
 #include "compile_watch.h"
 #include "oracle/oracle.h"
+#include "pages.h"
 #include "sample.h"
 
 #include <math.h>
@@ -15,7 +16,10 @@
 
 #include <cmocka.h>
 
-enum { GUARD = 384 }; /* bytes before and after each tensor; a multiple of a filter's alignment */
+enum {
+    FILTER_UNIT = 64,        /* a packed filter begins at a multiple of it */
+    GUARD = 6 * FILTER_UNIT, /* bytes before and after each tensor */
+};
 
 void failed(const char *format, ...)
 {
@@ -90,7 +94,12 @@ static void open_device(int number, struct device *device)
     if (tconv_device_create(device->context, id, &device->device, &error) != TCONV_OK)
         failed("%s", error.message);
     device->info = tconv_device_properties(device->device);
+    device->pages = pages_work(device->context, device->queue, device->info->kind);
     print_message("device %d: %s (%s)\n", number, device->info->name, device->info->platform);
+    if (!device->pages)
+        print_message("skipped: inaccessible pages around tensors; kernels of device %d do not "
+                      "work on the host's memory\n",
+                      number);
 }
 
 struct device *devices;
@@ -205,8 +214,8 @@ void free_tensors(struct tensors *t)
 /* A tensor in a buffer, with NaNs of a known kind in front and behind. */
 struct guarded {
     const char *name;
-    cl_mem memory;
-    size_t bytes;
+    tconv_buffer place;
+    size_t bytes, whole;  /* of the tensor, of its buffer */
     unsigned char *image; /* what the whole buffer held before the run */
 };
 
@@ -217,20 +226,27 @@ static unsigned char guard_byte(size_t i)
     return bits[i % sizeof bits];
 }
 
+/* `unit`: what the tensor's first byte is a multiple of. */
 static void make_guarded(const struct device *device, const char *name, const void *contents,
-                         size_t bytes, struct guarded *g)
+                         size_t bytes, size_t unit, enum touching touching, struct guarded *g)
 {
-    const size_t whole = bytes + 2 * GUARD;
+    struct pages p = {NULL, bytes + 2 * GUARD, GUARD};
+    if (touching != NONE) p = pages_take(name, bytes, unit, touching);
     g->name = name;
     g->bytes = bytes;
-    g->image = malloc(whole);
+    g->whole = p.bytes;
+    g->image = malloc(p.bytes);
     assert_non_null(g->image);
-    for (size_t i = 0; i < whole; i++) g->image[i] = guard_byte(i);
-    if (contents != NULL) memcpy(g->image + GUARD, contents, bytes);
+    for (size_t i = 0; i < p.bytes; i++) g->image[i] = guard_byte(i);
+    if (contents != NULL) memcpy(g->image + p.offset, contents, bytes);
+    if (touching != NONE) memcpy(p.memory, g->image, p.bytes);
     cl_int code;
-    g->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, whole,
-                               g->image, &code);
-    if (code != CL_SUCCESS) failed("no buffer of %zu bytes for %s: %d", whole, name, code);
+    g->place.offset = p.offset;
+    g->place.memory = clCreateBuffer(
+        device->context,
+        CL_MEM_READ_WRITE | (touching == NONE ? CL_MEM_COPY_HOST_PTR : CL_MEM_USE_HOST_PTR),
+        p.bytes, touching == NONE ? g->image : p.memory, &code);
+    if (code != CL_SUCCESS) failed("no buffer of %zu bytes for %s: %d", p.bytes, name, code);
 }
 
 /* Checks the guards and, where `unchanged`, the tensor; `result` receives the tensor where it is
@@ -238,22 +254,22 @@ static void make_guarded(const struct device *device, const char *name, const vo
 static void check_guarded(const struct device *device, const char *problem, const char *algorithm,
                           struct guarded *g, bool unchanged, void *result)
 {
-    const size_t whole = g->bytes + 2 * GUARD;
-    unsigned char *now = malloc(whole);
+    const size_t begin = g->place.offset;
+    unsigned char *now = malloc(g->whole);
     assert_non_null(now);
-    const cl_int code =
-        clEnqueueReadBuffer(device->queue, g->memory, CL_TRUE, 0, whole, now, 0, NULL, NULL);
+    const cl_int code = clEnqueueReadBuffer(device->queue, g->place.memory, CL_TRUE, 0, g->whole,
+                                            now, 0, NULL, NULL);
     if (code != CL_SUCCESS) failed("%s cannot be read: %d", g->name, code);
-    for (size_t i = 0; i < whole; i++) {
-        const bool guard = i < GUARD || i >= GUARD + g->bytes;
+    for (size_t i = 0; i < g->whole; i++) {
+        const bool guard = i < begin || i >= begin + g->bytes;
         if ((guard || unchanged) && now[i] != g->image[i])
             failed("%s wrote %s at byte %lld on device %d: tconv-cl check %s", algorithm, g->name,
-                   (long long)i - GUARD, device->number, problem);
+                   (long long)i - (long long)begin, device->number, problem);
     }
-    if (result != NULL) memcpy(result, now + GUARD, g->bytes);
+    if (result != NULL) memcpy(result, now + begin, g->bytes);
     free(now);
     free(g->image);
-    clReleaseMemObject(g->memory);
+    clReleaseMemObject(g->place.memory);
 }
 
 static void require(tconv_status status, const tconv_error *error, const char *what,
@@ -274,114 +290,117 @@ static tconv_plan_options plan_options(const char *algorithm, bool bias, const s
     return options;
 }
 
-tconv_status run_guarded(const struct device *device, const tconv_problem *problem,
-                         const char *algorithm, bool bias, struct tensors *t, tconv_error *error)
+static void pack_and_run(const struct device *device, tconv_plan *plan, const tconv_buffer *weights,
+                         const tconv_buffer *packed, tconv_args *args, const char *text,
+                         const char *algorithm)
 {
-    char text[1000];
-    tconv_problem_text(problem, text, sizeof text);
-    const tconv_plan_options options = plan_options(algorithm, bias, t);
-    tconv_plan *plan = NULL;
-    const tconv_status status = tconv_plan_create(device->device, problem, &options, &plan, error);
-    if (status != TCONV_OK) return status;
-    t->error_factor = tconv_plan_error_factor(plan);
-
-    const tconv_epilogue *e = &options.epilogue;
-    const tconv_type number = tconv_scale_type(problem->data_type);
-    const size_t numbers = t->channels * tconv_type_size(number);
-    const size_t bias_bytes = t->channels *
-                              tconv_type_size(tconv_bias_type(e, t->geometry.output_type));
-    const size_t output_bytes = (size_t)t->geometry.output_bytes;
-    tconv_args args = TCONV_ARGS_INIT;
-    cl_mem weights = NULL, packed = NULL;
-    struct {
-        const char *name;
-        const void *contents;
-        size_t bytes;
-        bool wanted, unchanged;
-        void *result;
-        tconv_buffer *argument;
-        cl_mem *memory;
-        struct guarded guarded;
-    } tensors[] = {
-        {"data", t->data, (size_t)t->geometry.data_bytes, true, true, NULL, &args.data, NULL, {0}},
-        {"filter",
-         t->filter,
-         (size_t)t->geometry.filter_bytes,
-         true,
-         true,
-         NULL,
-         NULL,
-         &weights,
-         {0}},
-        {"bias", t->bias, bias_bytes, bias, true, NULL, &args.bias, NULL, {0}},
-        {"scale", t->scale, numbers, e->scale, true, NULL, &args.scale, NULL, {0}},
-        {"slope",
-         t->slope,
-         numbers,
-         tconv_activation_has_slope(e->activation),
-         true,
-         NULL,
-         &args.slope,
-         NULL,
-         {0}},
-        {"residual", t->residual, output_bytes, e->residual, true, NULL, &args.residual, NULL, {0}},
-        {"output",
-         e->beta != 0 ? t->before : NULL,
-         output_bytes,
-         true,
-         false,
-         t->output,
-         &args.output,
-         NULL,
-         {0}},
-        {"packed filter",
-         NULL,
-         (size_t)tconv_plan_filter_bytes(plan),
-         true,
-         false,
-         NULL,
-         NULL,
-         &packed,
-         {0}},
-        {"workspace",
-         NULL,
-         (size_t)tconv_plan_workspace_bytes(plan),
-         true,
-         false,
-         NULL,
-         &args.workspace,
-         NULL,
-         {0}},
-    };
-    enum { COUNT = sizeof tensors / sizeof *tensors };
-    for (int i = 0; i < COUNT; i++) {
-        if (!tensors[i].wanted) continue;
-        make_guarded(device, tensors[i].name, tensors[i].contents, tensors[i].bytes,
-                     &tensors[i].guarded);
-        if (tensors[i].argument != NULL)
-            *tensors[i].argument = (tconv_buffer){tensors[i].guarded.memory, GUARD};
-        if (tensors[i].memory != NULL) *tensors[i].memory = tensors[i].guarded.memory;
-    }
-
+    tconv_error error;
     tconv_packed_filter *filter = NULL;
-    require(tconv_packed_filter_create(plan, packed, GUARD, &filter, error), error,
-            "creating the filter", text, algorithm);
-    require(tconv_packed_filter_enqueue_pack(filter, device->queue, weights, GUARD, 0, NULL, NULL,
-                                             error),
-            error, "packing", text, algorithm);
-    args.filter = filter;
-    require(tconv_plan_enqueue(plan, device->queue, &args, 0, NULL, NULL, error), error,
+    require(tconv_packed_filter_create(plan, packed->memory, packed->offset, &filter, &error),
+            &error, "creating the filter", text, algorithm);
+    require(tconv_packed_filter_enqueue_pack(filter, device->queue, weights->memory,
+                                             weights->offset, 0, NULL, NULL, &error),
+            &error, "packing", text, algorithm);
+    args->filter = filter;
+    require(tconv_plan_enqueue(plan, device->queue, args, 0, NULL, NULL, &error), &error,
             "enqueueing", text, algorithm);
     const cl_int code = clFinish(device->queue);
     if (code != CL_SUCCESS)
         failed("clFinish fails with %d: tconv-cl check --algorithm \"%s\" %s", code, algorithm,
                text);
+    tconv_packed_filter_release(filter);
+}
 
+/* Packs and runs a plan on buffers that touch inaccessible pages with that end, or none. */
+static void run_touching(const struct device *device, tconv_plan *plan,
+                         const tconv_problem *problem, const char *algorithm, bool bias,
+                         struct tensors *t, enum touching touching)
+{
+    char text[1000];
+    tconv_problem_text(problem, text, sizeof text);
+    const tconv_epilogue *e = &t->epilogue;
+    const tconv_type number = tconv_scale_type(problem->data_type);
+    const size_t numbers = t->channels * tconv_type_size(number);
+    const size_t bias_bytes = t->channels *
+                              tconv_type_size(tconv_bias_type(e, t->geometry.output_type));
+    const size_t data_bytes = (size_t)t->geometry.data_bytes;
+    const size_t weight_bytes = (size_t)t->geometry.filter_bytes;
+    const size_t output_bytes = (size_t)t->geometry.output_bytes;
+    const size_t packed_bytes = (size_t)tconv_plan_filter_bytes(plan);
+    const size_t workspace_bytes = (size_t)tconv_plan_workspace_bytes(plan);
+    const size_t element = tconv_type_size(problem->data_type);
+    const bool slope = tconv_activation_has_slope(e->activation);
+    const void *before = e->beta != 0 ? t->before : NULL;
+    tconv_args args = TCONV_ARGS_INIT;
+    tconv_buffer weights, packed;
+    enum { IS_READ, IS_WRITTEN };
+    struct {
+        const char *name;
+        const void *contents;
+        size_t bytes, unit;
+        bool wanted;
+        int use;
+        tconv_buffer *argument;
+        struct guarded guarded;
+    } tensors[] = {
+        {"data", t->data, data_bytes, 1, true, IS_READ, &args.data, {0}},
+        {"filter", t->filter, weight_bytes, 1, true, IS_READ, &weights, {0}},
+        {"bias", t->bias, bias_bytes, 1, bias, IS_READ, &args.bias, {0}},
+        {"scale", t->scale, numbers, 1, e->scale, IS_READ, &args.scale, {0}},
+        {"slope", t->slope, numbers, 1, slope, IS_READ, &args.slope, {0}},
+        {"residual", t->residual, output_bytes, 1, e->residual, IS_READ, &args.residual, {0}},
+        {"output", before, output_bytes, 1, true, IS_WRITTEN, &args.output, {0}},
+        {"packed filter", NULL, packed_bytes, FILTER_UNIT, true, IS_WRITTEN, &packed, {0}},
+        {"workspace", NULL, workspace_bytes, element, true, IS_WRITTEN, &args.workspace, {0}},
+    };
+    enum { COUNT = sizeof tensors / sizeof *tensors };
+    if (touching != NONE) pages_begin(algorithm, text);
+    for (int i = 0; i < COUNT; i++) {
+        if (!tensors[i].wanted) continue;
+        make_guarded(device, tensors[i].name, tensors[i].contents, tensors[i].bytes,
+                     tensors[i].unit, touching, &tensors[i].guarded);
+        *tensors[i].argument = tensors[i].guarded.place;
+    }
+    pack_and_run(device, plan, &weights, &packed, &args, text, algorithm);
     for (int i = 0; i < COUNT; i++)
         if (tensors[i].wanted)
-            check_guarded(device, text, algorithm, &tensors[i].guarded, tensors[i].unchanged,
-                          tensors[i].result);
-    tconv_packed_filter_release(filter);
+            check_guarded(device, text, algorithm, &tensors[i].guarded, tensors[i].use == IS_READ,
+                          tensors[i].argument == &args.output ? t->output : NULL);
+    if (touching != NONE) pages_end();
+}
+
+/* Runs the plan twice, and expects the same bits. */
+static void run_between_pages(const struct device *device, tconv_plan *plan,
+                              const tconv_problem *problem, const char *algorithm, bool bias,
+                              struct tensors *t)
+{
+    const size_t bytes = (size_t)t->geometry.output_bytes;
+    char text[1000];
+    tconv_problem_text(problem, text, sizeof text);
+    void *first = malloc(bytes + 1);
+    assert_non_null(first);
+    run_touching(device, plan, problem, algorithm, bias, t, BEGIN);
+    memcpy(first, t->output, bytes);
+    run_touching(device, plan, problem, algorithm, bias, t, END);
+    if (memcmp(first, t->output, bytes) != 0)
+        failed("other bits with tensors elsewhere on device %d: tconv-cl check --algorithm \"%s\" "
+               "%s",
+               device->number, algorithm, text);
+    free(first);
+}
+
+tconv_status run_guarded(const struct device *device, const tconv_problem *problem,
+                         const char *algorithm, bool bias, struct tensors *t, tconv_error *error)
+{
+    const tconv_plan_options options = plan_options(algorithm, bias, t);
+    tconv_plan *plan = NULL;
+    const tconv_status status = tconv_plan_create(device->device, problem, &options, &plan, error);
+    if (status != TCONV_OK) return status;
+    t->error_factor = tconv_plan_error_factor(plan);
+    if (device->pages)
+        run_between_pages(device, plan, problem, algorithm, bias, t);
+    else
+        run_touching(device, plan, problem, algorithm, bias, t, NONE);
     tconv_plan_release(plan);
     return TCONV_OK;
 }
@@ -462,62 +481,4 @@ void compare_with_oracle(const struct device *device, const tconv_problem *probl
                epilogue.residual ? ", residual" : "", epilogue.beta != 0 ? ", beta" : "",
                epilogue.requantize ? ", requantize" : "");
     }
-}
-
-tconv_problem random_problem(unsigned *seed, int axes, int most)
-{
-    tconv_problem p = TCONV_PROBLEM_INIT;
-    const int kind = random_between(seed, 0, 3);
-    const int64_t groups = kind == 0 ? 1 : random_between(seed, 1, 3);
-    const int64_t in = random_between(seed, 1, 7), out = random_between(seed, 1, 13);
-    int64_t x[TCONV_MAX_AXES], k[TCONV_MAX_AXES], s[TCONV_MAX_AXES], d[TCONV_MAX_AXES],
-        pb[TCONV_MAX_AXES], pe[TCONV_MAX_AXES], op[TCONV_MAX_AXES], y[TCONV_MAX_AXES];
-    const bool output_given = random_between(seed, 0, 3) == 0;
-    for (int a = 0; a < axes; a++) {
-        do {
-            x[a] = random_between(seed, 1, most);
-            k[a] = random_between(seed, 1, 5);
-            s[a] = random_between(seed, 1, 4);
-            d[a] = random_between(seed, 1, 3);
-            pb[a] = random_between(seed, 0, 4);
-            pe[a] = random_between(seed, 0, 4);
-            op[a] = random_between(seed, 0, 3);
-            y[a] = random_between(seed, 1, (int)(s[a] * x[a] + d[a] * k[a] + 3));
-        } while (!output_given &&
-                 s[a] * (x[a] - 1) + d[a] * (k[a] - 1) + 1 - pb[a] - pe[a] + op[a] < 1);
-    }
-    set_list(&p.strides, axes, s);
-    set_list(&p.dilations, axes, d);
-    set_list(&p.pads_begin, axes, pb);
-    set_list(&p.pads_end, axes, pe);
-    set_list(&p.output_padding, axes, op);
-    if (output_given) set_list(&p.output_shape, axes, y);
-    p.rules = output_given ? (tconv_rules)random_between(seed, 0, 2) : TCONV_RULES_SPEC;
-    p.auto_pad = output_given ? (tconv_auto_pad)random_between(seed, 0, 3) : TCONV_EXPLICIT;
-
-    const bool nxc = kind == 2, xio = kind == 2 || kind == 3;
-    int64_t data[TCONV_MAX_RANK], filter[TCONV_MAX_RANK];
-    data[0] = random_between(seed, 1, 2);
-    data[nxc ? axes + 1 : 1] = groups * in;
-    memcpy(data + (nxc ? 1 : 2), x, (size_t)axes * sizeof *x);
-    set_shape(&p.data, axes + 2, data);
-    if (kind == 1) {
-        p.operation = TCONV_GROUP_CONV_BACKPROP;
-        filter[0] = groups;
-        filter[1] = in;
-        filter[2] = out;
-        memcpy(filter + 3, k, (size_t)axes * sizeof *k);
-    } else {
-        filter[xio ? axes + 1 : 0] = groups * in;
-        filter[xio ? axes : 1] = out;
-        memcpy(filter + (xio ? 0 : 2), k, (size_t)axes * sizeof *k);
-    }
-    set_shape(&p.filter, axes + 2 + (kind == 1), filter);
-    if (kind >= 2) {
-        p.operation = TCONV_ONEAPI_CONV_BACKPROP;
-        p.groups = groups;
-        p.data_format = nxc ? TCONV_NXC : TCONV_NCX;
-        p.filter_format = xio ? TCONV_XIO : TCONV_OIX;
-    }
-    return p;
 }

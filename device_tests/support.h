@@ -15,6 +15,7 @@ struct device {
     cl_command_queue queue;
     tconv_device *device;
     const tconv_device_info *info;
+    bool pages; /* tensors may touch inaccessible pages (pages.h) */
 };
 
 /* The devices under test: the one that the environment variable TCONV_CL_TEST_DEVICE names by
@@ -55,8 +56,10 @@ void make_epilogue(const tconv_problem *problem, const tconv_epilogue *epilogue,
                    struct tensors *tensors);
 
 /* Runs one algorithm on buffers with guard zones around every tensor, a NaN-filled output and a
- * workspace of NaNs, and checks that guards and inputs are untouched. Returns TCONV_OK, or the
- * status with which the plan was refused; anything else fails the test. */
+ * workspace of NaNs, and checks that guards and inputs are untouched. Where the device has pages,
+ * it runs twice: each tensor begins, then ends at an inaccessible one, and an access to that ends
+ * the program with a report. Returns TCONV_OK, or the status with which the plan was refused;
+ * anything else fails the test. */
 tconv_status run_guarded(const struct device *device, const tconv_problem *problem,
                          const char *algorithm, bool bias, struct tensors *tensors,
                          tconv_error *error);
@@ -96,8 +99,5 @@ int random_between(unsigned *state, int least, int most);
 /* Short forms for problems. */
 void set_shape(tconv_shape *shape, int rank, const int64_t *dim);
 void set_list(tconv_list *list, int count, const int64_t *value);
-
-/* A problem with `axes` spatial axes and extents up to `most`, of any form, format and rule set. */
-tconv_problem random_problem(unsigned *seed, int axes, int most);
 
 #endif

@@ -4,7 +4,7 @@
  * crops larger than the kernel, outputs beyond the natural extent. Small integers must come out
  * exactly; real numbers within the rounding bound. Algorithms with fast arithmetic: within their
  * own. */
-#include "support.h"
+#include "random_problem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,6 +68,55 @@ static void random_problems_of_every_rank(void **state)
             run_all(&problem, i % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS,
                     100 * (unsigned)r + (unsigned)i);
         }
+}
+
+/* False only for an algorithm that no device with so small work-groups supports: without a matrix
+ * unit, matrix_group wants work-groups of 32. */
+static bool is_supported(const char *algorithm, uint64_t work_group_limit)
+{
+    return strcmp(algorithm, "matrix_group") != 0 || work_group_limit >= 32;
+}
+
+/* Whether the algorithm ran the problem; then its result is right. */
+static bool run_random(const struct device *device, const char *algorithm, const tconv_problem *p,
+                       bool bias, unsigned number)
+{
+    struct tensors t;
+    make_tensors(p, bias ? SMALL_INTEGERS : REAL_NUMBERS, 1, &t);
+    t.math = TCONV_MATH_FAST;
+    const bool ran = run_algorithm(device, p, algorithm, bias, &t, number);
+    if (ran) compare_with_oracle(device, p, algorithm, bias, &t);
+    free_tensors(&t);
+    return ran;
+}
+
+/* What is drawn without regard to an algorithm would leave some of them without a single problem:
+ * here each runs `count` of them on every device that supports it, and others that need no program
+ * of their own. */
+static void random_problems_of_every_algorithm(void **state)
+{
+    (void)state;
+    enum { LEAST = 3, USUAL = 30, RELATIVES = 20, MOST_WORK = 300000 };
+    const int count = scaled(USUAL) < LEAST ? LEAST : scaled(USUAL);
+    unsigned seed = sample_seed();
+    int relatives = 0;
+    for (int i = 0; i < device_count * count; i++)
+        for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
+            const struct device *device = &devices[i / count];
+            const char *algorithm = tconv_algorithm_name(a);
+            tconv_problem p, relative;
+            if (!is_supported(algorithm, device->info->work_group_limit)) continue;
+            if (!random_problem_for(device, algorithm, MOST_WORK, &seed, &p))
+                failed("%s takes no random problem on device %d", algorithm, device->number);
+            if (!run_random(device, algorithm, &p, i % 2 == 0, ALWAYS))
+                failed("%s did not run what was drawn for it on device %d", algorithm,
+                       device->number);
+            for (int r = 0; r < RELATIVES; r++)
+                if (random_relative(&p, MOST_WORK, &seed, &relative))
+                    relatives += run_random(device, algorithm, &relative, i % 2 == 0, IF_COMPILED);
+        }
+    print_message("each algorithm ran %d random problems; %d more shared their programs\n", count,
+                  relatives);
 }
 
 /* One row of a list of problems in two dimensions: everything about the axes. */
@@ -708,9 +757,7 @@ static void every_algorithm_took_problems(void **state)
     (void)state;
     for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
         print_message("%s took %d problems\n", tconv_algorithm_name(a), taken[a]);
-        /* Without a matrix unit, matrix_group wants work-groups of 32. */
-        assert_true(taken[a] > 0 ||
-                    (strcmp(tconv_algorithm_name(a), "matrix_group") == 0 && largest_group() < 32));
+        assert_true(taken[a] > 0 || !is_supported(tconv_algorithm_name(a), largest_group()));
     }
     expect_all_features();
 }
@@ -719,6 +766,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_of_every_rank),
+        cmocka_unit_test(random_problems_of_every_algorithm),
         cmocka_unit_test(four_axes),
         cmocka_unit_test(problems_with_a_reason),
         cmocka_unit_test(a_large_bias_is_added_last),

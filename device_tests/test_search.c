@@ -2,7 +2,7 @@
 /* Choosing an algorithm by time: what is measured, stored, found again, and refused; it never
  * changes a result. */
 #include "portable.h"
-#include "support.h"
+#include "random_problem.h"
 
 #include <dirent.h>
 #include <pthread.h>

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The tests at full size, which take hours, in two lanes at the same time: on PoCL every problem with every algorithm, optimised; a
-# larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with sanitizers, and one on PoCL 6; all
-# programs for GPUs through offline compilers; the fuzz targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed.
+# The tests at full size, which take hours, in two lanes at the same time: on PoCL every problem with every algorithm, optimised,
+# tensors at inaccessible pages; a larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with
+# sanitizers, and one on PoCL 6; all programs for GPUs through offline compilers; the fuzz targets. Goes on after a failure, prints a
+# summary, and ends with 1 where a step failed.
 # Debian 12, as root or with sudo. The logs are in build/nightly.
 # usage: nightly.sh [--resume] [SECONDS-OF-EACH-FUZZ-TARGET]      300 without it
 #   --resume   go on with an interrupted run of the same commit, with its seed: steps that passed are not run again
@@ -72,11 +73,12 @@ sanitized() { # FOLDER SANITIZERS
 
 # ---- PoCL, and what is built with sanitizers ----
 lane_pocl() {
-    for name in algorithms vectors types special slabs api session_layer cache search threads determinism resources probe programs fork faults; do
+    for name in algorithms vectors types special slabs api session_layer cache search threads determinism resources probe programs words launches fork faults; do
         step "pocl_$name" percent 100 sh scripts/on_platform.sh pocl "build/device_tests/test_$name"
     done
     step pocl_run_vectors percent 100 sh scripts/on_platform.sh pocl \
         sh device_tests/run_vectors.sh build/tconv-cl build/device_tests/compare_npy device_tests/vectors
+    step pocl_pages sh scripts/on_platform.sh pocl sh device_tests/pages.sh build/device_tests/test_launches cl
     step pocl_tool sh scripts/on_platform.sh pocl sh device_tests/tool.sh build/tconv-cl device_tests/vectors
     step pocl_groups_of_16 percent 15 env POCL_MAX_WORK_GROUP_SIZE=16 sh scripts/on_platform.sh pocl build/device_tests/test_algorithms
     step build_address_sanitizer sanitized address address,undefined,float-cast-overflow

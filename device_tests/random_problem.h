@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random problems: of every kind, and of the kinds that an algorithm takes. */
+#ifndef TCONV_DEVICE_TESTS_RANDOM_PROBLEM_H
+#define TCONV_DEVICE_TESTS_RANDOM_PROBLEM_H
+
+#include "support.h"
+
+/* A problem with `axes` spatial axes and extents up to `most`, of any form, format and rule set. */
+tconv_problem random_problem(unsigned *seed, int axes, int most);
+
+/* One of any rank and of several element types that the algorithm takes on this device with fast
+ * arithmetic, with at most so many multiply-adds and outputs. False where many draws have none. */
+bool random_problem_for(const struct device *device, const char *algorithm, double most_work,
+                        unsigned *seed, tconv_problem *problem);
+
+/* A problem that differs in batch, extents, pads and outputs, on which few programs depend. */
+bool random_relative(const tconv_problem *of, double most_work, unsigned *seed,
+                     tconv_problem *problem);
+
+#endif
