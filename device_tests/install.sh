@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build into an empty folder and uses it as an outsider: the example application through find_package, the README's
-# example and the tutorials through pkg-config, the installed tool and the links of the installed documents. usage: install.sh BUILD-FOLDER SOURCE-FOLDER C-COMPILER
+# example and the tutorials through pkg-config, the installed tool and the links of the installed documents; and one version
+# throughout. usage: install.sh BUILD-FOLDER SOURCE-FOLDER C-COMPILER
 set -eu
 build=$1
-source=$2
+source=$(cd "$2" && pwd)
 compiler=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -27,7 +28,27 @@ for page in host_arrays own_queue; do
     sh "$source/device_tests/tutorial.sh" "$source/docs/tutorials/$page.md" "$compiler" "$flags -Wl,-rpath,$(dirname "$libs")"
 done
 
-"$work/prefix/bin/tconv-cl" --version
+# The header's version is that of the tool, the pkg-config file, the CMake package and the library, in its code, file name and soname.
+version=$(sed -n 's/^#define TCONV_VERSION_STRING "\(.*\)"/\1/p' "$work/prefix/include/tconv_cl/version.h")
+same() { [ "$2" = "$3" ] || { echo "$1 is $2, and should be $3"; exit 1; }; }
+same "the tool's version" "$("$work/prefix/bin/tconv-cl" --version)" "tconv-cl $version"
+same "the version of pkg-config" "$(PKG_CONFIG_PATH="$libs" pkg-config --modversion tconv_cl)" "$version"
+mkdir "$work/exact"
+cat >"$work/exact/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(exact LANGUAGES C)
+find_package(tconv_cl $version EXACT REQUIRED)
+add_executable(exact "$source/packaging/conan/test_package/resolve.c")
+target_link_libraries(exact PRIVATE tconv_cl::tconv_cl)
+END
+cmake -S "$work/exact" -B "$work/exact" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$compiler" >>"$work/log"
+cmake --build "$work/exact" >>"$work/log"
+same "what the library prints" "$("$work/exact/exact")" "tconv-cl $version: 80 x 120"
+library=$(dirname "$libs")/libtconv_cl.so
+if [ -e "$library" ]; then
+    same "the library" "$(basename "$(readlink -f "$library")")" "libtconv_cl.so.$version"
+    same "the soname" "$(readelf --dynamic "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" "libtconv_cl.so.${version%.*}"
+fi
 
 # Pages and completion know each option that --help prints.
 for command in bench run tune; do

@@ -1,11 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The shared library exports what the public headers declare, and nothing else. usage: symbols.sh LIBRARY INCLUDE-FOLDER
+# The shared library exports what the public headers declare, and nothing else; ELF's under the version node of cmake/exports.map.
+# usage: symbols.sh LIBRARY INCLUDE-FOLDER
+node=
 case $1 in
 *.dll) exported=$(x86_64-w64-mingw32-objdump -p "$1" | sed -n 's/.*\[ *[0-9]*\].* \([a-z][A-Za-z0-9_]*\)$/\1/p' | sort) ;;
-*) exported=$(nm -D --defined-only "$1" | sed 's/.* //' | sort) ;;
+*)
+    node=@@TCONV_0
+    exported=$(nm -D --defined-only "$1" | sed 's/.* //' | grep -vx TCONV_0 | sort)
+    ;;
 esac
-declared=$(cat "$2"/tconv_cl/*.h | grep -v '^#' | tr '\n' ' ' | grep -oE 'TCONV_API [^;]*;' | sed 's/(.*//; s/.*[ *]//' | sort)
+declared=$(cat "$2"/tconv_cl/*.h | grep -v '^#' | tr '\n' ' ' | grep -oE 'TCONV_API [^;]*;' | sed "s/(.*//; s/.*[ *]//; s/\$/$node/" | sort)
 if [ "$exported" != "$declared" ]; then
     echo "exported and declared symbols differ:"
     printf '%s\n' "$exported" >/tmp/exported.$$

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the documentation site into build/site: the pages of docs/ and those that they link to, the options of the tool as its --help
-# prints them, and the reference of the C and C++ API by Doxygen, in whose warnings and in dead links the script fails. Debian 12, as root
-# or with sudo. build/site/index.html is the start page; no page loads anything from other servers.
+# prints them, and the references of the C and C++ API by Doxygen and of the Python API by mkdocstrings. Debian 12, as root or with sudo.
+# build/site/index.html is the start page. The script fails for warnings, for dead links, and where a page loads anything from another
+# server.
 # usage: site.sh
 set -eu
 cd "$(dirname "$0")/.."
@@ -37,7 +38,8 @@ tar -cf - docs cl include examples CHANGELOG.md CONTRIBUTING.md SECURITY.md LICE
     device_tests/vectors/README.md | tar -xf - -C "$pages"
 cp -r build/doxygen/api "$pages/api"
 cp README.md "$pages/overview.md"
-cp site/extra.css "$pages"
+cp site/extra.css site/iframe-worker.js "$pages"
+cp site/python_api.md "$pages/docs"
 mv "$pages/docs/index.md" "$pages/index.md"
 
 # A source file becomes a page that shows it; a folder of them a page that lists it.
@@ -88,4 +90,5 @@ rm -r "$pages/include"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --requirement site/requirements.txt
 NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --config-file site/mkdocs.yml >"$log" 2>&1 || { cat "$log"; exit 1; }
+python3 site/check.py build/site
 echo "built: build/site/index.html, $(find build/site -name '*.html' | wc -l) pages"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks what is in wheels: the licence, the marker of types, the one library of the system that the name promises, and
-that this library needs nothing but what every such system has.
+that this library needs nothing but what every such system has, and is hardened where the system has ELF.
 
 usage: check.py WHEEL..."""
 
@@ -33,6 +33,7 @@ NEWEST_GLIBC = (2, 17)
 EXTENSION = "tconv_cl_openvino"
 EXTENSION_NEEDS = LINUX_NEEDS | {"libstdc++.so.6", "libgcc_s.so.1"}
 EXTENSION_GLIBC = (2, 36)
+HARDENED = Path(__file__).resolve().parents[2] / "host_tests/hardened.sh"
 
 
 def fail(wheel: Path, message: str) -> None:
@@ -50,6 +51,7 @@ def check_elf(wheel: Path, library: Path, needs: set[str], newest: tuple[int, in
     for version in re.findall(r"GLIBC_([\d.]+)", output_of("readelf", "--version-info", "--wide", str(library))):
         if tuple(map(int, version.split("."))) > (*newest, 999):
             fail(wheel, f"{library.name} needs GLIBC_{version}")
+    subprocess.run(["sh", str(HARDENED), "optimised", str(library)], check=True)
 
 
 def check_dll(wheel: Path, library: Path) -> None:

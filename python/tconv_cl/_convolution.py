@@ -109,19 +109,19 @@ def conv_transpose(
     With X input, K kernel, s stride, d dilation and Y output extent per spatial axis, N batch, G groups,
     CI and CO channels of a group:
 
-    ====================================  ===============  ==================  ===============
-    which operator                        data             filter              output
-    ====================================  ===============  ==================  ===============
-    filter of the data's rank             [N, CI, X...]    [CI, CO, K...]      [N, CO, Y...]
-    filter of one rank more               [N, G*CI, X...]  [G, CI, CO, K...]   [N, G*CO, Y...]
-    with groups, or a format that is not  NCX, NXC         OIX [CI, CO/G, K]   as data
-    the default: the oneAPI form                           XIO [K, CO/G, CI]
-    ====================================  ===============  ==================  ===============
+        ====================================  ===============  ==================  ===============
+        which operator                        data             filter              output
+        ====================================  ===============  ==================  ===============
+        filter of the data's rank             [N, CI, X...]    [CI, CO, K...]      [N, CO, Y...]
+        filter of one rank more               [N, G*CI, X...]  [G, CI, CO, K...]   [N, G*CO, Y...]
+        with groups, or a format that is not  NCX, NXC         OIX [CI, CO/G, K]   as data
+        the default: the oneAPI form                           XIO [K, CO/G, CI]
+        ====================================  ===============  ==================  ===============
 
         output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]   for all y = x*s + k*d - pad_begin
 
     and then ``activation(alpha * sum * scale[c] + bias[c] + beta * out + residual)``, rounded once.
-    Without output_shape, Y = s*(X-1) + d*(K-1) + 1 - pad_begin - pad_end + output_padding.
+    Without output_shape, `Y = s*(X-1) + d*(K-1) + 1 - pad_begin - pad_end + output_padding`.
 
     Sources: OpenVINO's pages of the two operators and the oneAPI form of the first; docs/semantics.md has the formulas.
 
@@ -173,7 +173,7 @@ def conv_transpose(
             wrong type, RequestTypeError, which is a TypeError as well.
         Error: no device, no memory, or an OpenCL call failed.
 
-    Example:
+    Examples:
         >>> conv_transpose(np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32), strides=2)
         array([[[1., 1., 2., 1., 1.]]], dtype=float32)
     """
@@ -216,7 +216,7 @@ class ConvTranspose:
     changed. Any other is copied here. A pyopencl filter must not change. Layers can be copied and pickled; each packs
     its filter itself. It may be called from any number of threads at once.
 
-    Example:
+    Examples:
         >>> layer = ConvTranspose(np.ones((1, 1, 3), np.float32), strides=2, activation="relu")
         >>> layer(np.ones((1, 1, 2), np.float32))
         array([[[1., 1., 2., 1., 1.]]], dtype=float32)
@@ -367,7 +367,7 @@ def output_shape(
 
     bias, algorithm and device change nothing: they are taken so that the arguments of a call fit.
 
-    Example:
+    Examples:
         >>> output_shape((1, 20, 224, 224), (20, 10, 3, 3), strides=2, pads_begin=1, pads_end=1)
         (1, 10, 447, 447)
 
@@ -401,7 +401,7 @@ def window_input(
     Args:
         data, filter: shapes of the whole arrays, as for output_shape; options: as for conv_transpose.
 
-    Example:
+    Examples:
         >>> data, filter = np.arange(8, dtype=np.float32).reshape(1, 1, 8), np.ones((1, 1, 3), np.float32)
         >>> begin, end = window_input(data.shape, filter.shape, (4, 7), strides=2)
         >>> begin, end

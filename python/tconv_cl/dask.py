@@ -71,7 +71,7 @@ def conv_transpose(
         RequestError: a ValueError: the request cannot be carried out; the sentence says why. What only a device can
             tell is raised by the tasks.
 
-    Example:
+    Examples:
         >>> data = da.ones((1, 1, 1000), chunks=100, dtype=np.float32)
         >>> output = conv_transpose(data, np.ones((1, 1, 4), np.float32), strides=2)
         >>> output.shape, output.chunks[2][:2], float(output[0, 0, 500].compute())
