@@ -133,11 +133,12 @@ static cl_ulong address_in_kernel(cl_context context, cl_command_queue queue, cl
                          "{ *address = (ulong)(size_t)memory; }";
     cl_ulong address = 0;
     const size_t one = 1;
-    cl_mem result = clCreateBuffer(context, CL_MEM_WRITE_ONLY, sizeof address, NULL, NULL);
-    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, NULL);
+    cl_int code; /* the tests of failing calls want it */
+    cl_mem result = clCreateBuffer(context, CL_MEM_WRITE_ONLY, sizeof address, NULL, &code);
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
     if (program == NULL || clBuildProgram(program, 0, NULL, "", NULL, NULL) != CL_SUCCESS)
         failed("a kernel that tells an address does not build");
-    cl_kernel kernel = clCreateKernel(program, "where", NULL);
+    cl_kernel kernel = clCreateKernel(program, "where", &code);
     if (clSetKernelArg(kernel, 0, sizeof memory, &memory) != CL_SUCCESS ||
         clSetKernelArg(kernel, 1, sizeof result, &result) != CL_SUCCESS ||
         clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL) != CL_SUCCESS ||
@@ -155,8 +156,9 @@ bool pages_work(cl_context context, cl_command_queue queue, tconv_device_kind ki
     if (kind != TCONV_DEVICE_CPU) return false;
     pages_begin("none", "none");
     const struct pages p = pages_take("memory", 1, 1, BEGIN);
+    cl_int code;
     cl_mem memory =
-        clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, p.bytes, p.memory, NULL);
+        clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, p.bytes, p.memory, &code);
     if (memory == NULL) failed("no buffer of memory that is given");
     const bool same = address_in_kernel(context, queue, memory) == (uintptr_t)p.memory;
     clReleaseMemObject(memory);
