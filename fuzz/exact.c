@@ -74,12 +74,12 @@ static bool read_shapes(const tconv_problem *p, struct exact_geometry *g)
     const bool oneapi = p->operation == TCONV_ONEAPI_CONV_BACKPROP;
     const int rank = p->data.rank;
     if (rank < 3 || rank > 8 || p->filter.rank != (grouped ? rank + 1 : rank)) return false;
-    for (int i = 0; i < rank; i++)
-        if (p->data.dim[i] < (i == 0 ? 0 : 1)) return false;
-    for (int i = 0; i < p->filter.rank; i++)
-        if (p->filter.dim[i] < 1) return false;
     g->axes = rank - 2;
     g->nxc = oneapi && p->data_format != TCONV_NCX;
+    for (int i = 0; i < rank; i++) /* all axes but the channels may be empty */
+        if (p->data.dim[i] < (i == (g->nxc ? rank - 1 : 1) ? 1 : 0)) return false;
+    for (int i = 0; i < p->filter.rank; i++)
+        if (p->filter.dim[i] < 1) return false;
     const bool xio = oneapi && p->filter_format != TCONV_OIX;
     const int64_t *x = p->data.dim, *w = p->filter.dim;
     const exact channels = g->nxc ? x[rank - 1] : x[1];
@@ -168,13 +168,17 @@ static exact count_pairs(const struct exact_geometry *g, int a, bool *known)
     return pairs;
 }
 
-/* Bytes of one tensor; its empty batch hides nothing. */
+/* Bytes of one tensor; an empty axis hides nothing. */
 static bool count_bytes(const int64_t *dim, int rank, tconv_type type, exact *bytes)
 {
     *bytes = bytes_of(type);
-    for (int i = 0; i < rank; i++) *bytes = times(*bytes, larger(dim[i], 1));
+    bool empty = false;
+    for (int i = 0; i < rank; i++) {
+        *bytes = times(*bytes, larger(dim[i], 1));
+        empty = empty || dim[i] == 0;
+    }
     if (!fits(*bytes)) return false;
-    if (dim[0] == 0) *bytes = 0;
+    if (empty) *bytes = 0;
     return true;
 }
 

@@ -196,7 +196,8 @@ static void check_window(const tconv_geometry *g)
     if (tconv_window_input(g, begin, end, &first, &last, NULL) != TCONV_OK ||
         tconv_geometry_narrow(&part, begin, end, NULL) != TCONV_OK)
         fuzz_fail("rows %lld to %lld are refused", (long long)begin, (long long)end);
-    if (first < 0 || last <= first || last > g->input[0])
+    const bool none = first == last && g->input[0] == 0;
+    if (first < 0 || last < first || last > g->input[0] || (first == last && !none))
         fuzz_fail("the window's inputs are %lld to %lld", (long long)first, (long long)last);
     const exact span = (exact)g->dilation[0] * (g->kernel[0] - 1), stride = g->stride[0];
     /* The neighbours on both sides must not reach the window: their outputs are i*s - pb to i*s +

@@ -54,7 +54,7 @@ expect 2 "pads_end is -7 at spatial axis 1" $shape --pads-end 0,-7
 expect 2 "output_padding is -1 at spatial axis 0" $shape --output-padding=-1
 expect 2 "output_shape is 0 at spatial axis 1" $shape --output-shape 5,0
 expect 2 "extent -9 at spatial axis 1" $shape --pads-begin 0,20
-expect 2 "data has extent 0 at axis 2" shape --data-shape 1,20,0,9 --filter-shape 20,10,3,3
+expect 2 "data has extent 0 at axis 1" shape --data-shape 1,0,9,9 --filter-shape 20,10,3,3
 expect 2 "filter has extent 0 at axis 1" shape --data-shape 1,20,8,9 --filter-shape 20,0,3,3
 expect 2 "data is too large" shape --data-shape 1,20,4611686018427387904,9 --filter-shape 20,10,3,3
 expect 2 "overflows 64 bits" $shape --strides 9223372036854775807

@@ -275,9 +275,18 @@ static void nothing_left(tconv_problem *p)
     p->pads_begin = (tconv_list){2, {0, 9}};
     p->pads_end = (tconv_list){2, {0, 5}};
 }
-static void zero_extent(tconv_problem *p)
+static void no_channels(tconv_problem *p)
+{
+    p->data.dim[1] = p->filter.dim[0] = 0;
+}
+static void nothing_from_empty_data(tconv_problem *p)
 {
     p->data.dim[2] = 0;
+    p->strides = (tconv_list){2, {3, 1}};
+}
+static void negative_extent(tconv_problem *p)
+{
+    p->data.dim[3] = -1;
 }
 static void zero_kernel(tconv_problem *p)
 {
@@ -357,7 +366,9 @@ static const struct refusal refusals[] = {
     {negative_padding, TCONV_ERROR_ATTRIBUTE, {"output_padding is -1", "axis 0", "0"}},
     {zero_output, TCONV_ERROR_ATTRIBUTE, {"output_shape is 0", "axis 1", "1"}},
     {nothing_left, TCONV_ERROR_SHAPE, {"extent -4", "axis 1", "pads 9 and 5"}},
-    {zero_extent, TCONV_ERROR_SHAPE, {"data", "extent 0", "axis 2"}},
+    {no_channels, TCONV_ERROR_SHAPE, {"data", "extent 0", "axis 1"}},
+    {nothing_from_empty_data, TCONV_ERROR_SHAPE, {"extent 0 at spatial axis 0", "input 0", "3"}},
+    {negative_extent, TCONV_ERROR_SHAPE, {"data", "extent -1", "axis 3"}},
     {zero_kernel, TCONV_ERROR_SHAPE, {"filter", "extent 0", "axis 3"}},
     {negative_batch, TCONV_ERROR_SHAPE, {"data", "extent -1", "axis 0"}},
     {huge_stride, TCONV_ERROR_SHAPE, {"axis 0", "overflow", "stride 9223372036854775807"}},
@@ -404,6 +415,43 @@ static void wrong_requests_are_refused_with_axis_and_values(void **state)
     assert_int_equal(tconv_resolve(&p, &g, NULL), TCONV_ERROR_ARGUMENT);
 }
 
+/* Without input points the formulas hold as they are: natural = d*(K-1) + 1 - s. */
+static void empty_data_resolves_by_the_formulas(void **state)
+{
+    (void)state;
+    const struct {
+        tconv_rules rules;
+        tconv_auto_pad auto_pad;
+        int64_t stride, pads, padding, output, pad_begin, extent; /* output 0: absent */
+    } cases[] = {
+        {TCONV_RULES_SPEC, TCONV_EXPLICIT, 2, 0, 0, 0, 0, 3},
+        {TCONV_RULES_SPEC, TCONV_EXPLICIT, 2, 1, 1, 0, 1, 2},
+        {TCONV_RULES_SPEC, TCONV_EXPLICIT, 9, 0, 6, 0, 0, 2}, /* natural -4 */
+        {TCONV_RULES_SPEC, TCONV_SAME_UPPER, 9, 0, 0, 3, -3, 3},
+        {TCONV_RULES_OPENVINO, TCONV_EXPLICIT, 9, 1, 0, 4, 1, 4},
+        {TCONV_RULES_OPENVINO, TCONV_SAME_LOWER, 1, 0, 0, 1, 1, 1},
+        {TCONV_RULES_ONNX, TCONV_SAME_UPPER, 9, 0, 0, 5, 0, 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tconv_problem p = line(0, 5, cases[i].stride);
+        p.rules = cases[i].rules;
+        p.auto_pad = cases[i].auto_pad;
+        p.pads_begin = p.pads_end = (tconv_list){1, {cases[i].pads}};
+        p.output_padding = (tconv_list){1, {cases[i].padding}};
+        p.output_shape = (tconv_list){cases[i].output != 0, {cases[i].output}};
+        const tconv_geometry g = resolved(&p);
+        assert_int_equal(g.pad_begin[0], cases[i].pad_begin);
+        assert_int_equal(g.output[0], cases[i].extent);
+        assert_int_equal(g.macs, 0);
+        assert_int_equal(g.data_bytes, 0);
+        assert_int_equal(g.output_bytes, 4 * cases[i].extent);
+    }
+    tconv_problem p = line(0, 5, INT64_MAX); /* natural - output leaves 64 bits */
+    p.output_shape = (tconv_list){1, {INT64_MAX / 4}};
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    assert_int_equal(tconv_resolve(&p, &g, NULL), TCONV_ERROR_SHAPE);
+}
+
 static uint64_t pairs_counted(const tconv_geometry *g, int a)
 {
     uint64_t count = 0;
@@ -426,7 +474,7 @@ static void useful_work_is_counted_exactly(void **state)
             seed = seed * 1664525u + 1013904223u;
             v[j] = (seed >> 10) % (unsigned)most[j];
         }
-        tconv_problem p = line(v[0] + 1, v[1] + 1, v[2] + 1);
+        tconv_problem p = line(v[0], v[1] + 1, v[2] + 1);
         p.data.dim[1] = p.filter.dim[0] = 3;
         p.dilations = (tconv_list){1, {v[3] + 1}};
         p.pads_begin = (tconv_list){1, {v[4]}};
@@ -548,6 +596,7 @@ int main(void)
         cmocka_unit_test(formats_of_the_oneapi_form),
         cmocka_unit_test(legal_oddities),
         cmocka_unit_test(wrong_requests_are_refused_with_axis_and_values),
+        cmocka_unit_test(empty_data_resolves_by_the_formulas),
         cmocka_unit_test(useful_work_is_counted_exactly),
         cmocka_unit_test(a_problem_has_a_text),
         cmocka_unit_test(names_go_both_ways),

@@ -84,7 +84,7 @@ typedef struct tconv_buffer {
 typedef struct tconv_args {
     size_t struct_size;
     const tconv_packed_filter *filter; /* packed, or being packed by an earlier command */
-    tconv_buffer data;                 /* the input tensor */
+    tconv_buffer data;                 /* the input tensor; not read where it is empty */
     tconv_buffer
         output; /* every element is written; read before only where the epilogue's beta is not 0 */
     tconv_buffer workspace; /* only where tconv_plan_workspace_bytes is not 0; its contents do not

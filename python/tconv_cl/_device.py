@@ -161,7 +161,7 @@ class Resolved:
             )
         self.options.output_begin, self.options.output_end = window.begin, window.end
         self.output = Tensor(with_rows(self.output.shape, axis, rows), self.output.type)
-        self.data_bytes = self.data_bytes // window.rows * given
+        self.data_bytes = self.data_bytes // max(window.rows, 1) * given
         self.output_bytes = self.output_bytes // geometry.output[0] * rows
         # Windows inside are all alike but for where they are: one plan does for them.
         pad = geometry.pad_begin[0] + window.begin - first * geometry.stride[0]

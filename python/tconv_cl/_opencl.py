@@ -84,4 +84,6 @@ def _overlap(one: Any, other: Any) -> bool:
 
 
 def _place(array: Any) -> c.Buffer:
+    if array.base_data is None:  # an array without elements has no memory
+        return c.Buffer()
     return c.Buffer(array.base_data.int_ptr, array.offset)

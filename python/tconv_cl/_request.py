@@ -129,7 +129,7 @@ def window_of(output_rows: Any, data_rows: Any) -> Window | None:
     rows = _integers("output_rows", output_rows)
     if isinstance(rows, int) or len(rows) != 2:
         raise RequestError(f"output_rows is {output_rows!r}: (begin, end) is needed")
-    return Window(_integer("data_rows", data_rows, 1), *rows)
+    return Window(_integer("data_rows", data_rows, 0), *rows)
 
 
 def with_rows(shape: tuple[int, ...], axis: int, rows: int) -> tuple[int, ...]:

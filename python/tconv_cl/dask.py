@@ -128,7 +128,8 @@ class _Division:
             stride = geometry.stride[0]
             while items > 1 and self._rows_within(limit, items) < stride:
                 items = (items + 1) // 2
-            rows = min(max(data.chunks[self.axis]) * stride, max(1, self._rows_within(limit, items)))
+            rows = max(data.chunks[self.axis]) * stride or geometry.output[0]
+            rows = min(rows, max(1, self._rows_within(limit, items)))
             chunks = rows // stride * stride or rows  # whole strides: tasks inside are of one kind, and share a plan
         rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
         self.items = max(items, 1)
@@ -147,7 +148,8 @@ class _Division:
             for row, window in enumerate(self.windows):
                 begin, end = window_input(self.geometry, *window)
                 parts = []
-                for chunk in range(bisect_right(ends, begin), bisect_right(ends, end - 1) + 1):
+                from_chunk = min(bisect_right(ends, begin), len(ends) - 1)  # one at least, of empty data too
+                for chunk in range(from_chunk, max(from_chunk, bisect_right(ends, end - 1)) + 1):
                     first = ends[chunk] - data.chunks[self.axis][chunk]
                     index = [slice(None)] * data.ndim
                     index[0] = slice(item, item_end)
@@ -176,7 +178,7 @@ class _Division:
         """The most output rows of `items` batch items that fit into `limit` bytes with their input rows."""
         g = self.geometry
         share = max(g.batch, 1) / max(items, 1)
-        data, output = g.data_bytes / g.input[0] / share, g.output_bytes / g.output[0] / share
+        data, output = g.data_bytes / max(g.input[0], 1) / share, g.output_bytes / g.output[0] / share
         if data * g.input[0] + output * g.output[0] <= limit:
             return g.output[0]
         beside = g.dilation[0] * (g.kernel[0] - 1) // g.stride[0] + 2

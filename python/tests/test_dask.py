@@ -413,3 +413,12 @@ def peak_bytes():
     """The most memory that this process had resident."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+
+@pytest.mark.parametrize("shape, wanted", [((1, 4, 0, 5), (1, 3, 9, 11)), ((2, 4, 3, 0), (2, 3, 9, 11))], ids=str)
+def test_empty_data(shape, wanted):
+    filter, bias = np.ones((4, 3, 3, 3), np.float32), np.arange(3, dtype=np.float32)
+    data = da.zeros(shape, dtype=np.float32)
+    for chunks in ("auto", 2):
+        output = tconv_cl.dask.conv_transpose(data, filter, bias, strides=2, output_shape=[9, 11], chunks=chunks)
+        np.testing.assert_array_equal(output.compute(), np.broadcast_to(bias[:, None, None], wanted))

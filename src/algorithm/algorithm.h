@@ -129,6 +129,7 @@ struct tconv_algorithm {
     const char *sources[TCONV_MAX_SOURCES]; /* files in cl/, concatenated in this order */
     enum tconv_packing packing;
     enum tconv_made_for made_for;
+    bool takes_empty; /* also layers without input points */
     const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
     int program_parameters; /* the first so many of them are options of its programs */
 

@@ -112,11 +112,20 @@ static double cost_on(const tconv_device_info *device, enum tconv_made_for made_
     return fits ? cost : 20 * cost + (device->kind == TCONV_DEVICE_GPU ? 1e12 : 1e7);
 }
 
+static bool is_empty(const struct tconv_layer *layer)
+{
+    for (int a = 0; a < layer->axes; a++)
+        if (layer->axis[a].input == 0) return true;
+    return false;
+}
+
 bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv_request *request,
                      const int64_t *wanted, struct tconv_candidates *candidates,
                      struct tconv_reason *reason)
 {
     *candidates = (struct tconv_candidates){.algorithm = algorithm};
+    if (is_empty(request->layer) && !algorithm->takes_empty)
+        return tconv_refuse(reason, "the data has a spatial extent of 0");
     if (wanted != NULL) {
         struct tconv_candidates all;
         if (!tconv_enumerate(algorithm, request, NULL, &all, reason)) return false;

@@ -119,6 +119,7 @@ const struct tconv_algorithm tconv_reference = {
     .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "reference_table.h",
                 "reference.cl"},
     .packing = TCONV_PACK_RAW,
+    .takes_empty = true,
     .enumerate = enumerate,
     .write = write,
 };

@@ -64,6 +64,10 @@ static struct tconv_wide pairs_below(int64_t input, int64_t kernel, int64_t stri
 bool tconv_count_pairs(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad,
                        int64_t output, uint64_t *pairs)
 {
+    if (input == 0 || kernel == 0) {
+        *pairs = 0;
+        return true;
+    }
     const struct tconv_wide count =
         tconv_wide_sub(pairs_below(input, kernel, stride, dilation, output + pad),
                        pairs_below(input, kernel, stride, dilation, pad));

@@ -95,18 +95,35 @@ static tconv_status check_ranks(const tconv_problem *p, tconv_error *error)
     return TCONV_OK;
 }
 
-static tconv_status check_extents(const char *argument, const tconv_shape *shape, bool batch_first,
-                                  tconv_error *error)
+static tconv_status check_extent(const char *argument, const tconv_shape *shape, int axis,
+                                 int64_t least, tconv_error *error)
 {
-    for (int i = 0; i < shape->rank; i++) {
-        const int64_t least = batch_first && i == 0 ? 0 : 1;
-        if (shape->dim[i] < least)
-            return tconv_fail(error, TCONV_ERROR_SHAPE,
-                              "%s has extent %" PRId64 " at axis %d: at least %" PRId64
-                              " is needed",
-                              argument, shape->dim[i], i, least);
-    }
-    return TCONV_OK;
+    if (shape->dim[axis] >= least) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_SHAPE,
+                      "%s has extent %" PRId64 " at axis %d: it must be at least %" PRId64,
+                      argument, shape->dim[axis], axis, least);
+}
+
+static tconv_data_format data_format_of(const tconv_problem *p)
+{
+    if (p->data_format != TCONV_DATA_DEFAULT) return p->data_format;
+    return p->operation == TCONV_ONEAPI_CONV_BACKPROP ? TCONV_NXC : TCONV_NCX;
+}
+
+static int channel_axis_of(const tconv_problem *p)
+{
+    return data_format_of(p) == TCONV_NXC ? p->data.rank - 1 : 1;
+}
+
+/* The batch and spatial axes of the data may be empty; channels and the filter may not. */
+static tconv_status check_extents(const tconv_problem *p, tconv_error *error)
+{
+    tconv_status status = TCONV_OK;
+    for (int i = 0; i < p->data.rank && status == TCONV_OK; i++)
+        status = check_extent("data", &p->data, i, i == channel_axis_of(p), error);
+    for (int i = 0; i < p->filter.rank && status == TCONV_OK; i++)
+        status = check_extent("filter", &p->filter, i, 1, error);
+    return status;
 }
 
 /* Where the channels and spatial axes stand in each tensor, and how many channels there are of
@@ -115,10 +132,8 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
 {
     const bool oneapi = p->operation == TCONV_ONEAPI_CONV_BACKPROP;
     g->axes = p->data.rank - 2;
-    g->data_format = p->data_format != TCONV_DATA_DEFAULT ? p->data_format
-                     : oneapi                             ? TCONV_NXC
-                                                          : TCONV_NCX;
-    const int channel_axis = g->data_format == TCONV_NXC ? p->data.rank - 1 : 1;
+    g->data_format = data_format_of(p);
+    const int channel_axis = channel_axis_of(p);
     const int64_t *x = p->data.dim, *w = p->filter.dim, channels = x[channel_axis];
     const int first_spatial = g->data_format == TCONV_NXC ? 1 : 2;
     g->batch = x[0];
@@ -234,7 +249,8 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
                               "the output would have extent %" PRId64
                               " at spatial axis %d: input %" PRId64 ", kernel %" PRId64
                               ", stride %" PRId64 ", dilation %" PRId64 ", pads %" PRId64
-                              " and %" PRId64 "; smaller pads are needed",
+                              " and %" PRId64 "; it must be at least 1: choose smaller pads or "
+                              "larger data",
                               pads.output, a, request.input, request.kernel, request.stride,
                               request.dilation, pads.pad_begin, pads.pad_end);
         g->pad_begin[a] = pads.pad_begin;
@@ -250,12 +266,15 @@ static tconv_status count_bytes(const char *argument, const tconv_shape *shape, 
                                 uint64_t *bytes, tconv_error *error)
 {
     int64_t count = (int64_t)tconv_type_size(type);
-    for (int i = 0; i < shape->rank; i++) /* a batch of 0 must not hide extents that do not fit */
+    bool empty = false;
+    for (int i = 0; i < shape->rank; i++) { /* an extent of 0 must not hide those that do not fit */
+        empty |= shape->dim[i] == 0;
         if (!tconv_mul(count, tconv_max(shape->dim[i], 1), &count))
             return tconv_fail(error, TCONV_ERROR_SHAPE,
                               "%s is too large: its bytes overflow at axis %d, extent %" PRId64,
                               argument, i, shape->dim[i]);
-    *bytes = shape->dim[0] == 0 ? 0 : (uint64_t)count;
+    }
+    *bytes = empty ? 0 : (uint64_t)count;
     return TCONV_OK;
 }
 
@@ -298,8 +317,7 @@ tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometr
         (status = tconv_struct_check(TCONV_SIZED_GEOMETRY, geometry, error)) != TCONV_OK ||
         (status = check_enumerations(&p, error)) != TCONV_OK ||
         (status = check_ranks(&p, error)) != TCONV_OK ||
-        (status = check_extents("data", &p.data, true, error)) != TCONV_OK ||
-        (status = check_extents("filter", &p.filter, false, error)) != TCONV_OK ||
+        (status = check_extents(&p, error)) != TCONV_OK ||
         (status = read_channels(&p, &resolved, error)) != TCONV_OK ||
         (status = resolve_axes(&p, &resolved, error)) != TCONV_OK ||
         (status = count_everything(&p, &resolved, error)) != TCONV_OK)

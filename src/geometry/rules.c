@@ -6,7 +6,8 @@
 
 #include "base/checked.h"
 
-/* natural = s*(X-1) + d*(K-1) + 1: the extent that the data reaches without any pads. */
+/* natural = s*(X-1) + d*(K-1) + 1: the extent that the data reaches without any pads. Empty data
+ * (X = 0) can make it negative. */
 static bool natural_extent(const struct tconv_axis_request *axis, int64_t *natural)
 {
     int64_t a, b;
@@ -16,10 +17,11 @@ static bool natural_extent(const struct tconv_axis_request *axis, int64_t *natur
 }
 
 /* natural + output_padding - output: how much the requested output cuts off; negative where it
- * reaches beyond. Both extents are positive: their difference fits, only the result may not. */
+ * reaches beyond. */
 static bool total_padding(const struct tconv_axis_request *axis, int64_t natural, int64_t *total)
 {
-    return tconv_add(natural - axis->output, axis->output_padding, total);
+    return tconv_sub(natural, axis->output, total) &&
+           tconv_add(*total, axis->output_padding, total);
 }
 
 /* Pads are known, the output is not: Y = natural - pb - pe + op. */

@@ -31,22 +31,24 @@ tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_b
     const int64_t span = g.dilation[0] * (g.kernel[0] - 1), input = g.input[0];
     int64_t first = tconv_ceil_div(output_begin + g.pad_begin[0] - span, g.stride[0]);
     int64_t last = tconv_floor_div(output_end - 1 + g.pad_begin[0], g.stride[0]);
-    /* Rows that no input reaches get one all the same: a tensor without rows is none. */
-    first = tconv_min(tconv_max(first, 0), input - 1);
+    /* Output rows that no input reaches get one input row all the same, where there are any. */
+    first = tconv_max(tconv_min(first, input - 1), 0);
     last = tconv_max(tconv_min(last, input - 1), first);
     *input_begin = first;
-    *input_end = last + 1;
+    *input_end = tconv_min(last + 1, input);
     return TCONV_OK;
 }
 
 tconv_status tconv_geometry_narrow(tconv_geometry *g, int64_t begin, int64_t end,
                                    tconv_error *error)
 {
+    if (begin == 0 && end == 0) return TCONV_OK;
     int64_t first, last;
     const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
     if (status != TCONV_OK) return status;
     const int rows_at = g->data_format == TCONV_NXC ? 1 : 2;
-    g->data_bytes = g->data_bytes / (uint64_t)g->input[0] * (uint64_t)(last - first);
+    if (g->data_bytes != 0)
+        g->data_bytes = g->data_bytes / (uint64_t)g->input[0] * (uint64_t)(last - first);
     g->output_bytes = g->output_bytes / (uint64_t)g->output[0] * (uint64_t)(end - begin);
     g->pad_begin[0] += begin - first * g->stride[0];
     g->input[0] = last - first;

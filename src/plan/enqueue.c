@@ -313,6 +313,7 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         const enum tconv_arg arg = buffers[i].arg;
         const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
         const uint64_t bytes = buffers[i].bytes != 0 ? buffers[i].bytes : channels * unit;
+        if (arg == TCONV_ARG_DATA && plan->geometry.data_bytes == 0) continue; /* read by nobody */
         if (tconv_arg_used(&plan->epilogue, arg))
             status = tconv_check_buffer(plan, buffers[i].name, buffers[i].buffer, bytes, unit,
                                         buffers[i].use, error);

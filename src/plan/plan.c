@@ -235,13 +235,6 @@ static tconv_status check_math(const tconv_plan_options *options, tconv_error *e
     return TCONV_OK;
 }
 
-static tconv_status narrow(const tconv_plan_options *options, tconv_geometry *geometry,
-                           tconv_error *error)
-{
-    if (options->output_begin == 0 && options->output_end == 0) return TCONV_OK;
-    return tconv_geometry_narrow(geometry, options->output_begin, options->output_end, error);
-}
-
 static tconv_status check_device(const tconv_device *device, const tconv_problem *problem,
                                  tconv_error *error)
 {
@@ -281,7 +274,8 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     tconv_status status;
     if ((status = check_math(options, error)) != TCONV_OK ||
         (status = tconv_resolve(problem, &geometry, error)) != TCONV_OK ||
-        (status = narrow(options, &geometry, error)) != TCONV_OK ||
+        (status = tconv_geometry_narrow(&geometry, options->output_begin, options->output_end,
+                                        error)) != TCONV_OK ||
         (status = tconv_check_addressable(&geometry, error)) != TCONV_OK ||
         (status = tconv_check_epilogue(problem, &geometry, &options->epilogue, error)) !=
             TCONV_OK ||

@@ -115,13 +115,13 @@ tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_o
     return tconv_struct_read(TCONV_SIZED_ARRAYS, arrays, &call->arrays, error);
 }
 
-tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
-                                        tconv_error *error)
+tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_geometry *geometry,
+                                        const tconv_epilogue *epilogue, tconv_error *error)
 {
-    const char *missing = arrays->data == NULL     ? "data"
-                          : arrays->filter == NULL ? "filter"
-                          : arrays->output == NULL ? "output"
-                                                   : NULL;
+    const char *missing = arrays->data == NULL && geometry->data_bytes != 0 ? "data"
+                          : arrays->filter == NULL                          ? "filter"
+                          : arrays->output == NULL                          ? "output"
+                                                                            : NULL;
     if (missing != NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "arrays.%s is NULL", missing);
     const struct {

@@ -29,8 +29,9 @@ tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_o
                                 const tconv_arrays *arrays, struct tconv_session_call *call,
                                 tconv_error *error);
 
-/* An error where an array is missing, or where one is given that the epilogue does not have. */
-tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_epilogue *epilogue,
-                                        tconv_error *error);
+/* An error where an array is missing, or where one is given that the epilogue does not have. Empty
+ * data may be NULL. */
+tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_geometry *geometry,
+                                        const tconv_epilogue *epilogue, tconv_error *error);
 
 #endif

@@ -192,8 +192,8 @@ static bool overlap(const void *array, uint64_t bytes, const void *other, uint64
 struct array {
     enum tconv_role role;
     const void *elements; /* NULL: the call has none */
-    uint64_t bytes;
-    cl_mem *memory; /* its buffer goes here */
+    uint64_t bytes;       /* 0: empty, which needs no buffer */
+    cl_mem *memory;       /* its buffer goes here */
 };
 
 static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *weights, bool alone,
@@ -278,7 +278,7 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
     const size_t count = sizeof inputs / sizeof *inputs;
     tconv_status status = TCONV_OK;
     for (size_t i = 0; i < count && status == TCONV_OK; i++) {
-        if (inputs[i].elements == NULL) continue;
+        if (inputs[i].elements == NULL || inputs[i].bytes == 0) continue;
         bool alone = !overlap(inputs[i].elements, inputs[i].bytes, arrays->output, g->output_bytes);
         for (size_t j = 0; j < count && alone; j++)
             alone =
@@ -311,12 +311,13 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
 static tconv_status run_plan(tconv_session *session, tconv_session_layer *layer, tconv_plan *plan,
                              const struct tconv_session_call *call, tconv_error *error)
 {
-    if (tconv_plan_geometry(plan)->output_bytes == 0) return TCONV_OK;
+    const tconv_geometry *geometry = tconv_plan_geometry(plan);
+    if (geometry->output_bytes == 0) return TCONV_OK;
     struct tconv_lane *lane;
     struct kept_filter *filter = NULL;
     tconv_status status;
-    if ((status = tconv_session_check_arrays(&call->arrays, &call->options.epilogue, error)) !=
-            TCONV_OK ||
+    if ((status = tconv_session_check_arrays(&call->arrays, geometry, &call->options.epilogue,
+                                             error)) != TCONV_OK ||
         (status = tconv_lane_take(session, &lane, error)) != TCONV_OK)
         return status;
     if (layer != NULL && layer->constant_filter)

@@ -69,6 +69,12 @@ struct worker {
     int kinds;
 };
 
+/* Bytes of one of `rows` rows that have `bytes` in all. Empty data has neither. */
+static uint64_t row_bytes(uint64_t bytes, int64_t rows)
+{
+    return rows == 0 ? 0 : bytes / (uint64_t)rows;
+}
+
 static int64_t count_of(const struct job *job)
 {
     return job->division.item_parts * job->division.row_parts;
@@ -99,8 +105,8 @@ static void bytes_of(const struct job *job, int64_t rows, uint64_t *data, uint64
     const int64_t span = g->dilation[0] * (g->kernel[0] - 1);
     int64_t inputs = (rows - 1 + span) / g->stride[0] + 2;
     if (inputs > g->input[0]) inputs = g->input[0];
-    *data = g->data_bytes / (uint64_t)g->batch / (uint64_t)g->input[0] * (uint64_t)inputs;
-    *output = g->output_bytes / (uint64_t)g->batch / (uint64_t)g->output[0] * (uint64_t)rows;
+    *data = row_bytes(g->data_bytes / (uint64_t)g->batch, g->input[0]) * (uint64_t)inputs;
+    *output = row_bytes(g->output_bytes / (uint64_t)g->batch, g->output[0]) * (uint64_t)rows;
 }
 
 /* Whether `items` batch items of `rows` output rows fit the limit and one buffer each. */
@@ -228,7 +234,7 @@ static bool make_buffer(struct worker *w, const char *what, const void *source, 
 /* Sees to a buffer of `bytes` at least. */
 static bool grow(struct worker *w, const char *what, size_t bytes, size_t *have, cl_mem *buffer)
 {
-    if (*buffer != NULL && *have >= bytes) return true;
+    if (bytes == 0 || (*buffer != NULL && *have >= bytes)) return true;
     if (*buffer != NULL) clReleaseMemObject(*buffer);
     *buffer = NULL;
     *have = bytes;
@@ -344,7 +350,7 @@ static struct rows rows_of(const tconv_geometry *g, int64_t channels, uint64_t t
                            int64_t extent, const tconv_slab *slab, int64_t begin, int64_t end)
 {
     const int64_t planes = g->data_format == TCONV_NXC ? 1 : channels; /* of a batch item */
-    const size_t row = (size_t)(tensor_bytes / (uint64_t)(g->batch * planes * extent));
+    const size_t row = (size_t)row_bytes(tensor_bytes, g->batch * planes * extent);
     struct rows r = {.host_pitch = row * (size_t)extent};
     r.host_origin[0] = row * (size_t)begin;
     r.host_origin[1] = (size_t)(slab->batch_begin * planes);
@@ -413,7 +419,8 @@ static bool start(struct worker *w, int index, int64_t number)
                                      g->input[0], slab, slab->input_begin, slab->input_end);
     const struct rows output = rows_of(g, g->groups * g->group_out_channels, g->output_bytes,
                                        g->output[0], slab, slab->output_begin, slab->output_end);
-    cl_int code = upload(set->queue, set->data, &data, a->data);
+    cl_int code = CL_SUCCESS;
+    if (own->data_bytes != 0) code = upload(set->queue, set->data, &data, a->data);
     if (code == CL_SUCCESS && e->residual)
         code = upload(set->queue, set->residual, &output, a->residual);
     if (code == CL_SUCCESS && e->beta != 0)
@@ -517,7 +524,8 @@ static tconv_status check_overlap(const struct job *job, tconv_error *error)
 {
     const uintptr_t data = (uintptr_t)job->call.arrays.data,
                     output = (uintptr_t)job->call.arrays.output;
-    if (data + job->geometry.data_bytes <= output || output + job->geometry.output_bytes <= data)
+    if (job->geometry.data_bytes == 0 || data + job->geometry.data_bytes <= output ||
+        output + job->geometry.output_bytes <= data)
         return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                       "arrays.output overlaps arrays.data: slabs read data behind what others have "
@@ -534,8 +542,8 @@ static tconv_status take_window(struct job *job, tconv_error *error)
     int64_t first, last;
     const tconv_status status = tconv_window_input(g, begin, end, &first, &last, error);
     if (status != TCONV_OK) return status;
-    g->data_bytes = g->data_bytes / (uint64_t)g->input[0] * (uint64_t)(last - first);
-    g->output_bytes = g->output_bytes / (uint64_t)g->output[0] * (uint64_t)(end - begin);
+    g->data_bytes = row_bytes(g->data_bytes, g->input[0]) * (uint64_t)(last - first);
+    g->output_bytes = row_bytes(g->output_bytes, g->output[0]) * (uint64_t)(end - begin);
     g->pad_begin[0] += begin - first * g->stride[0];
     g->input[0] = last - first;
     g->output[0] = end - begin;
@@ -558,8 +566,8 @@ tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
         (status = tconv_check_addressable(&job.geometry, error)) != TCONV_OK)
         return status;
     if (job.geometry.output_bytes == 0) return TCONV_OK;
-    if ((status = tconv_session_check_arrays(&job.call.arrays, &job.call.options.epilogue,
-                                             error)) != TCONV_OK ||
+    if ((status = tconv_session_check_arrays(&job.call.arrays, &job.geometry,
+                                             &job.call.options.epilogue, error)) != TCONV_OK ||
         (status = check_overlap(&job, error)) != TCONV_OK ||
         (status = tconv_process_enter(error)) != TCONV_OK ||
         (status = divide(&job, sessions, session_count, error)) != TCONV_OK)

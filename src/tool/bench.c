@@ -125,7 +125,7 @@ static double compulsory_bytes(const tconv_geometry *g)
     double data = (double)g->data_bytes, filter = (double)g->filter_bytes;
     for (int a = 0; a < g->axes; a++) {
         const int64_t x = g->input[a], k = g->kernel[a], s = g->stride[a], d = g->dilation[a];
-        data *= (double)meeting(x, s, k, d, g->pad_begin[a], g->output[a]) / (double)x;
+        if (x != 0) data *= (double)meeting(x, s, k, d, g->pad_begin[a], g->output[a]) / (double)x;
         filter *= (double)meeting(k, d, x, s, g->pad_begin[a], g->output[a]) / (double)k;
     }
     return data + filter + (double)g->output_bytes;

@@ -1,32 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of an epilogue. */
+/* An epilogue from its options. */
 #include "tool.h"
 
 #include <stdio.h>
 #include <string.h>
-
-const struct poptOption epilogue_table[] = {
-    {"alpha", 0, POPT_ARG_STRING, &options.alpha, 0, "scale of the accumulators; default 1", "A"},
-    {"beta", 0, POPT_ARG_STRING, &options.beta, 0,
-     "scale of the initial output (run: --initial); default 0", "B"},
-    {"activation", 0, POPT_ARG_STRING, &options.activation, 0,
-     "none, relu, relu6, leaky_relu:A, prelu, clamp:A,B, sigmoid, tanh, gelu, gelu_tanh, silu, "
-     "elu:A, snake, hardswish, mish; prelu and snake take a number for each output channel (run: "
-     "--slope)",
-     "NAME"},
-    {"filter-type", 0, POPT_ARG_STRING, &options.filter_type, 0,
-     "element type of the filter where it is not that of the data: i8 with u8 data", "TYPE"},
-    {"output-type", 0, POPT_ARG_STRING, &options.output_type, 0,
-     "element type of the output where it is not that of the data: f32, i32, i8, u8", "TYPE"},
-    {"requantize", 0, POPT_ARG_NONE, &options.requantize, 0,
-     "requantize i8 and u8: compute the epilogue in f32, round to the output's type, saturate",
-     NULL},
-    {"data-zero-point", 0, POPT_ARG_STRING, &options.data_zero_point, 0,
-     "zero point of i8 and u8 data, padding included; default 0", "Z"},
-    {"filter-zero-point", 0, POPT_ARG_STRING, &options.filter_zero_point, 0, "default 0", "Z"},
-    {"output-zero-point", 0, POPT_ARG_STRING, &options.output_zero_point, 0, "default 0", "Z"},
-    POPT_TABLEEND,
-};
 
 static bool read_activation(tconv_epilogue *e)
 {

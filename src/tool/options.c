@@ -1,154 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading options, and building a problem from them. */
+/* Reading options: tables and lists that follow from option_list.h. */
 #include "model.h"
 #include "out_file.h"
 #include "system.h"
 #include "tool.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEVICE_OPTION(flags)                                                                       \
-    {                                                                                              \
-        "device", 'd', POPT_ARG_STRING | (flags), &options.device, 0,                              \
-            "number of the device, as `tconv-cl devices` lists them, or gpu, cpu or a part of "    \
-            "its name; run: several numbers, as 0,1",                                              \
-            "N"                                                                                    \
-    }
-const struct poptOption device_table[] = {DEVICE_OPTION(0), POPT_TABLEEND};
-const struct poptOption refused_table[] = {DEVICE_OPTION(POPT_ARGFLAG_DOC_HIDDEN), POPT_TABLEEND};
+/* A row as an entry of popt's tables. */
+enum { ANY, LAYERS, LAYER, LAYER_OR_SUITE, LAYER_OR_MODEL };
+enum { TEXT, FLAG, READ, WRITTEN };
+#define ENTRY(scope, kind, member, name, letter, value, help)                                      \
+    {name, letter, (kind) == FLAG ? POPT_ARG_NONE : POPT_ARG_STRING, &options.member, 0,           \
+     help, value},
+#define HIDDEN_ENTRY(scope, kind, member, name, letter, value, help)                               \
+    {name, letter, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &options.member, 0, help, value},
+#define TABLE(name, rows) const struct poptOption name[] = {rows(ENTRY) POPT_TABLEEND};
 
-const struct poptOption common_table[] = {
-    {"json", 'j', POPT_ARG_STRING, &options.json, 0, "write the results as JSON; - is stdout",
-     "FILE"},
-    {"quiet", 'q', POPT_ARG_NONE, &options.quiet, 0,
-     "no progress, no notices, no summary; with --json nothing on stdout but JSON", NULL},
-    POPT_TABLEEND,
-};
-
-const struct poptOption shape_table[] = {
-    {"data-shape", 0, POPT_ARG_STRING, &options.data_shape, 0,
-     "extents of the data, for example 1,20,224,224", "N,C,..."},
-    {"filter-shape", 0, POPT_ARG_STRING, &options.filter_shape, 0,
-     "extents of the filter, for example 20,10,3,3", "CI,CO,..."},
-    POPT_TABLEEND,
-};
-
-const struct poptOption attribute_table[] = {
-    {"strides", 0, POPT_ARG_STRING, &options.strides, 0,
-     "one number for each spatial axis, or one for all; default 1", "LIST"},
-    {"dilations", 0, POPT_ARG_STRING, &options.dilations, 0, "default 1", "LIST"},
-    {"pads-begin", 0, POPT_ARG_STRING, &options.pads_begin, 0, "default 0", "LIST"},
-    {"pads-end", 0, POPT_ARG_STRING, &options.pads_end, 0, "default 0", "LIST"},
-    {"auto-pad", 0, POPT_ARG_STRING, &options.auto_pad, 0,
-     "explicit (or notset), valid, same_upper, same_lower; default explicit", "MODE"},
-    {"output-padding", 0, POPT_ARG_STRING, &options.output_padding, 0, "default 0", "LIST"},
-    {"output-shape", 0, POPT_ARG_STRING, &options.output_shape, 0,
-     "spatial extents of the output; default: computed", "LIST"},
-    {"groups", 0, POPT_ARG_STRING, &options.groups, 0,
-     "groups of the oneAPI form, default 1; this and the next two select that form", "G"},
-    {"data-format", 0, POPT_ARG_STRING, &options.data_format, 0,
-     "NCX or NXC, also for every layer of a suite; default NXC in the oneAPI form, else NCX",
-     "FORMAT"},
-    {"filter-format", 0, POPT_ARG_STRING, &options.filter_format, 0,
-     "OIX or XIO; default XIO in the oneAPI form", "FORMAT"},
-    {"rules", 0, POPT_ARG_STRING, &options.rules, 0,
-     "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "
-     "openvino",
-     "RULES"},
-    {"type", 0, POPT_ARG_STRING, &options.type, 0,
-     "element type where files do not say it; default f32", "TYPE"},
-    POPT_TABLEEND,
-};
-
-const struct poptOption algorithm_table[] = {
-    {"algorithm", 'a', POPT_ARG_STRING, &options.algorithm, 0,
-     "force an algorithm, or one with a tile, as --why prints it: \"thin_vector vw=16 nx=2\"; "
-     "`list` "
-     "prints the names; default auto",
-     "NAME"},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)math_table, 0, NULL, NULL},
-    POPT_TABLEEND,
-};
-
-const struct poptOption math_table[] = {
-    {"math", 0, POPT_ARG_STRING, &options.math, 0,
-     "exact, or fast: also algorithms with fewer multiplies and a larger error bound; default "
-     "exact",
-     "exact|fast"},
-    POPT_TABLEEND,
-};
-
-const struct poptOption suite_table[] = {
-    {"suite", 0, POPT_ARG_STRING, &options.suite, 0,
-     "a list of layers with the columns of bench/suite.csv, - is stdin; default: a built-in one",
-     "FILE.csv"},
-    {"ids", 0, POPT_ARG_STRING, &options.ids, 0, "only these layers of the suite", "B01,B02,..."},
-    POPT_TABLEEND,
-};
-
-const struct poptOption model_table[] = {
-    {"model", 0, POPT_ARG_STRING, &options.model, 0, "transposed convolutions of an OpenVINO model",
-     "FILE.xml"},
-    {"layer", 0, POPT_ARG_STRING, &options.layer, 0, "which one of the model, by name or number",
-     "NAME"},
-    POPT_TABLEEND,
-};
-
-const struct poptOption file_table[] = {
-    {"data", 0, POPT_ARG_STRING, &options.data, 0, "the data", "X.npy"},
-    {"filter", 0, POPT_ARG_STRING, &options.filter, 0, "the filter", "W.npy"},
-    {"bias", 0, POPT_ARG_STRING, &options.bias, 0, "one number for each output channel", "B.npy"},
-    {"scale", 0, POPT_ARG_STRING, &options.scale, 0,
-     "one factor for each output channel, f32 (f64 with f64 data)", "S.npy"},
-    {"slope", 0, POPT_ARG_STRING, &options.slope, 0,
-     "one number for each output channel for --activation prelu and snake, as --scale", "P.npy"},
-    {"residual", 0, POPT_ARG_STRING, &options.residual, 0, "added to the output; of its shape",
-     "R.npy"},
-    {"initial", 0, POPT_ARG_STRING, &options.initial, 0,
-     "what the output was before, for --beta; of its shape", "Y0.npy"},
-    {"output", 0, POPT_ARG_STRING, &options.output, 0, "where the output goes", "Y.npy"},
-    {"memory-limit", 0, POPT_ARG_STRING, &options.memory_limit, 0,
-     "MiB of device memory for the tensors of slabs; default: 256 where tensors exceed 512, else "
-     "no slabs",
-     "MIB"},
-    POPT_TABLEEND,
-};
-
-const struct poptOption bench_table[] = {
-    {"runs", 0, POPT_ARG_STRING, &options.runs, 0,
-     "timed runs of each layer; default: as many as fit into half a second, 5 to 100", "N"},
-    {"repeat", 0, POPT_ARG_STRING, &options.repeat, 0,
-     "computations that are enqueued before each wait, whose mean is the time of a run: without "
-     "the time that a single launch takes to begin and to be noticed; default 1",
-     "N"},
-    {"no-ceilings", 0, POPT_ARG_NONE, &options.no_ceilings, 0,
-     "do not measure what the device can do at most: seconds less, and no % floor", NULL},
-    {"why", 0, POPT_ARG_NONE, &options.why, 0,
-     "print the expected time, or the reason of the rejection, for each algorithm", NULL},
-    {"compare", 0, POPT_ARG_STRING, &options.compare, 0,
-     "compare with an earlier run, layer by layer; - is stdin", "OLD.json"},
-    {"csv", 0, POPT_ARG_STRING, &options.csv, 0, "write the results as CSV; - is stdout", "FILE"},
-    {"plot", 0, POPT_ARG_STRING, &options.plot, 0,
-     "draw the layers under the roofline, with Python's matplotlib; - is stdout", "FILE.svg"},
-    POPT_TABLEEND,
-};
-
-const struct poptOption tune_table[] = {
-    {"budget", 0, POPT_ARG_STRING, &options.budget, 0,
-     "milliseconds of timing for each layer, besides compiling; default 500", "MS"},
-    {"records", 0, POPT_ARG_NONE, &options.records, 0,
-     "time nothing: list the results that are stored for the device", NULL},
-    {"machine", 0, POPT_ARG_NONE, &options.machine, 0,
-     "time no layer: measure the device's speeds for the cost model and store them", NULL},
-    {"fields", 0, POPT_ARG_STRING, &options.fields, 0,
-     "store these fields of the cost model for the device, as scripts/refit.py prints them: "
-     "\"packed_tap=500 clock=3200\"; \"\" forgets all",
-     "TEXT"},
-    POPT_TABLEEND,
-};
+TABLE(device_table, DEVICE_OPTIONS)
+TABLE(common_table, COMMON_OPTIONS)
+TABLE(shape_table, SHAPE_OPTIONS)
+TABLE(attribute_table, ATTRIBUTE_OPTIONS)
+TABLE(epilogue_table, EPILOGUE_OPTIONS)
+TABLE(check_table, CHECK_OPTIONS)
+TABLE(math_table, MATH_OPTIONS)
+TABLE(algorithm_table, ALGORITHM_OPTIONS)
+TABLE(suite_table, SUITE_OPTIONS)
+TABLE(model_table, MODEL_OPTIONS)
+TABLE(file_table, FILE_OPTIONS)
+TABLE(bench_table, BENCH_OPTIONS)
+TABLE(tune_table, TUNE_OPTIONS)
+const struct poptOption refused_table[] = {DEVICE_OPTIONS(HIDDEN_ENTRY) POPT_TABLEEND};
 
 /* popt's own --help leaves the process, so that nobody sees whether stdout took it. */
 enum { HELP = 1, USAGE, VERSION };
@@ -160,29 +44,40 @@ const struct poptOption help_table[] = {
     POPT_TABLEEND,
 };
 
-const struct poptOption check_table[] = {
-    {"with-bias", 0, POPT_ARG_NONE, &options.with_bias, 0, "with a bias for each output channel",
-     NULL},
-    {"with-scale", 0, POPT_ARG_NONE, &options.with_scale, 0,
-     "with a factor for each output channel", NULL},
-    {"with-residual", 0, POPT_ARG_NONE, &options.with_residual, 0,
-     "with a tensor that is added to the output", NULL},
-    POPT_TABLEEND,
+/* The rows themselves. */
+struct row {
+    const char *option; /* with its dashes */
+    char letter;
+    int scope, kind;
+    void *member; /* char **, of a FLAG int * */
 };
+
+static const struct row rows[] = {
+#define ROW(scope, kind, member, name, letter, value, help)                                        \
+    {"--" name, letter, scope, kind, &options.member},
+    ALL_OPTIONS(ROW)
+#undef ROW
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static char **text_of(const struct row *row)
+{
+    return row->kind == FLAG ? NULL : row->member;
+}
+
+static bool is_given(const struct row *row)
+{
+    return row->kind == FLAG ? *(const int *)row->member != 0 : *text_of(row) != NULL;
+}
 
 bool option_takes_value(const char *name, size_t length, char letter)
 {
-    static const struct poptOption *const tables[] = {
-        device_table,   common_table, shape_table, attribute_table, algorithm_table,
-        suite_table,    model_table,  file_table,  bench_table,     check_table,
-        epilogue_table, math_table,   tune_table};
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const struct poptOption *o = tables[t]; o->longName != NULL; o++) {
-            const bool same = name == NULL ? o->shortName == letter && letter != '\0'
-                                           : strlen(o->longName) == length &&
-                                                 strncmp(o->longName, name, length) == 0;
-            if (same) return (o->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE;
-        }
+    for (int i = 0; i < ROWS; i++) {
+        const char *own = rows[i].option + 2;
+        const bool same = name == NULL ? rows[i].letter == letter && letter != '\0'
+                                       : strlen(own) == length && strncmp(own, name, length) == 0;
+        if (same) return rows[i].kind != FLAG;
+    }
     return false;
 }
 
@@ -212,39 +107,37 @@ static enum exit_code list_algorithms(void)
     return EXIT_DONE;
 }
 
+/* A file that is read or written; the path may be NULL. */
+struct named_file {
+    const char *option, *path;
+};
+
+/* Adds the files of one kind. */
+static int add_files(struct named_file *files, int count, int kind)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].kind == kind)
+            files[count++] = (struct named_file){rows[i].option, *text_of(&rows[i])};
+    return count;
+}
+
 /* No file that is written takes another one's place, and stdin and stdout are of one file each;
  * false after a message. */
 static bool files_apart(void)
 {
-    enum { WRITTEN = 4 }; /* the first ones */
     char *weights = options.model == NULL ? NULL : model_weights_path(options.model);
-    const struct {
-        const char *option, *path;
-    } files[] = {
-        {"--json", options.json},
-        {"--output", options.output},
-        {"--csv", options.csv},
-        {"--plot", options.plot},
-        {"--data", options.data},
-        {"--filter", options.filter},
-        {"--bias", options.bias},
-        {"--scale", options.scale},
-        {"--slope", options.slope},
-        {"--residual", options.residual},
-        {"--initial", options.initial},
-        {"--model", options.model},
-        {"the model's weights", weights},
-        {"--suite", options.suite},
-        {"--compare", options.compare},
-        {"the old report", options.arguments[0]},
-        {"the new report", options.arguments[1]},
-    };
+    struct named_file files[ROWS + 3];
+    const int written_count = add_files(files, 0, WRITTEN);
+    int count = add_files(files, written_count, READ);
+    files[count++] = (struct named_file){"the model's weights", weights};
+    files[count++] = (struct named_file){"the old report", options.arguments[0]};
+    files[count++] = (struct named_file){"the new report", options.arguments[1]};
     bool apart = true;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        for (size_t j = i + 1; j < sizeof files / sizeof *files && apart; j++) {
+    for (int i = 0; i < count; i++)
+        for (int j = i + 1; j < count && apart; j++) {
             if (files[i].path == NULL || files[j].path == NULL) continue;
-            const bool stream = strcmp(files[i].path, "-") == 0, written = i < WRITTEN;
-            if (stream ? written != (j < WRITTEN) : !written) continue;
+            const bool stream = strcmp(files[i].path, "-") == 0, written = i < written_count;
+            if (stream ? written != (j < written_count) : !written) continue;
             apart = !system_same_file(files[i].path, files[j].path);
             if (!apart)
                 wrong_request(
@@ -310,12 +203,10 @@ static bool take_arguments(poptContext context, int most, const char *command)
 /* Whether the files that are to be written can be begun, before long work. */
 static enum exit_code check_results(void)
 {
-    const struct {
-        const char *option, *path;
-    } files[] = {{"--json", options.json}, {"--csv", options.csv}, {"--plot", options.plot}};
     enum exit_code code = EXIT_DONE;
-    for (size_t i = 0; i < sizeof files / sizeof *files && code == EXIT_DONE; i++)
-        if (files[i].path != NULL) code = out_file_check(files[i].option, files[i].path);
+    for (int i = 0; i < ROWS && code == EXIT_DONE; i++)
+        if (rows[i].kind == WRITTEN && is_given(&rows[i]))
+            code = out_file_check(rows[i].option, *text_of(&rows[i]));
     return code;
 }
 
@@ -377,271 +268,34 @@ tconv_math chosen_math(void)
     return math;
 }
 
+/* A wrong request where an option is given whose scope is in `scopes` (1 << scope). */
+static enum exit_code refuse(unsigned scopes, const char *why)
+{
+    for (int i = 0; i < ROWS; i++)
+        if ((scopes >> rows[i].scope & 1) != 0 && is_given(&rows[i]))
+            return wrong_request("%s is given, but %s", rows[i].option, why);
+    return EXIT_DONE;
+}
+
 enum exit_code refuse_attributes(const char *why, bool of_suite)
 {
-    const struct {
-        const char *name, *value;
-    } given[] = {
-        {"--strides", options.strides},
-        {"--dilations", options.dilations},
-        {"--pads-begin", options.pads_begin},
-        {"--pads-end", options.pads_end},
-        {"--auto-pad", options.auto_pad},
-        {"--output-padding", options.output_padding},
-        {"--groups", options.groups},
-        {"--data-format", of_suite ? NULL : options.data_format},
-        {"--filter-format", options.filter_format},
-        {"--filter-shape", options.filter_shape},
-        {"--data-shape", of_suite ? options.data_shape : NULL},
-        {"--output-shape", of_suite ? options.output_shape : NULL},
-        {"--rules", of_suite ? options.rules : NULL},
-    };
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i].value != NULL) return wrong_request("%s is given, but %s", given[i].name, why);
-    return EXIT_DONE;
+    return refuse(1u << LAYER | 1u << (of_suite ? LAYER_OR_MODEL : LAYER_OR_SUITE), why);
 }
 
 enum exit_code refuse_layers(const char *why)
 {
-    const struct {
-        const char *name;
-        bool given;
-    } others[] = {
-        {"--suite", options.suite != NULL},
-        {"--ids", options.ids != NULL},
-        {"--model", options.model != NULL},
-        {"--layer", options.layer != NULL},
-        {"--data-shape", options.data_shape != NULL},
-        {"--output-shape", options.output_shape != NULL},
-        {"--rules", options.rules != NULL},
-        {"--type", options.type != NULL},
-        {"--filter-type", options.filter_type != NULL},
-        {"--output-type", options.output_type != NULL},
-        {"--math", options.math != NULL},
-        {"--budget", options.budget != NULL},
-        {"--activation", options.activation != NULL},
-        {"--alpha", options.alpha != NULL},
-        {"--beta", options.beta != NULL},
-        {"--data-zero-point", options.data_zero_point != NULL},
-        {"--filter-zero-point", options.filter_zero_point != NULL},
-        {"--output-zero-point", options.output_zero_point != NULL},
-        {"--requantize", options.requantize != 0},
-        {"--with-bias", options.with_bias != 0},
-        {"--with-scale", options.with_scale != 0},
-        {"--with-residual", options.with_residual != 0},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i].given) return wrong_request("%s is given, but %s", others[i].name, why);
-    return refuse_attributes(why, false);
+    return refuse(~(1u << ANY), why);
 }
 
 void free_options(void)
 {
-    char **const texts[] = {&options.device,
-                            &options.json,
-                            &options.data_shape,
-                            &options.filter_shape,
-                            &options.strides,
-                            &options.dilations,
-                            &options.pads_begin,
-                            &options.pads_end,
-                            &options.output_padding,
-                            &options.output_shape,
-                            &options.auto_pad,
-                            &options.rules,
-                            &options.type,
-                            &options.groups,
-                            &options.data_format,
-                            &options.filter_format,
-                            &options.algorithm,
-                            &options.data,
-                            &options.filter,
-                            &options.bias,
-                            &options.output,
-                            &options.model,
-                            &options.layer,
-                            &options.suite,
-                            &options.ids,
-                            &options.runs,
-                            &options.repeat,
-                            &options.budget,
-                            &options.fields,
-                            &options.csv,
-                            &options.compare,
-                            &options.plot,
-                            &options.arguments[0],
-                            &options.arguments[1],
-                            &options.math,
-                            &options.alpha,
-                            &options.beta,
-                            &options.activation,
-                            &options.filter_type,
-                            &options.output_type,
-                            &options.data_zero_point,
-                            &options.filter_zero_point,
-                            &options.output_zero_point,
-                            &options.scale,
-                            &options.slope,
-                            &options.residual,
-                            &options.initial,
-                            &options.memory_limit};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        free(*texts[i]);
-        *texts[i] = NULL;
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].kind == FLAG) continue;
+        free(*text_of(&rows[i]));
+        *text_of(&rows[i]) = NULL;
     }
-}
-
-enum exit_code default_device(int *number)
-{
-    tconv_error error, none;
-    int there = 0;
-    if (tconv_device_default(number, &error) == TCONV_OK) return EXIT_DONE;
-    /* Where there are devices, it is what the environment asks for that is wrong. */
-    if (error.status == TCONV_ERROR_NO_DEVICE && tconv_device_count(&there, &none) == TCONV_OK &&
-        there > 0)
-        return wrong_request("%s", error.message);
-    return failed_call(&error);
-}
-
-enum exit_code choose_devices(int *numbers, int most, int *count)
-{
-    tconv_error error;
-    *count = 1;
-    if (options.device == NULL) return default_device(numbers);
-    int64_t wanted[MOST_DEVICES];
-    int there;
-    if (strspn(options.device, "0123456789,") != strlen(options.device)) {
-        if (tconv_device_find(options.device, numbers, &error) == TCONV_OK) return EXIT_DONE;
-        return error.status == TCONV_ERROR_NO_DEVICE &&
-                       tconv_device_count(&there, NULL) == TCONV_OK && there > 0
-                   ? wrong_request("--device: %s", error.message)
-                   : failed_call(&error);
+    for (size_t i = 0; i < sizeof options.arguments / sizeof *options.arguments; i++) {
+        free(options.arguments[i]);
+        options.arguments[i] = NULL;
     }
-    if (!read_numbers("--device", options.device, wanted, most, count)) return EXIT_REQUEST_WRONG;
-    if (tconv_device_count(&there, &error) != TCONV_OK) return failed_call(&error);
-    for (int i = 0; i < *count; i++) {
-        if (there > 0 && (wanted[i] < 0 || wanted[i] >= there))
-            return wrong_request("--device is %" PRId64
-                                 ", but there are devices 0 to %d; see tconv-cl devices",
-                                 wanted[i], there - 1);
-        for (int j = 0; j < i; j++)
-            if (wanted[j] == wanted[i])
-                return wrong_request("--device names %" PRId64 " twice", wanted[i]);
-        numbers[i] = (int)wanted[i];
-        cl_device_id device;
-        if (tconv_device_at(numbers[i], NULL, &device, &error) != TCONV_OK)
-            return failed_call(&error);
-    }
-    return EXIT_DONE;
-}
-
-enum exit_code choose_device(int *number)
-{
-    int count;
-    return choose_devices(number, 1, &count);
-}
-
-bool read_attribute(const char *option, const char *text, int axes, tconv_list *list)
-{
-    if (text == NULL) return true;
-    if (!read_numbers(option, text, list->value, TCONV_MAX_AXES, &list->count)) return false;
-    if (list->count == 1 && axes >= 1 && axes <= TCONV_MAX_AXES)
-        while (list->count < axes) list->value[list->count++] = list->value[0];
-    return true;
-}
-
-static bool unknown_name(const char *option, const char *text, const char *names)
-{
-    wrong_request("%s is \"%s\": %s are possible", option, text, names);
-    return false;
-}
-
-bool read_names(tconv_problem *p)
-{
-    static const char type_names[] = "f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64";
-    if (options.auto_pad != NULL && !tconv_auto_pad_from_name(options.auto_pad, &p->auto_pad))
-        return unknown_name("--auto-pad", options.auto_pad,
-                            "explicit, valid, same_upper and same_lower");
-    if (options.rules != NULL && !tconv_rules_from_name(options.rules, &p->rules))
-        return unknown_name("--rules", options.rules, "spec, openvino and onnx");
-    if (options.type != NULL && !tconv_type_from_name(options.type, &p->data_type))
-        return unknown_name("--type", options.type, type_names);
-    p->filter_type = p->data_type;
-    if (options.filter_type != NULL && !tconv_type_from_name(options.filter_type, &p->filter_type))
-        return unknown_name("--filter-type", options.filter_type, type_names);
-    if (options.output_type != NULL && !tconv_type_from_name(options.output_type, &p->output_type))
-        return unknown_name("--output-type", options.output_type, type_names);
-
-    if (options.data_format != NULL &&
-        !tconv_data_format_from_name(options.data_format, &p->data_format))
-        return unknown_name("--data-format", options.data_format, "NCX and NXC");
-    if (options.filter_format != NULL &&
-        !tconv_filter_format_from_name(options.filter_format, &p->filter_format))
-        return unknown_name("--filter-format", options.filter_format, "OIX and XIO");
-    return true;
-}
-
-enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, tconv_problem *p)
-{
-    p->data = *data;
-    p->filter = *filter;
-    if (options.groups != NULL || options.data_format != NULL || options.filter_format != NULL)
-        p->operation = TCONV_ONEAPI_CONV_BACKPROP;
-    else
-        p->operation = filter->rank == data->rank + 1 ? TCONV_GROUP_CONV_BACKPROP
-                                                      : TCONV_CONV_BACKPROP;
-    int count;
-    const int axes = data->rank - 2;
-    if (!read_names(p) ||
-        (options.groups != NULL &&
-         !read_numbers("--groups", options.groups, &p->groups, 1, &count)) ||
-        !read_attribute("--strides", options.strides, axes, &p->strides) ||
-        !read_attribute("--dilations", options.dilations, axes, &p->dilations) ||
-        !read_attribute("--pads-begin", options.pads_begin, axes, &p->pads_begin) ||
-        !read_attribute("--pads-end", options.pads_end, axes, &p->pads_end) ||
-        !read_attribute("--output-padding", options.output_padding, axes, &p->output_padding) ||
-        !read_attribute("--output-shape", options.output_shape, axes, &p->output_shape))
-        return EXIT_REQUEST_WRONG;
-    if (options.groups != NULL && p->groups < 1)
-        return wrong_request("--groups is %" PRId64 ": at least 1 is needed", p->groups);
-    return EXIT_DONE;
-}
-
-enum exit_code read_problem_with_shapes(tconv_problem *problem)
-{
-    if (options.data_shape == NULL || options.filter_shape == NULL)
-        return wrong_request("%s is missing: a layer needs --data-shape and --filter-shape",
-                             options.data_shape == NULL ? "--data-shape" : "--filter-shape");
-    tconv_shape data, filter;
-    if (!read_numbers("--data-shape", options.data_shape, data.dim, TCONV_MAX_RANK, &data.rank) ||
-        !read_numbers("--filter-shape", options.filter_shape, filter.dim, TCONV_MAX_RANK,
-                      &filter.rank))
-        return EXIT_REQUEST_WRONG;
-    return read_problem(&data, &filter, problem);
-}
-
-void tell_rules(const char *layer, const tconv_problem *problem)
-{
-    const char *const separator = layer[0] == '\0' ? "" : ": ";
-    tconv_geometry own = TCONV_GEOMETRY_INIT, spec = TCONV_GEOMETRY_INIT;
-    if (tconv_resolve(problem, &own, NULL) != TCONV_OK) return;
-    if ((problem->auto_pad == TCONV_SAME_UPPER || problem->auto_pad == TCONV_SAME_LOWER) &&
-        problem->output_shape.count == 0 && problem->rules != TCONV_RULES_ONNX)
-        notice("%s%sauto_pad %s has no effect without an output shape under the rules %s: pads are "
-               "0, as "
-               "with valid; give --output-shape or --rules onnx",
-               layer, separator, tconv_auto_pad_name(problem->auto_pad),
-               tconv_rules_name(problem->rules));
-    if (problem->rules == TCONV_RULES_SPEC) return;
-    tconv_problem other = *problem;
-    other.rules = TCONV_RULES_SPEC;
-    const bool refused = tconv_resolve(&other, &spec, NULL) != TCONV_OK;
-    bool differs = refused;
-    for (int a = 0; a < own.axes && !differs; a++)
-        differs = own.pad_begin[a] != spec.pad_begin[a] || own.output[a] != spec.output[a];
-    if (differs)
-        notice("%s%sthe rules %s resolve pads and output otherwise than the published formulas "
-               "(--rules spec)%s",
-               layer, separator, tconv_rules_name(problem->rules),
-               refused ? ", which refuse the layer" : "");
 }

@@ -4,6 +4,7 @@
 #define TCONV_TOOL_TOOL_H
 
 #include "base/format.h"
+#include "option_list.h"
 #include "tconv_cl/tconv_cl.h"
 
 #include <jansson.h>
@@ -77,26 +78,14 @@ json_t *text_json(const char *text);
 /* ---- numbers.c: the values of options ---- */
 
 struct options {
-    /* every command */
-    char *device;
-    char *json;
-    int quiet;
-    /* a problem */
-    char *data_shape, *filter_shape;
-    char *strides, *dilations, *pads_begin, *pads_end, *output_padding, *output_shape;
-    char *auto_pad, *rules, *type, *groups, *data_format, *filter_format;
-    /* how to compute it */
-    char *algorithm, *math, *memory_limit;
-    char *alpha, *beta, *activation, *filter_type, *output_type;
-    char *data_zero_point, *filter_zero_point, *output_zero_point;
-    int requantize;
-    /* files */
-    char *data, *filter, *bias, *scale, *slope, *residual, *initial, *output, *model, *layer;
-    /* several layers */
-    char *suite, *ids, *runs, *repeat, *budget, *fields;
-    /* reports of bench */
-    char *csv, *compare, *plot, *arguments[2];
-    int no_ceilings, why, records, machine, with_bias, with_scale, with_residual;
+#define MEMBER_TEXT char *
+#define MEMBER_FLAG int
+#define MEMBER_READ char *
+#define MEMBER_WRITTEN char *
+#define MEMBER(scope, kind, member, name, letter, value, help) MEMBER_##kind member;
+    ALL_OPTIONS(MEMBER)
+#undef MEMBER
+    char *arguments[2]; /* that are not options: reports to compare */
 };
 
 extern struct options options; /* of this run of the tool: popt's tables need a fixed place */

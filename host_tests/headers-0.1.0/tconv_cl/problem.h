@@ -191,9 +191,10 @@ typedef struct tconv_geometry {
  *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
  *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
  *
- * and every other output is zero. epilogue.h has what may become of it before it is stored. f16 and
- * bf16 are added up in f32 and rounded once, to nearest even; integers wrap modulo 2^bits of the
- * output's type. Data, filter and output have the same type, or
+ * and every other output is zero. epilogue.h has what may be done with a sum before it is stored.
+ * The batch may be 0, which is an empty problem. So may spatial extents of the data: then every
+ * output is zero. f16 and bf16 are added up in f32 and rounded once, to nearest even; integers wrap
+ * modulo 2^bits of the output's type. Data, filter and output have the same type, or
  *
  *   data          filter       output
  *   f16, bf16     as data      f32
@@ -207,8 +208,9 @@ TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometr
                                      tconv_error *error);
 
 /* Which input rows [*input_begin, *input_end) of the outermost spatial axis the output rows
- * [output_begin, output_end) of that axis take; at least one row, also where none reaches them. For
- * a window: see tconv_plan_options. Returns TCONV_ERROR_ARGUMENT where these are no output rows. */
+ * [output_begin, output_end) of that axis take; at least one row, also where none reaches them,
+ * unless the axis is empty. For a window: see tconv_plan_options. Returns TCONV_ERROR_ARGUMENT
+ * where the output does not have these rows. */
 TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_begin,
                                           int64_t output_end, int64_t *input_begin,
                                           int64_t *input_end, tconv_error *error);

@@ -43,7 +43,7 @@ TCONV_API uint64_t tconv_session_least_macs(const tconv_session *session);
  * least up to `output`. */
 typedef struct tconv_arrays {
     size_t struct_size;
-    const void *data;     /* the input tensor */
+    const void *data;     /* the input tensor; may be NULL where it is empty */
     const void *filter;   /* the weights */
     void *output;         /* every element is written */
     const void *bias;     /* one number for each output channel; types as tconv_epilogue says */

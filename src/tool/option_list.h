@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the tool: a row for each. `struct options`, popt's tables, --help, the manual,
+ * completion, what is freed, refused and held apart as files: all of it follows from the rows.
+ *
+ *   O(scope, kind, member, "name", letter, "VALUE", "what --help says")
+ *
+ *   scope    where the option may stand
+ *     ANY              everywhere
+ *     LAYERS           wherever there are layers, whatever they come from
+ *     LAYER            beside one layer by options: not beside a suite or a model
+ *     LAYER_OR_SUITE   also beside a suite
+ *     LAYER_OR_MODEL   also beside a model
+ *   kind     TEXT, FLAG (takes no value), or a file: READ, WRITTEN
+ *   member   of struct options: char *, for a FLAG int
+ *   letter   of the short form, or 0 */
+#ifndef TCONV_TOOL_OPTION_LIST_H
+#define TCONV_TOOL_OPTION_LIST_H
+
+/* clang-format off */
+
+#define DEVICE_OPTIONS(O)                                                                          \
+    O(ANY, TEXT, device, "device", 'd', "N",                                                       \
+      "number of the device, as `tconv-cl devices` lists them, or gpu, cpu or a part of its "      \
+      "name; run: several numbers, as 0,1")
+
+#define COMMON_OPTIONS(O)                                                                          \
+    O(ANY, WRITTEN, json, "json", 'j', "FILE", "write the results as JSON; - is stdout")           \
+    O(ANY, FLAG, quiet, "quiet", 'q', NULL,                                                        \
+      "no progress, no notices, no summary; with --json nothing on stdout but JSON")
+
+#define SHAPE_OPTIONS(O)                                                                           \
+    O(LAYER_OR_MODEL, TEXT, data_shape, "data-shape", 0, "N,C,...",                                \
+      "extents of the data, for example 1,20,224,224")                                             \
+    O(LAYER, TEXT, filter_shape, "filter-shape", 0, "CI,CO,...",                                   \
+      "extents of the filter, for example 20,10,3,3")
+
+#define ATTRIBUTE_OPTIONS(O)                                                                       \
+    O(LAYER, TEXT, strides, "strides", 0, "LIST",                                                  \
+      "one number for each spatial axis, or one for all; default 1")                               \
+    O(LAYER, TEXT, dilations, "dilations", 0, "LIST", "default 1")                                 \
+    O(LAYER, TEXT, pads_begin, "pads-begin", 0, "LIST", "default 0")                               \
+    O(LAYER, TEXT, pads_end, "pads-end", 0, "LIST", "default 0")                                   \
+    O(LAYER, TEXT, auto_pad, "auto-pad", 0, "MODE",                                                \
+      "explicit (or notset), valid, same_upper, same_lower; default explicit")                     \
+    O(LAYER, TEXT, output_padding, "output-padding", 0, "LIST", "default 0")                       \
+    O(LAYER_OR_MODEL, TEXT, output_shape, "output-shape", 0, "LIST",                               \
+      "spatial extents of the output; default: computed")                                          \
+    O(LAYER, TEXT, groups, "groups", 0, "G",                                                       \
+      "groups of the oneAPI form, default 1; this and the next two select that form")              \
+    O(LAYER_OR_SUITE, TEXT, data_format, "data-format", 0, "FORMAT",                               \
+      "NCX or NXC, also for every layer of a suite; default NXC in the oneAPI form, else NCX")     \
+    O(LAYER, TEXT, filter_format, "filter-format", 0, "FORMAT",                                    \
+      "OIX or XIO; default XIO in the oneAPI form")                                                \
+    O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
+      "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
+      "openvino")                                                                                  \
+    O(LAYERS, TEXT, type, "type", 0, "TYPE",                                                       \
+      "element type where files do not say it; default f32")
+
+#define EPILOGUE_OPTIONS(O)                                                                        \
+    O(LAYERS, TEXT, alpha, "alpha", 0, "A", "scale of the accumulators; default 1")                \
+    O(LAYERS, TEXT, beta, "beta", 0, "B",                                                          \
+      "scale of the initial output (run: --initial); default 0")                                   \
+    O(LAYERS, TEXT, activation, "activation", 0, "NAME",                                           \
+      "none, relu, relu6, leaky_relu:A, prelu, clamp:A,B, sigmoid, tanh, gelu, gelu_tanh, silu, "  \
+      "elu:A, snake, hardswish, mish; prelu and snake take a number for each output channel "      \
+      "(run: --slope)")                                                                            \
+    O(LAYERS, TEXT, filter_type, "filter-type", 0, "TYPE",                                         \
+      "element type of the filter where it is not that of the data: i8 with u8 data")              \
+    O(LAYERS, TEXT, output_type, "output-type", 0, "TYPE",                                         \
+      "element type of the output where it is not that of the data: f32, i32, i8, u8")             \
+    O(LAYERS, FLAG, requantize, "requantize", 0, NULL,                                             \
+      "requantize i8 and u8: compute the epilogue in f32, round to the output's type, saturate")   \
+    O(LAYERS, TEXT, data_zero_point, "data-zero-point", 0, "Z",                                    \
+      "zero point of i8 and u8 data, padding included; default 0")                                 \
+    O(LAYERS, TEXT, filter_zero_point, "filter-zero-point", 0, "Z", "default 0")                   \
+    O(LAYERS, TEXT, output_zero_point, "output-zero-point", 0, "Z", "default 0")
+
+/* Tensors of an epilogue, filled with numbers. */
+#define CHECK_OPTIONS(O)                                                                           \
+    O(LAYERS, FLAG, with_bias, "with-bias", 0, NULL, "with a bias for each output channel")        \
+    O(LAYERS, FLAG, with_scale, "with-scale", 0, NULL, "with a factor for each output channel")    \
+    O(LAYERS, FLAG, with_residual, "with-residual", 0, NULL,                                       \
+      "with a tensor that is added to the output")
+
+#define MATH_OPTIONS(O)                                                                            \
+    O(LAYERS, TEXT, math, "math", 0, "exact|fast",                                                 \
+      "exact, or fast: also algorithms with fewer multiplies and a larger error bound; default "   \
+      "exact")
+
+#define ALGORITHM_OPTIONS(O)                                                                       \
+    O(ANY, TEXT, algorithm, "algorithm", 'a', "NAME",                                              \
+      "force an algorithm, or one with a tile, as --why prints it: \"thin_vector vw=16 nx=2\"; "   \
+      "`list` prints the names; default auto")                                                     \
+    MATH_OPTIONS(O)
+
+#define SUITE_OPTIONS(O)                                                                           \
+    O(LAYERS, READ, suite, "suite", 0, "FILE.csv",                                                 \
+      "a list of layers with the columns of bench/suite.csv, - is stdin; default: a built-in one") \
+    O(LAYERS, TEXT, ids, "ids", 0, "B01,B02,...", "only these layers of the suite")
+
+#define MODEL_OPTIONS(O)                                                                           \
+    O(LAYERS, READ, model, "model", 0, "FILE.xml",                                                 \
+      "transposed convolutions of an OpenVINO model")                                              \
+    O(LAYERS, TEXT, layer, "layer", 0, "NAME", "which one of the model, by name or number")
+
+#define FILE_OPTIONS(O)                                                                            \
+    O(ANY, READ, data, "data", 0, "X.npy", "the data")                                             \
+    O(ANY, READ, filter, "filter", 0, "W.npy", "the filter")                                       \
+    O(ANY, READ, bias, "bias", 0, "B.npy", "one number for each output channel")                   \
+    O(ANY, READ, scale, "scale", 0, "S.npy",                                                       \
+      "one factor for each output channel, f32 (f64 with f64 data)")                               \
+    O(ANY, READ, slope, "slope", 0, "P.npy",                                                       \
+      "one number for each output channel for --activation prelu and snake, as --scale")           \
+    O(ANY, READ, residual, "residual", 0, "R.npy", "added to the output; of its shape")            \
+    O(ANY, READ, initial, "initial", 0, "Y0.npy",                                                  \
+      "what the output was before, for --beta; of its shape")                                      \
+    O(ANY, WRITTEN, output, "output", 0, "Y.npy", "where the output goes")                         \
+    O(ANY, TEXT, memory_limit, "memory-limit", 0, "MIB",                                           \
+      "MiB of device memory for the tensors of slabs; default: 256 where tensors exceed 512, "     \
+      "else no slabs")
+
+#define BENCH_OPTIONS(O)                                                                           \
+    O(ANY, TEXT, runs, "runs", 0, "N",                                                             \
+      "timed runs of each layer; default: as many as fit into half a second, 5 to 100")            \
+    O(ANY, TEXT, repeat, "repeat", 0, "N",                                                         \
+      "computations that are enqueued before each wait, whose mean is the time of a run: "         \
+      "without the time that a single launch takes to begin and to be noticed; default 1")         \
+    O(ANY, FLAG, no_ceilings, "no-ceilings", 0, NULL,                                              \
+      "do not measure what the device can do at most: seconds less, and no % floor")               \
+    O(ANY, FLAG, why, "why", 0, NULL,                                                              \
+      "print the expected time, or the reason of the rejection, for each algorithm")               \
+    O(ANY, READ, compare, "compare", 0, "OLD.json",                                                \
+      "compare with an earlier run, layer by layer; - is stdin")                                   \
+    O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
+    O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
+      "draw the layers under the roofline, with Python's matplotlib; - is stdout")
+
+#define TUNE_OPTIONS(O)                                                                            \
+    O(LAYERS, TEXT, budget, "budget", 0, "MS",                                                     \
+      "milliseconds of timing for each layer, besides compiling; default 500")                     \
+    O(ANY, FLAG, records, "records", 0, NULL,                                                      \
+      "time nothing: list the results that are stored for the device")                             \
+    O(ANY, FLAG, machine, "machine", 0, NULL,                                                      \
+      "time no layer: measure the device's speeds for the cost model and store them")              \
+    O(ANY, TEXT, fields, "fields", 0, "TEXT",                                                      \
+      "store these fields of the cost model for the device, as scripts/refit.py prints them: "     \
+      "\"packed_tap=500 clock=3200\"; \"\" forgets all")
+
+#define ALL_OPTIONS(O)                                                                             \
+    DEVICE_OPTIONS(O) COMMON_OPTIONS(O) SUITE_OPTIONS(O) MODEL_OPTIONS(O) SHAPE_OPTIONS(O)         \
+    ATTRIBUTE_OPTIONS(O) EPILOGUE_OPTIONS(O) CHECK_OPTIONS(O) ALGORITHM_OPTIONS(O) FILE_OPTIONS(O) \
+    BENCH_OPTIONS(O) TUNE_OPTIONS(O)
+
+/* clang-format on */
+
+#endif
