@@ -5,6 +5,7 @@
 #include "quantize.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct provider {
     const struct factory *factory;
     const OrtLogger *logger; /* the session's */
     tconv_session *host;     /* NULL: there is no device */
+    tconv_error refusal;     /* with `strict`, why there is none: what compile returns */
     bool strict;         /* what fails is an error of the session, and no other provider computes */
     tconv_search search; /* how algorithms are chosen */
     uint64_t least_macs; /* multiply-adds: nodes with fewer are left to others */
@@ -223,6 +225,11 @@ static bool nodes_of(const OrtGraph *graph, const OrtNode ***out, size_t *count,
     return true;
 }
 
+static bool is_extent_known(const tconv_shape *shape, int axis)
+{
+    return shape->rank != 0 && shape->dim[axis] >= 0;
+}
+
 /* `known` with likely extents where they are not: for a try. */
 static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int64_t channels,
                          int64_t extent, const tconv_list *kernel)
@@ -231,9 +238,42 @@ static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int6
     for (int i = 0; i < rank; i++) {
         shape.dim[i] = i == 0 ? batch : i == 1 ? channels : extent;
         if (i > 1 && kernel != NULL && kernel->count != 0) shape.dim[i] = kernel->value[i - 2];
-        if (known->rank == rank && known->dim[i] >= 0) shape.dim[i] = known->dim[i];
+        if (is_extent_known(known, i)) shape.dim[i] = known->dim[i];
     }
     return shape;
+}
+
+static int64_t value_of(const tconv_list *list, int axis, int64_t absent)
+{
+    return list->count == 0 ? absent : list->value[axis];
+}
+
+/* The least extent from `extent` on with step * (extent - 1) >= lacking. Where that is beyond all
+ * bounds, the library says what is wrong. */
+static int64_t grown(int64_t extent, double lacking, int64_t step)
+{
+    return (int64_t)fmin(fmax((double)extent, 1 + ceil(lacking / (double)step)), 0x1p40);
+}
+
+/* Lets invented extents grow until pads leave an element of the output: of the data, or of the
+ * filter where only that is not known. */
+static void outgrow_pads(const struct node_layer *layer, tconv_shape *data, tconv_shape *filter)
+{
+    const tconv_problem *problem = &layer->request.problem;
+    const bool is_kernel_given = layer->request.kernel.count != 0;
+    for (int i = 2; i < data->rank; i++) {
+        const int64_t stride = value_of(&problem->strides, i - 2, 1);
+        const int64_t dilation = value_of(&problem->dilations, i - 2, 1);
+        const double cut = (double)value_of(&problem->pads_begin, i - 2, 0) +
+                           (double)value_of(&problem->pads_end, i - 2, 0) -
+                           (double)value_of(&problem->output_padding, i - 2, 0);
+        const double by_data = (double)stride * (double)(data->dim[i] - 1);
+        const double by_filter = (double)dilation * (double)(filter->dim[i] - 1);
+        if (!is_extent_known(&layer->data, i))
+            data->dim[i] = grown(data->dim[i], cut - by_filter, stride);
+        else if (!is_kernel_given && !is_extent_known(&layer->filter, i))
+            filter->dim[i] = grown(filter->dim[i], cut - by_data, dilation);
+    }
 }
 
 static bool is_known(const tconv_shape *shape)
@@ -270,8 +310,9 @@ static tconv_status try_plan(const struct provider *provider, const struct node_
     if (layer->filter.rank != 0 && layer->filter.rank != rank)
         return fail(error, TCONV_ERROR_SHAPE, "data has rank %d, the filter %d", rank,
                     layer->filter.rank);
-    const tconv_shape data = guess(&layer->data, rank, 1, channels, EXTENT, NULL);
-    const tconv_shape filter = guess(&layer->filter, rank, channels, 1, KERNEL, &request->kernel);
+    tconv_shape data = guess(&layer->data, rank, 1, channels, EXTENT, NULL);
+    tconv_shape filter = guess(&layer->filter, rank, channels, 1, KERNEL, &request->kernel);
+    outgrow_pads(layer, &data, &filter);
     tconv_problem problem;
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_status status = layer_resolve(request, &data, &filter, &problem, &geometry, error);
@@ -290,7 +331,8 @@ static tconv_status try_plan(const struct provider *provider, const struct node_
 static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
 {
     const struct provider *provider = (const struct provider *)(void *)ep;
-    if (provider->host == NULL) return NULL; /* a line said so when the session began */
+    if (provider->host == NULL && !provider->strict)
+        return NULL; /* a line said so when the session began */
     const OrtNode **nodes;
     size_t count;
     tconv_error error;
@@ -300,9 +342,10 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     OrtStatus *status = NULL;
     if (taken.node == NULL) status = ort.CreateStatus(ORT_EP_FAIL, "tconv_cl: there is no memory");
     for (size_t i = 0; i < count && status == NULL; i++) {
-        struct node_layer layer, bytes;
+        struct node_layer layer = {0}, bytes;
         if (!is_conv_transpose(nodes[i]) || !is_free(nodes[i], &taken)) continue;
-        const bool known = node_read(nodes[i], &layer, &error) == TCONV_OK;
+        const bool known = provider->host != NULL &&
+                           node_read(nodes[i], &layer, &error) == TCONV_OK;
         if (known && is_small(provider, &layer)) {
             node_release(&layer);
             continue;
@@ -418,7 +461,9 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
         const struct taken taken = {provider->factory->name, NULL, 0};
         fuse_followers(&layer, count, &taken);
         struct node_layer bytes;
-        if (quantize(&layer, count, &taken, &bytes)) {
+        /* Where these are all nodes, ONNX Runtime would log that it knows no producer of the data.
+         */
+        if (layer.count != count && quantize(&layer, count, &taken, &bytes)) {
             node_release(&layer);
             layer = bytes;
         }
@@ -466,6 +511,8 @@ static OrtStatus *compile(OrtEp *ep, const OrtGraph **graphs, const OrtNode **fu
 {
     (void)ep_context_nodes;
     const struct provider *provider = (const struct provider *)(void *)ep;
+    if (provider->host == NULL)
+        return status_of("the session is not made", &provider->refusal, true);
     for (size_t i = 0; i < count; i++) {
         struct kernel *kernel = NULL;
         tconv_error error;
@@ -572,16 +619,19 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
                           tconv_error *error)
 {
     const char *name = provider->factory->name;
-    char device[128], fallback[16], search[16], macs[24];
+    /* No device has a name of more than 255 characters. */
+    char device[256], fallback[16], search[16], macs[24];
+    provider->strict = true; /* until the option says otherwise */
+    if (read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK)
+        return error->status;
+    if (fallback[0] != '\0' && strcmp(fallback, "warn") != 0 && strcmp(fallback, "error") != 0)
+        return fail(error, TCONV_ERROR_ARGUMENT,
+                    "fallback is \"%s\": it must be \"warn\" or \"error\"", fallback);
+    provider->strict = strcmp(fallback, "error") == 0;
     if (read_option(name, options, "device", device, sizeof device, error) != TCONV_OK ||
-        read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK ||
         read_option(name, options, "search", search, sizeof search, error) != TCONV_OK ||
         read_option(name, options, "least_macs", macs, sizeof macs, error) != TCONV_OK)
         return error->status;
-    provider->strict = strcmp(fallback, "error") == 0;
-    if (!provider->strict && fallback[0] != '\0' && strcmp(fallback, "warn") != 0)
-        return fail(error, TCONV_ERROR_ARGUMENT,
-                    "fallback is \"%s\": \"warn\" and \"error\" are possible", fallback);
     provider->search = TCONV_SEARCH_DEFAULT;
     if (search[0] != '\0' && !tconv_search_from_name(search, &provider->search))
         return fail(error, TCONV_ERROR_ARGUMENT,
@@ -595,7 +645,9 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     const tconv_status status = device_open(device, &provider->host, error);
     if (macs[0] == '\0' && !provider->strict)
         provider->least_macs = tconv_session_least_macs(provider->host);
-    if (status == TCONV_OK || provider->strict || device[0] != '\0') return status;
+    if (status == TCONV_OK || provider->strict || device[0] != '\0' ||
+        tconv_status_is_request(status))
+        return status;
     tell(provider->logger, "tconv_cl: other providers, ONNX Runtime's own, compute all: %s",
          error->message);
     return TCONV_OK;
@@ -618,10 +670,11 @@ static OrtStatus *create_provider(OrtEpFactory *factory, const OrtHardwareDevice
     provider->base.GetCapability = get_capability;
     provider->base.Compile = compile;
     provider->base.ReleaseNodeComputeInfos = release_kernels;
-    tconv_error error;
-    if (start(provider, options, &error) != TCONV_OK) {
+    /* ONNX Runtime's Python makes the session anew without a provider that fails here, but not
+     * without one that does not compile: with `strict`, compile fails. */
+    if (start(provider, options, &provider->refusal) != TCONV_OK && !provider->strict) {
         char line[1200];
-        snprintf(line, sizeof line, "tconv_cl: %s", error.message);
+        snprintf(line, sizeof line, "tconv_cl: %s", provider->refusal.message);
         free(provider);
         return ort.CreateStatus(ORT_INVALID_ARGUMENT, line);
     }
@@ -657,6 +710,7 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
                                     const OrtLogger *logger, OrtEpFactory **out, size_t most,
                                     size_t *count);
 EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory);
+EXPORT tconv_status tconv_cl_onnxruntime_open(const char *device, tconv_error *error);
 EXPORT void tconv_cl_onnxruntime_statistics(uint64_t *out, size_t count);
 
 EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
@@ -697,6 +751,14 @@ EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory)
 {
     free(factory);
     return NULL;
+}
+
+/* Opens a device as a session with the option `device` does, which also reads the environment: for
+ * who wants to know what is wrong before a session is made. */
+EXPORT tconv_status tconv_cl_onnxruntime_open(const char *device, tconv_error *error)
+{
+    tconv_session *host;
+    return device_open(device, &host, error);
 }
 
 /* Writes the first `count` of: layers computed, of these in slabs, plans made, filters packed. */

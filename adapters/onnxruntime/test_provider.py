@@ -790,32 +790,6 @@ def test_without_a_device_onnx_runtime_computes(environment, reason, tmp_path):
     assert "tconv_cl.Error" in failure.value.stderr and reason in failure.value.stderr
 
 
-@pytest.mark.parametrize("device", [99, -3, "gpu", "no such device"])
-def test_a_device_that_is_asked_for_must_be_there(device):
-    with pytest.raises(tconv_cl.Error, match=str(device)):
-        session(dynamic_model(), device=device)
-
-
-def test_devices_by_name():
-    x = random((1, 8, 6, 9))
-    for device in ("cpu", "CPU", "portable computing", 0):
-        counted = Counted()
-        session(dynamic_model(), device=device).run(None, {"x": x})
-        assert counted.computed == 1
-
-
-def test_no_fallback(tmp_path):
-    """Who wants no silent change of providers: what is refused makes the session fail."""
-    (tmp_path / "kernels").mkdir()
-    with pytest.raises(subprocess.CalledProcessError) as failure:
-        in_another_process(dynamic_model(), random((1, 8, 6, 9)), tmp_path, {"fallback": "error"},
-                           TCONV_CL_KERNEL_DIR=str(tmp_path / "kernels"))  # yapf: disable
-    assert 'ConvTranspose "": TCONV_CL_KERNEL_DIR' in failure.value.stderr
-    options = tconv_cl.onnxruntime.session_options(fallback="perhaps")
-    with pytest.raises(RuntimeError, match='"perhaps".*"warn" and "error"'):
-        onnxruntime.InferenceSession(dynamic_model(), options, enable_fallback=0)
-
-
 @pytest.mark.parametrize("search, stored", [(None, 0), ("model", 0), ("records", 0), ("measure", 1), ("renew", 1)])
 def test_the_algorithm_can_be_searched_for(search, stored, tmp_path, monkeypatch):
     """What a search found is stored, once for each shape, though the session also tries invented extents."""
@@ -830,16 +804,6 @@ def test_the_algorithm_can_be_searched_for(search, stored, tmp_path, monkeypatch
         assert sum(b"best_ms " in file.read_bytes() for file in files) == stored
 
 
-def test_a_search_that_does_not_exist_is_refused():
-    with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
-        tconv_cl.onnxruntime.session_options(search="fastest")
-    name = tconv_cl.onnxruntime.register()
-    options = tconv_cl.onnxruntime.session_options()
-    options.add_session_config_entry(f"ep.{name}.search", "fastest")
-    with pytest.raises(RuntimeError, match='search is "fastest".*"model", "records", "measure" and "renew"'):
-        onnxruntime.InferenceSession(dynamic_model(), options, enable_fallback=0)
-
-
 @pytest.mark.parametrize("least, computed", [(None, 0), (0, 1), (20736, 1), (20737, 0)])
 def test_small_layers_stay(least, computed):
     """A layer of 6 x 9 x 8 inputs, 4 channels and 12 taps, without a pad."""
@@ -848,32 +812,6 @@ def test_small_layers_stay(least, computed):
     output = session(model, least_macs=least).run(None, {"x": x})[0]
     assert counted.computed == computed
     np.testing.assert_allclose(output, stock(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
-
-
-def test_least_macs_is_a_number():
-    with pytest.raises(ValueError, match="least_macs is -1: .* 0 or more"):
-        tconv_cl.onnxruntime.session_options(least_macs=-1)
-    options = tconv_cl.onnxruntime.session_options()
-    options.add_session_config_entry(f"ep.{tconv_cl.onnxruntime.register()}.least_macs", "1e6")
-    with pytest.raises(RuntimeError, match='least_macs is "1e6"'):
-        onnxruntime.InferenceSession(dynamic_model(), options, enable_fallback=0)
-
-
-def test_the_same_options_twice():
-    options = onnxruntime.SessionOptions()
-    for device in ("cpu", 0):
-        assert tconv_cl.onnxruntime.session_options(options, device=device) is options
-    assert options.get_session_config_entry("ep.tconv_cl.device") == "0"
-    counted = Counted()
-    onnxruntime.InferenceSession(dynamic_model(), options).run(None, {"x": random((1, 8, 6, 9))})
-    assert counted.computed == 1
-
-
-def test_models_that_are_saved_are_refused(tmp_path):
-    options = onnxruntime.SessionOptions()
-    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    with pytest.raises(ValueError, match="optimized_model_filepath .* cannot save"):
-        tconv_cl.onnxruntime.session_options(options)
 
 
 def test_a_device_that_cannot_compile(tmp_path):

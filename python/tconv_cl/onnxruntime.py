@@ -7,13 +7,14 @@ session = onnxruntime.InferenceSession("model.onnx", tconv_cl.onnxruntime.sessio
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import onnxruntime
 
-from ._device import number_of
-from ._types import number_of as number_of_name
+from ._adapter import check_device, check_options
+from ._library import RequestError
 
 ADDED = "tconv_cl.added"  # an entry of session options that have the provider
 
@@ -38,6 +39,14 @@ def library() -> str:
     return str(Path(__file__).with_name("libtconv_cl_onnxruntime.so"))
 
 
+@cache
+def _load() -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(library())
+    except OSError as error:
+        raise ImportError(f"tconv_cl cannot load its provider for ONNX Runtime ({error}): install it again") from error
+
+
 def _is_registered(name: str) -> bool:
     return any(device.ep_name == name for device in onnxruntime.get_ep_devices())
 
@@ -50,6 +59,7 @@ def register(name: str = "tconv_cl") -> str:
     if not hasattr(onnxruntime, "register_execution_provider_library"):
         raise RuntimeError(f"ONNX Runtime 1.24 or later is needed, this is {onnxruntime.__version__}")
     if not _is_registered(name):
+        _load()
         onnxruntime.register_execution_provider_library(name, library())
         if not _is_registered(name):
             onnxruntime.unregister_execution_provider_library(name)
@@ -70,8 +80,8 @@ def session_options(
     Options that have it already get the new values of all arguments.
 
     Args:
-        device: a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a device's name; a
-            session with one that does not exist raises. None: the library's default.
+        device: a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a device's name;
+            None: the library's default. It is opened here.
         fallback: what happens where no device is there or a ConvTranspose is refused: "warn": ONNX Runtime's own
             provider computes, and a line of the session's log says why; "error": the session raises.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
@@ -80,10 +90,11 @@ def session_options(
             device is a CPU, because to launch a kernel takes as long, else 0; 0 with fallback="error".
 
     Raises:
-        tconv_cl.Error: there is no such device.
-        tconv_cl.RequestError: there is no such search.
-        ValueError: `options` are to save an optimized model: ONNX Runtime cannot save nodes that a provider compiled;
-            or `least_macs` is negative.
+        tconv_cl.Error: there is no such device, or with fallback="error" none at all.
+        tconv_cl.RequestError, which is a ValueError: an argument or a variable of the environment has a wrong value.
+        ValueError: `options` are to save an optimized model: ONNX Runtime cannot save nodes that a provider compiled.
+        ImportError: the provider's library cannot be loaded.
+        RuntimeError: ONNX Runtime is older than 1.24.
     """
     options = options or onnxruntime.SessionOptions()
     if options.optimized_model_filepath:
@@ -91,18 +102,16 @@ def session_options(
             f"optimized_model_filepath is {options.optimized_model_filepath!r}: ONNX Runtime cannot save a model with "
             "nodes that a provider compiled; save it with a session without tconv_cl"
         )
-    if device is not None or fallback == "error":
-        number_of(None if device is None else str(device))
-    if search is not None:
-        number_of_name("search", "search", search)
-    if least_macs is not None and least_macs < 0:
-        raise ValueError(f"least_macs is {least_macs}: it is a number of multiply-adds, 0 or more")
+    if fallback not in ("warn", "error"):
+        raise RequestError(f"fallback is {fallback!r}: it must be 'warn' or 'error'")
+    check_options(search, least_macs)
     name = register()
+    check_device(_load().tconv_cl_onnxruntime_open, device, needed=fallback == "error")
     settings = {
         "device": "" if device is None else str(device),
         "fallback": fallback,
         "search": search or "",
-        "least_macs": "" if least_macs is None else str(least_macs),
+        "least_macs": "" if least_macs is None else str(int(least_macs)),
     }
     if _is_added(options):
         for key, value in settings.items():
@@ -124,5 +133,5 @@ def _is_added(options: onnxruntime.SessionOptions) -> bool:
 def statistics() -> Statistics:
     """How to see that it is used."""
     values = (ctypes.c_uint64 * len(Statistics._fields))()
-    ctypes.CDLL(library()).tconv_cl_onnxruntime_statistics(values, ctypes.c_size_t(len(values)))
+    _load().tconv_cl_onnxruntime_statistics(values, ctypes.c_size_t(len(values)))
     return Statistics(*values)

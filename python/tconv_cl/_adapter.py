@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the modules for other runtimes check before these see it, because they would go on without tconv-cl."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ctypes import byref
+from numbers import Integral
+from typing import Any
+
+from ._library import CError, RequestError, library, raise_error
+from ._types import number_of
+
+
+def check_options(search: str | None, least_macs: int | None) -> None:
+    """Raises where there is no such search or number of multiply-adds."""
+    if search is not None:
+        number_of("search", "search", search)
+    if least_macs is not None and not (isinstance(least_macs, Integral) and 0 <= least_macs < 1 << 63):
+        raise RequestError(
+            f"least_macs is {least_macs!r}: it is a whole number of multiply-adds, 0 or more and less than 2**63"
+        )
+
+
+def check_device(open_device: Callable[..., Any], device: int | str | None, *, needed: bool = False) -> None:
+    """Opens the device by the function of a runtime's library, as that one will; this also reads the environment.
+
+    Raises where a variable of the environment has a wrong value; where there is no device, only if one is named or
+    `needed`: the runtime computes by itself then.
+    """
+    error = CError()
+    status = open_device(b"" if device is None else str(device).encode(), byref(error))
+    if status != 0 and (needed or device is not None or library.tconv_status_is_request(status)):
+        raise_error(status, error.opencl_code, error.message.decode(errors="replace"))
