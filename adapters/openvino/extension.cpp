@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shared library gives to OpenVINO: the operator, its place in IR and ONNX files; and a
-// function for those who want to see that it is used.
+// What the shared library gives to OpenVINO: the operator, its place in IR and ONNX files; and
+// functions for those who want to see whether it can be used, and that it is.
 #include "onnx.hpp"
 #include "op.hpp"
 
@@ -44,6 +44,15 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
 };
 
 } // namespace tconv_openvino
+
+// Opens a device as operators with the property `device` do, which also reads the environment: for
+// who wants to know what is wrong before a model is read.
+extern "C" __attribute__((visibility("default"))) tconv_status
+tconv_cl_openvino_open(const char *device, tconv_error *error)
+{
+    tconv_session *host;
+    return tconv_openvino::open_device(device, &host, error);
+}
 
 // Writes the first `count` of: evaluations by the library, evaluations by OpenVINO's own operators,
 // plans made, filters packed.

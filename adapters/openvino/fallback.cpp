@@ -53,7 +53,7 @@ static ov::Output<ov::Node> activate(const Attributes &a, const ov::Output<ov::N
     case TCONV_ACTIVATION_ELU: return std::make_shared<op::Elu>(x, a.a);
     case TCONV_ACTIVATION_HARDSWISH: return std::make_shared<op::HSwish>(x);
     case TCONV_ACTIVATION_MISH: return std::make_shared<op::Mish>(x);
-    default: throw Failure("OpenVINO has no activation " + a.activation);
+    default: throw Failure(TCONV_ERROR_UNSUPPORTED, "OpenVINO has no activation " + a.activation);
     }
 }
 

@@ -32,23 +32,30 @@ static tconv_type type_of(ov::element::Type type)
     case ov::element::Type_t::f64: return TCONV_F64;
     case ov::element::Type_t::u8: return TCONV_U8;
     case ov::element::Type_t::i8: return TCONV_I8;
-    default: throw Failure(type.get_type_name() + " is not computed");
+    default: throw Failure(TCONV_ERROR_UNSUPPORTED, type.get_type_name() + " is not computed");
     }
 }
 
 static tconv_shape shape_of(const char *what, const ov::Shape &shape)
 {
     if (shape.size() > TCONV_MAX_RANK)
-        throw Failure(std::string("the rank of ") + what + " is " + std::to_string(shape.size()));
+        throw Failure(TCONV_ERROR_SHAPE,
+                      std::string("the rank of ") + what + " is " + std::to_string(shape.size()));
     tconv_shape result{static_cast<int>(shape.size()), {}};
     std::copy(shape.begin(), shape.end(), result.dim);
     return result;
 }
 
+ov::Shape shape_of(const tconv_shape &shape)
+{
+    return ov::Shape(shape.dim, shape.dim + shape.rank);
+}
+
 template <typename List> static tconv_list list_of(const char *what, const List &list)
 {
     if (list.size() > TCONV_MAX_AXES)
-        throw Failure(std::string(what) + " has " + std::to_string(list.size()) + " numbers");
+        throw Failure(TCONV_ERROR_ATTRIBUTE,
+                      std::string(what) + " has " + std::to_string(list.size()) + " numbers");
     tconv_list result{static_cast<int>(list.size()), {}};
     std::copy(list.begin(), list.end(), result.value);
     return result;
@@ -87,8 +94,9 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
     }
     problem.rules = TCONV_RULES_OPENVINO;
     if (!attributes.requantize && !type.is_real())
-        throw Failure("only f32, f16, bf16 and f64 are computed without a scale, not " +
-                      type.get_type_name());
+        throw Failure(TCONV_ERROR_UNSUPPORTED,
+                      "only f32, f16, bf16 and f64 are computed without a scale, not " +
+                          type.get_type_name());
     problem.data_type = type_of(type);
     problem.filter_type = type_of(filter_type);
     if (attributes.output_type != ov::element::dynamic)
@@ -115,7 +123,7 @@ tconv_epilogue epilogue_of(const Attributes &attributes)
     epilogue.filter_zero_point = static_cast<int32_t>(attributes.filter_zero_point);
     epilogue.output_zero_point = static_cast<int32_t>(attributes.output_zero_point);
     if (!tconv_activation_from_name(attributes.activation.c_str(), &epilogue.activation))
-        throw Failure("there is no activation " + attributes.activation);
+        throw Failure(TCONV_ERROR_ATTRIBUTE, "there is no activation " + attributes.activation);
     epilogue.a = attributes.a;
     epilogue.b = attributes.b;
     return epilogue;
@@ -125,7 +133,8 @@ tconv_search search_of(const std::string &name)
 {
     tconv_search search = TCONV_SEARCH_DEFAULT;
     if (!name.empty() && !tconv_search_from_name(name.c_str(), &search))
-        throw Failure("search is \"" + name + "\": model, records, measure and renew are possible");
+        throw Failure(TCONV_ERROR_ARGUMENT,
+                      "search is \"" + name + "\": model, records, measure and renew are possible");
     return search;
 }
 
@@ -190,10 +199,10 @@ void Layer::run(const Request &r)
     tconv_geometry geometry = TCONV_GEOMETRY_INIT;
     tconv_error error;
     check(tconv_resolve(&problem, &geometry, &error), error);
-    const tconv_shape &shape = geometry.output_shape;
-    const ov::Shape output(shape.dim, shape.dim + shape.rank);
+    const ov::Shape output = shape_of(geometry.output_shape);
     if (r.residual != nullptr && r.residual->get_shape() != output)
-        throw Failure("the tensor that is added does not have the shape of the output");
+        throw Failure(TCONV_ERROR_SHAPE,
+                      "the tensor that is added does not have the shape of the output");
     r.output.set_shape(output);
     std::vector<float> scales, slopes;
     tconv_arrays arrays = TCONV_ARRAYS_INIT;

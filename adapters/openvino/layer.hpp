@@ -41,6 +41,8 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
                          ov::element::Type filter_type, const ov::Shape &data,
                          const ov::Shape &filter, const std::vector<int64_t> &output_shape);
 
+ov::Shape shape_of(const tconv_shape &shape);
+
 tconv_epilogue epilogue_of(const Attributes &attributes);
 
 // How the algorithm is chosen; empty: as TCONV_CL_SEARCH says. Throws Failure for other names than

@@ -74,14 +74,53 @@ static ov::PartialShape channels_last(ov::PartialShape shape)
     return shape;
 }
 
-void TransposedConvolution::validate_and_infer_types()
+// The constant that an input holds, also behind a conversion of its type.
+static std::shared_ptr<const ov::op::v0::Constant> constant_of(const ov::Output<ov::Node> &input)
 {
-    const size_t required = required_inputs();
-    NODE_VALIDATION_CHECK(this, get_input_size() == required || get_input_size() == required + 1,
-                          "takes ", required, " inputs and output_shape, not ", get_input_size());
-    std::optional<ov::Output<ov::Node>> output_shape;
-    if (get_input_size() > required) output_shape = input_value(required);
-    // For the shapes of OpenVINO's own operator, which has one floating type and channels first.
+    auto node = input.get_node_shared_ptr();
+    if (ov::is_type<ov::op::v0::Convert>(node)) node = node->get_input_node_shared_ptr(0);
+    return ov::as_type_ptr<ov::op::v0::Constant>(node);
+}
+
+// What the library makes of the extents of data, filter and output_shape, the input after
+// `required` ones; none where they are not all known. Throws Failure where it refuses them.
+static std::optional<tconv_geometry> geometry_of(const Attributes &attributes, const ov::Node &node,
+                                                 size_t required)
+{
+    const bool given = node.get_input_size() > required;
+    const auto output_shape = given ? constant_of(node.input_value(required)) : nullptr;
+    if (node.get_input_partial_shape(0).is_dynamic() ||
+        node.get_input_partial_shape(1).is_dynamic() || (given && output_shape == nullptr))
+        return std::nullopt;
+    std::vector<int64_t> extents;
+    if (given) extents = output_shape->cast_vector<int64_t>();
+    const tconv_problem problem =
+        problem_of(attributes, node.get_input_element_type(0), node.get_input_element_type(1),
+                   node.get_input_shape(0), node.get_input_shape(1), extents);
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    check(tconv_resolve(&problem, &geometry, &error), error);
+    return geometry;
+}
+
+// OpenVINO's own operators take an extent of 0 for 1: the output may have fewer elements than they
+// say.
+static void allow_extents_of_0(const ov::PartialShape &data, ov::PartialShape &output)
+{
+    if (data.rank().is_dynamic() || output.rank().is_dynamic()) return;
+    for (size_t i = 2; i < output.size(); i++)
+        if (data[i].is_dynamic() || data[i] == 0) output[i] = {1, output[i].get_max_length()};
+}
+
+ov::PartialShape TransposedConvolution::infer_output(size_t required) const
+{
+    try {
+        if (const auto geometry = geometry_of(attributes_, *this, required))
+            return shape_of(geometry->output_shape);
+    } catch (const Failure &failure) {
+        NODE_VALIDATION_CHECK(this, !failure.is_wrong_request(), failure.what());
+    }
+    // As OpenVINO's own operator does, which has one floating type and channels first.
     const bool bytes = attributes_.requantize;
     const bool moved = attributes_.channels_last && get_input_partial_shape(0).rank().is_static();
     const auto stand_in = [&](size_t input, const ov::PartialShape &shape) {
@@ -94,40 +133,44 @@ void TransposedConvolution::validate_and_infer_types()
         data = stand_in(0, moved ? channels_first(shape) : shape);
     }
     if (bytes) filter = stand_in(1, get_input_partial_shape(1));
+    std::optional<ov::Output<ov::Node>> output_shape;
+    if (get_input_size() > required) output_shape = input_value(required);
     const auto stock = stock_operator(attributes_, data, filter, output_shape);
-    const ov::PartialShape &output = stock->get_output_partial_shape(0);
-    const ov::PartialShape own = moved ? channels_last(output) : output;
+    ov::PartialShape output = stock->get_output_partial_shape(0);
+    if (!output_shape) allow_extents_of_0(data.get_partial_shape(), output);
+    return moved ? channels_last(output) : output;
+}
+
+void TransposedConvolution::validate_and_infer_types()
+{
+    const size_t required = required_inputs();
+    NODE_VALIDATION_CHECK(this, get_input_size() == required || get_input_size() == required + 1,
+                          "takes ", required, " inputs and output_shape, not ", get_input_size());
+    const ov::PartialShape output = infer_output(required);
+    ov::Dimension channels = ov::Dimension::dynamic();
+    if (output.rank().is_static())
+        channels = output[attributes_.channels_last ? output.size() - 1 : 1];
+    const bool bytes = attributes_.requantize;
     const size_t residual = size_t{2} + attributes_.scale + attributes_.bias;
     const auto type = bytes ? ov::element::f32 : get_input_element_type(0);
     for (size_t i = 2; i < required; i++) {
         NODE_VALIDATION_CHECK(this, get_input_element_type(i) == type, "input ", i, " is not ",
                               type);
-        if (attributes_.residual && i == residual) {
-            NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible(own), "input ", i,
+        if (attributes_.residual && i == residual)
+            NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible(output), "input ", i,
                                   " does not have the shape of the output");
-            continue;
-        }
-        ov::Dimension channels = ov::Dimension::dynamic();
-        if (output.rank().is_static()) channels = output[1];
-        NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible({channels}), "input ", i,
-                              " is not one number for each output channel");
+        else
+            NODE_VALIDATION_CHECK(this, get_input_partial_shape(i).compatible({channels}), "input ",
+                                  i, " is not one number for each output channel");
     }
     const bool other = bytes && attributes_.output_type != ov::element::dynamic;
-    set_output_type(0, other ? attributes_.output_type : get_input_element_type(0), own);
+    set_output_type(0, other ? attributes_.output_type : get_input_element_type(0), output);
 }
 
 std::shared_ptr<ov::Node>
 TransposedConvolution::clone_with_new_inputs(const ov::OutputVector &inputs) const
 {
     return std::make_shared<TransposedConvolution>(inputs, attributes_);
-}
-
-// The constant that an input holds, also behind a conversion of its type.
-static std::shared_ptr<const ov::op::v0::Constant> constant_of(const ov::Output<ov::Node> &input)
-{
-    auto node = input.get_node_shared_ptr();
-    if (ov::is_type<ov::op::v0::Convert>(node)) node = node->get_input_node_shared_ptr(0);
-    return ov::as_type_ptr<ov::op::v0::Constant>(node);
 }
 
 static std::vector<int64_t> integers_of(const ov::Tensor &tensor)
@@ -139,6 +182,12 @@ static std::vector<int64_t> integers_of(const ov::Tensor &tensor)
     }
     const int64_t *values = tensor.data<int64_t>();
     return {values, values + size};
+}
+
+// Whether outputs are sums of nothing. OpenVINO's own operator computes other shapes then.
+static bool has_no_terms(const ov::Shape &data)
+{
+    return std::find(data.begin() + 1, data.end(), size_t{0}) != data.end();
 }
 
 bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
@@ -164,6 +213,9 @@ bool TransposedConvolution::evaluate(ov::TensorVector &outputs,
     try {
         state_.layer.run(request);
     } catch (const Failure &failure) {
+        if (failure.is_wrong_request() || has_no_terms(request.data.get_shape()))
+            throw Failure(failure.status(),
+                          "tconv_cl: " + get_friendly_name() + ": " + failure.what());
         if (!state_.told.exchange(true)) tell(get_friendly_name(), failure.what());
         state_.fallback.run(request);
     }
@@ -186,29 +238,36 @@ static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &sto
     return a;
 }
 
-// Whether the operator has enough to do. Throws Failure for what is known before there are tensors.
-static bool accept(const Attributes &attributes, const ov::Node &stock, int64_t least_macs)
+// The device; null, and a line, where there is none and none is named. Throws Failure where one is
+// named, and where the environment has a wrong value.
+static const tconv_session *find_device(const std::string &device, const ov::Node &stock)
 {
-    const tconv_session *session = open_device(attributes.device);
-    const ov::element::Type type = stock.get_input_element_type(0);
-    const auto output_shape = stock.get_input_size() > 2 ? constant_of(stock.input_value(2))
-                                                         : nullptr;
-    const ov::element::Type filter_type = stock.get_input_element_type(1);
-    const bool known = stock.get_input_partial_shape(0).is_static() &&
-                       stock.get_input_partial_shape(1).is_static() &&
-                       (stock.get_input_size() == 2 || output_shape != nullptr);
-    if (!known) { // only the type
-        problem_of(attributes, type, filter_type, {}, {}, {});
+    try {
+        return open_device(device);
+    } catch (const Failure &failure) {
+        if (!device.empty() || failure.is_wrong_request()) throw;
+        tell(stock.get_type_name(), failure.what());
+        return nullptr;
+    }
+}
+
+// Whether the operator has enough to do. Throws Failure for what is known before there are tensors.
+static bool accept(const tconv_session *session, const Attributes &attributes,
+                   const ov::Node &stock, int64_t least_macs)
+{
+    const auto geometry = geometry_of(attributes, stock, 2);
+    if (!geometry) { // what does not depend on extents: any do
+        const size_t rank = attributes.strides.size() + 2;
+        const tconv_problem problem =
+            problem_of(attributes, stock.get_input_element_type(0), stock.get_input_element_type(1),
+                       ov::Shape(rank, 1), ov::Shape(rank + attributes.grouped, 1), {});
+        tconv_geometry any = TCONV_GEOMETRY_INIT;
+        tconv_error error;
+        const tconv_status status = tconv_resolve(&problem, &any, &error);
+        if (status != TCONV_ERROR_SHAPE) check(status, error);
         return true;
     }
-    std::vector<int64_t> extents;
-    if (output_shape != nullptr) extents = output_shape->cast_vector<int64_t>();
-    const tconv_problem problem = problem_of(
-        attributes, type, filter_type, stock.get_input_shape(0), stock.get_input_shape(1), extents);
-    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    tconv_error error;
-    check(tconv_resolve(&problem, &geometry, &error), error);
-    return geometry.macs >=
+    return geometry->macs >=
            (least_macs < 0 ? tconv_session_least_macs(session) : static_cast<uint64_t>(least_macs));
 }
 
@@ -218,11 +277,11 @@ replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
             const std::optional<ov::Output<ov::Node>> &bias)
 {
     Attributes attributes = attributes_of(*stock, device, search);
-    if (!device.empty()) open_device(device);
     search_of(search);
+    const tconv_session *session = find_device(device, *stock);
     bool accepted = false;
     try {
-        accepted = accept(attributes, *stock, least_macs);
+        accepted = session != nullptr && accept(session, attributes, *stock, least_macs);
     } catch (const Failure &failure) {
         tell(stock->get_type_name(), failure.what());
     }

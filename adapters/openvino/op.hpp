@@ -44,6 +44,7 @@ class TransposedConvolution : public ov::op::Op
 
     bool has_slope() const;
     size_t required_inputs() const; // all but output_shape
+    ov::PartialShape infer_output(size_t required) const;
 
     Attributes attributes_;
     mutable State state_;
@@ -53,7 +54,7 @@ class TransposedConvolution : public ov::op::Op
 // where the library refuses it or there is no device. With the bias, of one axis, where there is
 // one. OpenVINO's own also stays, without a line, where shapes are known and the operator has fewer
 // multiply-adds than `least_macs`; negative: tconv_session_least_macs. A device that is named and
-// not there, or a search that does not exist, throws Failure.
+// not there, a search that does not exist, or a wrong value in the environment, throws Failure.
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
             const std::string &device, const std::string &search, int64_t least_macs,

@@ -17,8 +17,7 @@ from openvino import opset13 as ops
 from openvino.passes import AnyInput, Manager, Matcher, MatcherPass
 from openvino.utils.node_factory import NodeFactory
 
-from ._device import number_of
-from ._types import number_of as number_of_name
+from ._adapter import check_device, check_options
 
 __all__ = ["Statistics", "add_extension", "convert", "library", "statistics"]
 
@@ -68,7 +67,12 @@ def library() -> str:
 
 
 def add_extension(core: openvino.Core) -> None:
-    """Has `core` replace the transposed convolutions of IR and ONNX files that it reads from now on."""
+    """Has `core` replace the transposed convolutions of IR and ONNX files that it reads from now on.
+
+    Raises:
+        tconv_cl.RequestError, which is a ValueError: a variable of the environment has a wrong value.
+    """
+    check_device(_library.tconv_cl_openvino_open, None)
     core.add_extension(library())
 
 
@@ -98,14 +102,10 @@ def convert(
 
     Raises:
         tconv_cl.Error: there is no such device.
-        tconv_cl.RequestError: there is no such search.
+        tconv_cl.RequestError, which is a ValueError: an argument or a variable of the environment has a wrong value.
     """
-    if device is not None:
-        number_of(str(device))
-    if search is not None:
-        number_of_name("search", "search", search)
-    if least_macs is not None and least_macs < 0:
-        raise ValueError(f"least_macs is {least_macs}: it is a number of multiply-adds, 0 or more")
+    check_options(search, least_macs)
+    check_device(_library.tconv_cl_openvino_open, device)
     replace = _Replace("" if device is None else str(device), search or "", -1 if least_macs is None else least_macs)
     _run(replace, model)
     # An operator that is replaced counts as a consumer of its inputs as long as somebody holds it.
