@@ -23,7 +23,13 @@ IN_SCRIPT = re.compile(
     r"""|["'`](https?://[^"'`\s]+\.(?:js|mjs|css|wasm|woff2?|ttf|png|jpe?g|svg|gif|webp)(?:\?[^"'`]*)?)["'`]"""
 )
 DIAGRAMS = re.compile(r"https://unpkg\.com/mermaid@")
-SEARCHED = ("tconv_plan_enqueue", "tconv_args", "TCONV_ERROR_FORKED", "tconv_cl.conv_transpose", "tconv_cl.torch.convert")
+SEARCHED = (
+    "tconv_plan_enqueue",
+    "tconv_args",
+    "TCONV_ERROR_FORKED",
+    "tconv_cl.conv_transpose",
+    "tconv_cl.torch.convert",
+)
 
 
 class Page(HTMLParser):
