@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 ELSEWHERE = re.compile(r"\s*(https?:|wss?:)?//", re.IGNORECASE)
-# A link with one of these is followed by a reader; all other attributes and links are loaded.
-FOLLOWED = {("a", "href"), ("area", "href"), ("form", "action"), ("blockquote", "cite")}
+# Attributes whose address a browser loads; a reader follows those of <a> and <area>.
+LOADED = {"background", "data", "href", "poster", "src", "srcset", "xlink:href"}
+FOLLOWED = {"a", "area"}
 LINKS_NOT_LOADED = {"alternate", "author", "canonical", "license", "next", "prev"}
-LOADED = {"action", "background", "cite", "data", "href", "poster", "src", "srcset", "xlink:href"}
 IN_STYLE = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
 # What scripts load by a literal address. Material draws diagrams by a script of another server: no page has one.
 IN_SCRIPT = re.compile(
@@ -23,7 +23,13 @@ IN_SCRIPT = re.compile(
     r"""|["'`](https?://[^"'`\s]+\.(?:js|mjs|css|wasm|woff2?|ttf|png|jpe?g|svg|gif|webp)(?:\?[^"'`]*)?)["'`]"""
 )
 DIAGRAMS = re.compile(r"https://unpkg\.com/mermaid@")
-SEARCHED = ("tconv_plan_enqueue", "tconv_args", "TCONV_ERROR_FORKED", "tconv_cl.conv_transpose", "tconv_cl.torch.convert")
+SEARCHED = (
+    "tconv_plan_enqueue",
+    "tconv_args",
+    "TCONV_ERROR_FORKED",
+    "tconv_cl.conv_transpose",
+    "tconv_cl.torch.convert",
+)
 
 
 class Page(HTMLParser):
@@ -40,10 +46,10 @@ class Page(HTMLParser):
         self.inside = tag
         if "mermaid" in values.get("class", "").split():
             self.found.append("a diagram's script")
-        if tag == "link" and set(values.get("rel", "").lower().split()) <= LINKS_NOT_LOADED:
+        if tag in FOLLOWED or tag == "link" and set(values.get("rel", "").lower().split()) <= LINKS_NOT_LOADED:
             return
         for name, value in values.items():
-            if name in LOADED and (tag, name) not in FOLLOWED:
+            if name in LOADED:
                 parts = value.split(",") if name == "srcset" else [value]
                 self.found += [part for part in parts if ELSEWHERE.match(part)]
         self.found += IN_STYLE.findall(values.get("style", ""))

@@ -126,8 +126,8 @@ def conv_transpose(
     Sources: OpenVINO's pages of the two operators and the oneAPI form of the first; docs/semantics.md has the formulas.
 
     Args:
-        data: NumPy array, list, or object with __array_interface__ or __dlpack__ in the processor's memory, such as
-            PyTorch's tensors; or pyopencl array with a queue. Arrays that are not contiguous are copied; pyopencl
+        data: NumPy array, list, or object with `__array_interface__` or `__dlpack__` in the processor's memory, such
+            as PyTorch's tensors; or pyopencl array with a queue. Arrays that are not contiguous are copied; pyopencl
             arrays must be contiguous. Element types: float16/32/64, integers, ml_dtypes.bfloat16.
         filter: the weights, an array of the same kind.
         bias: [G*CO], of the output's type; float32 with requantize.
