@@ -629,6 +629,26 @@ static void parts_of_tiles(void **state)
     only = NULL;
 }
 
+/* Stretches of outputs that no tap reaches: longer than a work-item's part, within rows and across
+ * them, before the first reached output and behind the last one. */
+static void outputs_without_taps(void **state)
+{
+    (void)state;
+    static const struct plane rows[] = {
+        {"46889 x 4", 1, 3, 2, 1, {2, 2}, {2, 3}, {46889, 4}, {1, 1}, {0, 1}, {0, 0}, {0, 0}},
+        {"4 x 70000", 1, 2, 1, 1, {2, 2}, {3, 2}, {4, 70000}, {1, 1}, {1, 9}, {0, 0}, {0, 0}},
+        {"several taps", 2, 4, 3, 2, {5, 6}, {4, 3}, {100, 2}, {50, 1}, {99, 1}, {7, 1}, {0, 1}},
+        {"dilations", 1, 2, 3, 1, {4, 3}, {3, 3}, {9, 16}, {7, 40}, {3, 30}, {0, 20}, {5, 0}},
+        {"none at all", 1, 2, 2, 1, {9, 1}, {3, 1}, {1, 9}, {1, 1}, {0, 3}, {0, 0}, {0, 8}},
+    };
+    only = "sparse_vector";
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        const tconv_problem p = plane_problem(&rows[i / 2], i % 2 == 0);
+        run_all(&p, REAL_NUMBERS, 8000 + (unsigned)i);
+    }
+    only = NULL;
+}
+
 static uint64_t largest_group(void)
 {
     uint64_t largest = 0;
@@ -773,6 +793,7 @@ int main(void)
         cmocka_unit_test(tiles_of_every_size),
         cmocka_unit_test(depthwise_tiles),
         cmocka_unit_test(parts_of_tiles),
+        cmocka_unit_test(outputs_without_taps),
         cmocka_unit_test(tiles_by_name),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_algorithm_took_problems),

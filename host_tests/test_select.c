@@ -346,6 +346,33 @@ static void no_ordering_is_left_to_the_reference(void **state)
         }
 }
 
+/* More phases than others list, or a stride beyond their indices: taps reach few outputs. */
+static void large_strides_are_sparse(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t x[2], k[2], s[2];
+    } rows[] = {
+        {{64, 2}, {3, 3}, {46889, 4}},
+        {{64, 4}, {3, 4}, {4, 46889}},
+        {{1, 300}, {1, 5}, {1, 70001}},
+        {{30, 30}, {3, 3}, {500, 500}},
+    };
+    static const char *const devices[] = {"CPU AVX-512", "CPU AVX2"};
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        tconv_problem p = TCONV_PROBLEM_INIT;
+        p.data = (tconv_shape){4, {1, 3, rows[i / 2].x[0], rows[i / 2].x[1]}};
+        p.filter = (tconv_shape){4, {3, 2, rows[i / 2].k[0], rows[i / 2].k[1]}};
+        p.strides = (tconv_list){2, {rows[i / 2].s[0], rows[i / 2].s[1]}};
+        const struct tconv_layer layer = layer_of(&p);
+        const tconv_device_info cpu = *described_device(devices[i % 2]);
+        const struct tconv_request request =
+            request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+        struct tconv_reason reason;
+        assert_string_equal(chosen(&request, "auto", &reason)->name, "sparse_vector");
+    }
+}
+
 /* Where processors end the loops of a work-item, what would need more is refused; GPUs have no such
  * end. */
 static void long_loops_are_refused_where_they_end(void **state)
@@ -770,6 +797,7 @@ int main(void)
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),
         cmocka_unit_test(long_loops_are_refused_where_they_end),
+        cmocka_unit_test(large_strides_are_sparse),
     };
     return cmocka_run_group_tests_name("select", tests, NULL, NULL);
 }

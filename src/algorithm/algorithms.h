@@ -21,6 +21,7 @@ extern const struct tconv_algorithm tconv_gather_dot;
 extern const struct tconv_algorithm tconv_matrix_group;
 extern const struct tconv_algorithm tconv_col2im_vector;
 extern const struct tconv_algorithm tconv_col2im_group;
+extern const struct tconv_algorithm tconv_sparse;
 extern const struct tconv_algorithm tconv_reference;
 
 #endif

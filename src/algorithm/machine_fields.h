@@ -281,7 +281,9 @@
     F(col2im_wait, 8, "ratio", "time on a GPU of a multiply-add that has a load of its own")       \
     F(reference_tap, 200, "madds", "of a multiply-add")                                            \
     F(reference_output, 2000, "madds", "to begin an output")                                       \
-    F(reference_wait, 4, "ratio", "time on a GPU of a multiply-add that has a load of its own")
+    F(reference_wait, 4, "ratio", "time on a GPU of a multiply-add that has a load of its own")    \
+    F(sparse_tap, 500, "madds", "to look at a tap for the next output that is reached")            \
+    F(sparse_fill, 25, "madds", "to store an output that no tap reaches")
 
 /* clang-format on */
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference algorithm: accepts whatever the API accepts, wherever loops may be as long as they
- * are. Its kernels are in cl/reference.cl. */
+ * are. Its kernels are in cl/reference.cl. And the sparse algorithm, which computes with them only
+ * the outputs that some tap reaches: cl/sparse.cl. */
 #include "algorithm/algorithms.h"
 
 #include "algorithm/folded.h"
+#include "base/checked.h"
 #include "reference_table.h"
 
 #include <stdlib.h>
@@ -19,6 +21,27 @@ static double iterations(const struct tconv_layer *layer)
     return taps + terms * ((double)layer->in_channels / REF_CHANNELS + 1 + 2 * layer->axes);
 }
 
+/* Elements of the output, or only those that taps may reach. */
+static double outputs_of(const struct tconv_layer *layer, bool reached)
+{
+    double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
+    for (int a = 0; a < layer->axes; a++) {
+        const struct tconv_axis *axis = &layer->axis[a];
+        const double most = (double)axis->input * (double)axis->kernel, all = (double)axis->output;
+        outputs *= reached && most < all ? most : all;
+    }
+    return outputs;
+}
+
+static bool filter_fits(const struct tconv_request *request, struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    double weights = (double)layer->groups * (double)layer->in_channels *
+                     (double)layer->out_channels;
+    for (int a = 0; a < layer->axes; a++) weights *= (double)layer->axis[a].kernel;
+    return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
+}
+
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
@@ -26,18 +49,36 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (tconv_folded_group_too_long(iterations(layer), request->device))
         return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
                             iterations(layer));
-    double weights = (double)layer->groups * (double)layer->in_channels *
-                     (double)layer->out_channels;
-    for (int a = 0; a < layer->axes; a++) weights *= (double)layer->axis[a].kernel;
-    if (!tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason))
-        return false;
-    double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
-    for (int a = 0; a < layer->axes; a++) outputs *= (double)layer->axis[a].output;
+    if (!filter_fits(request, reason)) return false;
+    const double outputs = outputs_of(layer, false);
     const struct tconv_machine *m = &request->machine;
     const double cost = tconv_folded_gpu_cost(
         request, m->reference_tap * (double)layer->macs + m->reference_output * outputs,
         m->reference_wait, iterations(layer));
     tconv_candidates_add(candidates, (const int64_t[]){0}, cost);
+    return true;
+}
+
+/* A run is short enough for some work-items on each compute unit. */
+static bool enumerate_sparse(const struct tconv_request *request,
+                             struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    enum { LEAST_RUN = 64, MOST_RUN = 8192, ITEMS_A_UNIT = 16 };
+    const struct tconv_layer *layer = request->layer;
+    const struct tconv_machine *m = &request->machine;
+    const double outputs = outputs_of(layer, false), reached = outputs_of(layer, true);
+    double taps = 0;
+    for (int a = 0; a < layer->axes; a++) taps += (double)layer->axis[a].kernel;
+    int64_t run = MOST_RUN;
+    while (run > LEAST_RUN && outputs / (double)run < ITEMS_A_UNIT * m->units) run /= 2;
+    if (tconv_folded_group_too_long((double)run * (1 + 2 * taps + iterations(layer)),
+                                    request->device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    if (!filter_fits(request, reason)) return false;
+    tconv_candidates_add(candidates, &run,
+                         m->reference_tap * (double)layer->macs +
+                             (m->reference_output + m->sparse_tap * taps) * reached +
+                             m->sparse_fill * outputs);
     return true;
 }
 
@@ -81,10 +122,19 @@ static bool write_table(const struct tconv_layer *layer, struct tconv_kernel_pla
     return true;
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+/* All kernels of a kernel plan are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct tconv_layer *layer,
+                          int64_t run_outputs)
 {
-    (void)tile; /* it has none */
+    tconv_launch_option(launch, "AXES", layer->axes);
+    if (run_outputs != 0) tconv_launch_option(launch, "RUN", run_outputs);
+}
+
+/* Both algorithms; `run_outputs` is 0 for the reference. */
+static tconv_status write_plan(const struct tconv_request *request, int64_t run_outputs,
+                               struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    const bool sparse = run_outputs != 0;
     const struct tconv_layer *layer = request->layer;
     if (!write_table(layer, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     int64_t kernel[TCONV_MAX_AXES];
@@ -96,15 +146,20 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
                                 tconv_packed_bytes(request, TCONV_PACK_RAW);
 
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_reference_pack");
-    tconv_launch_option(pack, "AXES", layer->axes);
+    write_options(pack, layer, run_outputs);
     tconv_launch_items(pack, 0, kernel_plan->table[REF_WEIGHTS], 64, request->device);
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 
-    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_reference");
+    struct tconv_launch *run =
+        tconv_kernel_plan_run(kernel_plan, sparse ? "tconv_sparse" : "tconv_reference");
     run->divides = true;
-    tconv_launch_option(run, "AXES", layer->axes);
-    tconv_launch_items(run, 0, kernel_plan->table[REF_OUTPUTS], 64, request->device);
+    write_options(run, layer, run_outputs);
+    if (sparse)
+        tconv_launch_items(run, 0, tconv_ceil_div(kernel_plan->table[REF_OUTPUTS], run_outputs), 1,
+                           request->device);
+    else
+        tconv_launch_items(run, 0, kernel_plan->table[REF_OUTPUTS], 64, request->device);
     run->macs = (double)layer->macs;
     tconv_launch_args(
         run,
@@ -112,6 +167,33 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
         8);
     return TCONV_OK;
 }
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    (void)tile; /* it has none */
+    return write_plan(request, 0, kernel_plan, error);
+}
+
+static tconv_status write_sparse(const struct tconv_request *request, const int64_t *tile,
+                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    return write_plan(request, tile[0], kernel_plan, error);
+}
+
+const struct tconv_algorithm tconv_sparse = {
+    .name = "sparse_vector",
+    .summary = "large strides: fills the outputs that no tap reaches and computes the others one "
+               "by one",
+    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "reference_table.h",
+                "reference.cl", "sparse.cl"},
+    .packing = TCONV_PACK_RAW,
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"run"},
+    .program_parameters = 1,
+    .enumerate = enumerate_sparse,
+    .write = write_sparse,
+};
 
 const struct tconv_algorithm tconv_reference = {
     .name = "reference",

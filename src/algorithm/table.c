@@ -8,7 +8,7 @@ static const struct tconv_algorithm *const algorithms[] = {
     &tconv_packed,        &tconv_thin,         &tconv_channels,   &tconv_phases,
     &tconv_dot,           &tconv_depthwise,    &tconv_winograd,   &tconv_tiled_group,
     &tconv_direct_group,  &tconv_gather_group, &tconv_gather_dot, &tconv_matrix_group,
-    &tconv_col2im_vector, &tconv_col2im_group, &tconv_reference,
+    &tconv_col2im_vector, &tconv_col2im_group, &tconv_sparse,     &tconv_reference,
 };
 
 const struct tconv_algorithm *tconv_algorithm_at(int index)
