@@ -5,10 +5,12 @@
  *   fill the outputs before the next one that some tap reaches
  *   compute that one as the reference algorithm does
  *
- * reference.cl, which stands before this file, has that computation, the table and the packing.
+ * reference.cl has that computation, the table and the packing.
  *
  *   macro   meaning                             legal values
  *   RUN     output elements of a work-item      1 to 2^30 */
+#include "reference.cl"
+
 #ifndef RUN
 #error "RUN must be set"
 #endif

@@ -185,8 +185,7 @@ const struct tconv_algorithm tconv_sparse = {
     .name = "sparse_vector",
     .summary = "large strides: fills the outputs that no tap reaches and computes the others one "
                "by one",
-    .sources = {"types.clh", "epilogue_table.h", "common.clh", "epilogue.clh", "reference_table.h",
-                "reference.cl", "sparse.cl"},
+    .source = "sparse.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"run"},
