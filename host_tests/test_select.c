@@ -363,9 +363,8 @@ static void large_strides_are_sparse(void **state)
         p.filter = (tconv_shape){4, {3, 2, rows[i].k[0], rows[i].k[1]}};
         p.strides = (tconv_list){2, {rows[i].s[0], rows[i].s[1]}};
         const struct tconv_layer layer = layer_of(&p);
-        const tconv_device_info cpu = *described_device("CPU AVX2");
         const struct tconv_request request =
-            request_for(&layer, &cpu, &no_epilogue, TCONV_MATH_EXACT);
+            request_for(&layer, described_device("CPU AVX2"), &no_epilogue, TCONV_MATH_EXACT);
         struct tconv_reason reason;
         assert_string_equal(chosen(&request, "auto", &reason)->name, "sparse_vector");
     }
