@@ -22,8 +22,8 @@ static long reached_place(__global const long *restrict axis, const long from)
     long first = axis[AXIS_OUTPUT];
     for (long k = 0; k < axis[AXIS_KERNEL]; k++) {
         const long base = k * axis[AXIS_DILATION] - axis[AXIS_PAD]; /* where input 0 gets to */
-        const long input =
-            from <= base ? 0 : (from - base + axis[AXIS_STRIDE] - 1) / axis[AXIS_STRIDE];
+        const long input = from <= base ? 0
+                                        : (from - base + axis[AXIS_STRIDE] - 1) / axis[AXIS_STRIDE];
         if (input < axis[AXIS_INPUT]) first = min(first, base + input * axis[AXIS_STRIDE]);
     }
     return first;

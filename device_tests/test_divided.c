@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An execution of several commands of which the device refuses one: what plan.h promises of the
+/* An execution of several commands, one of which the device refuses: what plan.h promises of the
  * output, and that nothing leaks. */
 #include "algorithm/machine.h"
 #include "device/object.h"

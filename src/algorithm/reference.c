@@ -183,7 +183,7 @@ static tconv_status write_sparse(const struct tconv_request *request, const int6
 
 const struct tconv_algorithm tconv_sparse = {
     .name = "sparse_vector",
-    .summary = "large strides: fills the outputs that no tap reaches and computes the others one "
+    .summary = "large strides: fills the outputs that no tap reaches and computes the rest one "
                "by one",
     .source = "sparse.cl",
     .packing = TCONV_PACK_RAW,
