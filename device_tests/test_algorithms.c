@@ -756,6 +756,20 @@ static void tiles_by_name(void **state)
     assert_true(ran >= (largest_group() < 256 ? 0 : 10));
 }
 
+/* A work-item packs a block with more loop iterations than llvmpipe lets it have, though few
+ * weights: it is refused there. */
+static void many_weights_are_packed_or_refused(void **state)
+{
+    (void)state;
+    static const struct plane many = {"many weights", 1,        2,      3,      1,      {2, 3},
+                                      {2000, 4},      {500, 4}, {1, 1}, {0, 0}, {0, 0}, {0, 0}};
+    tconv_problem p = plane_problem(&many, false);
+    p.data_type = p.filter_type = TCONV_I8;
+    only = "thin_vector";
+    run_all(&p, SMALL_INTEGERS, ALWAYS);
+    only = NULL;
+}
+
 /* Dilations at the limits of 32-bit indices. */
 static void huge_dilations_are_right_or_refused(void **state)
 {
@@ -795,6 +809,7 @@ int main(void)
         cmocka_unit_test(parts_of_tiles),
         cmocka_unit_test(outputs_without_taps),
         cmocka_unit_test(tiles_by_name),
+        cmocka_unit_test(many_weights_are_packed_or_refused),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(every_algorithm_took_problems),
     };

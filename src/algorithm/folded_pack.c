@@ -38,10 +38,9 @@ bool tconv_folded_filter_fits(const struct tconv_folded_layer *folded, int mw, i
                         (double)folded->x.kernel;
     const double weights = (double)all_blocks * mw * taps *
                            (double)packed_channels(folded, request, packing);
-    /* Each lane's words are also added up. */
-    const double loops = packing == TCONV_PACK_CHANNEL_WORDS
-                             ? 2.0 * mw * (double)packed_channels(folded, request, packing)
-                             : (double)folded->layer.in_channels;
+    /* Of each tap: over lanes of words, over channels of these; words are added up after that. */
+    const double loops = 1 + mw * ((double)folded->layer.in_channels +
+                                   2.0 * (double)packed_channels(folded, request, packing));
     if (tconv_folded_too_long(taps * loops, request->device))
         return tconv_refuse(reason, "a work-item would pack too many weights");
     return tconv_filter_addressable(weights + (double)TAPS_HEADER(all_blocks, bytes), bytes,
