@@ -19,7 +19,7 @@ struct fault_call {
 /* All of them; a NULL name ends the list. */
 extern const struct fault_call fault_calls[];
 
-/* The number of the call with that name, which there is. */
+/* The number of the call with that name, which must exist. */
 int fault_call_named(const char *name);
 
 /* From now on the n-th call of that number fails with `code`; n from 1 on, 0: none fails. */

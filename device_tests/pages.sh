@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Kernels that read an element beyond their tensors, and compute what is right, are found and reported where the device has
-# pages for it (pages.h).
+# Checks that reads beyond a tensor are reported even if they do not change the result, where the device has pages for it
+# (pages.h).
 # usage: pages.sh TEST-LAUNCHES FOLDER-OF-KERNELS      ends with 77 where no device has them
 set -eu
 program=$1

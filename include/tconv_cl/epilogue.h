@@ -12,8 +12,8 @@ extern "C" {
 
 /* With x the value before it, and slope[c] one number for each output channel.
  *
- * NaN stays NaN. -infinity gives NaN with gelu, gelu_tanh, silu and mish, 0 with hardswish. The
- * formulas are computed in forms that do not cancel: large negative x give -0 with these four.
+ * NaN stays NaN. gelu, gelu_tanh, silu and mish give NaN for -infinity and -0 for large negative
+ * finite x; hardswish gives 0 for both. The forms that are computed do not cancel.
  * docs/semantics.md has the details. Values of the enumerators are fixed. */
 typedef enum tconv_activation {
     TCONV_ACTIVATION_NONE = 0,       /* x */
@@ -29,7 +29,7 @@ typedef enum tconv_activation {
     TCONV_ACTIVATION_SILU = 10,      /* x / (1 + exp(-x)) */
     TCONV_ACTIVATION_ELU = 11,       /* x, for x < 0 a*(exp(x) - 1) */
     TCONV_ACTIVATION_SNAKE = 12,     /* x + sin(slope[c]*x)^2 / slope[c]; x where slope[c] = 0, or
-                                        where slope[c]*x is at least 2^22, with f64 2^51 */
+                                        where |slope[c]*x| >= 2^22, with f64 2^51 */
     TCONV_ACTIVATION_HARDSWISH = 13, /* x * min(max(x + 3, 0), 6) / 6 */
     TCONV_ACTIVATION_MISH = 14       /* x * tanh(log(1 + exp(x))) */
 } tconv_activation;

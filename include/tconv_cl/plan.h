@@ -204,7 +204,7 @@ TCONV_API tconv_status tconv_packed_filter_create(tconv_plan *plan, cl_mem stora
  * repeated whenever the weights change. `done`, where not NULL, receives an event that the caller
  * releases; executions that read the filter wait for it, or run later on the same in-order queue.
  * `queue` is of the plan's device, or of a part of it; `weights` overlap no storage of the filter.
- * An event that fails has the effect that it has on tconv_plan_enqueue. Returns
+ * Failed events of the wait list: see tconv_plan_enqueue. Returns
  * TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *filter,
                                                         cl_command_queue queue, cl_mem weights,
@@ -228,15 +228,14 @@ TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
  * NULL, receives an event that the caller releases. Works on in-order and out-of-order queues of
  * the plan's device, or of a part of it.
  *
- * An event of the wait list that has already failed is the call's error, with the event's code.
- * Where one fails later, OpenCL ends the execution, and `done` with an error; Intel's runtime for
- * CPUs executes it all the same.
+ * An event of the wait list that has already failed is the call's error, with the event's code. If
+ * one fails later, OpenCL cancels the execution and sets `done` to an error; Intel's runtime for
+ * CPUs executes it anyway.
  *
- * On an error no event is returned. An execution may take several commands, the last of them in
- * pieces where it would keep a GPU busy for long. Where the device refuses one of them, those
- * before it are already enqueued: until they end they use the buffers of `args`. Each element of
- * the output then is what it was or the result. It is what it was if the call refused its
- * arguments.
+ * On an error no event is returned. If an argument was refused, the output is unchanged. An
+ * execution may take several commands, the last of them in pieces if it would keep a GPU busy for
+ * long. If the device refuses a command, the commands before it are enqueued and use the buffers of
+ * `args` until they end; each element of the output then has its old value or the result.
  *
  * Returns TCONV_ERROR_ARGUMENT, _BUFFER, _MISMATCH, _OPENCL, _DEVICE_MEMORY, _HOST_MEMORY. */
 TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,

@@ -34,8 +34,8 @@
  * is released there stays as it is. A child that was forked before the first use, or that runs
  * another program, is a process like others.
  *
- * CANCELLING: a thread that is cancelled by pthread_cancel, which must be of the deferred type,
- * ends only when the call that it is in has returned. Callbacks belong to their call. */
+ * CANCELLATION: pthread_cancel (deferred type only) takes effect after the current call returns,
+ * which includes the call's callbacks. */
 #ifndef TCONV_CL_TCONV_CL_H
 #define TCONV_CL_TCONV_CL_H
 

@@ -210,11 +210,12 @@ def conv_transpose(
 class ConvTranspose:
     """A layer: its filter is packed once for each device and algorithm, and used for data of any extents.
 
-    Args: those of conv_transpose that are no call's own; what is wrong for data of any extents is an error here.
+    Args: those of conv_transpose, except data, residual, out, output_rows, data_rows and progress. What is wrong for
+    data of any extents is an error here.
 
-    A filter that is a contiguous NumPy array stays where it lies: every call hashes it, and packs it anew where it has
-    changed. Any other is copied here. A pyopencl filter must not change. Layers can be copied and pickled; each packs
-    its filter itself. It may be called from any number of threads at once.
+    A contiguous array in host memory is not copied: every call hashes it, and packs it again if it has changed. Lists
+    and arrays that are not contiguous are copied here. A pyopencl filter must not change. Layers can be copied and
+    pickled; each packs its filter itself. Any number of threads may call one layer at once.
 
     Examples:
         >>> layer = ConvTranspose(np.ones((1, 1, 3), np.float32), strides=2, activation="relu")

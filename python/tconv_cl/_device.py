@@ -232,7 +232,7 @@ class HostLayer:
 
     def __init__(self, device: HostDevice, *, constant_filter: bool) -> None:
         self.handle = create("tconv_session_layer_create", device.host, constant_filter)
-        library.tconv_session_layer_watch(self.handle, constant_filter)  # nobody promises that arrays stay as they are
+        library.tconv_session_layer_watch(self.handle, constant_filter)  # callers may change arrays
         if constant_filter:
             self._device = device  # which goes after it
             keep(self, "tconv_session_layer_release", self.handle)

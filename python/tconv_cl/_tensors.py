@@ -23,7 +23,7 @@ from ._host import compute
 from ._request import attributes_of
 from ._types import number_of as number_of_name
 
-WEIGHTS = 512  # whose packed forms are kept
+WEIGHTS = 512  # packed weights kept
 REQUESTS = 64  # that are kept for each weight: its sets of attributes times shapes of data
 SENTENCES = 256  # that are remembered, in order to say each only once
 LARGE = 4 << 20  # bytes of an output from which on it is worth large pages
@@ -108,8 +108,7 @@ class Weights:
 
 
 def _weights(weight: Tensor) -> Weights:
-    """What is kept of this tensor, as for the WEIGHTS that were used last. It goes with the tensor's memory, when the
-    next new tensor comes."""
+    """The entry of this tensor. The last WEIGHTS entries are kept; those of freed tensors go when a new one comes."""
     place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
     released: list[Weights] = []
     with state.lock:

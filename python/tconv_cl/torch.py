@@ -427,8 +427,8 @@ class Sequential(nn.Sequential):
 
 
 def _takes_others(layer: _Layer, input: Any) -> bool:
-    """Whether nobody sees what is between a layer and the next module. Of what is traced, the trace must not depend on
-    whether gradients are asked for."""
+    """Whether the result between a layer and the next module can be observed by nobody. Traces must not depend on
+    whether gradients are on."""
     return type(input) is Tensor and not torch.is_grad_enabled() and _unobserved() and _is_plain(layer)
 
 
@@ -525,7 +525,7 @@ def revert(module: nn.Module) -> int:
 def refresh(weights: nn.Module | Tensor) -> None:
     """Gives back the packed weights of a module's transposed convolutions, or of one weight; the next call packs anew.
 
-    It saves memory. Changed weights need no call of it: every call hashes the weights, so that no change is missed.
+    It only frees memory: every call hashes the weights, so that no change is missed without it.
     """
     if isinstance(weights, Tensor):
         _tensors.refresh(weights)

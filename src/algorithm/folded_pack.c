@@ -38,7 +38,7 @@ bool tconv_folded_filter_fits(const struct tconv_folded_layer *folded, int mw, i
                         (double)folded->x.kernel;
     const double weights = (double)all_blocks * mw * taps *
                            (double)packed_channels(folded, request, packing);
-    /* Of each tap: over lanes of words, over channels of these; words are added up after that. */
+    /* Iterations of a tap: lanes x (channels + adding up the words). */
     const double loops = 1 + mw * ((double)folded->layer.in_channels +
                                    2.0 * (double)packed_channels(folded, request, packing));
     if (tconv_folded_too_long(taps * loops, request->device))

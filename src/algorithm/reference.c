@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference algorithm: accepts whatever the API accepts, wherever loops may be as long as they
- * are. Its kernels are in cl/reference.cl. And the sparse algorithm, which computes with them only
- * the outputs that some tap reaches: cl/sparse.cl. */
+/* The reference algorithm accepts whatever the API accepts, on devices without a limit on loops;
+ * its kernels are in cl/reference.cl. The sparse algorithm computes only the outputs that some tap
+ * reaches, by the same kernels: cl/sparse.cl. */
 #include "algorithm/algorithms.h"
 
 #include "algorithm/folded.h"

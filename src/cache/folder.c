@@ -169,7 +169,7 @@ static void take_stock(void *context, const struct tconv_os_file *file)
     i->all += file->size;
 }
 
-/* Whether a record may be put there: over an older one, not over what somebody else put there. */
+/* Whether the name is free or holds a record of the library's. */
 static bool may_replace(struct tconv_os_folder *folder, const char *name)
 {
     unsigned char head[TCONV_RECORD_HEAD];

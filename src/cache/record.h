@@ -28,7 +28,7 @@ struct tconv_record {
 /* What the first bytes of a record tell. */
 enum { TCONV_RECORD_HEAD = 24 };
 
-/* Whether they are a record's, of any number of the format. */
+/* Whether they are a record's, of any version of the format. */
 bool tconv_record_is(const unsigned char head[TCONV_RECORD_HEAD]);
 
 /* Reads the sizes of key and binary. False where they are not a record's of this format. */

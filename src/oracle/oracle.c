@@ -352,7 +352,7 @@ static double value_of(const struct function *f, double x)
     return x;
 }
 
-/* Where the function turns from falling to rising; functions that never fall may have any. */
+/* Where the function turns from falling to rising; any value for monotonic functions. */
 static double turn_of(tconv_activation activation)
 {
     switch (activation) {
@@ -401,7 +401,7 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     case TCONV_ACTIVATION_SNAKE: inner = 8; break;
     default: break;
     }
-    /* In exact arithmetic an infinite sum is that infinity, whatever its terms are. */
+    /* An infinite exact sum stays infinite. */
     const bool known = isinf(e->value) && !(o->error_factor > 1);
     const double reach = known ? 0 : e->bound + inner * u * fabs(e->value);
     const double value = value_of(&f, e->value);

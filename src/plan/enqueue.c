@@ -89,9 +89,9 @@ static tconv_status check_state(cl_event event, cl_uint index, tconv_error *erro
     if (code != CL_SUCCESS)
         return tconv_fail_opencl(error, code, "clGetEventInfo",
                                  "reading the state of event %u of the wait list", index);
-    return state >= CL_COMPLETE
-               ? TCONV_OK
-               : tconv_fail_opencl(error, state, "its command", "event %u of the wait list", index);
+    return state >= CL_COMPLETE ? TCONV_OK
+                                : tconv_fail_opencl(error, state, "the command of the event",
+                                                    "event %u of the wait list has failed", index);
 }
 
 tconv_status tconv_check_queue(const tconv_plan *plan, cl_command_queue queue, cl_uint wait_count,

@@ -10,7 +10,7 @@ enum exit_code default_device(int *number)
     tconv_error error, none;
     int there = 0;
     if (tconv_device_default(number, &error) == TCONV_OK) return EXIT_DONE;
-    /* Where there are devices, it is what the environment asks for that is wrong. */
+    /* Devices exist, so the environment variable is wrong. */
     if (error.status == TCONV_ERROR_NO_DEVICE && tconv_device_count(&there, &none) == TCONV_OK &&
         there > 0)
         return wrong_request("%s", error.message);

@@ -124,8 +124,8 @@
     O(ANY, TEXT, runs, "runs", 0, "N",                                                             \
       "timed runs of each layer; default: as many as fit into half a second, 5 to 100")            \
     O(ANY, TEXT, repeat, "repeat", 0, "N",                                                         \
-      "computations that are enqueued before each wait, whose mean is the time of a run: "         \
-      "without the time that a single launch takes to begin and to be noticed; default 1")         \
+      "enqueue so many computations in each run and take their mean: without the time that a "     \
+      "single launch takes; default 1")                                                            \
     O(ANY, FLAG, no_ceilings, "no-ceilings", 0, NULL,                                              \
       "do not measure what the device can do at most: seconds less, and no % floor")               \
     O(ANY, FLAG, why, "why", 0, NULL,                                                              \

@@ -191,10 +191,10 @@ typedef struct tconv_geometry {
  *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
  *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
  *
- * and every other output is zero. epilogue.h has what may be done with a sum before it is stored.
- * The batch may be 0, which is an empty problem. So may spatial extents of the data: then every
- * output is zero. f16 and bf16 are added up in f32 and rounded once, to nearest even; integers wrap
- * modulo 2^bits of the output's type. Data, filter and output have the same type, or
+ * and every other output is zero. epilogue.h lists the operations on a sum before it is stored. The
+ * batch may be 0: there is nothing to compute. A spatial extent of the data may be 0: every output
+ * is zero. f16 and bf16 are added up in f32 and rounded once, to nearest even; integers wrap modulo
+ * 2^bits of the output's type. Data, filter and output have the same type, or
  *
  *   data          filter       output
  *   f16, bf16     as data      f32
@@ -221,10 +221,9 @@ TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_
  * that the whole text has, as snprintf does. */
 TCONV_API int tconv_problem_text(const tconv_problem *problem, char *text, size_t size);
 
-/* What is easily overlooked of a problem that resolves, one sentence a line: pads or an auto_pad
- * that are given but have no effect, and rules that resolve it otherwise than TCONV_RULES_SPEC. An
- * empty text if there is nothing to say, or if the problem does not resolve. Writes and returns as
- * tconv_problem_text does. */
+/* Writes warnings, one sentence a line: pads or an auto_pad without effect, and rules that resolve
+ * the problem otherwise than TCONV_RULES_SPEC. Empty if there is none, or if tconv_resolve fails.
+ * Writes and returns as tconv_problem_text does. */
 TCONV_API int tconv_problem_notes(const tconv_problem *problem, char *text, size_t size);
 
 /* Bytes of one element; 0 where `type` is no type. */

@@ -83,8 +83,8 @@ TCONV_API tconv_status tconv_session_layer_create(tconv_session *session, bool c
 TCONV_API void tconv_session_layer_release(tconv_session_layer *layer);
 
 /* As tconv_session_run, with the same arguments and errors. The plan is that of the same problem
- * and options, where one is kept. With a constant filter, arrays->filter is read only where it must
- * be packed. Threads: any number at once on one layer. */
+ * and options, where one is kept. A constant filter is read only when it is packed, or at every run
+ * with tconv_session_layer_watch. Threads: any number at once on one layer. */
 TCONV_API tconv_status tconv_session_layer_run(tconv_session_layer *layer,
                                                const tconv_problem *problem,
                                                const tconv_plan_options *options,
