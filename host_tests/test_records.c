@@ -267,6 +267,12 @@ static void the_limit_is_kept(void **state)
     assert_true(load(folder, "key 8", binary));
 }
 
+static bool is_a_name_of_ours(const char *name)
+{
+    return strcmp(name, "tconv-cl-new-1-2-3") == 0 || strcmp(name, "tconv-cl-new-") == 0 ||
+           strcmp(name, "00112233445566778899aabbccddeeff.program") == 0;
+}
+
 /* Files of others stay as they are, whatever their names: the library takes away and replaces only
  * what has its name and begins as its files do. */
 static void files_of_others_survive(void **state)
@@ -285,7 +291,10 @@ static void files_of_others_survive(void **state)
         "search.txt",
     };
     enum { NAMES = sizeof names / sizeof *names };
-    static const char *const contents[] = {"somebody's work, which nobody else has", "tconv", ""};
+    /* What begins as a record does is the library's only under its names. */
+    static const char *const contents[] = {"somebody's work, which nobody else has", "tconv",
+                                           "tconvcl\1 is what this text is about"};
+    static const int with_its_names = 2;
     char folder[300], path[400];
     snprintf(folder, sizeof folder, "%s", in_base("shared with others"));
     static char binary[1001];
@@ -301,7 +310,7 @@ static void files_of_others_survive(void **state)
         overwrite(path, contents[c], strlen(contents[c]));
         make_old(path);
         store(folder, LIMIT, "taken", binary);
-        assert_false(load(folder, "taken", binary));
+        assert_true(load(folder, "taken", binary) == ((int)c == with_its_names));
         for (int i = 0; i < 8; i++) { /* past the limit */
             char key[20];
             snprintf(key, sizeof key, "key %d", i);
@@ -309,6 +318,7 @@ static void files_of_others_survive(void **state)
         }
         assert_true(load(folder, "key 7", binary));
         for (int i = 0; i <= NAMES; i++) {
+            if ((int)c == with_its_names && (i == NAMES || is_a_name_of_ours(names[i]))) continue;
             if (i < NAMES) snprintf(path, sizeof path, "%s/%s", folder, names[i]);
             if (i == NAMES) path_of(folder, "taken", path);
             char text[100] = "";
@@ -319,12 +329,28 @@ static void files_of_others_survive(void **state)
             fclose(file);
         }
     }
+    path_of(folder, "of somebody", path); /* large: it must not count against the limit */
+    overwrite(path, contents[0], strlen(contents[0]));
+    assert_int_equal(truncate(path, 100000), 0);
+    store(folder, 4500, "key 8", binary);
+    store(folder, 4500, "key 9", binary);
+    assert_true(load(folder, "key 8", binary) && load(folder, "key 9", binary));
+    path_of(folder, "folder", path);
+    assert_true(make_folder(path));
+    store(folder, LIMIT, "folder", binary);
+    path_of(folder, "pipe", path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    store(folder, LIMIT, "pipe", binary);
+    assert_false(load(folder, "folder", binary) || load(folder, "pipe", binary));
     path_of(folder, "link", path); /* a link to a file of somebody's, where a record would be */
     assert_int_equal(symlink("new-thesis.tex", path), 0);
     store(folder, LIMIT, "link", binary);
     struct stat s;
     assert_int_equal(lstat(path, &s), 0);
     assert_true(S_ISLNK(s.st_mode));
+    path_of(folder, "pipe", path);
+    assert_int_equal(lstat(path, &s), 0);
+    assert_true(S_ISFIFO(s.st_mode));
 }
 
 /* What is larger than the limit, or than its beginning says, is not read. */

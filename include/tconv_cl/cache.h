@@ -32,9 +32,9 @@ extern "C" {
 #endif
 
 /* The folder in which a device object keeps programs from now on, instead of the one above; NULL:
- * none. It is created when something is to be kept. `limit`: bytes of all files in it; 0: 256 MiB.
- * Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the text is copied. Threads: not while
- * another one uses the object. */
+ * none. It is created when something is to be kept. `limit`: bytes of all records in it; 0: 256
+ * MiB. Returns TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Ownership: the text is copied. Threads: not
+ * while another one uses the object. */
 TCONV_API tconv_status tconv_device_set_cache(tconv_device *device, const char *folder,
                                               uint64_t limit, tconv_error *error);
 

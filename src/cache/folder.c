@@ -33,9 +33,10 @@ static bool is_ours(struct tconv_os_folder *folder, const char *name)
            tconv_record_is(head);
 }
 
-/* The record of a file, if it takes `limit` bytes at most. Its beginning tells its size: nothing
- * else is read of a file that has another one. `*bytes` is from malloc and holds what the record
- * points to; NULL unless it was read. */
+/* The record of a file, if it takes `limit` bytes at most, or the usual limit: what was stored
+ * under a larger one is still of use. Its beginning tells its size: nothing else is read of a file
+ * that has another one. `*bytes` is from malloc and holds what the record points to; NULL unless it
+ * was read. */
 static enum tconv_os_read read_record(struct tconv_os_folder *folder, const char *name,
                                       uint64_t limit, void **bytes, struct tconv_record *record)
 {
@@ -44,6 +45,7 @@ static enum tconv_os_read read_record(struct tconv_os_folder *folder, const char
     *bytes = NULL;
     enum tconv_os_read read = tconv_os_file_head(folder, name, head, sizeof head, &size);
     if (read != TCONV_OS_READ) return read;
+    if (limit < TCONV_CACHE_LIMIT) limit = TCONV_CACHE_LIMIT;
     if (!tconv_record_read_head(head, &key_size, &binary_size) || size > limit || key_size > size ||
         binary_size > size || tconv_record_size((size_t)key_size, (size_t)binary_size) != size)
         return TCONV_OS_REFUSED;
@@ -169,13 +171,27 @@ static void take_stock(void *context, const struct tconv_os_file *file)
     i->all += file->size;
 }
 
-/* Whether the name is free or holds a record of the library's. */
+/* Whether the name is free or holds a record of the library's. An empty file has nothing to lose: a
+ * record may be left empty by a power failure. */
 static bool may_replace(struct tconv_os_folder *folder, const char *name)
 {
     unsigned char head[TCONV_RECORD_HEAD];
     uint64_t size;
     const enum tconv_os_read read = tconv_os_file_head(folder, name, head, sizeof head, &size);
-    return read == TCONV_OS_ABSENT || (read == TCONV_OS_READ && tconv_record_is(head));
+    return read == TCONV_OS_ABSENT ||
+           (read == TCONV_OS_READ && (size == 0 || tconv_record_is(head)));
+}
+
+/* Takes the files of others out of the inventory. */
+static void leave_others(struct inventory *i)
+{
+    size_t ours = 0;
+    for (size_t n = 0; n < i->count; n++)
+        if (is_ours(i->folder, i->list[n].name))
+            i->list[ours++] = i->list[n];
+        else
+            i->all -= i->list[n].size;
+    i->count = ours;
 }
 
 /* Removes what was not used for longest until the rest fits the limit. */
@@ -183,10 +199,10 @@ static void trim(struct tconv_os_folder *folder, uint64_t limit)
 {
     struct inventory i = {.folder = folder, .now = (int64_t)time(NULL) * 1000000000};
     tconv_os_folder_visit(folder, take_stock, &i);
+    if (i.all > limit) leave_others(&i);
     if (i.all > limit) qsort(i.list, i.count, sizeof *i.list, longer_unused);
     for (size_t n = 0; n < i.count && i.all > limit; n++)
-        if (!is_ours(folder, i.list[n].name) || tconv_os_file_remove(folder, i.list[n].name))
-            i.all -= i.list[n].size; /* of others: it does not count */
+        if (tconv_os_file_remove(folder, i.list[n].name)) i.all -= i.list[n].size;
     free(i.list);
 }
 

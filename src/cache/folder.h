@@ -12,8 +12,8 @@
 
 #define TCONV_CACHE_LIMIT (UINT64_C(256) << 20)
 
-/* The record of that key, if it takes `limit` bytes at most. `*bytes` is from malloc and holds what
- * the record points to; false: there is none. */
+/* The record of that key, if it takes at most `limit` bytes or TCONV_CACHE_LIMIT. `*bytes` is from
+ * malloc and holds what the record points to; false: there is none. */
 bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void **bytes,
                        struct tconv_record *record);
 
@@ -34,7 +34,7 @@ typedef void tconv_folder_visit(void *context, const char *name, enum tconv_file
                                 const struct tconv_record *record);
 
 /* Tells of every file in no particular order, but for those that are being written. None of them
- * counts as used. Records of more than `limit` bytes are not read. */
+ * counts as used. Records of more bytes than `limit` and TCONV_CACHE_LIMIT are not read. */
 void tconv_folder_list(const char *path, uint64_t limit, tconv_folder_visit *visit, void *context);
 
 #endif
