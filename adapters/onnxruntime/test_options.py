@@ -29,6 +29,7 @@ def test_devices_by_name():
 @pytest.mark.parametrize("options, sentence", [
     ({"fallback": "no"}, "fallback is 'no': it must be 'warn' or 'error'"),
     ({"fallback": None}, "fallback is None: it must be"),
+    ({"device": "0\0"}, "must not have a zero character"),
     ({"search": "fastest"}, "search is 'fastest': model, records, measure and renew"),
     ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
     ({"least_macs": 1.5}, "least_macs is 1.5: it is a whole number"),

@@ -8,7 +8,7 @@ from ctypes import byref
 from numbers import Integral
 from typing import Any
 
-from ._library import CError, RequestError, library, raise_error
+from ._library import CError, RequestError, library, raise_error, text
 from ._types import number_of
 
 
@@ -29,6 +29,6 @@ def check_device(open_device: Callable[..., Any], device: int | str | None, *, n
     `needed`: the runtime computes by itself then.
     """
     error = CError()
-    status = open_device(b"" if device is None else str(device).encode(), byref(error))
+    status = open_device(b"" if device is None else text("device", str(device)), byref(error))
     if status != 0 and (needed or device is not None or library.tconv_status_is_request(status)):
         raise_error(status, error.opencl_code, error.message.decode(errors="replace"))
