@@ -6,8 +6,9 @@ node=
 case $1 in
 *.dll) exported=$(x86_64-w64-mingw32-objdump -p "$1" | sed -n 's/.*\[ *[0-9]*\].* \([a-z][A-Za-z0-9_]*\)$/\1/p' | sort) ;;
 *)
-    node=@@TCONV_0
-    exported=$(nm -D --defined-only "$1" | sed 's/.* //' | grep -vx TCONV_0 | sort)
+    version=$(sed -n 's/^#define TCONV_VERSION_STRING "\([0-9]*\.[0-9]*\)\..*/\1/p' "$2/tconv_cl/version.h") # as the soname has it
+    node=@@TCONV_$version
+    exported=$(nm -D --defined-only "$1" | sed 's/.* //' | grep -vxF "TCONV_$version" | sort)
     ;;
 esac
 declared=$(cat "$2"/tconv_cl/*.h | grep -v '^#' | tr '\n' ' ' | grep -oE 'TCONV_API [^;]*;' | sed "s/(.*//; s/.*[ *]//; s/\$/$node/" | sort)

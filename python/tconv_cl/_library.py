@@ -61,7 +61,10 @@ def text(argument: str, value: Any) -> bytes:
         raise RequestTypeError(f"{argument} is {value!r}: it must be a name")
     if "\0" in value:
         raise RequestError(f"{argument} is {value!r}: it must not have a zero character")
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(f"{argument} is {value!r}: it must be text in Unicode") from error
 
 
 class CError(Structure):

@@ -27,6 +27,7 @@ WEIGHTS = 512  # packed weights kept
 REQUESTS = 64  # that are kept for each weight: its sets of attributes times shapes of data
 SENTENCES = 256  # that are remembered, in order to say each only once
 LARGE = 4 << 20  # bytes of an output from which on it is worth large pages
+BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
 TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}  # tconv_type of problem.h
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 FALLBACKS = ("warn", "error")
@@ -96,11 +97,24 @@ class Weights:
 
     def __init__(self, weight: Tensor) -> None:
         self.owner = StorageWeakRef(weight.untyped_storage())
+        self._dense: tuple[Tensor, Tensor] | None = None
         self.requests: Kept[_Asked] = Kept(REQUESTS)
         self._layers: Kept[HostLayer] = Kept(8)
 
     def layer(self, device: HostDevice) -> HostLayer:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
+
+    def dense(self, weight: Tensor) -> Tensor:
+        """The weight, or a contiguous copy, which is kept with the bits that it was made of."""
+        weight = weight.detach()
+        if weight.is_contiguous():
+            return weight
+        span = sum((extent - 1) * stride for extent, stride in zip(weight.shape, weight.stride())) + 1
+        bits = weight.as_strided((span,), (1,)).view(BITS[weight.dtype])
+        kept = self._dense
+        if kept is None or not torch.equal(bits, kept[0]):
+            kept = self._dense = (bits.clone(), weight.contiguous())
+        return kept[1]
 
     def packed(self) -> int:
         """How often weights were packed."""
@@ -234,7 +248,7 @@ def run(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Te
         bias = bias.resolve_neg().contiguous()
     output = _empty(asked.shape, data.dtype, form)
     if not asked.resolved.empty:
-        filter_ = weight.detach().contiguous()
+        filter_ = weights.dense(weight)
         arrays = c.Arrays(
             0,
             data.data_ptr(),

@@ -80,7 +80,7 @@ _NAMES = {
 def number_of(argument: str, kind: str, name: str) -> int:
     """The number behind one of the library's names, in any letter case."""
     number = c_int()
-    known = isinstance(name, str) and "\0" not in name
+    known = isinstance(name, str) and name.isascii() and "\0" not in name
     if not known or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
         raise RequestError(f"{argument} is {name!r}: {_NAMES[kind]} are possible")
     return number.value

@@ -50,17 +50,19 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "mish": functional.mish,
 }
 
+GELUS = {"none": "gelu", "tanh": "gelu_tanh"}  # by the module's `approximate`
+
 # Modules of exactly these classes as the library's activations.
 MODULES: dict[type[nn.Module], Callable[[Any], tuple]] = {
     nn.ReLU: lambda module: ("relu",),
     nn.ReLU6: lambda module: ("relu6",),
-    nn.LeakyReLU: lambda module: ("leaky_relu", module.negative_slope),
-    nn.Hardtanh: lambda module: ("clamp", module.min_val, module.max_val),
+    nn.LeakyReLU: lambda module: ("leaky_relu", float(module.negative_slope)),
+    nn.Hardtanh: lambda module: ("clamp", float(module.min_val), float(module.max_val)),
     nn.Sigmoid: lambda module: ("sigmoid",),
     nn.Tanh: lambda module: ("tanh",),
-    nn.GELU: lambda module: ("gelu" if module.approximate == "none" else "gelu_tanh",),
+    nn.GELU: lambda module: (GELUS[module.approximate],),
     nn.SiLU: lambda module: ("silu",),
-    nn.ELU: lambda module: ("elu", module.alpha),
+    nn.ELU: lambda module: ("elu", float(module.alpha)),
     nn.Hardswish: lambda module: ("hardswish",),
     nn.Mish: lambda module: ("mish",),
 }
@@ -225,7 +227,7 @@ def _function(
     if reason is not None:
         if not torch.compiler.is_compiling():
             fell_back(weight, reason, fallback)
-        output = _own(data, weight, bias, call)
+        output = _own(data, weight, bias, call, scale)
     elif _unobserved() and not (torch.is_grad_enabled() and _need_gradients(data, weight, bias)):
         output = compute_or(lambda: _own(data, weight, bias, call, scale), data, weight, bias, call, scale)
     else:
@@ -419,7 +421,7 @@ class Sequential(nn.Sequential):
             if isinstance(module, _Layer) and _takes_others(module, input):
                 if modules and _is_norm_of(module, modules[0]) and not torch.is_autocast_enabled("cpu"):
                     taken["norm"] = modules.pop(0)
-                if modules and type(modules[0]) in MODULES and _is_plain(modules[0]):
+                if modules and _is_activation(modules[0]):
                     activation = modules.pop(0)
                     taken["activation"] = MODULES[type(activation)](activation)
             input = module(input, **taken)
@@ -429,7 +431,18 @@ class Sequential(nn.Sequential):
 def _takes_others(layer: _Layer, input: Any) -> bool:
     """Whether the result between a layer and the next module can be observed by nobody. Traces must not depend on
     whether gradients are on."""
-    return type(input) is Tensor and not torch.is_grad_enabled() and _unobserved() and _is_plain(layer)
+    return (
+        type(input) is Tensor
+        and not torch.is_grad_enabled()
+        and _unobserved()
+        and _transform(input) is None
+        and _is_plain(layer)
+    )
+
+
+def _is_activation(module: nn.Module) -> bool:
+    known = type(module) is not nn.GELU or module.approximate in GELUS
+    return type(module) in MODULES and known and _is_plain(module)
 
 
 def _is_plain(module: nn.Module) -> bool:
@@ -438,8 +451,8 @@ def _is_plain(module: nn.Module) -> bool:
     own, every = vars(module), nn.modules.module
     return (
         type(module).forward is FORWARDS.get(type(module))
-        and nn.Module.__call__ is CALL
-        and not {"forward", "_call_impl", "_wrapped_call_impl"} & own.keys()
+        and (nn.Module.__call__, nn.Module._call_impl) == CALLS
+        and not {"forward", "_call_impl", "_wrapped_call_impl", "_check_input_dim"} & own.keys()
         and own.get("_compiled_call_impl") is None
         and not any(own[hooks] for hooks in OWN_HOOKS)
         and not any(getattr(every, hooks) for hooks in GLOBAL_HOOKS)
@@ -451,7 +464,7 @@ GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in OWN_HOOKS)
 NORMS = {nn.BatchNorm1d: 1, nn.BatchNorm2d: 2, nn.BatchNorm3d: 3}
 LAYERS = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES)}
-CALL = nn.Module.__call__
+CALLS = (nn.Module.__call__, nn.Module._call_impl)
 
 
 def _is_norm_of(layer: _Layer, norm: nn.Module) -> bool:
@@ -463,11 +476,16 @@ def _is_norm_of(layer: _Layer, norm: nn.Module) -> bool:
     return (
         norm.running_mean is not None
         and norm.running_var is not None
-        and norm.num_features == layer.out_channels
         and dtype in (torch.float32, torch.float64)
-        and all(tensor is None or (tensor.dtype == dtype and tensor.is_cpu) for tensor in tensors)
+        and all(
+            tensor is None or (tensor.shape == (layer.out_channels,) and tensor.dtype == dtype and tensor.is_cpu)
+            for tensor in tensors
+        )
     )
 
+
+# A class of torch's whose forward somebody replaced is left alone.
+STOCK = {cls: cls.forward for cls in (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.Sequential)}
 
 CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
     nn.ConvTranspose1d: ConvTranspose1d,
@@ -502,7 +520,7 @@ def convert(
     count = 0
     for one in module.modules():
         if "forward" not in vars(one):
-            _change_class(one, CONVERTED)
+            _change_class(one, {old: new for old, new in CONVERTED.items() if old.forward is STOCK[old]})
         if isinstance(one, _Layer):
             one.tconv_cl_device, one.tconv_cl_fallback, one.tconv_cl_search = number, fallback, search
             count += 1

@@ -152,3 +152,48 @@ def test_compiled_neighbours():
     ours[2].compile(backend="eager")
     with torch.no_grad():
         torch.testing.assert_close(ours(DATA), own(DATA), rtol=1e-4, atol=1e-4)
+
+
+def test_transforms_of_pytorch():
+    own, ours = model(), model()
+    tconv_cl.torch.convert(ours)
+    with torch.no_grad():
+        wanted = own(DATA)
+        torch.testing.assert_close(torch.vmap(ours)(DATA[None])[0], wanted, rtol=1e-4, atol=1e-4)
+        value, _ = torch.func.jvp(ours, (DATA,), (DATA,))
+        torch.testing.assert_close(value, wanted, rtol=1e-4, atol=1e-4)
+        with torch.autograd.forward_ad.dual_level():
+            torch.testing.assert_close(ours(DATA), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_numbers_of_an_activation_that_change():
+    own, ours = model(), model()
+    slope = torch.tensor(0.1)
+    for one in (own, ours):
+        one[2] = nn.LeakyReLU(slope)
+    tconv_cl.torch.convert(ours)
+    for value in (0.1, 0.7):
+        slope.fill_(value)
+        with torch.no_grad():
+            torch.testing.assert_close(ours(DATA), own(DATA), rtol=1e-4, atol=1e-4)
+
+
+def test_wrong_modules_raise_as_before():
+    for change in (
+        lambda one: setattr(one[1], "running_var", torch.ones(1)),
+        lambda one: one.__setitem__(2, nn.GELU("foo")),
+    ):
+        ours = model()
+        change(ours)
+        tconv_cl.torch.convert(ours)
+        with torch.no_grad(), pytest.raises(RuntimeError):
+            ours(DATA)
+
+
+def test_a_layer_class_that_somebody_changed(monkeypatch):
+    ours = model()
+    forward = nn.ConvTranspose2d.forward
+    monkeypatch.setattr(nn.ConvTranspose2d, "forward", lambda self, input: forward(self, input) + 3)
+    wanted = model()(DATA)
+    assert tconv_cl.torch.convert(ours) == 0
+    torch.testing.assert_close(ours(DATA), wanted)

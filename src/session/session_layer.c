@@ -253,14 +253,17 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
         status = found == NULL ? tconv_fail_memory(error, sizeof *found, "keeping a filter")
                                : pack(plan, lane, weights, true, NULL, &found->filter, error);
         if (status == TCONV_OK) status = tconv_lane_finish(lane, error); /* other lanes read it */
-        if (status == TCONV_OK) {
+        const uint64_t bytes = tconv_plan_geometry(plan)->filter_bytes;
+        const bool same = !layer->watch ||
+                          XXH128_isEqual(hash, XXH3_128bits(weights, (size_t)bytes));
+        if (status == TCONV_OK && same) { /* not where they changed meanwhile */
             found->hash = hash;
             found->users = 1;
             if (place == MOST_FILTERS) drop_filter(layer->filter[--place]);
             memmove(&layer->filter[1], layer->filter, (size_t)place * sizeof *layer->filter);
             layer->filter[0] = found;
             atomic_fetch_add(&layer->filters_packed, 1);
-        } else if (found != NULL) {
+        } else if (status != TCONV_OK && found != NULL) {
             tconv_packed_filter_release(found->filter);
             free(found);
         }
