@@ -24,7 +24,8 @@ static inline void tconv_cancel_restore(const int *before)
  * cancelled. A cancellation meanwhile takes effect afterwards. */
 #if defined(__GNUC__)
 #define TCONV_WITHOUT_CANCELLATION                                                                 \
-    const int cancel_state __attribute__((cleanup(tconv_cancel_restore))) = tconv_cancel_disable()
+    const int cancel_state                                                                         \
+        __attribute__((unused, cleanup(tconv_cancel_restore))) = tconv_cancel_disable()
 #else
 #define TCONV_WITHOUT_CANCELLATION
 #endif
