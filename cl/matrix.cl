@@ -424,7 +424,7 @@ static void store_pass(const struct store *s, const struct finished *from)
 /* ---- kernels -------------------------------------------------------------------------------- */
 
 #if SPLIT < 2
-KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL OF_LANES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
              __global const packed_t *restrict filter, const ulong filter_offset,
              __global const uint *restrict flags, const ulong flags_offset,

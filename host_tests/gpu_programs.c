@@ -23,6 +23,10 @@ static const char *const cards[] = {"AMD", "AMD CDNA", "Intel", "Intel Max", "NV
 static const char *const units[] = {"AMD wmma", "AMD mfma", "Intel dpas", "Intel Max dpas",
                                     "NVIDIA mma"};
 
+/* The layer of which every tile for matrix units is built. Its input channels fill quads, but not
+ * stages: copies take the most registers. */
+static const char tiles_of[] = "B54";
+
 /* One program, and who takes it. */
 struct program {
     struct program *next;
@@ -56,11 +60,66 @@ static bool for_gpus(const struct tconv_algorithm *algorithm, const tconv_device
            (strcmp(algorithm->name, "gather_dot") == 0 && device->integer_dot_product);
 }
 
-/* Adds the programs of one layer: of the algorithm that selection takes, and with `all` of all
- * algorithms for GPUs. */
+/* Adds the programs of one candidate; `id` is the layer's whose choice it is, or NULL. */
+static bool add_candidate(struct program **list, const struct tconv_request *request,
+                          const struct tconv_candidate *candidate, const char *id)
+{
+    struct tconv_kernel_plan kernel_plan = {0};
+    tconv_error error;
+    if (tconv_kernel_plan_write(request, candidate, &kernel_plan, &error) != TCONV_OK) {
+        fprintf(stderr, "%s: %s\n", candidate->algorithm->name, error.message);
+        return false;
+    }
+    for (int i = 0; i < kernel_plan.pack_count + kernel_plan.run_count; i++) {
+        const struct tconv_launch *launch = i < kernel_plan.pack_count
+                                                ? &kernel_plan.pack[i]
+                                                : &kernel_plan.run[i - kernel_plan.pack_count];
+        char text[TCONV_MAX_OPTIONS];
+        if (!tconv_launch_all_options(launch, request, candidate->algorithm, text, sizeof text))
+            return false;
+        if (strstr(text, " -DMATRIX=1 ") != NULL) continue; /* plain OpenCL C is for tests */
+        struct program *program = find_or_add(list, candidate->algorithm, text);
+        if (program == NULL) return false;
+        const size_t used = strlen(program->layers);
+        if (id != NULL && i == 0)
+            snprintf(program->layers + used, sizeof program->layers - used, "%s%s",
+                     used == 0 ? "" : ",", id);
+    }
+    tconv_kernel_plan_clear(&kernel_plan);
+    return true;
+}
+
+/* Adds the programs of every tile of the algorithm for matrix units: a search, or a best tile that
+ * spills, leads to tiles that are the best one of no layer here. */
+static bool add_all_tiles(struct program **list, const struct tconv_request *request)
+{
+    for (int mt = 8; mt <= 128; mt *= 2)
+        for (int nt = 8; nt <= 256; nt *= 2) {
+            char text[80];
+            snprintf(text, sizeof text, "%s mt=%d nt=%d split=0", tconv_matrix_group.name, mt, nt);
+            struct tconv_pattern pattern;
+            struct tconv_candidates tiles;
+            struct tconv_reason reason;
+            if (!tconv_pattern_read(text, &pattern, &reason)) return false;
+            if (!tconv_enumerate(pattern.algorithm, request, pattern.tile, &tiles, &reason))
+                continue;
+            for (int i = 0; i < tiles.count; i++)
+                if (!add_candidate(list, request, &tiles.list[i], NULL)) return false;
+        }
+    return true;
+}
+
+/* What is built of a layer. */
+enum extent {
+    ITS_CHOICE,     /* the algorithm that selection takes */
+    ALL_ALGORITHMS, /* all algorithms for GPUs */
+    ALL_TILES       /* and all tiles of the one for matrix units */
+};
+
+/* Adds the programs of one layer. */
 static bool add_layer(struct program **list, const tconv_device_info *device,
                       const struct entry *entry, tconv_data_format format, tconv_type type,
-                      tconv_activation activation, tconv_math math, bool all)
+                      tconv_activation activation, tconv_math math, enum extent extent)
 {
     tconv_problem problem = entry->problem;
     if (format == TCONV_NXC) suite_channels_last(&problem);
@@ -81,33 +140,18 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     const struct tconv_algorithm *taken = chosen(&request, NULL, &reason);
     for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
         const struct tconv_algorithm *algorithm = tconv_algorithm_at(f);
-        double cost;
         if ((device->matrix_unit != TCONV_MATRIX_NONE || algorithm != taken) &&
             !for_gpus(algorithm, device, type))
             continue;
-        if (!all && algorithm != taken) continue;
-        if (!accepts(algorithm, &request, &cost, &reason)) continue;
-        struct tconv_kernel_plan kernel_plan = {0};
-        if (write_best(algorithm, &request, &kernel_plan, &error) != TCONV_OK) {
-            fprintf(stderr, "%s: %s\n", algorithm->name, error.message);
+        if (extent == ITS_CHOICE && algorithm != taken) continue;
+        struct tconv_candidates candidates;
+        if (!tconv_enumerate(algorithm, &request, NULL, &candidates, &reason)) continue;
+        if (!add_candidate(list, &request, &candidates.list[0],
+                           algorithm == taken ? entry->id : NULL))
             return false;
-        }
-        for (int i = 0; i < kernel_plan.pack_count + kernel_plan.run_count; i++) {
-            const struct tconv_launch *launch = i < kernel_plan.pack_count
-                                                    ? &kernel_plan.pack[i]
-                                                    : &kernel_plan.run[i - kernel_plan.pack_count];
-            char text[TCONV_MAX_OPTIONS];
-            if (!tconv_launch_all_options(launch, &request, algorithm, text, sizeof text))
-                return false;
-            if (strstr(text, " -DMATRIX=1 ") != NULL) continue; /* plain OpenCL C is for tests */
-            struct program *program = find_or_add(list, algorithm, text);
-            if (program == NULL) return false;
-            const size_t used = strlen(program->layers);
-            if (algorithm == taken && i == 0)
-                snprintf(program->layers + used, sizeof program->layers - used, "%s%s",
-                         used == 0 ? "" : ",", entry->id);
-        }
-        tconv_kernel_plan_clear(&kernel_plan);
+        if (extent == ALL_TILES && algorithm == &tconv_matrix_group &&
+            !add_all_tiles(list, &request))
+            return false;
     }
     return true;
 }
@@ -188,10 +232,11 @@ int main(int argc, char **argv)
         struct program *list = NULL;
         for (size_t i = 0; i < suite.count && done; i++)
             done = add_layer(&list, device, &suite.entries[i], TCONV_NCX, TCONV_F32,
-                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, i % ALL_EVERY == 0);
+                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT,
+                             i % ALL_EVERY == 0 ? ALL_ALGORITHMS : ITS_CHOICE);
         for (size_t i = 0; i < suite.count && done; i += LAST_EVERY)
             done = add_layer(&list, device, &suite.entries[i], TCONV_NXC, TCONV_F32,
-                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, false);
+                             TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, ITS_CHOICE);
         /* Other types, and an epilogue, for a few layers: the loops are the same. f16 only where
          * conversions are the compiler's own: those of libclc are not what drivers have. */
         for (size_t i = 0; i < suite.count && done; i += OTHERS_EVERY)
@@ -199,7 +244,7 @@ int main(int argc, char **argv)
                 if ((others[t].type != TCONV_F64 || device->double_arithmetic) &&
                     (others[t].type != TCONV_F16 || device->half_arithmetic))
                     done = add_layer(&list, device, &suite.entries[i], TCONV_NCX, others[t].type,
-                                     others[t].activation, TCONV_MATH_EXACT, true);
+                                     others[t].activation, TCONV_MATH_EXACT, ALL_ALGORITHMS);
         print_and_free(cards[d], list);
     }
     for (size_t u = 0; u < sizeof units / sizeof *units && done; u++) {
@@ -209,10 +254,14 @@ int main(int argc, char **argv)
             for (size_t t = 0; t < sizeof types / sizeof *types && done; t++)
                 done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NCX,
                                  types[t], i == 0 ? TCONV_ACTIVATION_RELU : TCONV_ACTIVATION_NONE,
-                                 TCONV_MATH_FAST, true);
+                                 TCONV_MATH_FAST, ALL_ALGORITHMS);
+        for (size_t i = 0; i < suite.count && done; i++)
+            if (strcmp(suite.entries[i].id, tiles_of) == 0)
+                done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NCX,
+                                 TCONV_F16, TCONV_ACTIVATION_NONE, TCONV_MATH_FAST, ALL_TILES);
         for (size_t i = 0; i < suite.count && done; i += UNITS_EVERY)
             done = add_layer(&list, described_device(units[u]), &suite.entries[i], TCONV_NXC,
-                             TCONV_F32, TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, true);
+                             TCONV_F32, TCONV_ACTIVATION_NONE, TCONV_MATH_EXACT, ALL_ALGORITHMS);
         print_and_free(units[u], list);
     }
     suite_free(&suite);

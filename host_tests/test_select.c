@@ -639,6 +639,29 @@ static void narrow_subgroups_are_asked_for(void **state)
     }
 }
 
+/* Fragments for Intel are as wide as a sub-group; a tile that AMD's compiler spills is not made. */
+static void matrix_tiles_suit_their_compilers(void **state)
+{
+    (void)state;
+    static const char *const intel[] = {"Intel dpas", "Intel Max dpas"};
+    tconv_problem p = plane(64, 128, 32, 4, 2);
+    p.data_type = p.filter_type = TCONV_F16;
+    for (int i = 0; i < 2; i++) {
+        const tconv_device_info *gpu = described_device(intel[i]);
+        struct tconv_kernel_plan kernel_plan;
+        assert_true(
+            write_kernel_plan(&tconv_matrix_group, &p, gpu, TCONV_MATH_EXACT, &kernel_plan));
+        assert_int_equal(option_of(&kernel_plan.run[0], "LANES"), gpu->subgroup_least);
+        tconv_kernel_plan_clear(&kernel_plan);
+    }
+    const struct tconv_layer layer = layer_of(&p);
+    const struct tconv_request request =
+        request_for(&layer, described_device("AMD wmma"), &bias_only, TCONV_MATH_EXACT);
+    struct tconv_reason reason;
+    assert_non_null(chosen(&request, "matrix_group mt=128 nt=64", &reason));
+    assert_null(chosen(&request, "matrix_group mt=64 nt=64 slices=1", &reason));
+}
+
 /* A table of more taps than constant memory takes stays in global memory. */
 static void small_tables_are_in_constant_memory(void **state)
 {
@@ -790,6 +813,7 @@ int main(void)
         cmocka_unit_test(layouts_follow_the_filter_alone),
         cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
+        cmocka_unit_test(matrix_tiles_suit_their_compilers),
         cmocka_unit_test(small_tables_are_in_constant_memory),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),

@@ -39,8 +39,8 @@ TARGETS = {  # of each device that gpu_programs describes
 LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
 
 Program = collections.namedtuple("Program", "device vendor algorithm options source layers")
-# Of one kernel on one target; spilled: a sentence, or None; share: multiply-adds for 100 instructions, or None.
-Kernel = collections.namedtuple("Kernel", "name registers local spilled share")
+# Of one kernel on one target; wrong: a sentence, or None; share: multiply-adds for 100 instructions, or None.
+Kernel = collections.namedtuple("Kernel", "name registers local wrong share")
 
 
 class Failed(Exception):
@@ -154,7 +154,26 @@ INTEL_DOT = "".join("int __builtin_IB_dp4a_%s(int, int, int);\n#define dot_4x8pa
                     % (signs, signs, "uint" if signs == "uu" else "int", signs) for signs in ("ss", "su", "us", "uu"))
 
 
+LARGE_REGISTERS = "-cl-intel-256-GRF-per-thread"  # which users may ask for; with it the compiler prefers more lanes
+
+
+def required_lanes(options, kernel):
+    """What a kernel must be compiled to, or 0: SUBGROUP and LANES say it for those that compute."""
+    numbers = [int(option.split("=")[1]) for option in options if re.match("-D(SUBGROUP|LANES)=", option)]
+    return numbers[0] if numbers and is_main(kernel) else 0
+
+
 def compile_intel(tools, target, source, options, folder):
+    kernels = compile_intel_once(tools, target, source, options, folder)
+    if "-DMATRIX=5" not in options:
+        return kernels
+    large = os.path.join(folder, "large")
+    os.makedirs(large)
+    more = compile_intel_once(tools, target, source, [*options, LARGE_REGISTERS], large)
+    return kernels + [kernel._replace(wrong="%s (%s)" % (kernel.wrong, LARGE_REGISTERS)) for kernel in more if kernel.wrong]
+
+
+def compile_intel_once(tools, target, source, options, folder):
     dump = os.path.join(folder, target)
     os.makedirs(dump)
     if "-DDOT=2" in options:
@@ -182,8 +201,11 @@ def compile_intel(tools, target, source, options, folder):
         lanes = int(re.search(r"simd_size: +(\d+)", block).group(1))
         local = re.search(r"slm_size: +(\d+)", block)
         memory = re.findall(r"usage: +(\w+)\n +size: +(\d+)", block.split("per_thread_memory_buffers:")[-1])
-        memory = ["%s %s bytes" % (size, usage) for usage, size in memory if "per_thread_memory" in block]
-        kernels.append(Kernel(name, lanes, int(local.group(1)) if local else 0, ", ".join(memory) or None, share_intel(dump, name)))
+        wrong = ["%s %s bytes" % (size, usage) for usage, size in memory if "per_thread_memory" in block]
+        wanted = required_lanes(options, name)
+        if wanted not in (0, lanes):
+            wrong.append("compiled to %d lanes, written for %d" % (lanes, wanted))
+        kernels.append(Kernel(name, lanes, int(local.group(1)) if local else 0, ", ".join(wrong) or None, share_intel(dump, name)))
     return kernels
 
 
@@ -282,13 +304,13 @@ def failures(results):
             yield "%s does not compile: %s" % (what, kernels)
         else:
             for kernel in kernels:
-                if kernel.spilled:
-                    yield "%s: %s: %s" % (what, kernel.name, kernel.spilled)
+                if kernel.wrong:
+                    yield "%s: %s: %s" % (what, kernel.name, kernel.wrong)
 
 
 def row_key(program, kernel):
     """Programs that differ in numbers of no consequence share a row, and so do those kernels of an algorithm that pack and stage."""
-    if not is_main(kernel):
+    if not is_main(kernel.name):
         return (program.algorithm, 1, kernel.name)
     unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|DOT=0$|MERGED=1$|DX=1$|NX=1$|"
                "DATA=f32$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|ACTIVATION|REQUANTIZED)=0$))")
@@ -298,8 +320,8 @@ def row_key(program, kernel):
     return (program.algorithm, 0, ", ".join(options))
 
 
-def is_main(kernel):
-    return re.fullmatch("tconv_[a-z0-9]+", kernel.name) is not None
+def is_main(name):
+    return re.fullmatch("tconv_[a-z0-9]+", name) is not None
 
 
 def table(results, vendors):
@@ -308,7 +330,7 @@ def table(results, vendors):
         for kernel in kernels if not isinstance(kernels, str) else []:
             row = rows[row_key(program, kernel)]
             row["kernels"][program.vendor].append(kernel)
-            row["layers"].update(program.layers.split(",") if program.layers and is_main(kernel) else [])
+            row["layers"].update(program.layers.split(",") if program.layers and is_main(kernel.name) else [])
     heads = ["algorithm", "program", "layers", "local bytes"]
     for vendor in vendors:
         heads += [vendor + (" lanes" if vendor == "Intel" else " registers"), "FMA %"]
@@ -319,7 +341,7 @@ def table(results, vendors):
         line = [key[0], key[2], str(len(row["layers"]) or ""), str(max(kernel.local for kernel in every) or "")]
         for vendor in vendors:
             kernels = row["kernels"][vendor]
-            shares = [kernel.share for kernel in kernels if kernel.share is not None and is_main(kernel)]
+            shares = [kernel.share for kernel in kernels if kernel.share is not None and is_main(kernel.name)]
             worst = min if vendor == "Intel" else max
             line += [str(worst(kernel.registers for kernel in kernels)) if kernels else "", "%.0f" % min(shares) if shares else ""]
         lines.append(line)

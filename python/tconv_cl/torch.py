@@ -150,6 +150,9 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
         sums = _operator(data, weight, bias, *ctx.attributes, **how)
         _, pull = torch.func.vjp(lambda x: ACTIVATIONS[ctx.activation](x, *ctx.numbers), sums)
         (gradient,) = pull(gradient)
+    if data.numel() == 0 and data.shape[0] != 0:  # torch's own refuses it: outputs are the bias alone
+        sums = None if bias is None else gradient.sum([0, *range(2, gradient.dim())])
+        return torch.zeros_like(data), torch.zeros_like(weight), sums, *[None] * 10
     gradients = torch.ops.aten.convolution_backward(
         gradient,
         data,
@@ -419,7 +422,7 @@ class Sequential(nn.Sequential):
         while modules:
             module, taken = modules.pop(0), {}
             if isinstance(module, _Layer) and _takes_others(module, input):
-                if modules and _is_norm_of(module, modules[0]) and not torch.is_autocast_enabled("cpu"):
+                if modules and _is_norm_of(module, modules[0], input) and not torch.is_autocast_enabled("cpu"):
                     taken["norm"] = modules.pop(0)
                 if modules and _is_activation(modules[0]):
                     activation = modules.pop(0)
@@ -467,9 +470,10 @@ FORWARDS = {cls: cls.forward for cls in (*LAYERS, *NORMS, *MODULES)}
 CALLS = (nn.Module.__call__, nn.Module._call_impl)
 
 
-def _is_norm_of(layer: _Layer, norm: nn.Module) -> bool:
+def _is_norm_of(layer: _Layer, norm: nn.Module, input: Tensor) -> bool:
     """Whether it is a batch normalization with statistics of its own, in inference, in the layer's type."""
-    if NORMS.get(type(norm)) != len(layer.kernel_size) or norm.training or not _is_plain(norm):
+    axes = len(layer.kernel_size)
+    if NORMS.get(type(norm)) != axes or input.dim() != axes + 2 or norm.training or not _is_plain(norm):
         return False
     tensors = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
     dtype = layer.weight.dtype

@@ -197,3 +197,33 @@ def test_a_layer_class_that_somebody_changed(monkeypatch):
     wanted = model()(DATA)
     assert tconv_cl.torch.convert(ours) == 0
     torch.testing.assert_close(ours(DATA), wanted)
+
+
+@pytest.mark.parametrize("extent", [5, 8])
+def test_data_without_a_batch(extent):
+    """Then a norm takes the channels for a batch: with 6 columns it computes that, with others it raises."""
+    own = nn.Sequential(nn.ConvTranspose1d(4, 6, 2), nn.BatchNorm1d(6)).eval()
+    ours = nn.Sequential(nn.ConvTranspose1d(4, 6, 2), nn.BatchNorm1d(6)).eval()
+    own[1].running_mean.uniform_()
+    ours.load_state_dict(own.state_dict())
+    tconv_cl.torch.convert(ours)
+    data = torch.randn(4, extent)
+    with torch.no_grad():
+        if extent == 5:
+            torch.testing.assert_close(ours(data), own(data), rtol=1e-4, atol=1e-4)
+        else:
+            for one in (own, ours):
+                with pytest.raises(RuntimeError):
+                    one(data)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 0, 5), (2, 4, 3, 0)], ids=str)
+def test_data_without_elements(shape):
+    layer = nn.ConvTranspose2d(4, 6, 3, stride=2)
+    tconv_cl.torch.convert(layer, fallback="error")
+    output = layer(torch.zeros(shape, requires_grad=True))
+    assert output.shape == (shape[0], 6, 2 * shape[2] + 1, 2 * shape[3] + 1)
+    torch.testing.assert_close(output, layer.bias[:, None, None].expand_as(output))
+    output.sum().backward()
+    torch.testing.assert_close(layer.bias.grad, torch.full([6], float(output.numel() / 6)))
+    assert not layer.weight.grad.any()

@@ -121,7 +121,8 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_algorithm *algorithm, char *text, size_t size)
 {
     /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless
-     * told, even if sums then go to memory; with 8 it finds the right number itself. */
+     * told, even if sums then go to memory. Where it has 8, kernels that need just as many ask for
+     * them themselves (OF_LANES in cl/matrix.clh), and it finds the best number for the others. */
     const uint32_t lanes = request->device->subgroup_least;
     text[0] = '\0';
     char types[TCONV_MAX_OPTIONS];

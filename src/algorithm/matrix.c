@@ -225,12 +225,14 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
 static bool fits(const struct tconv_places *g, const struct fragment *f, const struct tile *t,
                  const tconv_device_info *device)
 {
+    enum { MOST_WMMA_REGISTERS = 210 }; /* of the tile; above it, clang 19 spills some of 256 */
     const uint64_t items = (uint64_t)items_of(f, t);
     /* Loads of single elements, with plain data, take the registers of more sums; so do copies on
      * their way through registers with wmma. */
     const int64_t sums = (int64_t)t->wm * t->wn / f->lanes,
                   most_sums = g->last && f->macro != 3 ? 128 : 64;
     const int stage_quads = t->kt / 4;
+    if (f->macro == 3 && registers_of(g, f, t) > MOST_WMMA_REGISTERS) return false;
     return t->wm % f->rows == 0 && t->wn % (f->places * f->least_wide) == 0 && sums <= most_sums &&
            items <= device->work_group_limit && items <= device->work_item_limit[0] &&
            items % (uint64_t)stage_quads == 0 && t->kt % (f->depth * t->slices) == 0 &&

@@ -91,7 +91,7 @@ static bool tune_layer(tconv_device *device, const struct place *place, uint32_t
     if (interrupted()) return give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
     return t->choice.source == TCONV_SEARCH_MEASURE ||
            give_up(t, TCONV_ERROR_DEVICE_MEMORY,
-                   "not timed: the device has no memory for its tensors, or it has none");
+                   "not timed: the device has no memory for its tensors, or they have no elements");
 }
 
 static double gain(const struct tuned *t)
