@@ -165,7 +165,7 @@ def required_lanes(options, kernel):
 
 def compile_intel(tools, target, source, options, folder):
     kernels = compile_intel_once(tools, target, source, options, folder)
-    if "-DMATRIX=5" not in options:
+    if "-DLANES=8" not in options:
         return kernels
     large = os.path.join(folder, "large")
     os.makedirs(large)

@@ -6,12 +6,8 @@
 
 #include <stdbool.h>
 
-/* TCONV_EXPORTS: the library is being compiled; TCONV_STATIC: it is no DLL. CMake defines them. */
-#if defined(_WIN32) && defined(TCONV_EXPORTS)
-#define TCONV_API __declspec(dllexport)
-#elif defined(_WIN32) && !defined(TCONV_STATIC)
-#define TCONV_API __declspec(dllimport)
-#elif defined(__GNUC__)
+/* A function that the shared library exports. */
+#if defined(__GNUC__)
 #define TCONV_API __attribute__((visibility("default")))
 #else
 #define TCONV_API
