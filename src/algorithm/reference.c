@@ -59,7 +59,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return true;
 }
 
-/* A run is short enough for some work-items on each compute unit. */
+/* A run is short enough for some work-items on each compute unit, and for the device's limit on
+ * loops. */
 static bool enumerate_sparse(const struct tconv_request *request,
                              struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
@@ -69,10 +70,13 @@ static bool enumerate_sparse(const struct tconv_request *request,
     const double outputs = outputs_of(layer, false), reached = outputs_of(layer, true);
     double taps = 0;
     for (int a = 0; a < layer->axes; a++) taps += (double)layer->axis[a].kernel;
+    const double output_iterations = 1 + 2 * taps + iterations(layer);
     int64_t run = MOST_RUN;
-    while (run > LEAST_RUN && outputs / (double)run < ITEMS_A_UNIT * m->units) run /= 2;
-    if (tconv_folded_group_too_long((double)run * (1 + 2 * taps + iterations(layer)),
-                                    request->device))
+    while (run > LEAST_RUN &&
+           (outputs / (double)run < ITEMS_A_UNIT * m->units ||
+            tconv_folded_group_too_long((double)run * output_iterations, request->device)))
+        run /= 2;
+    if (tconv_folded_group_too_long((double)run * output_iterations, request->device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     if (!filter_fits(request, reason)) return false;
     tconv_candidates_add(candidates, &run,
