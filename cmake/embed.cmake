@@ -2,17 +2,22 @@
 # Writes C files that hold text files as byte arrays (string literals of that length are not
 # portable).
 #
-#   tconv_embed(OUTPUT file.c PREFIX prefix FILES a.cl b.cl)
-#       a table `const struct tconv_source prefix[]`, for the header sources.h
+#   tconv_embed(OUTPUT file.c PREFIX prefix [ROOT folder] FILES a.cl b.cl)
+#       a table `const struct tconv_source prefix[]`, for the header sources.h; a file's name in
+#       it is its path below ROOT, or without ROOT its last part
 #
 # Run as a script by the custom command that it makes:
-# cmake -DOUTPUT=... -DPREFIX=... -DFILES=a;b -P embed.cmake
+# cmake -DOUTPUT=... -DPREFIX=... -DROOT=... -DFILES=a;b -P embed.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
     set(arrays "")
     set(table "")
     set(number 0)
     foreach(file IN LISTS FILES)
-        get_filename_component(name "${file}" NAME)
+        if(ROOT)
+            file(RELATIVE_PATH name "${ROOT}" "${file}")
+        else()
+            get_filename_component(name "${file}" NAME)
+        endif()
         file(READ "${file}" hex HEX)
         if(name MATCHES "\\.(cl|clh|h)$") # let build logs name the file
             string(HEX "#line 1 \"${name}\"\n" line)
@@ -35,11 +40,11 @@ endif()
 set(TCONV_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
 
 function(tconv_embed)
-    cmake_parse_arguments(arg "" "OUTPUT;PREFIX" "FILES" ${ARGN})
+    cmake_parse_arguments(arg "" "OUTPUT;PREFIX;ROOT" "FILES" ${ARGN})
     add_custom_command(
         OUTPUT "${arg_OUTPUT}"
         COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${arg_OUTPUT}" "-DPREFIX=${arg_PREFIX}"
-                "-DFILES=${arg_FILES}" -P "${TCONV_EMBED_SCRIPT}"
+                "-DROOT=${arg_ROOT}" "-DFILES=${arg_FILES}" -P "${TCONV_EMBED_SCRIPT}"
         DEPENDS ${arg_FILES} "${TCONV_EMBED_SCRIPT}"
         COMMENT "Embedding text files into ${arg_PREFIX}"
         VERBATIM)

@@ -2,7 +2,7 @@
 /* Compares two .npy files of f32: equal shapes, and equal elements or, with a third file, elements
  * that differ by no more than the third file's. usage: compare_npy GOT.npy WANTED.npy
  * [BOUND.npy] */
-#include "npy.h"
+#include "tool/io/npy.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -14,8 +14,8 @@ trap 'rm -rf "$work"' EXIT
 found() {
     rm -rf "$work/cl"
     cp -R "$kernels" "$work/cl"
-    sed -i.bak "s/$1/sum += *(volatile $2) == 12345, &/" "$work/cl/reference.cl"
-    if cmp -s "$work/cl/reference.cl" "$kernels/reference.cl"; then echo "reference.cl has no $1"; exit 1; fi
+    sed -i.bak "s/$1/sum += *(volatile $2) == 12345, &/" "$work/cl/any/reference.cl"
+    if cmp -s "$work/cl/any/reference.cl" "$kernels/any/reference.cl"; then echo "reference.cl has no $1"; exit 1; fi
     if TCONV_CL_KERNEL_DIR="$work/cl" TCONV_CL_CACHE=off "$program" >"$work/log" 2>&1; then
         if grep -q '^skipped: inaccessible pages' "$work/log" && ! grep -q 'Portable Computing Language' "$work/log"; then
             grep '^skipped' "$work/log"

@@ -2,8 +2,8 @@
 /* Reading the vectors' tables. */
 #include "table.h"
 
-#include "npy.h"
 #include "support.h"
+#include "tool/io/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

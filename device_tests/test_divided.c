@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An execution of several commands, one of which the device refuses: what plan.h promises of the
  * output, and that nothing leaks. */
-#include "algorithm/machine.h"
+#include "algorithm/cost/machine.h"
 #include "device/object.h"
 #include "faults.h"
 #include "plan/plan_internal.h"

@@ -4,7 +4,7 @@
  * read is completed and resolved, and its weights are touched. */
 #include "fuzz.h"
 
-#include "model.h"
+#include "tool/io/model.h"
 
 #include <stdlib.h>
 #include <string.h>

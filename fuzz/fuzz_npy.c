@@ -3,7 +3,7 @@
  * must say the same. The input is the file. */
 #include "fuzz.h"
 
-#include "npy.h"
+#include "tool/io/npy.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -8,10 +8,10 @@
 /* main.c is a program; its main becomes a function. */
 int tool_main(int argc, char **argv);
 #define main tool_main
-#include "main.c"
+#include "tool/cli/main.c"
 #undef main
 
-#include "npy.h"
+#include "tool/io/npy.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 /* Any bytes as a suite in CSV. The input is the file. */
 #include "fuzz.h"
 
-#include "suite.h"
+#include "tool/io/suite.h"
 
 #include <stdlib.h>
 #include <string.h>

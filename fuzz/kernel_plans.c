@@ -3,7 +3,7 @@
 
 #include "fuzz.h"
 
-#include "epilogue_table.h"
+#include "common/epilogue_table.h"
 
 #include <math.h>
 #include <string.h>

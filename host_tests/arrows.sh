@@ -8,19 +8,25 @@ allowed() {
     case $1 in
     base) echo base ;;
     geometry) echo base geometry ;;
-    algorithm) echo base geometry algorithm ;;
+    algorithm) echo base geometry algorithm algorithm/cost common ;;
+    algorithm/cost) echo base geometry algorithm algorithm/cost algorithm/any ;;
+    algorithm/any) echo base geometry algorithm algorithm/any common any ;;
+    algorithm/cpu) echo base geometry algorithm algorithm/any cpu ;;
+    algorithm/gpu) echo base geometry algorithm algorithm/any algorithm/gpu gpu ;;
     cache) echo base cache ;;
     device) echo base cache device ;;
-    plan) echo base geometry algorithm device plan ;;
+    plan) echo base geometry algorithm algorithm/cost device plan ;;
     session) echo base session ;;
     oracle) echo oracle ;;
-    tool) echo base oracle tool ;;
+    tool | tool/io | tool/system) echo base oracle tool tool/io tool/system ;;
+    tool/bench) echo base oracle tool tool/io tool/system tool/bench ;;
+    tool/cli | tool/commands) echo base oracle tool tool/io tool/system tool/bench tool/cli ;;
     *) echo "" ;;
     esac
 }
-for file in src/*/*.[ch]; do
-    room=$(basename "$(dirname "$file")")
-    for include in $(sed -n 's/^#include "\([a-z0-9_]*\)\/.*/\1/p' "$file"); do
+for file in $(find src -name "*.[ch]"); do
+    room=$(dirname "${file#src/}")
+    for include in $(sed -n 's/^#include "\([a-z0-9_/]*\)\/.*/\1/p' "$file"); do
         [ "$include" = tconv_cl ] && continue
         case " $(allowed "$room") " in
         *" $include "*) ;;
@@ -29,13 +35,13 @@ for file in src/*/*.[ch]; do
     done
     # Only these rooms know OpenCL.
     case $room in
-    base | geometry | algorithm | cache | oracle)
+    base | geometry | algorithm* | cache | oracle)
         grep -nE 'CL/cl|tconv_cl/(device|plan|session|tconv_cl)\.h' "$file" | grep -v CL/cl_half && echo "$file knows OpenCL" && bad=1
         ;;
     esac
     # The library never prints or aborts, and reads the environment through base/os.h.
     case $room in
-    tool) ;;
+    tool*) ;;
     *)
         grep -nE '\b(printf|fprintf|puts|abort|exit)\(' "$file" && echo "$file prints or aborts" && bad=1
         case $file in
@@ -46,7 +52,7 @@ for file in src/*/*.[ch]; do
     esac
     # What systems do differently stands behind base/os.h and the tool's system.h.
     case $file in
-    src/base/os_*.[ch] | src/tool/system*.[ch]) ;;
+    src/base/os_*.[ch] | src/tool/system/*) ;;
     *) grep -nE '#include <(unistd|fcntl|dirent|dlfcn|io|locale|sched|signal|spawn|windows|sys/.*)\.h>' "$file" && echo "$file asks which system it is on" && bad=1 ;;
     esac
     [ "$(head -1 "$file")" = "/* SPDX-License-Identifier: Apache-2.0 */" ] || { echo "$file has no licence line" && bad=1; }

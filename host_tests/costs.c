@@ -11,7 +11,7 @@
  *          costs DEVICE UNITS fields           the fields: name, value, unit, meaning */
 #include "described.h"
 #include "selecting.h"
-#include "suite.h"
+#include "tool/io/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>

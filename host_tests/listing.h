@@ -4,7 +4,7 @@
 #ifndef TCONV_HOST_TESTS_LISTING_H
 #define TCONV_HOST_TESTS_LISTING_H
 
-#include "suite.h"
+#include "tool/io/suite.h"
 
 struct listing {
     tconv_type type;

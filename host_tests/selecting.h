@@ -3,7 +3,7 @@
 #ifndef HOST_TESTS_SELECTING_H
 #define HOST_TESTS_SELECTING_H
 
-#include "algorithm/algorithms.h"
+#include "algorithm/registry.h"
 
 /* A request without a limit of the workspace. */
 static inline struct tconv_request request_for(const struct tconv_layer *layer,

@@ -10,7 +10,7 @@
 
 #include "described.h"
 #include "selecting.h"
-#include "suite.h"
+#include "tool/io/suite.h"
 
 /* Counts the choice for one layer in one element type, with both kinds of arithmetic. */
 static void count_choices(tconv_problem p, tconv_type type, const tconv_device_info *device,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Division by multiplication, as kernels do it, against division. */
-#include "algorithm/folded.h"
-#include "divisor.h"
+#include "algorithm/any/folded.h"
+#include "common/divisor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* split() of cl/divisor.h. */
+/* split() of cl/common/divisor.h. */
 static int64_t quotient(int64_t n, int64_t divisor)
 {
     const uint64_t product = (uint64_t)(uint32_t)(2 * n) * ((uint64_t)divisor >> 32);

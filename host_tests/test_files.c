@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tool's readers and writers: .npy, suites in CSV, OpenVINO models; sound files and damaged
  * ones. */
-#include "model.h"
-#include "npy.h"
 #include "portable.h"
-#include "suite.h"
+#include "tool/io/model.h"
+#include "tool/io/npy.h"
+#include "tool/io/suite.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ceilings that bench holds layers to: what is measured of the device, raised by what layers
  * reach. */
-#include "roofline.h"
+#include "tool/bench/roofline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@ f32 and FORMAT is NCX where they are left out. For each layer the model's choice
 that was timed: the regret is the time of the one over that of the other.
 
 With --fit, fields are changed, one after the other and in several rounds, so that the choices become better, and the
-changes are printed as `tconv-cl tune --fields` takes them; with --write they go into src/algorithm/machine_fields.h.
+changes are printed as `tconv-cl tune --fields` takes them; with --write they go into src/algorithm/cost/fields.h.
 With --unneeded, each field is doubled and halved, and printed with the number of choices that this changes."""
 
 import argparse
@@ -152,7 +152,7 @@ def fit(measured: Measured, model: Model, usual: dict[str, float], names: list[s
 
 
 def write(fields: dict[str, float], device: str) -> None:
-    path = ROOT / "src/algorithm/machine_fields.h"
+    path = ROOT / "src/algorithm/cost/fields.h"
     text = path.read_text()
     for name, value in fields.items():
         number = r"([\d.e]+)"
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--unneeded", action="store_true", help="how many choices change with each field")
     parser.add_argument("--fields", help="the fields to fit, commas between; default: all but the hardware's")
     parser.add_argument("--rounds", type=int, default=4, help="rounds over all fields; default 4")
-    parser.add_argument("--write", action="store_true", help="with --fit: change src/algorithm/machine_fields.h")
+    parser.add_argument("--write", action="store_true", help="with --fit: change src/algorithm/cost/fields.h")
     parser.add_argument("--device", default="CPU AVX-512", help="the described device; default CPU AVX-512")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="build folder; default build")
     parser.add_argument("--worst", type=int, default=10, help="how many layers to list; default 10")

@@ -11,12 +11,11 @@ mkdir "$work/tree"
 cd "$work/tree"
 toy=$root/examples/algorithm
 # Steps 1 to 6: the kernels, their table, and the host's part
-cp "$toy/toy.cl" "$toy/toy_table.h" cl/
-cp "$toy/toy.c" src/algorithm/
-# Step 7: its name in three files
-sed -i 's/^extern const struct tconv_algorithm tconv_reference;/extern const struct tconv_algorithm tconv_toy;\n&/' src/algorithm/algorithms.h
-sed -i 's/&tconv_reference,/\&tconv_toy, &/' src/algorithm/table.c
-sed -i 's|src/algorithm/table.c|src/algorithm/toy.c &|; s|cl/reference.cl|cl/toy_table.h cl/toy.cl &|' CMakeLists.txt
+cp "$toy/toy.cl" "$toy/toy_table.h" cl/any/
+cp "$toy/toy.c" src/algorithm/any/
+# Step 7: its row in the registry, its file in CMakeLists.txt
+sed -i 's/^    A(reference)/    A(toy) A(reference)/' src/algorithm/registry.h
+sed -i 's|src/algorithm/registry.c|src/algorithm/any/toy.c &|' CMakeLists.txt
 cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DTCONV_BUILD_TESTS=OFF >"$work/log" && cmake --build build --parallel "$(nproc)" --target tconv-cl >>"$work/log" 2>&1 ||
     { tail -30 "$work/log"; exit 1; }
 tool=build/tconv-cl
@@ -29,7 +28,7 @@ check --groups 1 --data-format NXC --data-shape 2,19,6 --filter-shape 5,4,6
 "$tool" check --algorithm toy --data-shape 1,3,4,5 --filter-shape 3,2,3,3 2>&1 | grep -q '2 spatial axes; it takes one' ||
     { echo "a refusal is not told"; exit 1; }
 mkdir "$work/wrong"
-cp cl/*.cl cl/*.clh cl/*.h "$work/wrong"
-sed -i 's/k \* table\[TOY_DILATION\]/k * (table[TOY_DILATION] + 1)/' "$work/wrong/toy.cl"
+cp -R cl/. "$work/wrong"
+sed -i 's/k \* table\[TOY_DILATION\]/k * (table[TOY_DILATION] + 1)/' "$work/wrong/any/toy.cl"
 TCONV_CL_KERNEL_DIR="$work/wrong" check >"$work/log" 2>&1 && { echo "a wrong kernel passes"; exit 1; }
 echo "the algorithm of the example works, and a wrong one is found"

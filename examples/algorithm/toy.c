@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The toy algorithm, an example for docs/adding-an-algorithm.md: parameters, cost and kernel plan
- * of cl/toy.cl. */
-#include "algorithm/algorithms.h"
+ * of cl/any/toy.cl. */
+#include "algorithm/registry.h"
 
-#include "algorithm/folded.h"
-#include "toy_table.h"
+#include "algorithm/any/folded.h"
+#include "any/toy_table.h"
 
 enum { ITEMS = 64 }; /* of a work-group */
 
@@ -95,7 +95,7 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
 const struct tconv_algorithm tconv_toy = {
     .name = "toy",
     .summary = "an example: one work-item for each output element of a layer of one axis",
-    .source = "toy.cl",
+    .source = "any/toy.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_ALL,
     .tile_names = {"items"},

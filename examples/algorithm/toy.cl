@@ -10,8 +10,8 @@
  *   macro   meaning                      legal values
  *   ITEMS   work-items of a work-group   1 and more; unused here, as an example of a tile parameter
  */
-#include "epilogue.clh"
-#include "toy_table.h"
+#include "any/toy_table.h"
+#include "common/epilogue.clh"
 
 #ifndef ITEMS
 #error "ITEMS must be set"

@@ -3,7 +3,7 @@
 #ifndef TCONV_TOY_TABLE_H
 #define TCONV_TOY_TABLE_H
 
-#include "epilogue_table.h"
+#include "common/epilogue_table.h"
 
 enum {
     TOY_OUTPUTS = EPILOGUE_LONGS, /* elements of the output */

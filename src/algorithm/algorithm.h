@@ -6,7 +6,7 @@
 #ifndef TCONV_ALGORITHM_ALGORITHM_H
 #define TCONV_ALGORITHM_ALGORITHM_H
 
-#include "algorithm/machine.h"
+#include "algorithm/cost/machine.h"
 #include "base/format.h"
 #include "geometry/layer.h"
 #include "tconv_cl/device_info.h"
@@ -34,7 +34,7 @@ enum tconv_arg {
     TCONV_ARG_LOCAL, /* `local_bytes` of local memory: one kernel argument, no offset */
 };
 
-/* What EPILOGUE_PARAMETERS of cl/epilogue.clh stands for. */
+/* What EPILOGUE_PARAMETERS of cl/common/epilogue.clh stands for. */
 #define TCONV_ARGS_EPILOGUE                                                                        \
     TCONV_ARG_BIAS, TCONV_ARG_SCALE, TCONV_ARG_SLOPE, TCONV_ARG_RESIDUAL, TCONV_ARG_OUTPUT
 
@@ -48,7 +48,7 @@ struct tconv_launch {
     double trips[3]; /* for these, too: of the loops around its multiply-adds, the outermost first,
                         on average; 0: what its arguments say */
     bool divides;    /* work-groups along the first dimension may be launched in several pieces:
-                        GROUP_NUMBER of cl/common.clh */
+                        GROUP_NUMBER of cl/common/common.clh */
     int pieces;      /* so many */
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
@@ -88,9 +88,10 @@ struct tconv_reason {
 enum tconv_packing {
     TCONV_PACK_SUMMED, /* a number of the type that products are added up in */
     TCONV_PACK_RAW,    /* an element of the filter's type */
-    TCONV_PACK_QUADS,  /* four bytes of neighbouring input channels in a word: cl/dot.clh */
-    TCONV_PACK_WORDS, /* a word of neighbouring input channels, as many as fill it: cl/matrix.clh */
-    TCONV_PACK_CHANNEL_WORDS, /* a word of tconv_word_channels of them: cl/words.clh */
+    TCONV_PACK_QUADS,  /* four bytes of neighbouring input channels in a word: cl/gpu/dot.clh */
+    TCONV_PACK_WORDS,  /* a word of neighbouring input channels, as many as fill it:
+                          cl/gpu/matrix.clh */
+    TCONV_PACK_CHANNEL_WORDS, /* a word of tconv_word_channels of them: cl/cpu/parts/words.clh */
 };
 
 enum { TCONV_MAX_TILE = 12, TCONV_MAX_CANDIDATES = 6 };
@@ -236,7 +237,7 @@ void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, 
 void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
                         const tconv_device_info *device);
 
-/* Element types (types.c). */
+/* Element types (elements.c). */
 
 /* Bytes of what the layer's products are added up in: f32, f64, or unsigned integers of 32 or 64
  * bits. */
@@ -262,7 +263,7 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
  * else 2. */
 int tconv_word_channels(const struct tconv_request *request);
 
-/* The macro DOTS of cl/words.clh, for words of this element type. */
+/* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type. */
 int tconv_dots(const tconv_device_info *device, tconv_type type);
 
 /* Whether the epilogue has that tensor; true for all other arguments. */
@@ -272,7 +273,7 @@ bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);
 int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
                        size_t size);
 
-/* Writes the beginning of a table: cl/epilogue_table.h. */
+/* Writes the beginning of a table: cl/common/epilogue_table.h. */
 void tconv_write_epilogue(const struct tconv_request *request, int64_t *table);
 
 bool tconv_refuse(struct tconv_reason *reason, const char *format, ...) TCONV_PRINTF(2, 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates: lists of the cheapest tiles, tiles as text, and the choice among all algorithms. */
-#include "algorithm/algorithms.h"
+#include "algorithm/registry.h"
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing the algorithm of a plan, and telling why. */
-#include "algorithm/algorithms.h"
+#include "algorithm/registry.h"
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/struct_size.h"

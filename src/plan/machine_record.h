@@ -3,7 +3,7 @@
 #ifndef TCONV_PLAN_MACHINE_RECORD_H
 #define TCONV_PLAN_MACHINE_RECORD_H
 
-#include "algorithm/machine.h"
+#include "algorithm/cost/machine.h"
 #include "device/device_internal.h"
 
 /* That of `info`, with what was stored for the device. A stored text that is of no use counts as

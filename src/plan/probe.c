@@ -227,7 +227,7 @@ tconv_status tconv_probe_run(tconv_device *device, tconv_type data_type, tconv_t
 }
 
 /* The words that are multiplied: the extremes that they may hold, and others. */
-enum { PROBE_WORDS = 4, MOST_LANES = 16 }; /* the first as in cl/words_probe.cl */
+enum { PROBE_WORDS = 4, MOST_LANES = 16 }; /* the first as in cl/cpu/parts/words_probe.cl */
 
 static uint32_t probe_data(bool floating, int word, int i)
 {
@@ -346,8 +346,8 @@ static tconv_status run_words(struct probe *p, tconv_device *device, tconv_type 
             weights[i * lanes + lane] = probe_weights(floating, word, i, lane);
     }
     for (int lane = 0; lane < lanes; lane++) sums[lane] = probe_start(floating, lane);
-    if ((status = tconv_device_program(device, "words_probe.cl", options, &program, error)) !=
-        TCONV_OK)
+    if ((status = tconv_device_program(device, "cpu/parts/words_probe.cl", options, &program,
+                                       error)) != TCONV_OK)
         return status;
     if ((status = make_queue(device, &p->queue, error)) == TCONV_OK &&
         (status = copied(device, sizeof numbers, numbers, &p->output, error)) == TCONV_OK &&

@@ -16,8 +16,8 @@ tconv_status tconv_probe_matrix(tconv_device *device, tconv_type data_type, tcon
                                 const char *tile, bool *right, tconv_error *error);
 
 /* The same for the instructions of CPUs that multiply words of `word` channels of bytes
- * (`type` is any of theirs) or bf16: cl/words.clh. Only for units that the processor itself says it
- * has, since what it does not know ends the process. */
+ * (`type` is any of theirs) or bf16: cl/cpu/parts/words.clh. Only for units that the processor
+ * itself says it has, since what it does not know ends the process. */
 tconv_status tconv_probe_words(tconv_device *device, tconv_type type, int word, bool *right,
                                tconv_error *error);
 

@@ -4,8 +4,8 @@
 #define TCONV_TOOL_TOOL_H
 
 #include "base/format.h"
-#include "option_list.h"
 #include "tconv_cl/tconv_cl.h"
+#include "tool/option_list.h"
 
 #include <jansson.h>
 #include <popt.h>

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The col2im algorithm's own part of its table; folded_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_COL2IM_TABLE_H
+#define TCONV_COL2IM_TABLE_H
+
+#include "common/folded_table.h"
+
+enum {
+    COL2IM_PLACES = FOLDED_LONGS, /* of a tile: neighbouring outputs of one phase */
+    COL2IM_INPUTS,                /* that a tile reads: places and reach */
+    COL2IM_COLUMNS,               /* columns in local memory, whole strips */
+    COL2IM_ROW,    /* elements of a column there: TILE + COL2IM_INPUTS + TILE or more */
+    COL2IM_STRIPS, /* strips of MW columns in all parts together: what one (kz, ky) of a block takes
+                      in the packed filter */
+    COL2IM_PARTS_AT,   /* where the list of parts begins: classes whose columns lie in local memory
+                          together */
+    COL2IM_COLUMNS_AT, /* for each column of each strip: tap along x * MC + channel in the block, or
+                          -1 where it only fills up */
+    COL2IM_LONGS
+};
+
+/* One part. */
+enum {
+    PART_STRIP,      /* its first strip */
+    PART_STRIPS,     /* how many strips */
+    PART_CLASS,      /* its first class */
+    PART_CLASSES,    /* how many classes */
+    PART_CLASS_TAPS, /* taps of all classes before PART_CLASS */
+    PART_LONGS
+};
+
+#endif

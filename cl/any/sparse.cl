@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sparse algorithm: for large strides, where no tap reaches most outputs. A work-item goes
+ * through RUN output elements, which lie side by side along the last axes of a channel:
+ *
+ *   fill the outputs before the next one that some tap reaches
+ *   compute that one as the reference algorithm does
+ *
+ * reference.cl has that computation, the table and the packing.
+ *
+ *   macro   meaning                             legal values
+ *   RUN     output elements of a work-item      1 to 2^30 */
+#include "any/reference.cl"
+
+#ifndef RUN
+#error "RUN must be set"
+#endif
+
+/* The first place from `from` on along an axis that some tap reaches from inside the data; the
+ * axis's extent if there is none. */
+static long reached_place(__global const long *restrict axis, const long from)
+{
+    long first = axis[AXIS_OUTPUT];
+    for (long k = 0; k < axis[AXIS_KERNEL]; k++) {
+        const long base = k * axis[AXIS_DILATION] - axis[AXIS_PAD]; /* where input 0 gets to */
+        const long input = from <= base ? 0
+                                        : (from - base + axis[AXIS_STRIDE] - 1) / axis[AXIS_STRIDE];
+        if (input < axis[AXIS_INPUT]) first = min(first, base + input * axis[AXIS_STRIDE]);
+    }
+    return first;
+}
+
+/* The number of an output within its channel. */
+static long point_at(__global const long *restrict table, const long position[AXES])
+{
+    long point = 0;
+    for (int a = 0; a < AXES; a++)
+        point = point * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT] + position[a];
+    return point;
+}
+
+/* The first output of a channel from `from` on that taps reach along all axes; `end` if there is
+ * none before it. */
+static long reached_point(__global const long *restrict table, const long from, const long end)
+{
+    long position[AXES], rest = from;
+    for (int a = AXES - 1; a >= 0; a--) {
+        const long extent = table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT];
+        position[a] = rest % extent;
+        rest /= extent;
+    }
+    for (int a = 0; a < AXES;) {
+        __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
+        const long place = reached_place(axis, position[a]);
+        const bool none = place == axis[AXIS_OUTPUT]; /* the axis before it goes on */
+        if (none && a == 0) return end;
+        if (none || place > position[a]) /* inner axes begin again */
+            for (int b = a + 1; b < AXES; b++) position[b] = 0;
+        position[a] = none ? 0 : place;
+        if (!none) {
+            a++;
+            continue;
+        }
+        position[--a]++;
+        if (point_at(table, position) >= end) return end;
+    }
+    return min(point_at(table, position), end);
+}
+
+/* Stores `count` outputs of a channel that no tap reaches. */
+static void fill(const struct epilogue *f, const long at, const long count, const long step,
+                 const long channel)
+{
+    const result_t value = affine_one(f, 0, channel);
+    if (step == 1) /* compilers make vectors of it */
+        for (long i = 0; i < count; i++) put_one(f, value, at + i, channel);
+    else
+        for (long i = 0; i < count; i++) put_one(f, value, at + i * step, channel);
+}
+
+static NOINLINE void sparse_outputs(__global const data_t *restrict data,
+                                    __global const packed_t *restrict filter,
+                                    const struct epilogue *f, __global const long *restrict table,
+                                    long index, const long end)
+{
+    const long channels = table[REF_GROUPS] * table[REF_OUT_CHANNELS];
+    const long step = table[REF_AXES + (AXES - 1) * AXIS_LONGS + AXIS_OUTPUT_STEP];
+    long points = 1;
+    for (int a = 0; a < AXES; a++) points *= table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT];
+    while (index < end) {
+        const long image = index / points, channel = image % channels; /* a channel's outputs */
+        const long point = index - image * points, last = min(points, point + end - index);
+        const long next = reached_point(table, point, last);
+        fill(f,
+             image / channels * table[REF_OUTPUT_BATCH_STEP] +
+                 channel * table[REF_OUTPUT_CHANNEL_STEP] + point * step,
+             next - point, step, channel);
+        if (next < last) reference_output(data, filter, f, table, image * points + next);
+        index = image * points + min(next + 1, last);
+    }
+}
+
+KERNEL void tconv_sparse(__global const data_t *restrict data, const ulong data_offset,
+                         __global const packed_t *restrict filter, const ulong filter_offset,
+                         EPILOGUE_PARAMETERS, __global const long *restrict table)
+{
+    EPILOGUE(epilogue, table)
+    const long begin = (long)get_global_id(0) * RUN;
+    if (begin < table[REF_OUTPUTS])
+        sparse_outputs(data + data_offset, filter + filter_offset, &epilogue, table, begin,
+                       min(begin + RUN, table[REF_OUTPUTS]));
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the tables of all algorithms that work along rows begin, in longs; read by the host (C) and
+ * by the kernels (OpenCL C). Vectors run along x, the innermost axis; y and z are the two outer
+ * ones. Steps are in elements. */
+
+#ifndef TCONV_FOLDED_TABLE_H
+#define TCONV_FOLDED_TABLE_H
+
+#include "common/epilogue_table.h"
+
+enum {
+    FOLDED_BATCHES = EPILOGUE_LONGS,
+    FOLDED_GROUPS,
+    FOLDED_IN_CHANNELS, /* of one group */
+    FOLDED_OUT_CHANNELS,
+    FOLDED_BLOCKS, /* of output channels in a group */
+    /* The innermost axis. */
+    FOLDED_KERNEL_X,
+    FOLDED_STRIDE_X,
+    FOLDED_DILATION_X,
+    FOLDED_PAD_X,
+    FOLDED_INPUT_STEP_X, /* between the inputs of neighbouring taps of one phase */
+    FOLDED_INPUT_X,
+    FOLDED_OUTPUT_X,
+    FOLDED_FIRST_INPUT, /* the leftmost input that the place u = 0 reads; negative: outside */
+    FOLDED_TILES,       /* of a row */
+    /* The outer axes. */
+    FOLDED_STRIDE_Z,
+    FOLDED_STRIDE_Y,
+    FOLDED_DILATION_Z,
+    FOLDED_DILATION_Y,
+    FOLDED_PAD_Z,
+    FOLDED_PAD_Y,
+    FOLDED_KERNEL_Z,
+    FOLDED_KERNEL_Y,
+    FOLDED_TAP_STEP_Y,
+    FOLDED_INPUT_STEP_Y,
+    FOLDED_INPUT_Z,
+    FOLDED_INPUT_Y,
+    FOLDED_INPUT_ROWS, /* z and y together */
+    FOLDED_OUTPUT_Z,
+    FOLDED_OUTPUT_Y,
+    FOLDED_OUTPUT_ROWS,
+    /* Tensors. */
+    FOLDED_DATA_BATCH_STEP,
+    FOLDED_DATA_CHANNEL_STEP,
+    FOLDED_DATA_Z_STEP,
+    FOLDED_DATA_Y_STEP,
+    FOLDED_DATA_X_STEP,
+    FOLDED_OUTPUT_BATCH_STEP,
+    FOLDED_OUTPUT_CHANNEL_STEP,
+    FOLDED_OUTPUT_Z_STEP,
+    FOLDED_OUTPUT_Y_STEP,
+    FOLDED_OUTPUT_X_STEP,
+    FOLDED_SOURCE_GROUP_STEP, /* of the filter tensor as the caller has it */
+    FOLDED_SOURCE_IN_STEP,
+    FOLDED_SOURCE_OUT_STEP,
+    FOLDED_SOURCE_Z_STEP,
+    FOLDED_SOURCE_Y_STEP,
+    FOLDED_SOURCE_X_STEP,
+    FOLDED_NUMBERS, /* here the numbers of an algorithm without the lists below begin */
+    /* Where in the table the lists begin. */
+    FOLDED_SLICES_AT = FOLDED_NUMBERS, /* for each output along z a slice */
+    FOLDED_REACH_Y_AT,                 /* for each output along y a reach */
+    FOLDED_CLASSES_AT,                 /* for each phase along x a class */
+    FOLDED_LONGS                       /* here an algorithm's own numbers begin */
+};
+
+/* One output along z, which may stand for several axes: how many taps reach it, and where in the
+ * table they begin; clipped to the data. A tap, and the input that it reads. */
+enum { SLICE_TAPS, SLICE_LIST, SLICE_LONGS };
+enum { SLICE_TAP, SLICE_INPUT, SLICE_TAP_LONGS };
+
+/* One output row along y: which taps reach it, from which inputs, clipped to the data. */
+enum { REACH_TAPS, REACH_TAP, REACH_INPUT, REACH_LONGS };
+
+/* One phase of the outputs along x. */
+enum {
+    CLASS_TAPS,
+    CLASS_START,    /* taps of all classes before this one: where the packed filter has it */
+    CLASS_PHASE,    /* which outputs: phase + place * stride */
+    CLASS_DISTANCE, /* from the leftmost input that a place reads to the one that the class's first
+                       tap reads */
+    CLASS_LONGS
+};
+
+/* For algorithms that list the taps of each phase (tz, ty, tx) of the outputs. */
+enum {
+    KIND_TAPS, /* how many taps reach the outputs of this phase */
+    KIND_LIST, /* where they begin in the list */
+    KIND_LONGS
+};
+
+/* Elements of `size` bytes in front of the weights of a filter in the order of taps: a word of
+ * flags for each group and block, padded to whole cache lines. */
+#define TAPS_HEADER(all_blocks, size) (((all_blocks) + 15) / 16 * (64 / (long)(size)))
+
+#endif

@@ -1,0 +1,793 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The channels algorithm: lanes of a vector are output channels. Output-stationary and exact in
+ * work, for processors: channels-last tensors, whose channels are contiguous, and small images of
+ * many channels.
+ *
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. A work-item
+ * takes a box of places and some blocks of output channels. It copies the inputs that the box needs
+ * into local memory, SEGMENT channels of a place side by side, and then for each phase, and for PX
+ * places at a time,
+ *
+ *     sum[c][place] += filter[tap][ci][c] * local[place + distance of tap][ci]
+ *
+ * in registers, one vector of weights for PX broadcast inputs.
+ *
+ *     work-item   CHANNELS_BOX_Z x _Y x _X places, CHANNELS_ITEM_BLOCKS blocks of MW channels,
+ *                 every phase
+ *     vector      VW output channels of one output
+ *
+ *   WORD             inputs and weights are words of so many input channels, of bytes or
+ *                    bf16: words.clh.
+ *                    Counts, segments and chunks of channels are then those of words.
+ *
+ *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in
+ *                 local memory; taps that reach all PX places from outside are left out. With
+ *                 PARTS, taps that reach some of them are added to a part only: without the first
+ *                 or last one, two, or half.
+ *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, so no work
+ *                 is wasted.
+ *
+ *   TRANSPOSED = 1   for tensors whose rows are contiguous: the accumulators of a box are kept in
+ *                    local memory, the channels of an output side by side, and are stored row by
+ *                    row; VW outputs of VW channels are transposed in registers.
+ *   KEPT = 1         the accumulators of all phases are kept in local memory: for many input
+ *                    channels, which a box processes CHANNELS_CHUNK at a time, so that a chunk's
+ *                    weights of a phase stay in a cache for all rows of the box; and, with
+ *                    TRANSPOSED, to store short rows together.
+ *   PHASE_LANES = 1  for large strides along x: lanes are adjacent outputs of one channel; all
+ *                    phases of one place are treated like channels. Along x the table then
+ *                    describes quotients: stride 1, kernel / stride taps.
+ *
+ *   SLICED = 1       z counts the outputs of several axes: a box has one of them, and local memory
+ *                    the inputs of all its slice's taps (folded_table.h) one behind the other.
+ *
+ * A zero of the padding must not meet a weight that is infinite or NaN: see exact_output. taps.clh
+ * has the packed filter, channels_table.h the table.
+ *
+ *   macro        meaning                                 legal values
+ *   VW           lanes of a vector                       1, 2, 4, 8, 16
+ *   MW           output channels of a block              multiples of VW
+ *   PX           places at a time                        at least 1
+ *   SEGMENT      channels of a place side by side; a     1 to 64
+ *                constant, so that places lie at
+ *                constant distances
+ *   ROUND        channels that an iteration of the       1, 2, 4, 8; divides
+ *                innermost loop adds                     SEGMENT and all counts
+ *   BATCHED      see above                               0, 1
+ *   PHASE_LANES  see above                               0, 1
+ *   TRANSPOSED   see above; not with PHASE_LANES         0, 1
+ *   KEPT         see above                               0, 1
+ *   SLICED       see above                               0, 1
+ *   PARTS        see above; not with BATCHED and bytes   0, 1
+ *   WORD, DOTS   see words.clh; not with PHASE_LANES     absent; 2, 4; 0 to 2
+ *   STREAM       see epilogue.clh                        0, 1
+ *
+ * Registers: MW / VW * PX vectors of sums. Local memory: a kernel argument. */
+#include "cpu/channels_table.h"
+#include "cpu/parts/lanes.clh"
+#include "cpu/parts/taps.clh"
+#include "cpu/parts/words.clh"
+
+#if !defined(PX) || !defined(SEGMENT) || !defined(ROUND) || !defined(BATCHED) ||                   \
+    !defined(PHASE_LANES) || !defined(TRANSPOSED) || !defined(KEPT) || !defined(SLICED) ||         \
+    !defined(PARTS)
+#error "PX, SEGMENT, ROUND, BATCHED, PHASE_LANES, TRANSPOSED, KEPT, SLICED and PARTS must be set"
+#endif
+
+enum {
+    MOST_READS = 1024, /* taps of a phase */
+    AHEAD = 2048       /* elements: weights are prefetched that early */
+};
+
+/* A work-item's part of the outputs. */
+struct box {
+    int n, z, y, x;                         /* the first image and place */
+    int count_n, count_z, count_y, count_x; /* how many */
+    int outputs_z, outputs_y, outputs_x;    /* of all phases */
+};
+
+#if SLICED
+static __global const long *slice_at(__global const long *table, const int z)
+{
+    return table + table[CHANNELS_SLICES_AT] + z * SLICE_LONGS;
+}
+#endif
+
+/* Steps in local memory, in elements. */
+struct steps {
+    int z, y, x, segment;
+};
+
+/* The input channels that are in local memory. */
+struct chunk {
+    int first, count;
+    bool last;
+};
+
+/* What local memory has of the data: a word of input channels (words.clh), or one of them. `left`
+ * counts the channels from `p` on. */
+#if WORD > 1
+#define AS_ACC PASTE(as_, ACC)
+#define INPUT_AT(p, zero, step, left) AS_ACC(word_at(p, zero, step, left))
+#define INPUTS_OF_CHANNELS(p, zero) SIZED(AS_ACC)(words_of_channels(p, zero))
+#define INPUTS_OF_PLACES(p, zero, step, left) SIZED(AS_ACC)(words_of_places(p, zero, step, left))
+#define INPUT_OUTSIDE(zero) AS_ACC(WORD_OUTSIDE(zero))
+#define INPUT_IN_LANES(p) word_in_lanes((__local const uint *)(p))
+#define ADD_INPUT(x, w, sum) add_words(x, w, sum)
+#define WEIGHTS_AT(p) LOAD(p)
+typedef words_t weights_t, input_t;
+#else
+#define WEIGHTS_AT(p) READS_WEIGHT(p)
+typedef vec_t weights_t;
+typedef acc_t input_t; /* vectors in a variable make LLVM order the loads worse */
+#define INPUT_AT(p, zero, step, left) READ_DATA(p, zero)
+#define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
+#define INPUTS_OF_PLACES(p, zero, step, left) READS_DATA(p, zero)
+#define INPUT_OUTSIDE(zero) ((acc_t)0)
+#define INPUT_IN_LANES(p) (*(p))
+#define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
+#endif
+
+/* Copies the `inputs` (channels, or words of them) of one place, or zeros; `left` channels are
+ * there. */
+static void copy_channels(__global const data_t *from, const acc_t zero, const long channel_step,
+                          const bool inside, __local acc_t *to, const int segment_step,
+                          const int inputs, const int left)
+{
+    for (int first = 0; first < inputs; first += SEGMENT, to += segment_step) {
+        const int count = min((int)SEGMENT, inputs - first);
+        int i = 0;
+        if (!inside) {
+            for (; i < count; i++) to[i] = INPUT_OUTSIDE(zero);
+            continue;
+        }
+        if (channel_step == 1) {
+            for (; i + VW <= count && (first + i + VW) * WORD <= left; i += VW)
+                STORE(INPUTS_OF_CHANNELS(from + (first + i) * WORD, zero), to + i);
+#ifdef COPIES_FOUR
+            for (; i + 4 <= count && (first + i + 4) * WORD <= left; i += 4)
+                copy_four(from + (first + i) * WORD, to + i);
+#endif
+        }
+        for (; i < count; i++)
+            to[i] = INPUT_AT(from + (first + i) * WORD * channel_step, zero, channel_step,
+                             left - (first + i) * WORD);
+    }
+}
+
+/* Copies the places from `begin` to `end` - 1 of a row, where all channels of one follow each other
+ * or none do. Rows that lie in local memory as they do in the data are copied like one place. */
+static void copy_row(__global const data_t *from, const acc_t zero, __global const long *table,
+                     const bool inside, __local acc_t *row, const struct steps *steps,
+                     const int inputs, const int left, const int begin, const int end)
+{
+    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], x_step = table[FOLDED_DATA_X_STEP];
+#if WORD > 1 && !BATCHED
+    if (channel_step == 1 && inputs == SEGMENT && left >= SEGMENT * WORD &&
+        x_step == SEGMENT * WORD) {
+        const int count = (end - begin) * SEGMENT;
+        from += begin * x_step;
+        row += begin * SEGMENT;
+        int i = 0;
+        for (; i + VW <= count; i += VW) STORE(INPUTS_OF_CHANNELS(from + i * WORD, zero), row + i);
+        for (; i < count; i++) row[i] = INPUT_AT(from + i * WORD, zero, 1, WORD);
+        return;
+    }
+#endif
+    for (int x = begin; x < end; x++)
+        copy_channels(from + x * x_step, zero, channel_step, inside, row + x * steps->x,
+                      steps->segment, inputs, left);
+}
+
+#if TRANSPOSED
+/* Whether inputs are transposed in registers, and how a place's inputs are stored: a vector of
+ * them, or its first lanes where a place has fewer. */
+#define TRANSPOSED_INPUTS (SEGMENT >= VW || SEGMENT * 2 == VW || SEGMENT * 4 == VW)
+#if SEGMENT >= VW
+#define STORE_INPUTS(v, p) STORE(v, p)
+#elif SEGMENT == 1
+#define STORE_INPUTS(v, p) (*(p) = (v).s0)
+#elif SEGMENT * 2 == VW
+#define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo, 0, p)
+#elif SEGMENT * 4 == VW
+#define STORE_INPUTS(v, p) PASTE(vstore, SEGMENT)((v).lo.lo, 0, p)
+#else /* never called */
+#define STORE_INPUTS(v, p) (*(p) = (v).s0)
+#endif
+
+/* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each,
+ * transposed in registers. Less than a vector is read together with `before` elements in front of
+ * it and with what follows. */
+static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
+                            __local acc_t *to, const struct steps *steps, const int inputs,
+                            const int left, const int count, const int row_length, const int before)
+{
+    for (int first = 0; first < inputs; first += VW) {
+        __local acc_t *own = to + first / SEGMENT * steps->segment + first % SEGMENT;
+        for (int x = 0; x < count; x += VW) {
+            const int place = count < VW ? -before : min(x, count - VW);
+            vec_t tile[VW];
+#pragma unroll
+            for (int i = 0; i < VW; i++) {
+                const int channel = min(first + i, inputs - 1) * WORD;
+                tile[i] = i < SEGMENT ? INPUTS_OF_PLACES(from + channel * channel_step + place,
+                                                         zero, channel_step, left - channel)
+                                      : (vec_t)(0);
+            }
+            turn(tile);
+            if (row_length == count && count >= VW) {
+#pragma unroll
+                for (int v = 0; v < VW; v++) STORE_INPUTS(tile[v], own + (place + v) * steps->x);
+            } else {
+                const int skipped = max(-place, 0), end = min(count - place, (int)VW);
+                int row = (place + skipped) / row_length, in_row = (place + skipped) % row_length;
+                for (int v = skipped; v < end; v++) {
+                    STORE_INPUTS(tile[v], own + row * steps->y + in_row * steps->x);
+                    if (++in_row == row_length) {
+                        in_row = 0;
+                        row++;
+                    }
+                }
+            }
+        }
+    }
+}
+#endif
+
+/* Copies a chunk of the inputs that a box reads; `data` is the group's first channel. */
+static void copy_inputs(__global const data_t *data, __global const long *table,
+                        __local acc_t *local_memory, const struct box *box,
+                        const struct steps *steps, const struct chunk *chunk)
+{
+    const int input_x = (int)table[FOLDED_INPUT_X], input_y = (int)table[FOLDED_INPUT_Y];
+    const long channel_step = table[FOLDED_DATA_CHANNEL_STEP], y_step = table[FOLDED_DATA_Y_STEP];
+    const acc_t zero = DATA_ZERO(table);
+#if SLICED
+    __global const long *slice = slice_at(table, box->z);
+    const int rows_z = (int)slice[SLICE_TAPS];
+#else
+    const int rows_z = box->count_z + (int)table[CHANNELS_SPAN_Z];
+#endif
+    const int rows_y = box->count_y + (int)table[CHANNELS_SPAN_Y];
+    const int rows_x = box->count_x + (int)table[CHANNELS_SPAN_X];
+    const int low_y = box->y + (int)table[CHANNELS_LOW_Y];
+    const int low_x = box->x + (int)table[CHANNELS_LOW_X];
+    const int first_y = clamp(-low_y, 0, rows_y), end_y = clamp(input_y - low_y, first_y, rows_y);
+    const int begin = clamp(-low_x, 0, rows_x), end = clamp(input_x - low_x, begin, rows_x);
+    const int left = (int)table[FOLDED_IN_CHANNELS] - chunk->first * WORD;
+    data += chunk->first * WORD * channel_step;
+#if TRANSPOSED
+    const long points = table[FOLDED_INPUT_ROWS] * input_x; /* of a channel */
+    const bool transposed = TRANSPOSED_INPUTS && points >= VW;
+    /* Rows that follow each other in memory are copied together. */
+    const bool together = transposed && end - begin == input_x && y_step == input_x;
+#endif
+    for (int iz = 0; iz < rows_z; iz++) {
+#if SLICED
+        const long z = table[slice[SLICE_LIST] + iz * SLICE_TAP_LONGS + SLICE_INPUT];
+#else
+        const long z = box->z + table[CHANNELS_LOW_Z] + iz;
+#endif
+        if (z < 0 || z >= table[FOLDED_INPUT_Z]) continue;
+        for (int iy = first_y; iy < end_y; iy++) {
+            const long y = low_y + iy;
+            __local acc_t *row = local_memory + iz * steps->z + iy * steps->y;
+            for (int v = 0; v < (BATCHED ? PX : 1); v++, row += SEGMENT) {
+                const bool image = v < box->count_n;
+                __global const data_t *from =
+                    data + (image ? box->n + v : 0) * table[FOLDED_DATA_BATCH_STEP] +
+                    z * table[FOLDED_DATA_Z_STEP] + y * y_step + low_x * table[FOLDED_DATA_X_STEP];
+#if TRANSPOSED
+                if (transposed && image) {
+                    const long at = (z * input_y + y) * input_x + low_x + begin;
+                    const int rows = together ? end_y - iy : 1;
+                    if (!together || iy == first_y)
+                        copy_transposed(from + begin, zero, channel_step, row + begin * steps->x,
+                                        steps, chunk->count, left, rows * (end - begin),
+                                        end - begin, (int)max(at + VW - points, 0L));
+                } else
+#endif
+                    copy_row(from, zero, table, image, row, steps, chunk->count, left, begin, end);
+#if !BATCHED
+                for (int x = 0; x < rows_x; x++)
+                    if (x < begin || x >= end)
+                        copy_channels(from, zero, 1, false, row + x * steps->x, steps->segment,
+                                      chunk->count, 0);
+#endif
+            }
+        }
+    }
+#if !BATCHED
+    /* The last tile of a row may have more places than the box. */
+    for (int iz = 0; iz < rows_z; iz++)
+        for (int iy = 0; iy < rows_y; iy++)
+            for (int ix = rows_x; ix < rows_x + (box->count_x + PX - 1) / PX * PX - box->count_x;
+                 ix++)
+                copy_channels(data, zero, 1, false,
+                              local_memory + iz * steps->z + iy * steps->y + ix * steps->x,
+                              steps->segment, chunk->count, 0);
+#endif
+}
+
+/* Adds `count` input channels, ROUND to SEGMENT, of one tap to the places from `first` to `end` - 1
+ * of PX. A loop with a way around the additions would make some compilers (Intel's 2026.2) store
+ * all sums in each round. */
+static INLINED void add_segment(vec_t sum[CV][PX], __local const acc_t *x,
+                                __global const packed_t *w, const int count, const int first,
+                                const int end)
+{
+    int ci = 0;
+    do {
+#pragma unroll
+        for (int i = 0; i < ROUND * MW; i += LINE / (int)sizeof(packed_t))
+            PREFETCH(1, w + AHEAD + i);
+#pragma unroll
+        for (int i = 0; i < ROUND; i++) {
+            weights_t weight[CV];
+#pragma unroll
+            for (int c = 0; c < CV; c++) weight[c] = WEIGHTS_AT(w + i * MW + c * VW);
+#pragma unroll
+            for (int v = first; v < end; v++) {
+                const input_t input = INPUT_IN_LANES(x + v * SEGMENT + i);
+#pragma unroll
+                for (int c = 0; c < CV; c++) sum[c][v] = ADD_INPUT(input, weight[c], sum[c][v]);
+            }
+        }
+        x += ROUND;
+        w += ROUND * MW;
+    } while ((ci += ROUND) < count);
+}
+
+/* Adds a chunk of one tap to the places from `first` to `end` - 1. */
+static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
+                            const int count, const int segment_step, const int first, const int end)
+{
+    for (int ci = 0; ci < count; ci += SEGMENT, x += segment_step, w += SEGMENT * MW)
+        add_segment(sum, x, w, min((int)SEGMENT, count - ci), first, end);
+}
+
+#if PARTS && (BATCHED || PACKED_SUMS)
+#error "PARTS is not for BATCHED and bytes"
+#endif
+#if PARTS && PX >= 4
+#define HALF_PLACES ((PX + 1) / 2)
+#define ADD_FIRST(n)                                                                               \
+    if (end <= (n)) {                                                                              \
+        add_tap(sum, x, w, count, segment_step, 0, n);                                             \
+        return true;                                                                               \
+    }
+#define ADD_LAST(n)                                                                                \
+    if (first >= PX - (n)) {                                                                       \
+        add_tap(sum, x, w, count, segment_step, PX - (n), PX);                                     \
+        return true;                                                                               \
+    }
+/* Adds to a part of the places, if there is one that has those from `first` to `end` - 1. */
+static INLINED bool add_to_part(vec_t sum[CV][PX], __local const acc_t *x,
+                                __global const packed_t *w, const int count, const int segment_step,
+                                const int first, const int end)
+{
+    if (first == 0 && end == PX) return false;
+    ADD_FIRST(HALF_PLACES)
+    ADD_LAST(HALF_PLACES)
+    ADD_FIRST(PX - 2)
+    ADD_LAST(PX - 2)
+    ADD_FIRST(PX - 1)
+    ADD_LAST(PX - 1)
+    return false;
+}
+#endif
+
+/* Which lanes of a block are outputs. */
+struct span {
+    int first, last;
+};
+
+static struct span lanes_of(__global const long *table, const int place, const int phase,
+                            const int lanes)
+{
+#if PHASE_LANES
+    const long first = place * table[CHANNELS_STRIDE] + phase - table[CHANNELS_CROP];
+    return (struct span){(int)clamp(-first, 0L, (long)lanes),
+                         (int)clamp(table[CHANNELS_OUTPUT] - first, 0L, (long)lanes)};
+#else
+    return (struct span){0, lanes};
+#endif
+}
+
+/* The taps that reach a row of one phase from inside the data along z and y. */
+struct reads {
+    int count;
+    int tap[MOST_READS];   /* its place in the packed filter */
+    long from[MOST_READS]; /* where it reads for the row's first place in local memory */
+    int x[MOST_READS];     /* and along x in the data */
+};
+
+/* One row of places of one phase (tz, ty, tx): what is the same for all of its tiles. */
+struct row {
+    int z, y, x;                /* of its first output */
+    int places;                 /* BATCHED: images */
+    long place_step, lane_step; /* in the output */
+    int kept_step;              /* between places' sums in local memory */
+    int phase, lanes;           /* of the block */
+};
+
+static void add_read(struct reads *reads, const int tap, const int from, const int x)
+{
+    reads->tap[reads->count] = tap;
+    reads->from[reads->count] = from;
+    reads->x[reads->count++] = x;
+}
+
+static void find_reads(__global const long *table, const struct box *box, const struct steps *steps,
+                       const int z, const int y, const int kind_number, struct reads *reads)
+{
+    __global const long *kind = table + table[CHANNELS_CLASSES_AT] + kind_number * KIND_LONGS;
+    __global const long *read = table + table[CHANNELS_TAP_LIST_AT] + kind[KIND_LIST] * READ_LONGS;
+#if SLICED
+    __global const long *slice = slice_at(table, box->z);
+    const int slice_taps = (int)table[FOLDED_KERNEL_Y] * (int)table[FOLDED_KERNEL_X];
+#else
+    const int low_z = box->z + z + (int)table[CHANNELS_LOW_Z];
+#endif
+    const int low_y = box->y + y + (int)table[CHANNELS_LOW_Y];
+    const int low_x = box->x + (int)table[CHANNELS_LOW_X];
+    reads->count = 0;
+    for (int tap = (int)kind[KIND_TAPS]; tap > 0; tap--, read += READ_LONGS) {
+        const int iy = (int)read[READ_Y], ix = (int)read[READ_X];
+        if (low_y + iy < 0 || low_y + iy >= table[FOLDED_INPUT_Y]) continue;
+        const int from = (y + iy) * steps->y + ix * steps->x;
+#if SLICED
+        __global const long *tap_z = table + slice[SLICE_LIST];
+        for (int j = 0; j < slice[SLICE_TAPS]; j++, tap_z += SLICE_TAP_LONGS)
+            add_read(reads, (int)tap_z[SLICE_TAP] * slice_taps + (int)read[READ_TAP],
+                     from + j * steps->z, low_x + ix);
+#else
+        const int iz = (int)read[READ_Z];
+        if (low_z + iz >= 0 && low_z + iz < table[FOLDED_INPUT_Z])
+            add_read(reads, (int)read[READ_TAP], from + (z + iz) * steps->z, low_x + ix);
+#endif
+    }
+}
+
+/* One output element of a row, with care. */
+static acc_t exact_one(__global const data_t *data, __global const packed_t *weights,
+                       __global const long *table, const struct row *row, const int x, const int m)
+{
+#if SLICED
+    return exact_place(data, weights, table, slice_at(table, row->z), row->y, x, m);
+#else
+    return exact_output(data, weights, table, row->z, row->y, x, m);
+#endif
+}
+
+/* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums
+ * at `kept`; `data` as for exact_output, of the block's first lane. */
+static void compute(__global const data_t *data, __global const packed_t *weights,
+                    const bool nonfinite, const struct epilogue *f, const struct lanes *lanes,
+                    const long at, __global const long *table, __local const acc_t *local_memory,
+                    __local acc_t *kept, const struct reads *reads, const struct row *row,
+                    const struct steps *steps, const struct chunk *chunk, const int x)
+{
+    const int input_x = (int)table[FOLDED_INPUT_X];
+    const int packed_channels = PACKED_CHANNELS((int)table[FOLDED_IN_CHANNELS]);
+    const int places = BATCHED ? row->places : min((int)PX, row->places - x);
+    const int width = BATCHED ? 1 : places;
+    const int ox = row->x + x * (int)table[FOLDED_STRIDE_X];
+
+    vec_t sum[CV][PX];
+#pragma unroll
+    for (int c = 0; c < CV; c++)
+#pragma unroll
+        for (int v = 0; v < PX; v++)
+            sum[c][v] = KEPT && chunk->first > 0 && v < places
+                            ? LOAD(kept + v * row->kept_step + c * VW)
+                            : (vec_t)(0);
+#if !TRANSPOSED && !STREAM
+    if (chunk->last && row->lane_step == 1) /* as long as there is something to add */
+#pragma unroll
+        for (int v = 0; v < PX; v++)
+            if (v < places) {
+#pragma unroll
+                for (int m = 0; m < MW; m += LINE / (int)sizeof(output_t))
+                    PREFETCH_TO_WRITE(f->output + at + v * row->place_step + m);
+            }
+#endif
+    bool padded = false;
+#if PACKED_SUMS
+    vec_t weight_sum[CV]; /* of all taps */
+#pragma unroll
+    for (int c = 0; c < CV; c++) weight_sum[c] = (vec_t)(0);
+#endif
+    for (int j = 0; j < reads->count; j++) {
+        const int input = reads->x[j] + x, first = max(-input, 0),
+                  end = min(width, input_x - input);
+        if (first >= end) continue;
+        __global const packed_t *w = weights +
+                                     ((long)reads->tap[j] * packed_channels + chunk->first) * MW;
+#if PACKED_SUMS
+#pragma unroll
+        for (int c = 0; c < CV; c++)
+            weight_sum[c] +=
+                LOAD(weights + c * VW +
+                     ((long)reads->tap[j] * packed_channels + packed_channels - 1) * MW);
+#endif
+        padded = padded || first > 0 || end < width;
+        __local const acc_t *from = local_memory + reads->from[j] + x * steps->x;
+#if PARTS && PX >= 4
+        if (add_to_part(sum, from, w, chunk->count, steps->segment, first, end)) continue;
+#endif
+        add_tap(sum, from, w, chunk->count, steps->segment, 0, PX);
+    }
+#if PACKED_SUMS
+    if (chunk->first == 0) {
+#pragma unroll
+        for (int c = 0; c < CV; c++) {
+            const vec_t too_much = weight_sum[c] * (vec_t)(WORD_ZERO(DATA_ZERO(table)));
+#pragma unroll
+            for (int v = 0; v < PX; v++) sum[c][v] -= too_much;
+        }
+    }
+#endif
+#if FLOATING
+    if (nonfinite && padded && chunk->last) { /* never with BATCHED */
+        for (int v = 0; v < places; v++) {
+            const int o = ox + v * (int)table[FOLDED_STRIDE_X];
+#if TRANSPOSED
+            for (int m = 0; m < MW;
+                 m++) /* lanes that are no outputs are transposed with the others */
+                kept[v * row->kept_step + m] =
+                    m < row->lanes ? exact_one(data, weights, table, row, o, m) : 0;
+#else
+            const struct span own_lanes = lanes_of(table, o, row->phase, row->lanes);
+            for (int m = own_lanes.first; m < own_lanes.last; m++) {
+                const acc_t own = exact_one(data, weights, table, row, o, m);
+                const long channel = lanes->channel + (PHASE_LANES ? 0 : m);
+                put_one(f, affine_one(f, own, channel),
+                        at + v * row->place_step + m * row->lane_step, channel);
+            }
+#endif
+        }
+        return;
+    }
+#endif
+#if TRANSPOSED || KEPT
+    if (TRANSPOSED || !chunk->last) {
+#pragma unroll
+        for (int v = 0; v < PX; v++)
+            if (v < places) {
+#pragma unroll
+                for (int c = 0; c < CV; c++) STORE(sum[c][v], kept + v * row->kept_step + c * VW);
+            }
+        return;
+    }
+#endif
+#if !TRANSPOSED
+    /* Copies that outputs of bytes, which may alias everything, do not make compilers load anew. */
+    const struct epilogue own_f = *f;
+    const struct lanes own = *lanes;
+    const long place_step = row->place_step;
+    const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
+    const struct span last_lanes = lanes_of(
+        table, BATCHED ? ox : ox + (PX - 1) * (int)table[FOLDED_STRIDE_X], row->phase, row->lanes);
+    const bool any_places = !PHASE_LANES;
+    if ((any_places || places == PX) && row->lane_step == 1 && first_lanes.first == 0 &&
+        last_lanes.last == MW) {
+#pragma unroll
+        for (int v = 0; v < PX; v++)
+            if (v < places) {
+#pragma unroll
+                for (int c = 0; c < CV; c++)
+                    put_lanes(&own_f, affine_lanes(sum[c][v], own.factor[c], own.bias[c]),
+                              at + v * place_step + c * VW, own.slope[c]);
+            }
+        return;
+    }
+#pragma unroll
+    for (int v = 0; v < PX; v++)
+        if (v < places) {
+            result_vec_t value[CV];
+#pragma unroll
+            for (int c = 0; c < CV; c++)
+                value[c] = affine_lanes(sum[c][v], own.factor[c], own.bias[c]);
+            const struct span own_lanes = lanes_of(
+                table, BATCHED ? ox : ox + v * (int)table[FOLDED_STRIDE_X], row->phase, row->lanes);
+            store_lanes(&own_f, &own, at + v * place_step, value, row->lane_step, own_lanes.first,
+                        own_lanes.last);
+        }
+#endif
+}
+
+/* Computes a chunk of all rows of a box for one phase (tz, ty, tx) and block; the outputs of the
+ * box's first image and the block's first lane begin at `at`, their sums at `kept`. */
+static void compute_rows(__global const data_t *data, __global const packed_t *weights,
+                         const bool nonfinite, const struct epilogue *f,
+                         const struct lanes *own_lanes, const long at, __global const long *table,
+                         __local const acc_t *local_memory, __local acc_t *kept,
+                         const struct box *box, const struct steps *steps,
+                         const struct chunk *chunk, const int phase, const int lanes, const int tz,
+                         const int ty, const int tx)
+{
+    const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y];
+    const int stride_x = (int)table[FOLDED_STRIDE_X];
+    const int kind = (tz * stride_y + ty) * stride_x + tx;
+    struct row row;
+    row.phase = phase;
+    row.lanes = lanes;
+    row.lane_step = table[CHANNELS_LANE_STEP];
+    row.x = box->x * stride_x + tx;
+    const int left = (int)table[FOLDED_OUTPUT_X] - row.x; /* outputs */
+    const int places_x = min(box->count_x, (left + stride_x - 1) / stride_x);
+    row.places = BATCHED ? box->count_n : places_x;
+    row.place_step = BATCHED ? table[FOLDED_OUTPUT_BATCH_STEP]
+                             : stride_x * table[FOLDED_OUTPUT_X_STEP];
+    const int kept_rows = KEPT ? box->outputs_z * box->outputs_y : box->count_z * box->count_y;
+    row.kept_step = (BATCHED ? kept_rows * box->outputs_x : stride_x) * MW;
+    for (int z = 0; z < box->count_z; z++)
+        for (int y = 0; y < box->count_y; y++) {
+            row.z = (box->z + z) * stride_z + tz;
+            row.y = (box->y + y) * stride_y + ty;
+            if (row.z >= table[FOLDED_OUTPUT_Z] || row.y >= table[FOLDED_OUTPUT_Y]) continue;
+            const int kept_row = KEPT ? (z * stride_z + tz) * box->outputs_y + y * stride_y + ty
+                                      : z * box->count_y + y;
+            struct reads reads;
+            find_reads(table, box, steps, z, y, kind, &reads);
+            for (int x = 0; x < places_x; x += BATCHED ? 1 : PX)
+                compute(data, weights, nonfinite, f, own_lanes,
+                        at + row.z * table[FOLDED_OUTPUT_Z_STEP] +
+                            row.y * table[FOLDED_OUTPUT_Y_STEP] +
+                            (row.x + x * stride_x) * table[FOLDED_OUTPUT_X_STEP],
+                        table, local_memory,
+                        kept + (kept_row * box->outputs_x + tx + x * stride_x) * MW, &reads, &row,
+                        steps, chunk, x);
+        }
+}
+
+#if TRANSPOSED
+/* Stores what compute_rows left in local memory: KEPT, of all phases, with tz = ty = 0, rows that
+ * follow each other in memory together; else of the phases (tz, ty) and all along x. */
+static void store_rows(const struct epilogue *f, __local acc_t *kept, __global const long *table,
+                       const struct box *box, const long at, const long channel, const int lanes,
+                       const int tz, const int ty)
+{
+    const int step_z = KEPT ? 1 : (int)table[FOLDED_STRIDE_Z];
+    const int step_y = KEPT ? 1 : (int)table[FOLDED_STRIDE_Y];
+    const int rows_z = KEPT ? box->outputs_z : box->count_z;
+    const int rows_y = KEPT ? box->outputs_y : box->count_y;
+    const bool together = KEPT && box->outputs_x == table[FOLDED_OUTPUT_X] &&
+                          table[FOLDED_OUTPUT_Y_STEP] == table[FOLDED_OUTPUT_X];
+    const int rows = together ? rows_y : 1, count = rows * box->outputs_x;
+    const long first_z = box->z * table[FOLDED_STRIDE_Z], first_y = box->y * table[FOLDED_STRIDE_Y];
+    for (int n = 0; n < box->count_n; n++)
+        for (int z = tz; z < tz + rows_z * step_z; z += step_z)
+            for (int y = ty; y < ty + rows_y * step_y; y += rows * step_y, kept += count * MW)
+                if (z < box->outputs_z && y < box->outputs_y)
+                    store_transposed(f, kept, count,
+                                     at + n * table[FOLDED_OUTPUT_BATCH_STEP] +
+                                         (first_z + z) * table[FOLDED_OUTPUT_Z_STEP] +
+                                         (first_y + y) * table[FOLDED_OUTPUT_Y_STEP] +
+                                         box->x * table[FOLDED_STRIDE_X],
+                                     table[CHANNELS_LANE_STEP], channel, lanes);
+}
+#endif
+
+/* Outputs of all phases along an axis that belong to places. */
+static int outputs_of(const int first, const int count, const long stride, const long output)
+{
+    return (int)min(count * stride, output - first * stride);
+}
+
+/* The whole work of work-item number `item`. */
+static NOINLINE void channels_item(const int item, __global const data_t *restrict data,
+                                   __global const packed_t *restrict filter,
+                                   __global const uint *restrict flags, const struct epilogue *f,
+                                   __global const long *restrict table,
+                                   __local acc_t *restrict local_memory)
+{
+    const int blocks = (int)table[FOLDED_BLOCKS], item_blocks = (int)table[CHANNELS_ITEM_BLOCKS];
+    const int places_z = (int)table[CHANNELS_PLACES_Z], places_y = (int)table[CHANNELS_PLACES_Y];
+    const int places_x = (int)table[CHANNELS_PLACES_X], batches = (int)table[FOLDED_BATCHES];
+    const int box_z = (int)table[CHANNELS_BOX_Z], box_y = (int)table[CHANNELS_BOX_Y];
+    const int box_x = (int)table[CHANNELS_BOX_X], box_n = BATCHED ? PX : 1;
+
+    /* Which blocks, places, images and group. Neighbouring work-items share their places. */
+    const int block_parts = (blocks + item_blocks - 1) / item_blocks;
+    const int parts_x = (places_x + box_x - 1) / box_x, parts_y = (places_y + box_y - 1) / box_y;
+    const int parts_z = (places_z + box_z - 1) / box_z, parts_n = (batches + box_n - 1) / box_n;
+    struct box box;
+    int rest = item;
+    const int first_block = rest % block_parts * item_blocks;
+    rest /= block_parts;
+    box.x = rest % parts_x * box_x;
+    rest /= parts_x;
+    box.y = rest % parts_y * box_y;
+    rest /= parts_y;
+    box.z = rest % parts_z * box_z;
+    rest /= parts_z;
+    box.n = rest % parts_n * box_n;
+    const int g = rest / parts_n;
+    box.count_x = min(box_x, places_x - box.x);
+    box.count_y = min(box_y, places_y - box.y);
+    box.count_z = min(box_z, places_z - box.z);
+    box.count_n = min(box_n, batches - box.n);
+    box.outputs_x = outputs_of(box.x, box.count_x, table[FOLDED_STRIDE_X], table[FOLDED_OUTPUT_X]);
+    box.outputs_y = outputs_of(box.y, box.count_y, table[FOLDED_STRIDE_Y], table[FOLDED_OUTPUT_Y]);
+    box.outputs_z = outputs_of(box.z, box.count_z, table[FOLDED_STRIDE_Z], table[FOLDED_OUTPUT_Z]);
+    const int last_block = min(first_block + item_blocks, blocks);
+
+    const int in_channels = (int)table[FOLDED_IN_CHANNELS];
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int inputs = PACKED_WORDS(in_channels);
+    const int chunk_channels = KEPT ? (int)table[CHANNELS_CHUNK] : inputs;
+    const int segments = (chunk_channels + SEGMENT - 1) / SEGMENT;
+    struct steps steps;
+#if BATCHED
+    steps.segment = PX * SEGMENT;
+    steps.x = segments * steps.segment;
+    steps.y = (box_x + (int)table[CHANNELS_SPAN_X]) * steps.x;
+#else
+    steps.x = SEGMENT;
+    steps.segment = ((box_x + PX - 1) / PX * PX + (int)table[CHANNELS_SPAN_X]) * SEGMENT;
+    steps.y = segments * steps.segment;
+#endif
+    steps.z = (box_y + (int)table[CHANNELS_SPAN_Y]) * steps.y;
+
+    const struct epilogue epilogue = *f; /* in registers */
+    __global const data_t *own_data = data +
+                                      (long)g * in_channels * table[FOLDED_DATA_CHANNEL_STEP];
+    struct chunk chunk;
+    for (chunk.first = 0; chunk.first < inputs; chunk.first += chunk_channels) {
+        chunk.count = min(chunk_channels, inputs - chunk.first);
+        chunk.last = chunk.first + chunk.count == inputs;
+        copy_inputs(own_data, table, local_memory, &box, &steps, &chunk);
+        __local acc_t *kept = local_memory + table[CHANNELS_KEPT_AT];
+
+        for (int block = first_block; block < last_block; block++) {
+            const int all_blocks = g * blocks + block;
+#if PHASE_LANES
+            const int phase_blocks = (int)table[CHANNELS_PHASE_BLOCKS];
+            const int phase = block % phase_blocks * MW;
+            const int lanes = min(MW, (int)table[CHANNELS_STRIDE] - phase);
+            const long co = (long)g * out_channels + block / phase_blocks;
+#else
+            const int phase = 0, lanes = min(MW, out_channels - block * MW);
+            const long co = (long)g * out_channels + block * MW;
+#endif
+            __global const packed_t *weights = weights_of(filter, table, all_blocks);
+            const long to =
+                box.n * table[FOLDED_OUTPUT_BATCH_STEP] + co * table[FOLDED_OUTPUT_CHANNEL_STEP] +
+                (PHASE_LANES ? (phase - table[CHANNELS_CROP]) * table[CHANNELS_LANE_STEP] : 0);
+            struct lanes own_lanes;
+            find_lanes(&epilogue, co, lanes, &own_lanes);
+
+            for (int tz = 0; tz < table[FOLDED_STRIDE_Z]; tz++)
+                for (int ty = 0; ty < table[FOLDED_STRIDE_Y]; ty++) {
+                    for (int tx = 0; tx < table[FOLDED_STRIDE_X]; tx++)
+                        compute_rows(own_data + box.n * table[FOLDED_DATA_BATCH_STEP], weights,
+                                     flags[all_blocks] != 0, &epilogue, &own_lanes, to, table,
+                                     local_memory, kept, &box, &steps, &chunk, phase, lanes, tz, ty,
+                                     tx);
+#if TRANSPOSED && !KEPT
+                    store_rows(&epilogue, kept, table, &box, to, co, lanes, tz, ty);
+#endif
+                }
+#if TRANSPOSED && KEPT
+            if (chunk.last) store_rows(&epilogue, kept, table, &box, to, co, lanes, 0, 0);
+#endif
+#if KEPT
+            kept += box.count_n * box.outputs_z * box.outputs_y * box.outputs_x * MW;
+#endif
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_channels(__global const data_t *restrict data, const ulong data_offset,
+               __global const packed_t *restrict filter, const ulong filter_offset,
+               __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
+               __global const long *restrict table, __local acc_t *restrict local_memory)
+{
+    PACK_WITHOUT_FILTER
+    EPILOGUE(epilogue, table)
+    channels_item((int)get_group_id(0), data + data_offset, filter + filter_offset,
+                  flags + flags_offset, &epilogue, table, local_memory);
+}

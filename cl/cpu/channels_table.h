@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The channels algorithm's own part of its table; folded_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_CHANNELS_TABLE_H
+#define TCONV_CHANNELS_TABLE_H
+
+#include "common/folded_table.h"
+
+enum {
+    CHANNELS_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
+    CHANNELS_PLACES_Y,
+    CHANNELS_PLACES_X,
+    CHANNELS_BOX_Z, /* places of a work-item along each axis */
+    CHANNELS_BOX_Y,
+    CHANNELS_BOX_X,
+    CHANNELS_LOW_Z, /* place u reads inputs u + low to u + low + span at most */
+    CHANNELS_LOW_Y,
+    CHANNELS_LOW_X,
+    CHANNELS_SPAN_Z,
+    CHANNELS_SPAN_Y,
+    CHANNELS_SPAN_X,
+    CHANNELS_ITEM_BLOCKS, /* of a work-item */
+    CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
+    CHANNELS_CHUNK,       /* KEPT: input channels at a time, a multiple of SEGMENT */
+    CHANNELS_KEPT_AT,     /* where in local memory sums are kept, in elements */
+    /* PHASE_LANES: the axis x is that of the outputs' quotients, its only phase 0. Of the real
+     * one: */
+    CHANNELS_STRIDE,
+    CHANNELS_CROP, /* output = place * stride + phase - crop */
+    CHANNELS_OUTPUT,
+    CHANNELS_PHASE_BLOCKS, /* of an output channel */
+    CHANNELS_CLASSES_AT,   /* for each phase (tz, ty, tx) of the outputs a class */
+    CHANNELS_TAP_LIST_AT,  /* the classes' taps */
+    CHANNELS_SLICES_AT,    /* SLICED: for each output along z a slice; the taps are of y and x */
+    CHANNELS_LONGS
+};
+
+/* A tap of a class: its place in the packed filter, and where it reads: its distance less
+ * CHANNELS_LOW. */
+enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packed algorithm's own part of its table; folded_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_PACKED_TABLE_H
+#define TCONV_PACKED_TABLE_H
+
+#include "common/folded_table.h"
+
+enum {
+    PACKED_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
+    PACKED_PLACES_Y,
+    PACKED_PLACES_X,
+    PACKED_PLACES,      /* all of one phase: of all batch items and axes */
+    PACKED_VECTORS,     /* that they are */
+    PACKED_ALL_TILES,   /* that these are; of one group */
+    PACKED_ITEM_TILES,  /* of a work-item */
+    PACKED_ITEM_BLOCKS, /* of a work-item */
+    PACKED_CHUNK,       /* input channels in local memory at a time */
+    PACKED_SLOTS,       /* how many */
+    PACKED_SLOTS_AT,    /* where the lists begin */
+    PACKED_CLASSES_AT,  /* for each phase (tz, ty, tx) of the outputs a class */
+    PACKED_TAP_LIST_AT, /* the classes' taps */
+    PACKED_LONGS
+};
+
+/* A slot: inputs that lie at one distance from the places of a tile. In rows a slot is a row, and x
+ * is the distance of its first input. */
+enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };
+
+enum {
+    ENTRY_TAP, /* which one: its place in the packed filter */
+    ENTRY_SLOT,
+    ENTRY_OFFSET, /* of the tile's inputs for this tap in local memory */
+    ENTRY_LONGS
+};
+
+#endif

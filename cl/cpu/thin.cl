@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thin algorithm: few channels, so that moving data costs as much as adding. Output-stationary
+ * and exact in work along y and z, for processors. Depthwise layers are its extreme.
+ *
+ * A work-item copies the input rows that its output rows need into local memory, surrounded by
+ * zeros; then nothing along x is an exception any more. Phases along x (o = u*S + t: phase t, place
+ * u) are summed at the same time, so that one input vector serves them all, and are interleaved in
+ * registers.
+ *
+ *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_BANDS
+ *                 bands of one z, THIN_TILES tiles along x
+ *     tile        NX*VW places, all phases, RY rows (a band), MW channels
+ *
+ * Up to THIN_TOGETHER images (groups of a batch item) that are small are copied at a time, and a
+ * tile is computed for all of them before the next one: what must be found out for a tile takes as
+ * long as its additions where it has one channel. The last tile of a row overlaps the one before,
+ * where it may, so that it ends with the row.
+ *
+ * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows
+ * that are copied next, of the next image or work-item, are prefetched into L2 between tap rows,
+ * since L1 is full of those in use.
+ *
+ * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input
+ * row that serves the first serves all, with neighbouring rows of the filter.
+ *
+ * Along y and z the table lists which taps reach an output row from inside the data. A zero of the
+ * padding must not meet a weight that is infinite or NaN: blocks with such weights go through
+ * exact_place. taps.clh has the packed filter, thin_table.h the table.
+ *
+ *   macro    meaning                                              legal values
+ *   VW       lanes of a vector                                    1, 2, 4, 8, 16
+ *   NX       vectors of a tile                                    1 to 4
+ *   MW       output channels of a block                           1 to 16
+ *   RY       rows of a band                                       1, or a divisor of the stride
+ *                                                                 along y without dilation
+ *   MERGED   stride along x, the number of phases               1, 2, 3, 4, 8
+ *   KX, DX, RX, LOW  see taps.clh
+ *   SINGLE   groups of one input channel                          0, 1
+ *   STREAM   see epilogue.clh                                       0, 1
+ *
+ * Registers: RY * MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
+#include "cpu/parts/taps.clh"
+#include "cpu/thin_table.h"
+
+#if !defined(VW) || !defined(NX) || !defined(MW) || !defined(RY) || !defined(MERGED) ||            \
+    !defined(KX) || !defined(DX) || !defined(RX) || !defined(LOW) || !defined(SINGLE)
+#error "VW, NX, MW, RY, MERGED, KX, DX, RX, LOW and SINGLE must be set"
+#endif
+#define TILE (NX * VW)
+#define SUMS (RY * MW * NX * PHASES)
+#define SUM(j) [(j) / (MW * NX * PHASES)][(j) / (NX * PHASES) % MW][(j) / PHASES % NX][(j) % PHASES]
+
+/* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where
+ * a vector would. */
+static int lead_of(__global const long *table)
+{
+    return (int)table[FOLDED_FIRST_INPUT] & (VW - 1);
+}
+
+/* What some tiles of a row read: `places` inputs from `first` on, of which those from `begin` to
+ * `end`, counted from `first`, are there. */
+struct reading {
+    int first, places, begin, end;
+};
+
+static struct reading reading_of(const int first_tile, const int last_tile,
+                                 __global const long *table)
+{
+    struct reading r;
+    r.first = first_tile * TILE + (int)table[FOLDED_FIRST_INPUT];
+    r.places = (last_tile - first_tile) * TILE + DISTANCE(0);
+    r.begin = clamp(-r.first, 0, r.places);
+    r.end = clamp((int)table[FOLDED_INPUT_X] - r.first, r.begin, r.places);
+    return r;
+}
+
+/* Copies an input row to local memory. Not inlined, since compilers would make several copies of
+ * it. */
+static NOINLINE void copy_row(__global const data_t *from, const acc_t zero,
+                              const struct reading *r, __local acc_t *to)
+{
+    from += r->first;
+    int i = r->begin;
+    for (; i + VW <= r->end; i += VW) STORE(READS_DATA(from + i, zero), to + i);
+    if (i < r->end && r->end - r->begin >= VW) { /* some again, so that the rest is a vector */
+        STORE(READS_DATA(from + r->end - VW, zero), to + r->end - VW);
+        return;
+    }
+#pragma unroll 1
+    for (; i < r->end; i++) to[i] = READ_DATA(from + i, zero);
+}
+
+/* Zeros around `count` rows in local memory, where there is no input. */
+static COLD void clear_around(__local acc_t *to, const int count, const int row,
+                              const struct reading *r)
+{
+    for (int j = 0; j < count; j++, to += row) {
+        for (int i = 0; i < r->begin; i++) to[i] = 0;
+        for (int i = r->end; i < r->places; i++) to[i] = 0;
+    }
+}
+
+/* Of a group. */
+static int in_channels_of(__global const long *table)
+{
+    return SINGLE ? 1 : (int)table[FOLDED_IN_CHANNELS];
+}
+
+/* Adds the taps along x of `count` rows of the filter, RY at most, each to its row of a band. */
+static INLINED void add_rows(vec_t sum[RY][MW][NX][PHASES], const int count, __local const acc_t *x,
+                             __global const packed_t *weights, const int in_channels, const int row)
+{
+    const long filter_row = (long)KX * MW * in_channels;
+    for (int ci = 0; ci < in_channels; ci++, x += row) {
+        __global const packed_t *w = weights + ci * MW;
+#pragma unroll
+        for (int k = 0; k < KX; k++) {
+            vec_t in[NX];
+#pragma unroll
+            for (int v = 0; v < NX; v++) in[v] = LOAD(x + DISTANCE(k) + v * VW);
+#pragma unroll
+            for (int r = 0; r < RY; r++)
+                if (r < count) {
+#pragma unroll
+                    for (int m = 0; m < MW; m++) {
+                        const vec_t weight =
+                            (vec_t)(READ_WEIGHT(w + r * filter_row + k * in_channels * MW + m));
+#pragma unroll
+                        for (int v = 0; v < NX; v++)
+                            sum[r][m][v][PHASE_OF(k)] =
+                                MULTIPLY_ADD(in[v], weight, sum[r][m][v][PHASE_OF(k)]);
+                    }
+                }
+        }
+    }
+}
+
+/* Stores a tile of one channel, all phases. */
+static void store_whole(const struct epilogue *f, const long at, const vec_t sum[NX][PHASES],
+                        const long channel)
+{
+    vec_t result[NX][PHASES];
+#pragma unroll
+    for (int v = 0; v < NX; v++) interleave(sum[v], result[v]);
+#pragma unroll
+    for (int i = 0; i < NX * PHASES; i++)
+        put(f, affine(f, result[i / PHASES][i % PHASES], channel), at + i * VW, channel);
+}
+
+/* Stores the first `left` outputs of a tile. */
+static NOINLINE void store_left(const struct epilogue *f, const long at,
+                                const vec_t sum[NX][PHASES], const long channel, const int left)
+{
+    vec_t result[NX][PHASES];
+#pragma unroll
+    for (int v = 0; v < NX; v++) interleave(sum[v], result[v]);
+    lane_t lanes[VW];
+#pragma unroll
+    for (int i = 0; i < NX * PHASES; i++) {
+        const result_vec_t value = affine(f, result[i / PHASES][i % PHASES], channel);
+        if ((i + 1) * VW <= left)
+            put(f, value, at + i * VW, channel);
+        else if (i * VW < left)
+            TO_LANES(f, value, SLOPES_OF(f, channel), lanes);
+    }
+    const int whole = left / VW * VW;
+    int i = 0;
+    for (; i + 4 <= left - whole; i += 4) put_four(f, lanes + i, at + whole + i, channel);
+    for (; i < left - whole; i++) PUT_LANE(f, lanes[i], at + whole + i, channel);
+}
+
+/* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much
+ * to add that they come meanwhile. */
+static INLINED void prefetch_outputs(const struct epilogue *f, const long at,
+                                     __global const long *table)
+{
+#if !STREAM && !SINGLE
+#pragma unroll
+    for (int r = 0; r < RY; r++)
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+#pragma unroll
+            for (int i = 0; i < NX * PHASES * VW; i += LINE / (int)sizeof(output_t))
+                PREFETCH_TO_WRITE(f->output + at + r * table[FOLDED_OUTPUT_Y_STEP] +
+                                  m * table[FOLDED_OUTPUT_CHANNEL_STEP] + i);
+#endif
+}
+
+/* Stores a tile of all rows of a band and all channels of a block. */
+static INLINED void store_band(const struct epilogue *f, const long at,
+                               const vec_t sum[RY][MW][NX][PHASES], const long channel,
+                               __global const long *table)
+{
+#pragma unroll
+    for (int r = 0; r < RY; r++)
+#pragma unroll
+        for (int m = 0; m < MW; m++)
+            store_whole(
+                f, at + r * table[FOLDED_OUTPUT_Y_STEP] + m * table[FOLDED_OUTPUT_CHANNEL_STEP],
+                sum[r][m], channel + m);
+}
+
+/* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of
+ * each. Copies the sums, which else would be in memory for the sake of this. */
+static INLINED void store_band_left(const struct epilogue *f, const long at,
+                                    const vec_t sum[RY][MW][NX][PHASES], const long channel,
+                                    __global const long *table, const int channels, const int begin,
+                                    const int end, const int left)
+{
+    vec_t copy[RY][MW][NX][PHASES];
+#pragma unroll
+    for (int j = 0; j < SUMS; j++) copy SUM(j) = sum SUM(j);
+    for (int r = max(begin, 0); r < min(RY, end); r++)
+        for (int m = 0; m < channels; m++)
+            store_left(f,
+                       at + r * table[FOLDED_OUTPUT_Y_STEP] + m * table[FOLDED_OUTPUT_CHANNEL_STEP],
+                       copy[r][m], channel + m, left);
+}
+
+/* What a work-item computes, and which input rows that reads. */
+struct part {
+    int first_tile, last_tile;
+    int first_band, last_band, first_y, last_y, z;
+    int first_plane, last_plane;
+    int low, high;
+};
+
+static COLD struct part part_of(const int number, __global const long *table)
+{
+    const int output_y = (int)table[FOLDED_OUTPUT_Y], output_z = (int)table[FOLDED_OUTPUT_Z];
+    const int tiles = (int)table[FOLDED_TILES], item_tiles = (int)table[THIN_TILES];
+    const int item_bands = (int)table[THIN_BANDS], item_planes = (int)table[THIN_PLANES];
+    const int lacking = (int)table[THIN_LACKING], bands = (output_y + lacking + RY - 1) / RY;
+    const int planes = (int)table[FOLDED_BATCHES] * (int)table[FOLDED_GROUPS] *
+                       (int)table[FOLDED_BLOCKS];
+    const int parts_x = (tiles + item_tiles - 1) / item_tiles;
+    const int parts_y = (bands + item_bands - 1) / item_bands;
+    struct part part;
+    int rest = number;
+    part.first_tile = rest % parts_x * item_tiles;
+    part.last_tile = min(part.first_tile + item_tiles, tiles);
+    rest /= parts_x;
+    part.first_band = rest % parts_y * item_bands;
+    part.last_band = min(part.first_band + item_bands, bands);
+    part.first_y = max(part.first_band * RY - lacking, 0);
+    part.last_y = min(part.last_band * RY - lacking, output_y);
+    rest /= parts_y;
+    part.z = rest % output_z;
+    rest /= output_z;
+    part.first_plane = rest * item_planes;
+    part.last_plane = min(part.first_plane + item_planes, planes);
+
+    __global const long *reach = table + table[FOLDED_REACH_Y_AT];
+    part.low = (int)table[FOLDED_INPUT_Y];
+    part.high = -1;
+    for (int y = part.first_y; y < part.last_y; y++) {
+        const int taps = (int)reach[y * REACH_LONGS + REACH_TAPS];
+        const int input = (int)reach[y * REACH_LONGS + REACH_INPUT];
+        if (taps > 0)
+            part.low = min(part.low, input - (taps - 1) * (int)table[FOLDED_INPUT_STEP_Y]);
+        if (taps > 0) part.high = max(part.high, input);
+    }
+    return part;
+}
+
+/* The first input channel of an image: batch item, group. */
+static __global const data_t *inputs_of(__global const data_t *data, __global const long *table,
+                                        const int image)
+{
+    const int groups = (int)table[FOLDED_GROUPS];
+    return data + image / groups * table[FOLDED_DATA_BATCH_STEP] +
+           (long)(image % groups) * in_channels_of(table) * table[FOLDED_DATA_CHANNEL_STEP];
+}
+
+/* Copies the input rows of a part to local memory, with zeros around them unless these are there;
+ * rows of a channel, which follow each other, one after the other. */
+static NOINLINE void copy_rows(__global const data_t *from, __global const long *table,
+                               const struct part *part, const struct reading *reading,
+                               __local acc_t *packed, const bool zeros_too)
+{
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + part->z * SLICE_LONGS;
+    __global const long *list_z = table + slice[SLICE_LIST];
+    const int in_channels = in_channels_of(table), row = (int)table[THIN_ROW];
+    const int rows = part->high - part->low + 1, taps_z = (int)slice[SLICE_TAPS];
+    const acc_t zero = DATA_ZERO(table);
+    packed += lead_of(table);
+    if (zeros_too) clear_around(packed, taps_z * rows * in_channels, row, reading);
+    for (int jz = 0; jz < taps_z; jz++)
+        for (int ci = 0; ci < in_channels; ci++)
+            for (int y = 0; y < rows; y++)
+                copy_row(from + ci * table[FOLDED_DATA_CHANNEL_STEP] +
+                             list_z[jz * SLICE_TAP_LONGS + SLICE_INPUT] *
+                                 table[FOLDED_DATA_Z_STEP] +
+                             (part->low + y) * table[FOLDED_DATA_Y_STEP],
+                         zero, reading, packed + ((long)(jz * rows + y) * in_channels + ci) * row);
+}
+
+/* The input rows to prefetch, channel after channel. */
+struct upcoming {
+    __global const data_t *row;
+    int y, rows, channels, elements, share;
+    long y_step, channel_step;
+};
+
+/* Those that are copied after the ones of `images` images from `plane` on, the first plane of its
+ * image in a work-item's part: of the next images, or of the next work-item. */
+static COLD struct upcoming prefetch_of(__global const data_t *data, __global const long *table,
+                                        const struct part *own, const int item, const int items,
+                                        const int plane, const int images)
+{
+    struct upcoming upcoming = {.y_step = table[FOLDED_DATA_Y_STEP],
+                                .channel_step = table[FOLDED_DATA_CHANNEL_STEP]};
+    if (!table[THIN_PREFETCHES]) return upcoming;
+    const int blocks = (int)table[FOLDED_BLOCKS], number = item + 1;
+    const int end_plane = (plane / blocks + images) * blocks; /* of the images */
+    const bool same = end_plane < own->last_plane;
+    if (!same && number == items) return upcoming;
+    const struct part next = same ? *own : part_of(number, table);
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + next.z * SLICE_LONGS;
+    if (next.high < next.low || slice[SLICE_TAPS] == 0) return upcoming;
+    const struct reading reading = reading_of(next.first_tile, next.last_tile, table);
+    upcoming.rows = next.high - next.low + 1;
+    upcoming.channels = in_channels_of(table) * images; /* images mostly follow each other */
+    upcoming.elements = reading.end - reading.begin;
+    upcoming.row = inputs_of(data, table, (same ? end_plane : next.first_plane) / blocks) +
+                   table[slice[SLICE_LIST] + SLICE_INPUT] * table[FOLDED_DATA_Z_STEP] +
+                   next.low * upcoming.y_step + reading.first + reading.begin;
+    /* Rows of taps that these images have still to do; more than 32 bits where filters are
+     * large. */
+    const long taps_y =
+        clamp((table[FOLDED_KERNEL_Y] + table[FOLDED_TAP_STEP_Y] - 1) / table[FOLDED_TAP_STEP_Y],
+              1l, max(own->high - own->low + 1l, 1l));
+    const long times = taps_y * (own->last_tile - own->first_tile) *
+                       (own->last_band - own->first_band) *
+                       (min(end_plane, own->last_plane) - plane);
+    upcoming.share = (int)(((long)upcoming.rows * upcoming.channels + times - 1) / times);
+    return upcoming;
+}
+
+/* Asks for the share of them that belongs to a row of taps of a tile. */
+static NOINLINE void prefetch_rows(struct upcoming *upcoming)
+{
+    for (int i = 0; i < upcoming->share && upcoming->channels > 0; i++) {
+        for (int x = 0; x < upcoming->elements; x += LINE / (int)sizeof(data_t))
+            PREFETCH(2, upcoming->row + x);
+        if (upcoming->elements > 0) /* rows begin anywhere in a line */
+            PREFETCH(2, upcoming->row + upcoming->elements - 1);
+        upcoming->row += upcoming->y_step;
+        if (++upcoming->y == upcoming->rows) {
+            upcoming->row += upcoming->channel_step - upcoming->rows * upcoming->y_step;
+            upcoming->y = 0;
+            upcoming->channels--;
+        }
+    }
+}
+
+/* Computes a work-item's outputs of a block whose weights are not all finite. */
+static COLD void exact_part(const struct epilogue *f, __global const data_t *from,
+                            __global const packed_t *weights, __global const long *table,
+                            const struct part *part, const int channels, const long channel,
+                            const long at)
+{
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + part->z * SLICE_LONGS;
+    const int last = min(part->last_tile * TILE * MERGED, (int)table[FOLDED_OUTPUT_X]);
+    for (int m = 0; m < channels; m++)
+        for (int y = part->first_y; y < part->last_y; y++)
+            for (int x = part->first_tile * TILE * MERGED; x < last; x++)
+                put_one(
+                    f,
+                    affine_one(f, exact_place(from, weights, table, slice, y, x, m), channel + m),
+                    at + m * table[FOLDED_OUTPUT_CHANNEL_STEP] + y * table[FOLDED_OUTPUT_Y_STEP] +
+                        x,
+                    channel + m);
+}
+
+/* The whole work of work-item number `item` of `items`. */
+static NOINLINE void thin_item(const int item, const int items,
+                               __global const data_t *restrict data,
+                               __global const packed_t *restrict filter,
+                               __global const uint *restrict flags, const struct epilogue *f,
+                               __global const long *restrict table, __local acc_t *restrict packed)
+{
+    const int in_channels = in_channels_of(table);
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const int output_x = (int)table[FOLDED_OUTPUT_X], output_y = (int)table[FOLDED_OUTPUT_Y];
+    const int row = (int)table[THIN_ROW], lead = lead_of(table);
+    const long filter_row = (long)KX * MW * in_channels; /* elements, as of the next two */
+    const long filter_step = table[FOLDED_TAP_STEP_Y] * filter_row,
+               filter_z = table[FOLDED_KERNEL_Y] * filter_row;
+    const long input_step = table[FOLDED_INPUT_STEP_Y] * in_channels * row;
+    const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP];
+
+    const struct part part = part_of(item, table);
+    __global const long *slice = table + table[FOLDED_SLICES_AT] + part.z * SLICE_LONGS;
+    __global const long *list_z = table + slice[SLICE_LIST];
+    const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
+
+    /* Where a row's last tile begins so that it ends with the row; it does not overlap another if
+     * outputs are read before they are stored, or if the row ends between the phases of a place. */
+    const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
+#if RY > 1
+    /* The first band's first row, plus the pad, and the newest input row that it meets. */
+    const int stride = (int)table[FOLDED_STRIDE_Y], kernel_y = (int)table[FOLDED_KERNEL_Y],
+              first_place = part.first_band * RY - (int)table[THIN_LACKING] +
+                            (int)table[FOLDED_PAD_Y],
+              first_newest = first_place >= 0 ? first_place / stride : -1;
+#endif
+
+    const struct epilogue epilogue = *f; /* in registers */
+    const struct reading reading = reading_of(part.first_tile, part.last_tile, table);
+    const int groups = (int)table[FOLDED_GROUPS], blocks = (int)table[FOLDED_BLOCKS];
+    /* Between images of a batch item: their inputs in local memory, weights, output channels. */
+    const long image_elements = (long)taps_z * max(rows, 0) * in_channels * row;
+    const long image_weights = table[FOLDED_KERNEL_Z] * filter_z * blocks,
+               image_step = out_channels * channel_step;
+    int images, zeroed = 0;
+    for (int p = part.first_plane; p < part.last_plane; p += images * blocks) {
+        const int image = p / blocks, g = image % groups;
+        const int first_block = p % blocks,
+                  last_block = min(blocks, first_block + part.last_plane - p);
+        images = min(min((int)table[THIN_TOGETHER], groups - g),
+                     (part.last_plane - 1) / blocks - image + 1);
+        __global const data_t *from = inputs_of(data, table, image);
+        const long from_step = in_channels * table[FOLDED_DATA_CHANNEL_STEP];
+        for (int i = 0; i < images; i++)
+            copy_rows(from + i * from_step, table, &part, &reading, packed + i * image_elements,
+                      i >= zeroed);
+        zeroed = max(zeroed, images);
+        struct upcoming upcoming = prefetch_of(data, table, &part, item, items, p, images);
+        const bool prefetches = upcoming.channels > 0;
+
+        for (int block = first_block; block < last_block; block++) {
+            const int channels = min(MW, out_channels - block * MW);
+            const long co = (long)g * out_channels + block * MW;
+            __global const packed_t *weights = weights_of(filter, table, g * blocks + block);
+            __global const uint *flag = flags + g * blocks + block;
+            const long to = image / groups * table[FOLDED_OUTPUT_BATCH_STEP] + co * channel_step +
+                            part.z * table[FOLDED_OUTPUT_Z_STEP];
+            for (int i = 0; i < images; i++)
+                if (flag[i * blocks] != 0)
+                    exact_part(f, from + i * from_step, weights + i * image_weights, table, &part,
+                               channels, co + i * out_channels, to + i * image_step);
+
+#if RY > 1
+            int newest = first_newest, first_tap = first_place - first_newest * stride;
+#endif
+            for (int band = part.first_band; band < part.last_band; band++) {
+                const int first_y = band * RY - (int)table[THIN_LACKING];
+                const long line = to + first_y * table[FOLDED_OUTPUT_Y_STEP];
+#if RY > 1
+                /* From first_tap on, which meets the newest input row, so many rows of the filter
+                 * meet a row each; the last of them may serve `cut` rows of the band only. */
+                const int all_taps = kernel_y / stride + (first_tap < kernel_y % stride),
+                          cut = kernel_y - first_tap - (all_taps - 1) * stride;
+                const int skipped = max(newest - part.high, 0);
+                const int taps_y = min(all_taps, newest - part.low + 1);
+#else
+                __global const long *reach_y = table + table[FOLDED_REACH_Y_AT] +
+                                               first_y * REACH_LONGS;
+                const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
+                const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
+#endif
+                /* What the first tap reads at the first place of a z, and the weights of its
+                 * row. */
+                __local const acc_t *inputs_y =
+                    packed + (long)(newest - skipped - part.low) * in_channels * row + lead;
+                __global const packed_t *weights_y = weights + first_tap * filter_row +
+                                                     skipped * filter_step;
+                const bool inside = channels == MW && first_y >= 0 && first_y + RY <= output_y;
+                for (int tile = part.first_tile; tile < part.last_tile; tile++) {
+                    const int place = tile > part.first_tile ? min(tile * TILE, last_place)
+                                                             : tile * TILE;
+                    const int x = place * MERGED;
+                    const bool whole = inside && output_x - x >= TILE * MERGED;
+                    for (int i = 0; i < images; i++) {
+                        if (flag[i * blocks] != 0) continue;
+                        const long at = line + i * image_step + x, channel = co + i * out_channels;
+                        if (whole) prefetch_outputs(&epilogue, at, table);
+                        vec_t sum[RY][MW][NX][PHASES];
+#pragma unroll
+                        for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
+                        for (int jz = 0; jz < taps_z; jz++) {
+                            __local const acc_t *in = inputs_y + i * image_elements + place -
+                                                      part.first_tile * TILE +
+                                                      (long)jz * rows * in_channels * row;
+                            __global const packed_t *w = weights_y + i * image_weights +
+                                                         list_z[jz * SLICE_TAP_LONGS + SLICE_TAP] *
+                                                             filter_z;
+                            for (int jy = skipped; jy < taps_y;
+                                 jy++, in -= input_step, w += filter_step) {
+#if RY > 1
+                                if (cut < RY && jy == all_taps - 1)
+                                    add_rows(sum, cut, in, w, in_channels, row);
+                                else
+#endif
+                                    add_rows(sum, RY, in, w, in_channels, row);
+                                if (prefetches) prefetch_rows(&upcoming);
+                            }
+                        }
+                        if (whole)
+                            store_band(&epilogue, at, sum, channel, table);
+                        else
+                            store_band_left(f, at, sum, channel, table, channels, -first_y,
+                                            output_y - first_y, min(output_x - x, TILE * MERGED));
+                    }
+                }
+#if RY > 1
+                first_tap += RY;
+                if (first_tap == stride) {
+                    first_tap = 0;
+                    newest++;
+                }
+#endif
+            }
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+tconv_thin(__global const data_t *restrict data, const ulong data_offset,
+           __global const packed_t *restrict filter, const ulong filter_offset,
+           __global uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
+           __global const long *restrict table, __local acc_t *restrict packed)
+{
+    PACK_WITHOUT_FILTER
+    EPILOGUE(epilogue, table)
+    thin_item((int)get_group_id(0), (int)get_num_groups(0), data + data_offset,
+              filter + filter_offset, flags + flags_offset, &epilogue, table, packed);
+}

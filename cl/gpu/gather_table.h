@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gather algorithm's own part of its table; folded_table.h has the part before. Read by the
+ * host (C) and by the kernels (OpenCL C). */
+#ifndef TCONV_GATHER_TABLE_H
+#define TCONV_GATHER_TABLE_H
+
+#include "common/folded_table.h"
+
+enum {
+    GATHER_HEADER = FOLDED_LONGS, /* elements of the packed filter before the weights: a word of
+                                   flags for each group and block */
+    /* Which tiles of a row see any data, and which of these read it directly; the rest read the
+       stage. */
+    GATHER_TILE_FIRST,
+    GATHER_TILE_LAST,
+    GATHER_DIRECT_FIRST,
+    GATHER_DIRECT_LAST,
+    GATHER_STAGED,    /* staged tiles of a row */
+    GATHER_STAGE_ROW, /* elements of a staged tile */
+    GATHER_TAPS_AT,   /* where the list of taps along x begins */
+    GATHER_LONGS
+};
+
+/* One tap along x: its place in the packed filter. */
+enum {
+    TAP_START, /* CLASS_START of its class */
+    TAP_COUNT, /* CLASS_TAPS of its class */
+    TAP_NUMBER,
+    TAP_LONGS
+};
+
+#endif

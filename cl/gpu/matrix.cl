@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary.
+ *
+ * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
+ *
+ *     sum[row][place] = sum over taps and words of filter[tap][word][row] *
+ *                                                  data[word][place + distance of tap]
+ *
+ * is a product of matrices over all places of all batch items, a word being WORD neighbouring input
+ * channels.
+ *
+ *     work-group   one phase, MT rows x NT places; stages of KT words of one tap in local memory
+ *     slice        a part of the work-group, with its words of each stage
+ *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
+ *
+ * Taps are outside, words inside. A work-item fetches the same places in all stages, so an address
+ * moves by a constant from stage to stage, and whether a place has an input is one bit of a mask
+ * for each of up to 32 taps, computed in front of the stages. Taps that reach no place of the tile
+ * are left out. With two BUFFERS the next stage is on its way while one is multiplied.
+ *
+ * When all stages are added up, the sums go through local memory in as many passes as it takes, so
+ * that neighbouring work-items apply the epilogue to, and store, neighbours: outputs of one
+ * channel, or with FOLDED_LAST channels of one place. There the sums of slices are added up in a
+ * fixed order. With SPLIT, work-groups have parts of the channels, and leave their sums in the
+ * workspace, where tconv_matrix_finish adds them up in a fixed order.
+ *
+ * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose
+ * products with all weights are taken away from the sums. A zero must not meet a weight that is
+ * infinite or NaN: packing marks groups that have such weights; their outputs are computed one by
+ * one. So are outputs whose sums are not finite, where a phase lacks a tap and its zero may have
+ * met such an input.
+ *
+ *   macro        meaning                                                     legal values
+ *   MT, NT       see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
+ *   GM, GN       sub-groups of a slice along rows and along places           at least 1
+ *   SLICES       parts of the work-group                                     divides KT / DEPTH
+ *   WHOLE        1: stages divide the number of input channels               0, 1
+ *   WHOLE_QUADS  1: quads of words divide it                                 0, 1
+ *   QUADS        1: with LAST, quads of words are aligned to their size      0, 1
+ *                wherever the tensors are
+ *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels       0, 1
+ *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
+ *
+ * Registers: FM * FN * SUMS sums. */
+#include "gpu/matrix_stages.clh"
+
+#if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) ||                         \
+    !defined(WHOLE_QUADS) || !defined(QUADS) || !defined(OUTPUT_QUADS) || !defined(ROUNDS) ||      \
+    !defined(LACKING)
+#error "GM, GN, SLICES, WHOLE, WHOLE_QUADS, QUADS, OUTPUT_QUADS, ROUNDS and LACKING must be set"
+#endif
+#if MT != GM * FM * FRAG_M || NT != GN * FN * FRAG_N || KT % (DEPTH * SLICES) != 0
+#error "MT, NT and KT do not fit to the fragments"
+#endif
+#if SPLIT < 2 && ITEMS != SLICES * GM * GN * LANES
+#error "ITEMS must be the work-items of the tile"
+#endif
+
+#if FLOATING
+#define SUM_BITS(sum) as_uint(sum)
+#define BITS_SUM(bits) as_float(bits)
+#define BITS_SUMS(bits) as_float4(bits)
+#else
+#define SUM_BITS(sum) (sum)
+#define BITS_SUM(bits) (bits)
+#define BITS_SUMS(bits) (bits)
+#endif
+
+/* ---- epilogue ------------------------------------------------------------------------------- */
+
+/* Accumulators in local memory, to be stored: FP fragments of each sub-group along rows in a pass,
+ * all places. Rows are padded against conflicts of the banks of local memory: matrix.clh. */
+#if FOLDED_LAST
+#define FINISHED_STEP(fp) (GM * (fp)*FRAG_M + 4)
+#define FINISHED_WORDS(fp) (NT * FINISHED_STEP(fp))
+#define FINISHED_AT(row, n) ((n)*FINISHED_STEP(FP) + (row))
+#else
+#define FINISHED_STEP(fp) (NT + PAD_PLACES)
+#define FINISHED_WORDS(fp) (GM * (fp)*FRAG_M * FINISHED_STEP(fp))
+#define FINISHED_AT(row, n) ((row)*FINISHED_STEP(FP) + (n))
+#endif
+#define MOST_WORDS                                                                                 \
+    (TILES_WORDS > SLICES * FINISHED_WORDS(1) ? TILES_WORDS : SLICES * FINISHED_WORDS(1))
+#if SLICES * FINISHED_WORDS(FM) <= MOST_WORDS
+#define FP FM
+#elif FM % 2 == 0 && SLICES * FINISHED_WORDS(FM / 2) <= MOST_WORDS
+#define FP (FM / 2)
+#elif FM % 4 == 0 && SLICES * FINISHED_WORDS(FM / 4) <= MOST_WORDS
+#define FP (FM / 4)
+#else
+#define FP 1
+#endif
+
+/* Rows of a pass, and which rows of the tile they are. The second launch has work-groups for each
+ * pass. */
+#if SPLIT < 2
+#define PASS_ROWS (GM * FP * FRAG_M)
+#define ROW_IN_TILE(pass, row)                                                                     \
+    ((row) / (FP * FRAG_M) * (FM * FRAG_M) + (pass) * (FP * FRAG_M) + (row) % (FP * FRAG_M))
+#else
+#define PASS_ROWS 16
+#define ROW_IN_TILE(pass, row) ((pass)*PASS_ROWS + (row))
+#endif
+
+/* Where parts leave their sums: for each part and tile all of them, as neighbours are stored. */
+#if FOLDED_LAST
+#define WORKSPACE_AT(m, n) ((n)*MT + (m))
+#else
+#define WORKSPACE_AT(m, n) ((m)*NT + (n))
+#endif
+
+/* Where the sums of a pass are. */
+struct finished {
+    int pass;
+#if SPLIT < 2
+    __local const uint *words;
+    __local const uint *weight_sums;
+    acc_t zero; /* of the data */
+#else
+    __global const acc_t *sums;
+    long step;
+    int parts;
+#endif
+};
+
+static acc_t sum_of(const struct finished *from, const int row, const int n)
+{
+    acc_t sum = 0;
+#if SPLIT < 2
+    EACH for (int s = 0; s < SLICES; s++)
+        sum += BITS_SUM(from->words[s * FINISHED_WORDS(FP) + FINISHED_AT(row, n)]);
+#if QUANTIZED
+    sum -= from->zero * from->weight_sums[ROW_IN_TILE(from->pass, row)];
+#endif
+#else
+    __global const acc_t *sums = from->sums + WORKSPACE_AT(ROW_IN_TILE(from->pass, row), n);
+    for (int part = 0; part < from->parts; part++, sums += from->step) sum += *sums;
+#endif
+    return sum;
+}
+
+#if FOLDED_LAST
+/* Of four rows. */
+static vec_t four_sums_of(const struct finished *from, const int row, const int n)
+{
+    vec_t sum = (vec_t)(0);
+#if SPLIT < 2
+    EACH for (int s = 0; s < SLICES; s++) sum += BITS_SUMS(
+        *(__local const uint4 *)(from->words + s * FINISHED_WORDS(FP) + FINISHED_AT(row, n)));
+#if QUANTIZED
+    const int m = ROW_IN_TILE(from->pass, row);
+    sum -= from->zero * (vec_t)(from->weight_sums[m], from->weight_sums[m + 1],
+                                from->weight_sums[m + 2], from->weight_sums[m + 3]);
+#endif
+#else
+    __global const acc_t *sums = from->sums + WORKSPACE_AT(ROW_IN_TILE(from->pass, row), n);
+    for (int part = 0; part < from->parts; part++, sums += from->step)
+        sum += *(__global const vec_t *)sums;
+#endif
+    return sum;
+}
+#endif
+
+/* Of each row of a tile: scale and bias, and where neighbours are places the offset of its outputs,
+ * negative where there is none. */
+struct rows {
+#if !FOLDED_LAST
+    int at[MT]; /* less than a batch item has */
+#endif
+#if FACTOR
+    result_t factor[MT];
+#endif
+    result_t bias[MT];
+};
+#if FACTOR
+#define ROW_FACTOR(rows, m) (rows)->factor[m]
+#else
+#define ROW_FACTOR(rows, m) 1
+#endif
+#define ROW_BIAS(rows, m) (rows)->bias[m]
+
+/* What is needed to store outputs. */
+struct store {
+    const struct epilogue *f;
+    __local const struct outputs *outputs;
+    __global const data_t *data; /* of the group */
+    __global const packed_t *weights;
+    table_t table;
+    struct tile tile;
+    __local const struct rows *rows;
+    bool exact; /* all outputs are computed one by one */
+};
+
+#if HEAVY || defined(SUBGROUP) || MATRIX == 1
+#define SEVERAL _Pragma("unroll 1")
+#else
+#define SEVERAL _Pragma("unroll 4")
+#endif
+
+#if LACKING && FLOATING
+#define IS_RIGHT(sum) isfinite(sum)
+#else
+#define IS_RIGHT(sum) true
+#endif
+
+/* What a work-item finds of the rows: in front of the stages, behind which it puts it into local
+ * memory, so that nobody waits for scale and bias. */
+#define OWN_ROWS ((MT + ITEMS - 1) / ITEMS)
+struct own_rows {
+    result_t factor[OWN_ROWS], bias[OWN_ROWS];
+};
+
+static void find_rows(struct own_rows *own, const struct epilogue *f, const struct tile *tile,
+                      table_t table)
+{
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    EACH for (int i = 0; i < OWN_ROWS; i++)
+    {
+        const int row = tile->first_row + i * ITEMS + (int)get_local_id(0);
+        const int all = (int)tile->group * out_channels +
+                        min(channel_of(row, table), out_channels - 1);
+        own->factor[i] = factor_of(f, all);
+        own->bias[i] = BIAS_OF(f, all);
+    }
+}
+
+/* A barrier must follow. */
+static void put_rows(__local struct rows *rows, const struct own_rows *own, const struct tile *tile,
+                     table_t table)
+{
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    EACH for (int i = 0; i < OWN_ROWS; i++)
+    {
+        const int m = i * ITEMS + (int)get_local_id(0), row = tile->first_row + m,
+                  channel = channel_of(row, table);
+        if (MT % ITEMS != 0 && m >= MT) continue;
+#if !FOLDED_LAST
+        rows->at[m] = channel < out_channels
+                          ? (int)row_offset(tile, channel, phase_of(row, table), table)
+                          : -1;
+#endif
+#if FACTOR
+        rows->factor[m] = own->factor[i];
+#endif
+        rows->bias[m] = own->bias[i];
+    }
+}
+
+#if FOLDED_LAST && OUTPUT_QUADS
+/* Four results in the bits of elements that are neighbours. */
+typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
+#define QUAD_f32(v) (v)
+#define QUAD_bf16(v) bf16_vector_of(v)
+#define QUAD_f16(v) halves_in(v)
+#define IS_QUAD_f32 1
+#define IS_QUAD_bf16 1
+#define IS_QUAD_f16 2
+#define HAS_QUAD (PASTE(IS_QUAD_, OUTPUT) && !NATIVE && !BETA && !RESIDUAL)
+#if PASTE(IS_QUAD_, OUTPUT) == 2 && HAS_QUAD
+static ushort4 halves_in(const float4 v)
+{
+#if HALF
+    return as_ushort4(HALVES_OF(v));
+#else
+    ushort4 halves;
+    vstore_half4(v, 0, (half *)&halves);
+    return halves;
+#endif
+}
+#endif
+#else
+#define HAS_QUAD 0
+#endif
+
+#if FOLDED_LAST
+/* Rows are quads of channels of a phase. Returns whether outputs are left over. */
+static INLINED bool store_sums(const struct store *s, const struct finished *from)
+{
+#define PASS_QUADS (PASS_ROWS / 4)
+#define QUAD_LANES (PASS_QUADS < ITEMS ? PASS_QUADS : ITEMS)
+    const struct epilogue *f = s->f;
+    const int item = (int)get_local_id(0), out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
+    const struct place extents = extents_of(s->table);
+    bool left = false;
+#pragma unroll 1
+    for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES) {
+        const int m = ROW_IN_TILE(from->pass, quad * 4), row = s->tile.first_row + m;
+        if (row >= (int)s->table[TILED_ROWS]) continue;
+        const int channel = channel_of(row, s->table), phase = phase_of(row, s->table),
+                  count = out_channels - channel;
+        const long offset = row_offset(&s->tile, channel, phase, s->table),
+                   all = s->tile.group * out_channels + channel;
+        const result_vec_t factor = FOUR_OF(ROW_FACTOR, s->rows, m, 4),
+                           bias = FOUR_OF(ROW_BIAS, s->rows, m, 4),
+                           slope = FOUR_OF(SLOPE_OF, f, all, count);
+        SEVERAL for (int n = item / QUAD_LANES; n < NT; n += ITEMS / QUAD_LANES)
+        {
+            if (!has_output(s->outputs, n, phase, &extents)) continue;
+            const vec_t sum = four_sums_of(from, quad * 4, n);
+            const long at = s->outputs->at[n] + offset;
+            const bool right = IS_RIGHT(sum.s0) & IS_RIGHT(sum.s1) & IS_RIGHT(sum.s2) &
+                               IS_RIGHT(sum.s3);
+            left |= !right;
+            if (!right) continue;
+            const result_vec_t value = affine_lanes(sum, factor, bias);
+#if HAS_QUAD
+            *(__global output_quad_t *)(f->output + at) =
+                PASTE(QUAD_, OUTPUT)(finished(f, value, slope));
+#elif OUTPUT_QUADS
+            put_lanes(f, value, at, slope);
+#else
+            EACH for (int i = 0; i < 4; i++) if (i < count)
+                put_one(f, LANE(value, i), at + i, all + i);
+#endif
+        }
+    }
+    return left;
+}
+#else
+/* Neighbouring work-items have neighbouring outputs of a row: places with their phases along x. */
+static INLINED bool store_sums(const struct store *s, const struct finished *from)
+{
+#if FRAG_M % PX == 0
+#define ROW_PHASES PX
+#else
+#define ROW_PHASES 1
+#endif
+#define COLUMNS (NT * ROW_PHASES)
+#define COLUMN_LANES (COLUMNS < ITEMS ? COLUMNS : ITEMS)
+    const struct epilogue *f = s->f;
+    const int item = (int)get_local_id(0);
+    const struct place extents = extents_of(s->table);
+    const long first_channel = s->tile.group * s->table[FOLDED_OUT_CHANNELS];
+    bool left = false;
+#pragma unroll 1
+    for (int column = item % COLUMN_LANES; column < COLUMNS; column += COLUMN_LANES) {
+        const int n = column / ROW_PHASES;
+        if (PHASE_ROWS == 1 && !has_output(s->outputs, n, 0, &extents)) continue;
+        const long first = s->outputs->at[n];
+        SEVERAL for (int i = item / COLUMN_LANES; i < PASS_ROWS / ROW_PHASES;
+                     i += ITEMS / COLUMN_LANES)
+        {
+            const int own = i * ROW_PHASES + column % ROW_PHASES, m = ROW_IN_TILE(from->pass, own),
+                      row = s->tile.first_row + m;
+            const acc_t sum = sum_of(from, own, n);
+            const bool single = PHASE_ROWS == 1; /* a constant in a condition is warned of */
+            const bool right = IS_RIGHT(sum),
+                       there =
+                           (s->rows->at[m] >= 0) &
+                           (single || has_output(s->outputs, n, phase_of(row, s->table), &extents));
+            left |= !right;
+            if (there & right)
+                put_one(f, affine_with(sum, ROW_FACTOR(s->rows, m), ROW_BIAS(s->rows, m)),
+                        first + s->rows->at[m], first_channel + channel_of(row, s->table));
+        }
+    }
+    return left;
+}
+#endif
+
+/* An output that was left over, or any if all are. */
+static void store_left_one(const struct store *s, const struct finished *from, const int own,
+                           const int n, const struct place *extents, const bool all_left)
+{
+    const int row = s->tile.first_row + ROW_IN_TILE(from->pass, own);
+    const int channel = channel_of(row, s->table), phase = phase_of(row, s->table);
+    if (row >= (int)s->table[TILED_ROWS] || channel >= (int)s->table[FOLDED_OUT_CHANNELS] ||
+        !has_output(s->outputs, n, phase, extents))
+        return;
+    acc_t sum = sum_of(from, own, n);
+#if FLOATING
+    bool right = IS_RIGHT(sum);
+#if FOLDED_LAST && LACKING /* four were left together */
+    for (int j = 0; j < 4; j++) right = right && IS_RIGHT(sum_of(from, own / 4 * 4 + j, n));
+#endif
+    if (right && !all_left) return;
+    if (s->exact || !IS_RIGHT(sum)) {
+        const struct place place = place_at(s->tile.first + n, s->table);
+        sum = exact_output(s->data, s->weights, s->table, kind_of(s->tile.phase, s->table), &place,
+                           row);
+    }
+#endif
+    const long all = s->tile.group * s->table[FOLDED_OUT_CHANNELS] + channel;
+    put_one(s->f, affine_one(s->f, sum, all),
+            s->outputs->at[n] + row_offset(&s->tile, channel, phase, s->table), all);
+}
+
+/* Outputs one by one, in the order of store_sums: a work-item has those that it left over. */
+static void store_left(const struct store *s, const struct finished *from, const bool all_left)
+{
+    const struct place extents = extents_of(s->table);
+    const int item = (int)get_local_id(0);
+#if FOLDED_LAST
+#pragma unroll 1
+    for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES)
+#pragma unroll 1
+        for (int n = item / QUAD_LANES; n < NT; n += ITEMS / QUAD_LANES)
+#pragma unroll 1
+            for (int j = 0; j < 4; j++)
+                store_left_one(s, from, quad * 4 + j, n, &extents, all_left);
+#else
+#pragma unroll 1
+    for (int column = item % COLUMN_LANES; column < COLUMNS; column += COLUMN_LANES)
+#pragma unroll 1
+        for (int i = item / COLUMN_LANES; i < PASS_ROWS / ROW_PHASES; i += ITEMS / COLUMN_LANES)
+            store_left_one(s, from, i * ROW_PHASES + column % ROW_PHASES, column / ROW_PHASES,
+                           &extents, all_left);
+#endif
+}
+
+static void store_pass(const struct store *s, const struct finished *from)
+{
+    bool all_left = s->exact;
+#if HAS_QUAD
+    all_left = all_left || (size_t)s->f->output % sizeof(output_quad_t) != 0;
+#endif
+    bool left = all_left;
+    if (!all_left) left = store_sums(s, from);
+#if (FLOATING && (LACKING || !QUANTIZED)) || HAS_QUAD
+    if (left) store_left(s, from, all_left);
+#endif
+}
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+#if SPLIT < 2
+KERNEL OF_LANES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
+             __global const packed_t *restrict filter, const ulong filter_offset,
+             __global const uint *restrict flags, const ulong flags_offset,
+#if SPLIT
+             __global acc_t *restrict workspace, const ulong workspace_offset,
+#else
+             EPILOGUE_PARAMETERS,
+#endif
+             table_t restrict table)
+{
+    __local uint words[MOST_WORDS] __attribute__((aligned(16)));
+    const struct tile tile = own_tile(GROUP_NUMBER, table);
+    /* In front of all branches: behind them some compilers do not know any more that these are the
+     * same for all work-items. */
+    table_t kind = kind_of(tile.phase, table);
+    table_t list = list_of(kind, table);
+    int left = (int)kind[KIND_TAPS];
+#if !SPLIT
+    struct own_rows own_rows;
+    {
+        EPILOGUE(epilogue, table)
+        find_rows(&own_rows, &epilogue, &tile, table);
+    }
+    __local struct outputs outputs;
+    find_tile_outputs(&outputs, &tile, table); /* barriers follow */
+#endif
+    const int item = (int)get_local_id(0);
+#if QUANTIZED
+    __local uint weight_sums[MT];
+    for (int m = item; m < MT; m += ITEMS) weight_sums[m] = 0;
+#else
+    __local uint *weight_sums = words; /* not used */
+#endif
+    struct own own;
+    own.lane = item % LANES;
+    own.k = item / SLICE_ITEMS * (KT / SLICES);
+    own.m = item % SLICE_ITEMS / LANES / GN * (FM * FRAG_M);
+    own.n = item / LANES % GN * (FN * FRAG_N);
+    __global const data_t *own_data = data + data_offset +
+                                      tile.group * table[FOLDED_IN_CHANNELS] *
+                                          table[FOLDED_DATA_CHANNEL_STEP];
+    __global const packed_t *weights = weights_of(filter + filter_offset, table, tile.group);
+#if FLOATING
+    const bool exact = flags[flags_offset + (ulong)tile.group] != 0;
+#else
+    const bool exact = false;
+#endif
+
+    struct fetch fetch;
+    fetch.channel = FETCHED_QUAD(item) * QUAD_CHANNELS;
+    fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
+    fetch.rows = (int)table[TILED_ROWS];
+    fetch.channel_step = (uint)STEP(table, DATA_CHANNEL);
+    fetch.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
+    __global const data_t *part_data = own_data;
+    __global const packed_t *part_weights = weights;
+#if SPLIT
+    const int skipped = tile.part * (int)table[TILED_PART_CHANNELS];
+    part_data += (ulong)skipped * fetch.channel_step;
+    part_weights += (long)(skipped / WORD) * fetch.rows;
+    fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
+#endif
+    fetch.first = own_data;
+    struct place place[OWN_PLACES];
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const int number = FETCHED_PLACE(item) + p * PLACES_APART;
+        place[p] = place_at(tile.first + (number < tile.count ? number : 0), table);
+        fetch.data[p] = part_data + input_at(&place[p], table) +
+                        (ulong)fetch.channel * fetch.channel_step;
+        if (number >= tile.count) place[p].z = -(1 << 30); /* outside for every tap */
+    }
+    EACH for (int i = 0; i < OWN_WEIGHTS; i++)
+    {
+        /* Rows past the last one are those of others, and are not stored. */
+        const int number = (i * ITEMS + item) % (MT * STAGE_QUADS);
+        fetch.weights[i] =
+            (number / MT * fetch.rows + min(tile.first_row + number % MT, fetch.rows - 1)) * 4;
+    }
+    const struct range range = range_of(tile.first, tile.first + tile.count - 1, table);
+    const struct place inputs = inputs_of(table);
+
+    sums_t sums[FM][FN];
+    EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
+#if ROUNDS
+    for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
+#endif
+    {
+#if ROUNDS
+        barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
+#endif
+        uint taps = 0;
+        EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
+        for (int t = 0; t < min(left, ROUND_TAPS); t++) {
+            table_t tap = list + t * TAP_LONGS;
+            const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
+            const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
+            taps |= bit;
+            EACH for (int p = 0; p < OWN_PLACES; p++) if (has_input(&place[p], z, y, x, &inputs))
+                fetch.inside[p] |= bit;
+        }
+        if (taps != 0) {
+#if QUADS
+            if ((size_t)part_data % 16 == 0)
+                add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, true);
+            else
+#endif
+                add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, false);
+        }
+    }
+
+    table = table_again(table);
+    struct finished finished = {
+        .words = words, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
+#if SPLIT
+    __global acc_t *to = tile_accumulators(workspace, workspace_offset, tile.number) +
+                         tile.part * part_step(table);
+#else
+    EPILOGUE(epilogue, table)
+    __local struct rows rows;
+    put_rows(&rows, &own_rows, &tile, table); /* barriers follow */
+    struct store store;
+    store.rows = &rows;
+    store.f = &epilogue;
+    store.outputs = &outputs;
+    store.data = own_data;
+    store.weights = weights;
+    store.table = table;
+    store.tile = tile;
+    store.exact = exact;
+#endif
+    /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that
+     * no register has an index. */
+#pragma unroll 1
+    for (int pass = 0; pass < FM / FP; pass++) {
+        finished.pass = pass;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        EACH for (int i = 0; i < FP; i++) EACH for (int j = 0; j < FN; j++)
+            EACH for (int s = 0; s < SUMS; s++)
+                words[item / SLICE_ITEMS * FINISHED_WORDS(FP) +
+                      FINISHED_AT(own.m / FM * FP + i * FRAG_M + ROW_OF(own.lane, s),
+                                  own.n + j * FRAG_N + COLUMN_OF(own.lane, s))] =
+                    SUM_BITS(SUM_NUMBER(sums[i][j], s));
+        barrier(CLK_LOCAL_MEM_FENCE);
+#if SPLIT
+        SEVERAL for (int i = item; i < PASS_ROWS * NT; i += ITEMS)
+        {
+            const int row = FOLDED_LAST ? i % PASS_ROWS : i / NT,
+                      n = FOLDED_LAST ? i / PASS_ROWS : i % NT;
+            to[WORKSPACE_AT(ROW_IN_TILE(pass, row), n)] = sum_of(&finished, row, n);
+        }
+#else
+        store_pass(&store, &finished);
+#endif
+        EACH for (int i = FP; i < FM; i++) EACH for (int j = 0; j < FN; j++)
+            sums[i - FP][j] = sums[i][j];
+    }
+}
+
+#else
+/* Adds up the sums of all parts in their order, and finishes them: a work-group for each PASS_ROWS
+ * rows of a tile. */
+KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offset,
+                    __global const packed_t *restrict filter, const ulong filter_offset,
+                    __global const uint *restrict flags, const ulong flags_offset,
+                    __global acc_t *restrict workspace, const ulong workspace_offset,
+                    EPILOGUE_PARAMETERS, table_t restrict table)
+{
+    __local struct outputs outputs;
+    const int group = GROUP_NUMBER;
+    const struct tile tile = own_tile(group / (MT / PASS_ROWS), table);
+    find_tile_outputs(&outputs, &tile, table);
+    EPILOGUE(epilogue, table)
+    struct store store;
+    store.f = &epilogue;
+    store.outputs = &outputs;
+    store.data = data + data_offset +
+                 tile.group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
+    store.weights = weights_of(filter + filter_offset, table, tile.group);
+    store.table = table;
+    store.tile = tile;
+#if FLOATING
+    store.exact = flags[flags_offset + (ulong)tile.group] != 0;
+#else
+    store.exact = false;
+#endif
+    __local struct rows rows;
+    store.rows = &rows;
+    struct own_rows own_rows;
+    find_rows(&own_rows, &epilogue, &tile, table);
+    put_rows(&rows, &own_rows, &tile, table);
+    barrier(CLK_LOCAL_MEM_FENCE); /* outputs and rows are known */
+    const struct finished finished = {
+        .pass = group % (MT / PASS_ROWS),
+        .sums = tile_accumulators(workspace, workspace_offset, tile.number),
+        .step = part_step(table),
+        .parts = (int)table[TILED_PARTS],
+    };
+    store_pass(&store, &finished);
+}
+#endif

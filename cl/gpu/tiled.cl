@@ -1,0 +1,654 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiled algorithm for GPUs: products of matrices from local memory, with many accumulators in
+ * the registers of a work-item. Output-stationary; all element types, by plain multiply-adds.
+ *
+ * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
+ *
+ *     sum[row][place] = sum over taps and input channels of
+ *                       filter[tap][channel][row] * data[channel][place + distance of tap]
+ *
+ * is a product of matrices over all places of all batch items.
+ *
+ *                            places (n, z, y, x)
+ *              +------------------- NT --------------------+
+ *              |  4 x 4    |           |  4 x 4    |        |     A work-item has TM x TN sums, in
+ *     rows    MT  sums     |           |  sums     |        |     blocks of 4 x 4 that are far
+ * apart:
+ *              |-----------+           +-----------+        |     neighbours then read
+ *              |  4 x 4    |           |  4 x 4    |        |     neighbouring quads.
+ *              +-------------------------------------------+
+ *
+ * A stage is KS input channels of one tap; taps are outside, channels inside. A work-item fetches
+ * the same places in all stages, so an address moves by a constant from stage to stage, and whether
+ * a place has an input is one bit of a mask for each of up to 32 taps, computed in front of the
+ * stages. Taps that reach no place of the tile are left out. Local memory holds two stages: while
+ * one is multiplied, the next is on its way through registers. With SLICES, parts of the work-group
+ * multiply different channels of the stage for the same tile, and add up their sums at the end in a
+ * fixed order. With SPLIT, work-groups have parts of the channels, and leave their sums in the
+ * workspace, where tconv_tiled_finish adds them up in a fixed order.
+ *
+ * A place without an input has a zero there, which must not meet a weight that is infinite or NaN.
+ * Packing marks groups that have such weights; their outputs are computed one by one. So are those
+ * of a work-item whose sums are not finite, where a phase lacks a tap and its zero may have met
+ * such an input.
+ *
+ *   macro       meaning                                                       legal values
+ *   MT, NT      rows and places of a tile                                     multiples of TM, TN
+ *   TM, TN      rows and places of a work-item                                4, 8, 12, 16
+ *   KS          input channels of a stage                                     multiples of 4
+ *   SLICES      parts of the work-group, each with its channels of a stage    divides KS and TM
+ *   WHOLE       1: KS divides the number of input channels                    0, 1
+ *   LAST        1: input channels are neighbours, as are output channels      0, 1
+ *   FOLDED_LAST   1: with LAST, rows are quads of output channels of a phase    0, 1
+ *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
+ *               wherever the tensors are
+ *   ROUNDS      1: a phase may have more than 32 taps. Without, what finds    0, 1
+ *               them needs no registers during the stages
+ *   LACKING     1: some phases that are rows have fewer taps than others,     0, 1
+ *               and zeros for them
+ *   SPLIT       1: work-groups of several parts share the input channels;     0, 1, 2
+ *               2: the kernel that adds up their sums, of which more slices
+ *               have fewer rows or places each, and KS is of no consequence
+ *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
+ *
+ * Registers: TM * TN sums. */
+#include "gpu/places.clh"
+
+#if !defined(MT) || !defined(NT) || !defined(TM) || !defined(TN) || !defined(KS) ||                \
+    !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(FOLDED_LAST) ||              \
+    !defined(QUADS) || !defined(ROUNDS) || !defined(LACKING) || !defined(SPLIT) || !defined(PZ) || \
+    !defined(PY) || !defined(PX)
+#error "MT to SPLIT, PZ, PY and PX must be set"
+#endif
+#if MT % TM != 0 || NT % TN != 0 || TM % 4 != 0 || TN % 4 != 0 || KS % (4 * SLICES) != 0 ||        \
+    TM % SLICES != 0
+#error "the tile does not fit to its parts"
+#endif
+
+#define EACH _Pragma("unroll")
+#define LANES_M (MT / TM)
+#define LANES_N (NT / TN)
+#define SLICE_ITEMS (LANES_M * LANES_N)
+#if ITEMS != SLICES * LANES_M * LANES_N
+#error "ITEMS must be the work-items of the tile"
+#endif
+
+/* Rows of local memory: KS of weights, KS of inputs. Two neighbouring quads of a place go to
+ * different banks. */
+#define INPUT_STEP (NT + 4 * LAST)
+#define STAGE_NUMBERS (KS * (MT + INPUT_STEP))
+#define SHARED_NUMBERS ((SLICES - 1) * (TM / SLICES) * TN * SLICE_ITEMS)
+#define LOCAL_NUMBERS (2 * STAGE_NUMBERS > SHARED_NUMBERS ? 2 * STAGE_NUMBERS : SHARED_NUMBERS)
+
+/* Weights of a stage in quads of rows, and how many of them a work-item moves. */
+#define WEIGHT_QUADS (KS * MT / 4)
+#define WEIGHT_PARTS ((WEIGHT_QUADS + ITEMS - 1) / ITEMS)
+
+/* Inputs. Neighbouring work-items fetch neighbours in memory: places of a channel, or quads of
+ * channels of a place. OWN_PLACES: places of a work-item, PLACES_APART from each other. Of each it
+ * fetches OWN_CHANNELS channels, the first being FETCHED_CHANNEL, CHANNELS_APART from each other.
+ * Places of a channel are spread in local memory such that the quad that a work-item reads has
+ * places LANES_N apart, and a work-item stores beside its neighbour what lies beside it in the
+ * output. */
+#if LAST
+#define STAGE_QUADS (KS / 4)
+#define OWN_PLACES ((NT * STAGE_QUADS + ITEMS - 1) / ITEMS)
+#define PLACES_APART (ITEMS / STAGE_QUADS)
+#define FETCHED_PLACE(item) ((item) / STAGE_QUADS)
+#define FETCHED_CHANNEL(item) ((item) % STAGE_QUADS * 4)
+#define OWN_CHANNELS 4
+#define CHANNELS_APART 1
+#define COLUMN(place) (place)
+#define PLACE_OF(tn, block, lane) ((block)*4 * LANES_N + (tn)*4 + (lane))
+#if ITEMS % STAGE_QUADS != 0
+#error "a work-item would have several quads of a place"
+#endif
+#else
+#define OWN_PLACES (NT > ITEMS ? NT / ITEMS : 1)
+#define PLACES_APART ITEMS
+#define FETCHED_PLACE(item) ((item) % NT)
+#define FETCHED_CHANNEL(item) (NT > ITEMS ? 0 : (item) / NT)
+#define CHANNELS_APART (NT > ITEMS ? 1 : ITEMS / NT)
+#define OWN_CHANNELS (KS / CHANNELS_APART)
+#define COLUMN(place)                                                                              \
+    ((place) / (4 * LANES_N) * (4 * LANES_N) + (place) % LANES_N * 4 +                             \
+     (place) % (4 * LANES_N) / LANES_N)
+#define PLACE_OF(tn, block, lane) ((block)*4 * LANES_N + (lane)*LANES_N + (tn))
+#if NT % ITEMS != 0 && ITEMS % NT != 0
+#error "work-items have no places of their own"
+#endif
+#endif
+#define IS_FETCHED(place) (NT % PLACES_APART == 0 || (place) < NT)
+
+/* ---- stages --------------------------------------------------------------------------------- */
+
+#if SPLIT < 2
+/* A quad of neighbouring channels, and one of packed weights, both aligned to their size. PoCL has
+ * no need of that and may have buffers that are not. */
+#define IS_HALF_f16 1
+#define IS_HALF_bf16 2
+#if NATIVE || !FLOATING
+#define READ_QUAD(p, zero) READS_DATA(p, zero)
+#elif PASTE(IS_HALF_, DATA) == 1 && HALF
+#define READ_QUAD(p, zero) FLOATS_OF(*(__global const half4 *)(p))
+#elif PASTE(IS_HALF_, DATA) == 1
+#define READ_QUAD(p, zero) vloada_half4(0, (__global const half *)(p))
+#elif PASTE(IS_HALF_, DATA) == 2
+#define READ_QUAD(p, zero) as_float4(convert_uint4(*(__global const ushort4 *)(p)) << 16)
+#else
+#define READ_QUAD(p, zero) (*(__global const vec_t *)(p))
+#endif
+#if NATIVE
+#define READ_WEIGHTS(p) LOAD(p)
+#else
+#define READ_WEIGHTS(p) (*(__global const vec_t *)(p))
+#endif
+
+/* What a work-item fetches in every stage. */
+struct fetch {
+    __global const data_t *data[OWN_PLACES]; /* of its first channel, for distance 0 */
+    uint inside[OWN_PLACES];                 /* a bit for each tap, the highest being the first */
+    uint weights[WEIGHT_PARTS];              /* from the stage's first weight */
+    int channel;
+    int in_channels, rows;
+    uint channel_step; /* unsigned: signs take instructions in every address */
+    bool aligned;      /* quads of channels are where READ_QUAD takes them */
+    acc_t zero;
+};
+
+/* A stage: one tap, input channels from `channel` on. */
+struct stage {
+    __global const packed_t *weights; /* of the first channel */
+    long data;                        /* from a place to its input in the first channel */
+    int tap, channel;
+};
+
+/* A stage on its way. */
+struct waiting {
+    vec_t weights[WEIGHT_PARTS];
+    acc_t inputs[OWN_PLACES][OWN_CHANNELS];
+};
+
+static struct stage stage_of(const uint taps, table_t list, __global const packed_t *weights,
+                             const struct fetch *fetch)
+{
+    struct stage stage = {.tap = 0, .channel = 0, .data = 0, .weights = weights};
+    if (taps == 0) return stage; /* never added: the list may end here */
+    stage.tap = UNIFORM((int)clz(taps));
+    stage.data = list[stage.tap * TAP_LONGS + TAP_OFFSET];
+    stage.weights = weights + list[stage.tap * TAP_LONGS + TAP_WEIGHTS];
+    return stage;
+}
+
+static void fetch_stage(struct waiting *waiting, const struct stage *stage,
+                        const struct fetch *fetch)
+{
+    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    {
+#if WHOLE
+        waiting->weights[i] = READ_WEIGHTS(stage->weights + fetch->weights[i]);
+#else
+        /* Past the last channel, where inputs are zeros, any finite weight will do. */
+        const int k = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS / (MT / 4),
+                  past = max(0, stage->channel + k - (fetch->in_channels - 1));
+        waiting->weights[i] =
+            READ_WEIGHTS(stage->weights + (int)fetch->weights[i] - past * fetch->rows);
+#endif
+    }
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const bool inside = (int)(fetch->inside[p] << stage->tap) < 0;
+        __global const data_t *from = fetch->data[p] + stage->data;
+#if LAST && QUADS
+        if (fetch->aligned) {
+            const vec_t quad =
+                inside && (WHOLE || stage->channel + fetch->channel < fetch->in_channels)
+                    ? READ_QUAD(from, fetch->zero)
+                    : (vec_t)(0);
+            EACH for (int j = 0; j < 4; j++) waiting->inputs[p][j] = LANE(quad, j);
+            continue;
+        }
+#endif
+        EACH for (int j = 0; j < OWN_CHANNELS; j++)
+        {
+            const int channel = stage->channel + fetch->channel + j * CHANNELS_APART;
+            waiting->inputs[p][j] =
+                inside && (WHOLE || channel < fetch->in_channels)
+                    ? READ_DATA(from + (ulong)(j * CHANNELS_APART) * fetch->channel_step,
+                                fetch->zero)
+                    : (acc_t)0;
+        }
+    }
+}
+
+static void put_stage(const struct waiting *waiting, __local acc_t *weights, __local acc_t *inputs)
+{
+    const int item = (int)get_local_id(0);
+    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    {
+        const int own = i * ITEMS + item;
+        if (WEIGHT_QUADS % ITEMS == 0 || own < WEIGHT_QUADS)
+            *(__local vec_t *)(weights + own * 4) = waiting->weights[i];
+    }
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const int place = FETCHED_PLACE(item) + p * PLACES_APART;
+        if (!IS_FETCHED(place)) continue;
+        EACH for (int j = 0; j < OWN_CHANNELS; j++)
+            inputs[(FETCHED_CHANNEL(item) + j * CHANNELS_APART) * INPUT_STEP + COLUMN(place)] =
+                waiting->inputs[p][j];
+    }
+}
+
+/* What a work-item multiplies of an input channel. */
+struct operands {
+    vec_t weights[TM / 4], inputs[TN / 4];
+};
+
+static void read_operands(struct operands *own, __local const acc_t *weights,
+                          __local const acc_t *inputs)
+{
+    EACH for (int i = 0; i < TM / 4; i++)
+        own->weights[i] = *(__local const vec_t *)(weights + i * 4 * LANES_M);
+    EACH for (int i = 0; i < TN / 4; i++)
+        own->inputs[i] = *(__local const vec_t *)(inputs + i * 4 * LANES_N);
+}
+
+/* AHEAD: 1: a channel is read while the one before is multiplied, which compilers do not find
+ * themselves. With 64 sums NVIDIA's takes 40 registers more for it than it is worth. */
+#define AHEAD (TM * TN != 64)
+
+/* Adds the products of a stage, of one slice's channels. */
+static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
+                           __local const acc_t *inputs)
+{
+    struct operands own[2];
+    read_operands(&own[0], weights, inputs);
+    EACH for (int k = 0; k < KS / SLICES; k++)
+    {
+        const struct operands *now = &own[k % 2];
+        const int next = k + AHEAD;
+        if (next > 0 && next < KS / SLICES)
+            read_operands(&own[next % 2], weights + next * MT, inputs + next * INPUT_STEP);
+        EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++)
+            sums[m][n] = MULTIPLY_ADD(LANE(now->weights[m / 4], m % 4),
+                                      LANE(now->inputs[n / 4], n % 4), sums[m][n]);
+    }
+}
+#endif
+
+/* ---- epilogue ------------------------------------------------------------------------------- */
+
+/* Of a work-item's sums, those that it has to finish: with SLICES, a part of the rows, or with
+ * FOLDED_LAST of the places, from PART_M(slice), PART_N(slice) on. */
+#if FOLDED_LAST
+#define OWN_M TM
+#define OWN_N (TN / SLICES)
+#define PART_M(slice) 0
+#define PART_N(slice) ((slice)*OWN_N)
+#else
+#define OWN_M (TM / SLICES)
+#define OWN_N TN
+#define PART_M(slice) ((slice)*OWN_M)
+#define PART_N(slice) 0
+#endif
+#define ROW_OF(tm, m) ((m) / 4 * 4 * LANES_M + (tm)*4 + (m) % 4)
+
+#if SLICES > 1 && SPLIT < 2
+/* Slice `slice` receives the sums of its part from the others, and adds them in their order. Each
+ * part is the first one when its turn comes: registers have no index, and loops with barriers are
+ * not unrolled. */
+static void share_part(acc_t sums[TM][TN], __local acc_t *shared, const int slice, const int own)
+{
+    const int item = (int)get_local_id(0) % SLICE_ITEMS;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (own != slice) {
+        const int from = own < slice ? own : own - 1;
+        EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+            shared[((from * OWN_M + m) * OWN_N + n) * SLICE_ITEMS + item] = sums[m][n];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (own == slice)
+        for (int from = 0; from < SLICES - 1; from++)
+            EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+                sums[m][n] += shared[((from * OWN_M + m) * OWN_N + n) * SLICE_ITEMS + item];
+}
+
+static void next_part(acc_t sums[TM][TN])
+{
+#if FOLDED_LAST
+    EACH for (int m = 0; m < TM; m++) EACH for (int n = OWN_N; n < TN; n++)
+        sums[m][n - OWN_N] = sums[m][n];
+#else
+    EACH for (int m = OWN_M; m < TM; m++) EACH for (int n = 0; n < TN; n++)
+        sums[m - OWN_M][n] = sums[m][n];
+#endif
+}
+#endif
+
+#if FLOATING
+/* What a work-item has to finish, computed output by output. */
+static void store_exact(const struct epilogue *f, const int slice,
+                        __local const struct outputs *outputs, __global const data_t *data,
+                        __global const packed_t *weights, table_t table, const struct tile *tile,
+                        const int tm, const int tn)
+{
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const struct place extents = extents_of(table);
+#pragma unroll 1
+    for (int i = 0; i < OWN_M * OWN_N; i++) {
+        const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i / OWN_N),
+                  own_n = PART_N(slice) + i % OWN_N, n = PLACE_OF(tn, own_n / 4, own_n % 4);
+        const int channel = channel_of(row, table), phase = phase_of(row, table);
+        if (row >= table[TILED_ROWS] || channel >= out_channels ||
+            !has_output(outputs, n, phase, &extents))
+            continue;
+        const long all = tile->group * out_channels + channel;
+        const struct place place = place_at(tile->first + n, table);
+        const acc_t sum =
+            exact_output(data, weights, table, kind_of(tile->phase, table), &place, row);
+        put_one(f, affine_one(f, sum, all),
+                outputs->at[n] + row_offset(tile, channel, phase, table), all);
+    }
+}
+
+/* Whether sums may be wrong: where a phase lacks a tap, an input that is infinite or NaN met a
+ * zero. */
+static bool is_wrong(const acc_t sums[TM][TN])
+{
+    bool finite = true;
+#if LACKING
+    EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+        finite = finite && isfinite(sums[m][n]);
+#endif
+    return !finite;
+}
+#endif
+
+/* Where an epilogue takes many instructions they are not written out for each sum; the sums move up
+ * instead, since registers have no index. Nor for Intel's pvc, which spills otherwise. */
+#if HEAVY || defined(SUBGROUP)
+#define EACH_PART _Pragma("unroll 1")
+#else
+#define EACH_PART EACH
+#endif
+
+#if FOLDED_LAST
+static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
+                               __local const struct outputs *outputs, table_t table,
+                               const struct tile *tile, const int tm, const int tn)
+{
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS], rows = (int)table[TILED_ROWS];
+    const struct place extents = extents_of(table);
+    const bool aligned = (size_t)f->output % (4 * sizeof(output_t)) == 0 &&
+                         table[TILED_OUTPUT_QUADS] != 0;
+    EACH_PART for (int m = 0; m < TM; m += 4)
+    {
+        const int row = tile->first_row + ROW_OF(tm, m);
+        const int channel = channel_of(row, table), phase = phase_of(row, table),
+                  count = row < rows ? out_channels - channel : 0;
+        const long all = tile->group * out_channels + channel,
+                   from = row_offset(tile, channel, phase, table);
+        const result_vec_t factor = FOUR_OF(factor_of, f, all, count),
+                           bias = FOUR_OF(BIAS_OF, f, all, count),
+                           slope = FOUR_OF(SLOPE_OF, f, all, count);
+        EACH for (int j = 0; j < OWN_N; j++)
+        {
+            const int n = PART_N(slice) + j;
+            const int place = PLACE_OF(tn, n / 4, n % 4);
+            if (count <= 0 || !has_output(outputs, place, phase, &extents)) continue;
+            const long at = outputs->at[place] + from;
+            const result_vec_t value =
+                affine_lanes((vec_t)(sums[0][j], sums[1][j], sums[2][j], sums[3][j]), factor, bias);
+            if (count < 4) {
+                EACH for (int i = 0; i < 3; i++) if (i < count)
+                    put_one(f, LANE(value, i), at + i, all + i);
+                continue;
+            }
+#if PLAIN && !NATIVE && !BETA && !RESIDUAL
+            if (aligned) {
+                *(__global result_vec_t *)(f->output + at) = finished(f, value, slope);
+                continue;
+            }
+#endif
+            put_lanes(f, value, at, slope);
+        }
+        EACH for (int next = 4; next < TM; next++) EACH for (int j = 0; j < OWN_N; j++)
+            sums[next - 4][j] = sums[next][j];
+    }
+}
+#else
+static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], const int slice,
+                               __local const struct outputs *outputs, table_t table,
+                               const struct tile *tile, const int tm, const int tn)
+{
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    const struct place extents = extents_of(table);
+    EACH_PART for (int i = 0; i < OWN_M; i++)
+    {
+        const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i);
+        const int channel = channel_of(row, table), phase = phase_of(row, table);
+        if (channel < out_channels) {
+            const long all = tile->group * out_channels + channel,
+                       from = row_offset(tile, channel, phase, table);
+            const result_t factor = factor_of(f, all), bias = BIAS_OF(f, all);
+            EACH for (int n = 0; n < TN; n++)
+            {
+                const int place = PLACE_OF(tn, n / 4, n % 4);
+                if (has_output(outputs, place, phase, &extents))
+                    put_one(f, affine_with(sums[0][n], factor, bias), outputs->at[place] + from,
+                            all);
+            }
+        }
+        EACH for (int next = 1; next < OWN_M; next++) EACH for (int n = 0; n < TN; n++)
+            sums[next - 1][n] = sums[next][n];
+    }
+}
+#endif
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+/* A work-item's place among those that multiply the same channels of a stage. */
+#if LAST
+#define OWN_TM(item) ((item) % SLICE_ITEMS % LANES_M)
+#define OWN_TN(item) ((item) % SLICE_ITEMS / LANES_M)
+#else
+#define OWN_TM(item) ((item) % SLICE_ITEMS / LANES_N)
+#define OWN_TN(item) ((item) % SLICE_ITEMS % LANES_N)
+#endif
+
+#if SPLIT
+/* A work-item's first sum in the workspace, of part 0. Those of a part lie as
+ * [tile][row of a work-item][place of a work-item][work-item of a slice]. */
+#define SUM_AT(m, n) (((m)*TN + (n)) * SLICE_ITEMS)
+static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, const int tile,
+                                const int slice)
+{
+    return tile_accumulators(workspace, offset, tile) + SUM_AT(PART_M(slice), PART_N(slice)) +
+           get_local_id(0) % SLICE_ITEMS;
+}
+#endif
+
+#if SPLIT < 2
+KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
+            __global const packed_t *restrict filter, const ulong filter_offset,
+            __global const uint *restrict flags, const ulong flags_offset,
+#if SPLIT
+            __global acc_t *restrict workspace, const ulong workspace_offset,
+#else
+            EPILOGUE_PARAMETERS,
+#endif
+            table_t restrict table)
+{
+    __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
+    const struct tile own = own_tile(GROUP_NUMBER, table);
+    /* In front of all branches: behind them some compilers do not know any more that these are the
+     * same for all work-items. */
+    table_t kind = kind_of(own.phase, table);
+    table_t list = list_of(kind, table);
+    int left = (int)kind[KIND_TAPS];
+    const int first = own.first, first_row = own.first_row, count = own.count;
+    const long group = own.group;
+#if !SPLIT
+    __local struct outputs outputs;
+    find_tile_outputs(&outputs, &own, table); /* a barrier follows */
+#endif
+    __global const data_t *own_data =
+        data + data_offset + group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
+    __global const packed_t *weights = weights_of(filter + filter_offset, table, group);
+#if FLOATING
+    const bool exact = flags[flags_offset + (ulong)group] != 0;
+#else
+    const bool exact = false;
+#endif
+
+    const int item = (int)get_local_id(0);
+    const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
+    struct fetch fetch;
+    fetch.channel = FETCHED_CHANNEL(item);
+    fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
+    fetch.rows = (int)table[TILED_ROWS];
+    fetch.channel_step = (uint)STEP(table, DATA_CHANNEL);
+#if SPLIT
+    const int skipped = own.part * (int)table[TILED_PART_CHANNELS];
+    own_data += (ulong)skipped * fetch.channel_step;
+    weights += (long)skipped * fetch.rows;
+    fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
+#endif
+    fetch.aligned = (size_t)own_data % (4 * sizeof(data_t)) == 0;
+    fetch.zero = DATA_ZERO(table);
+    struct place place[OWN_PLACES];
+    EACH for (int p = 0; p < OWN_PLACES; p++)
+    {
+        const int own = FETCHED_PLACE(item) + p * PLACES_APART;
+        place[p] = place_at(first + (own < count ? own : 0), table);
+        fetch.data[p] = own_data + input_at(&place[p], table) +
+                        (ulong)fetch.channel * fetch.channel_step;
+        if (own >= count) place[p].z = -(1 << 30); /* outside for every tap */
+    }
+    EACH for (int i = 0; i < WEIGHT_PARTS; i++)
+    {
+        /* Rows past the last one are those of others, and are not stored. */
+        const int own = (i * ITEMS + item) % WEIGHT_QUADS;
+        fetch.weights[i] = (uint)(own / (MT / 4) * fetch.rows +
+                                  min(first_row + own % (MT / 4) * 4, fetch.rows - 4));
+    }
+    const struct range range = range_of(first, first + count - 1, table);
+    const struct place inputs = inputs_of(table);
+
+    acc_t sums[TM][TN];
+    EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
+    const int tap_stages = (fetch.in_channels + KS - 1) / KS;
+#if ROUNDS
+    for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
+#endif
+    {
+        uint taps = 0;
+        EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
+        for (int t = 0; t < min(left, 32); t++) {
+            table_t tap = list + t * TAP_LONGS;
+            const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
+            const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
+            taps |= bit;
+            EACH for (int p = 0; p < OWN_PLACES; p++) if (has_input(&place[p], z, y, x, &inputs))
+                fetch.inside[p] |= bit;
+        }
+        const int stages = (int)popcount(taps) * tap_stages;
+        struct stage stage = stage_of(taps, list, weights, &fetch);
+        struct waiting waiting;
+#if ROUNDS
+        barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
+#endif
+        if (stages > 0) {
+            fetch_stage(&waiting, &stage, &fetch);
+            put_stage(&waiting, numbers, numbers + KS * MT);
+        }
+        for (int number = 0; number < stages; number++) {
+            __local acc_t *tile = numbers + number % 2 * STAGE_NUMBERS,
+                          *other = numbers + (number + 1) % 2 * STAGE_NUMBERS;
+            barrier(CLK_LOCAL_MEM_FENCE); /* this stage is there, the one before is multiplied */
+            const bool more = number + 1 < stages;
+            stage.channel += KS;
+            if (stage.channel < fetch.in_channels) {
+                stage.data += (long)((ulong)KS * fetch.channel_step);
+                stage.weights += KS * fetch.rows;
+            } else if (more) {
+                taps &= 0x7fffffffu >> stage.tap;
+                stage = stage_of(taps, list, weights, &fetch);
+            }
+            if (more) fetch_stage(&waiting, &stage, &fetch);
+            multiply_stage(sums, tile + slice * (KS / SLICES) * MT + tm * 4,
+                           tile + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4);
+            /* Behind the last stage, too, the one before it once more: with a branch around this,
+             * compilers move the products behind it, and all their operands live that long. */
+            put_stage(&waiting, other, other + KS * MT);
+        }
+    }
+
+    table = table_again(table);
+#if !SPLIT
+    EPILOGUE(epilogue, table)
+    barrier(CLK_LOCAL_MEM_FENCE); /* without a stage there was none */
+#endif
+    /* One part, or one after the other. */
+#pragma unroll 1
+    for (int part = 0; part < SLICES; part++) {
+#if SLICES > 1
+        share_part(sums, numbers, part, slice);
+#endif
+        if (slice == part) {
+#if SPLIT
+            __global acc_t *to = own_sums(workspace, workspace_offset, own.number, slice) +
+                                 own.part * part_step(table);
+            EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+                to[SUM_AT(m, n)] = sums[m][n];
+#else
+#if FLOATING
+            if (exact || is_wrong(sums))
+                store_exact(&epilogue, part, &outputs, own_data, weights, table, &own, tm, tn);
+            else
+#endif
+                store_sums(&epilogue, sums, part, &outputs, table, &own, tm, tn);
+#endif
+        }
+#if SLICES > 1
+        next_part(sums);
+#endif
+    }
+}
+
+#else
+/* Adds up the sums of all parts in their order, and finishes them. */
+KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset,
+                   __global const packed_t *restrict filter, const ulong filter_offset,
+                   __global const uint *restrict flags, const ulong flags_offset,
+                   __global acc_t *restrict workspace, const ulong workspace_offset,
+                   EPILOGUE_PARAMETERS, table_t restrict table)
+{
+    __local struct outputs outputs;
+    const struct tile own = own_tile(GROUP_NUMBER, table);
+    find_tile_outputs(&outputs, &own, table);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int item = (int)get_local_id(0);
+    const int slice = item / SLICE_ITEMS, tm = OWN_TM(item), tn = OWN_TN(item);
+    acc_t sums[TM][TN];
+    EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
+    __global const acc_t *from = own_sums(workspace, workspace_offset, own.number, slice);
+    const long step = part_step(table);
+    for (int part = 0; part < (int)table[TILED_PARTS]; part++, from += step)
+        EACH for (int m = 0; m < OWN_M; m++) EACH for (int n = 0; n < OWN_N; n++)
+            sums[m][n] += from[SUM_AT(m, n)];
+    EPILOGUE(epilogue, table)
+#if FLOATING
+    if (flags[flags_offset + (ulong)own.group] != 0 || is_wrong(sums))
+        store_exact(&epilogue, slice, &outputs,
+                    data + data_offset +
+                        own.group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP],
+                    weights_of(filter + filter_offset, table, own.group), table, &own, tm, tn);
+    else
+#endif
+        store_sums(&epilogue, sums, slice, &outputs, table, &own, tm, tn);
+}
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folding a layer to three axes, and the limits of its 32-bit indices. */
+#include "algorithm/any/folded.h"
+
+#include "base/checked.h"
+#include "geometry/count.h"
+
+enum {
+    INDEX_LIMIT = 1 << 30,
+    STRIDE_LIMIT = 1 << 16,
+    KERNEL_LIMIT = 1 << 20,
+};
+
+/* Elements of a tensor. Whatever algorithms count (tiles, blocks, weights with what fills up the
+ * last block) then stays below 2^63. */
+#define ELEMENT_LIMIT (INT64_C(1) << 44)
+
+static bool fits(const struct tconv_axis *axis)
+{
+    return axis->input < INDEX_LIMIT && axis->output < INDEX_LIMIT && axis->kernel < KERNEL_LIMIT &&
+           axis->stride < STRIDE_LIMIT && axis->dilation < INDEX_LIMIT && axis->pad < INDEX_LIMIT &&
+           axis->pad > -INDEX_LIMIT;
+}
+
+static bool spans(const struct tconv_axis *axis)
+{
+    return axis->kernel * axis->dilation < INDEX_LIMIT;
+}
+
+static bool multiply(int64_t *elements, int64_t factor)
+{
+    return tconv_mul(*elements, factor, elements) && *elements <= ELEMENT_LIMIT;
+}
+
+/* Whether all tensors are within the limit; batch and channels are known to be. */
+static bool countable(const struct tconv_layer *layer)
+{
+    int64_t data = layer->batch * layer->groups * layer->in_channels;
+    int64_t output = layer->batch * layer->groups * layer->out_channels;
+    int64_t filter = layer->groups * layer->in_channels;
+    bool fit = multiply(&filter, layer->out_channels);
+    for (int a = 0; a < layer->axes && fit; a++) {
+        const struct tconv_axis *axis = &layer->axis[a];
+        fit = multiply(&data, axis->input) && multiply(&output, axis->output) &&
+              multiply(&filter, axis->kernel);
+    }
+    return fit;
+}
+
+int tconv_folded_outer_axes(const struct tconv_folded_layer *folded)
+{
+    return folded->layer.axes > 2 ? folded->layer.axes - 2 : 0;
+}
+
+/* One axis in place of all but the last two: false where their points do not lie at even distances,
+ * or are too many. */
+static bool stack(struct tconv_folded_layer *folded)
+{
+    const struct tconv_axis *axis = folded->layer.axis;
+    const int last = tconv_folded_outer_axes(folded) - 1;
+    struct tconv_axis *z = &folded->z;
+    *z = (struct tconv_axis){
+        .input = 1,
+        .kernel = 1,
+        .stride = 1,
+        .dilation = 1,
+        .output = 1,
+        .data_step = axis[last].data_step,
+        .filter_step = axis[last].filter_step,
+        .output_step = axis[last].output_step,
+    };
+    for (int a = last; a >= 0; a--) {
+        if (!fits(z) || !fits(&axis[a]) || !spans(&axis[a]) ||
+            axis[a].data_step != z->input * z->data_step ||
+            axis[a].filter_step != z->kernel * z->filter_step ||
+            axis[a].output_step != z->output * z->output_step)
+            return false;
+        z->input *= axis[a].input;
+        z->kernel *= axis[a].kernel;
+        z->output *= axis[a].output;
+    }
+    return true;
+}
+
+static bool fold(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                 int most_axes, struct tconv_reason *reason)
+{
+    const struct tconv_axis point = {
+        .input = 1, .kernel = 1, .stride = 1, .dilation = 1, .output = 1};
+    struct tconv_layer *layer = &folded->layer;
+    *layer = *request->layer;
+    folded->machine = &request->machine;
+    folded->acc_bytes = tconv_acc_bytes(layer);
+    tconv_layer_fold(layer);
+    if (layer->axes > most_axes)
+        return tconv_refuse(reason, "it has %d spatial axes that cannot be folded into %d",
+                            layer->axes, most_axes);
+    folded->x = layer->axis[layer->axes - 1];
+    folded->y = layer->axes > 1 ? layer->axis[layer->axes - 2] : point;
+    folded->z = layer->axes > 2 ? layer->axis[layer->axes - 3] : point;
+    if (layer->axes > 3 && !stack(folded))
+        return tconv_refuse(reason, "its outer axes cannot be counted as one");
+    if (!fits(&folded->x) || !fits(&folded->y) || !fits(&folded->z))
+        return tconv_refuse(reason, "an extent, stride or pad exceeds its 32-bit indices");
+    int64_t images;
+    if (!tconv_mul(layer->batch, layer->groups, &images) ||
+        !tconv_mul(images, layer->out_channels, &images) || images >= INDEX_LIMIT ||
+        layer->in_channels * layer->groups >= INDEX_LIMIT || layer->batch >= INDEX_LIMIT / 2 ||
+        layer->batch * layer->groups * layer->in_channels >= INDEX_LIMIT)
+        return tconv_refuse(reason, "channels or batch exceed its 32-bit indices");
+    if (!countable(layer)) return tconv_refuse(reason, "a tensor has more than 2^44 elements");
+    if (!spans(&folded->x) || !spans(&folded->y) || !spans(&folded->z))
+        return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
+    folded->output_rows = folded->z.output * folded->y.output;
+    folded->input_rows = folded->z.input * folded->y.input;
+    folded->places = tconv_ceil_div(folded->x.output, folded->x.stride);
+    int64_t phase; /* the later the tap, the earlier its input */
+    tconv_folded_tap(folded, 0, &phase, &folded->high);
+    tconv_folded_tap(folded, folded->x.kernel - 1, &phase, &folded->low);
+    return true;
+}
+
+bool tconv_fold(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                struct tconv_reason *reason)
+{
+    return fold(request, folded, 3, reason);
+}
+
+bool tconv_fold_rows(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                     struct tconv_reason *reason)
+{
+    if (!tconv_fold_any_format(request, folded, reason)) return false;
+    if (folded->x.data_step != 1 || folded->x.output_step != 1)
+        return tconv_refuse(
+            reason,
+            "its vectors run along the last axis, which is not contiguous in this data format");
+    return true;
+}
+
+bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_folded_layer *folded,
+                           struct tconv_reason *reason)
+{
+    if (!fold(request, folded, TCONV_MAX_AXES, reason)) return false;
+    if (folded->output_rows >= INDEX_LIMIT || folded->input_rows >= INDEX_LIMIT)
+        return tconv_refuse(reason, "rows exceed its 32-bit indices");
+    return true;
+}
+
+int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k)
+{
+    return -tconv_floor_div(k * axis->dilation - axis->pad, axis->stride);
+}
+
+void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *phase,
+                      int64_t *input)
+{
+    const struct tconv_axis *x = &folded->x;
+    const int64_t place = k * x->dilation - x->pad; /* of the output that input 0 reaches */
+    *phase = tconv_mod(place, x->stride);
+    *input = tconv_folded_distance(x, k);
+}
+
+double tconv_folded_pairs(const struct tconv_axis *axis)
+{
+    uint64_t pairs = 0;
+    const bool fit = tconv_count_pairs(axis->input, axis->kernel, axis->stride, axis->dilation,
+                                       axis->pad, axis->output, &pairs);
+    return fit ? (double)pairs : 0;
+}
+
+double tconv_folded_slices(const struct tconv_folded_layer *folded)
+{
+    double pairs = 1;
+    for (int a = 0; a < tconv_folded_outer_axes(folded); a++)
+        pairs *= tconv_folded_pairs(&folded->layer.axis[a]);
+    return pairs;
+}
+
+int64_t tconv_folded_taps_z(const struct tconv_folded_layer *folded)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < tconv_folded_outer_axes(folded); a++)
+        taps *= tconv_most_taps(&folded->layer.axis[a]);
+    return taps;
+}

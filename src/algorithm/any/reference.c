@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference algorithm accepts whatever the API accepts, on devices without a limit on loops;
+ * its kernels are in cl/any/reference.cl. The sparse algorithm computes only the outputs that some
+ * tap reaches, by the same kernels: cl/any/sparse.cl. */
+#include "algorithm/registry.h"
+
+#include "algorithm/any/folded.h"
+#include "any/reference_table.h"
+#include "base/checked.h"
+
+#include <stdlib.h>
+
+/* Loop iterations of a work-item: looking for the first tap along each axis, adding. */
+static double iterations(const struct tconv_layer *layer)
+{
+    double terms = 1, taps = 0;
+    for (int a = 0; a < layer->axes; a++) {
+        terms *= (double)tconv_most_taps(&layer->axis[a]);
+        taps += (double)layer->axis[a].kernel;
+    }
+    return taps + terms * ((double)layer->in_channels / REF_CHANNELS + 1 + 2 * layer->axes);
+}
+
+/* Elements of the output, or only those that taps may reach. */
+static double outputs_of(const struct tconv_layer *layer, bool reached)
+{
+    double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
+    for (int a = 0; a < layer->axes; a++) {
+        const struct tconv_axis *axis = &layer->axis[a];
+        const double most = (double)axis->input * (double)axis->kernel, all = (double)axis->output;
+        outputs *= reached && most < all ? most : all;
+    }
+    return outputs;
+}
+
+static bool filter_fits(const struct tconv_request *request, struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    double weights = (double)layer->groups * (double)layer->in_channels *
+                     (double)layer->out_channels;
+    for (int a = 0; a < layer->axes; a++) weights *= (double)layer->axis[a].kernel;
+    return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    if (tconv_folded_group_too_long(iterations(layer), request->device))
+        return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
+                            iterations(layer));
+    if (!filter_fits(request, reason)) return false;
+    const double outputs = outputs_of(layer, false);
+    const struct tconv_machine *m = &request->machine;
+    const double cost = tconv_folded_gpu_cost(
+        request, m->reference_tap * (double)layer->macs + m->reference_output * outputs,
+        m->reference_wait, iterations(layer));
+    tconv_candidates_add(candidates, (const int64_t[]){0}, cost);
+    return true;
+}
+
+/* A run is short enough for some work-items on each compute unit, and for the device's limit on
+ * loops. */
+static bool enumerate_sparse(const struct tconv_request *request,
+                             struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    enum { LEAST_RUN = 64, MOST_RUN = 8192, ITEMS_A_UNIT = 16 };
+    const struct tconv_layer *layer = request->layer;
+    const struct tconv_machine *m = &request->machine;
+    const double outputs = outputs_of(layer, false), reached = outputs_of(layer, true);
+    double taps = 0;
+    for (int a = 0; a < layer->axes; a++) taps += (double)layer->axis[a].kernel;
+    const double output_iterations = 1 + 2 * taps + iterations(layer);
+    int64_t run = MOST_RUN;
+    while (run > LEAST_RUN &&
+           (outputs / (double)run < ITEMS_A_UNIT * m->units ||
+            tconv_folded_group_too_long((double)run * output_iterations, request->device)))
+        run /= 2;
+    if (tconv_folded_group_too_long((double)run * output_iterations, request->device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    if (!filter_fits(request, reason)) return false;
+    tconv_candidates_add(candidates, &run,
+                         m->reference_tap * (double)layer->macs +
+                             (m->reference_output + m->sparse_tap * taps) * reached +
+                             m->sparse_fill * outputs);
+    return true;
+}
+
+static bool write_table(const struct tconv_layer *layer, struct tconv_kernel_plan *kernel_plan)
+{
+    if (!tconv_kernel_plan_table(kernel_plan, REF_AXES + (size_t)layer->axes * AXIS_LONGS))
+        return false;
+    int64_t kernel_points = 1, output_points = 1;
+    for (int a = layer->axes - 1; a >= 0; a--) {
+        const struct tconv_axis *axis = &layer->axis[a];
+        int64_t *row = kernel_plan->table + REF_AXES + (size_t)a * AXIS_LONGS;
+        row[AXIS_INPUT] = axis->input;
+        row[AXIS_KERNEL] = axis->kernel;
+        row[AXIS_STRIDE] = axis->stride;
+        row[AXIS_DILATION] = axis->dilation;
+        row[AXIS_PAD] = axis->pad;
+        row[AXIS_OUTPUT] = axis->output;
+        row[AXIS_DATA_STEP] = axis->data_step;
+        row[AXIS_OUTPUT_STEP] = axis->output_step;
+        row[AXIS_FILTER_STEP] = kernel_points;
+        row[AXIS_SOURCE_STEP] = axis->filter_step;
+        row[AXIS_TAP_STEP] = tconv_tap_step(axis);
+        row[AXIS_INPUT_STEP] = tconv_input_step(axis);
+        kernel_points *= axis->kernel;
+        output_points *= axis->output;
+    }
+    int64_t *t = kernel_plan->table;
+    t[REF_OUTPUTS] = layer->batch * layer->groups * layer->out_channels * output_points;
+    t[REF_WEIGHTS] = layer->groups * layer->in_channels * layer->out_channels * kernel_points;
+    t[REF_GROUPS] = layer->groups;
+    t[REF_IN_CHANNELS] = layer->in_channels;
+    t[REF_OUT_CHANNELS] = layer->out_channels;
+    t[REF_KERNEL_POINTS] = kernel_points;
+    t[REF_DATA_BATCH_STEP] = layer->data_batch_step;
+    t[REF_DATA_CHANNEL_STEP] = layer->data_channel_step;
+    t[REF_OUTPUT_BATCH_STEP] = layer->output_batch_step;
+    t[REF_OUTPUT_CHANNEL_STEP] = layer->output_channel_step;
+    t[REF_SOURCE_GROUP_STEP] = layer->filter_group_step;
+    t[REF_SOURCE_IN_STEP] = layer->filter_in_step;
+    t[REF_SOURCE_OUT_STEP] = layer->filter_out_step;
+    return true;
+}
+
+/* All kernels of a kernel plan are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct tconv_layer *layer,
+                          int64_t run_outputs)
+{
+    tconv_launch_option(launch, "AXES", layer->axes);
+    if (run_outputs != 0) tconv_launch_option(launch, "RUN", run_outputs);
+}
+
+/* Both algorithms; `run_outputs` is 0 for the reference. */
+static tconv_status write_plan(const struct tconv_request *request, int64_t run_outputs,
+                               struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    const bool sparse = run_outputs != 0;
+    const struct tconv_layer *layer = request->layer;
+    if (!write_table(layer, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    int64_t kernel[TCONV_MAX_AXES];
+    int axes = 0;
+    for (int a = 0; a < layer->axes; a++) /* single taps do not change the order of weights */
+        if (layer->axis[a].kernel > 1) kernel[axes++] = layer->axis[a].kernel;
+    tconv_kernel_plan_layout(kernel_plan, "reference", layer, kernel, axes);
+    kernel_plan->filter_bytes = (uint64_t)kernel_plan->table[REF_WEIGHTS] *
+                                tconv_packed_bytes(request, TCONV_PACK_RAW);
+
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_reference_pack");
+    write_options(pack, layer, run_outputs);
+    tconv_launch_items(pack, 0, kernel_plan->table[REF_WEIGHTS], 64, request->device);
+    tconv_launch_args(pack,
+                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+
+    struct tconv_launch *run =
+        tconv_kernel_plan_run(kernel_plan, sparse ? "tconv_sparse" : "tconv_reference");
+    run->divides = true;
+    write_options(run, layer, run_outputs);
+    if (sparse)
+        tconv_launch_items(run, 0, tconv_ceil_div(kernel_plan->table[REF_OUTPUTS], run_outputs), 1,
+                           request->device);
+    else
+        tconv_launch_items(run, 0, kernel_plan->table[REF_OUTPUTS], 64, request->device);
+    run->macs = (double)layer->macs;
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+        8);
+    return TCONV_OK;
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    (void)tile; /* it has none */
+    return write_plan(request, 0, kernel_plan, error);
+}
+
+static tconv_status write_sparse(const struct tconv_request *request, const int64_t *tile,
+                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    return write_plan(request, tile[0], kernel_plan, error);
+}
+
+const struct tconv_algorithm tconv_sparse = {
+    .name = "sparse_vector",
+    .summary = "large strides: fills the outputs that no tap reaches and computes the rest one "
+               "by one",
+    .source = "any/sparse.cl",
+    .packing = TCONV_PACK_RAW,
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"run"},
+    .program_parameters = 1,
+    .enumerate = enumerate_sparse,
+    .write = write_sparse,
+};
+
+const struct tconv_algorithm tconv_reference = {
+    .name = "reference",
+    .summary = "one work-item for each output element; slow, plain, for what the others refuse",
+    .source = "any/reference.cl",
+    .packing = TCONV_PACK_RAW,
+    .takes_empty = true,
+    .enumerate = enumerate,
+    .write = write,
+};

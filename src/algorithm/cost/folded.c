@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Costs on folded layers, and what kernels with explicit vectors choose by them. */
+#include "algorithm/any/folded.h"
+
+#include "base/checked.h"
+
+double tconv_folded_shared(const struct tconv_folded_layer *folded, double cost, double largest)
+{
+    /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part
+     * in the work. */
+    const struct tconv_machine *m = folded->machine;
+    const double most_late = m->wake * m->adds * m->lanes, most_share = cost * m->wake_share;
+    const double item = cost * largest;
+    if (item <= 0 || 1 / largest > INT32_MAX) return cost; /* many, however they are shared */
+    const int64_t items = (int64_t)(1 / largest + 0.999999), units = (int64_t)m->units;
+    const double least = (most_late < most_share ? most_late : most_share) / item; /* in items */
+    const double late = least < (double)items ? least : (double)items;
+    const int64_t missed = (int64_t)late;
+    /* The unit that begins first also ends last, or another does. */
+    const double first =
+        (double)tconv_min(tconv_ceil_div(items + (units - 1) * (missed + 1), units), items);
+    const double other = (double)tconv_ceil_div(items - missed, units) + late;
+    return (first < other ? first : other) * item * (double)units;
+}
+
+double tconv_folded_gpu_cost(const struct tconv_request *request, double cost, double loads,
+                             double iterations)
+{
+    const struct tconv_machine *m = &request->machine;
+    if (request->device->kind != TCONV_DEVICE_GPU) return cost;
+    return cost * loads + (m->gpu_begin + m->gpu_wait * iterations) * m->unit_lanes * m->units;
+}
+
+bool tconv_folded_too_long(double iterations, const tconv_device_info *device)
+{
+    enum { MOST_ITERATIONS = 30000 };
+    return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
+}
+
+bool tconv_folded_group_too_long(double iterations, const tconv_device_info *device)
+{
+    return device->kind == TCONV_DEVICE_CPU && tconv_folded_too_long(iterations, device);
+}
+
+double tconv_folded_exact_loops(const struct tconv_folded_layer *folded)
+{
+    if (!tconv_type_is_floating(folded->layer.data_type)) return 0;
+    const double taps = (double)(folded->z.kernel * folded->y.kernel * folded->x.kernel);
+    const double phases = (double)(folded->z.stride * folded->y.stride * folded->x.stride);
+    return taps * (1 + (double)folded->layer.in_channels / phases);
+}
+
+int tconv_folded_widest(const struct tconv_folded_layer *folded)
+{
+    const double lanes = folded->machine->lanes;
+    return lanes <= 1 ? 4 : lanes < 16 ? (int)lanes : 16;
+}
+
+int tconv_folded_accumulators(const struct tconv_folded_layer *folded)
+{
+    return (int)folded->machine->sums;
+}
+
+void tconv_folded_lanes(const struct tconv_folded_layer *folded, int64_t channels, const int *order,
+                        int count, int *vw, int *mw)
+{
+    *vw = tconv_folded_widest(folded);
+    while (*vw > 4 && *vw / 2 >= channels) *vw /= 2;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < count; i++) {
+        const int64_t block = (int64_t)order[i] * *vw,
+                      lanes = tconv_ceil_div(channels, block) * block;
+        if (lanes < least) {
+            least = lanes;
+            *mw = (int)block;
+        }
+    }
+}
+
+double tconv_folded_issue(const struct tconv_folded_layer *folded, double instructions)
+{
+    const struct tconv_machine *m = folded->machine;
+    return m->registers < 32 ? instructions / m->issue : 0;
+}
+
+int tconv_folded_round(int sums, int64_t channels, int64_t step)
+{
+    enum { MOST_CHANNELS = 8, MOST_ADDITIONS = 48 };
+    int round = MOST_CHANNELS;
+    while (round > 1 && (round * sums > MOST_ADDITIONS || channels % round != 0 ||
+                         (step < channels && step % round != 0)))
+        round /= 2;
+    return round;
+}
+
+int64_t tconv_folded_chunk(int64_t channels, int64_t chunks)
+{
+    enum { STEP = 8 };
+    return tconv_ceil_div(tconv_ceil_div(channels, chunks), STEP) * STEP;
+}
+
+double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx, int mw)
+{
+    const struct tconv_machine *m = folded->machine;
+    const double adds = mw * nx / m->adds;
+    if (m->registers < 32) {
+        const int round =
+            tconv_folded_round(mw * nx, folded->layer.in_channels, folded->layer.in_channels);
+        const double issue =
+            tconv_folded_issue(folded, mw * nx + mw + m->crossing * nx + m->round / round);
+        const double least = adds > m->latency ? adds : m->latency;
+        return (issue > least ? issue : least) / adds;
+    }
+    const double loads = (mw + nx + 1) / m->loads, issue = (mw * nx + mw + nx + 4) / m->issue;
+    const double most = loads > m->latency ? loads : m->latency;
+    const double cycles = adds > most ? adds : most;
+    return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? m->narrow : 1) + m->overhead;
+}
+
+static double bytes_of(const struct tconv_layer *layer, int64_t batch_step, tconv_type type)
+{
+    return (double)layer->batch * (double)batch_step * (double)tconv_type_size(type);
+}
+
+double tconv_folded_data_bytes(const struct tconv_folded_layer *folded)
+{
+    return bytes_of(&folded->layer, folded->layer.data_batch_step, folded->layer.data_type);
+}
+
+double tconv_folded_output_bytes(const struct tconv_folded_layer *folded)
+{
+    return bytes_of(&folded->layer, folded->layer.output_batch_step, folded->layer.output_type);
+}
+
+bool tconv_folded_streams(const struct tconv_folded_layer *folded)
+{
+    return tconv_folded_output_bytes(folded) >
+           folded->machine->streamed_output * folded->machine->l3;
+}
+
+bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t run,
+                               int64_t long_run)
+{
+    const int64_t line = (int64_t)folded->machine->line,
+                  bytes = run * (int64_t)tconv_type_size(folded->layer.output_type);
+    return tconv_folded_streams(folded) &&
+           (bytes % line == 0 || (long_run > 0 && bytes >= long_run));
+}

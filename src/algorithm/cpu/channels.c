@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The channels algorithm, its variant for large strides and the one for bytes and bf16: parameters,
+ * cost and kernel plan of cl/cpu/channels.cl. */
+#include "algorithm/registry.h"
+
+#include "algorithm/any/folded.h"
+#include "base/checked.h"
+#include "cpu/channels_table.h"
+
+#include <stdio.h>
+
+enum {
+    MOST_SEGMENT = 64,
+    LEAST_CHUNK = 128,  /* input channels at a time, where there are more */
+    SLICED_INPUTS = 16, /* both of these where a box has the inputs of many slices */
+    LEAST_PHASES = 4,
+    MOST_CLASSES = 1 << 12,
+    MOST_TAPS = 1 << 16,
+    CACHE_LINE = 16,   /* elements */
+    MOST_READS = 1024, /* taps of a phase, as in cl/cpu/channels.cl */
+    MOST_PLACES = 26,  /* at a time */
+    MOST_PAIRS = 4096, /* of tiles and taps of a row, which are gone through one by one */
+    MOST_WIDTHS = 64,
+};
+
+/* What the lanes of a vector are. */
+enum lanes { LANES_CHANNELS, LANES_PHASES };
+
+/* The algorithms of one source. */
+struct variant {
+    enum lanes lanes;
+    bool words; /* inputs and weights are words of several input channels: cl/cpu/parts/words.clh */
+};
+static const struct variant channels_variant = {LANES_CHANNELS, false},
+                            phases_variant = {LANES_PHASES, false},
+                            dot_variant = {LANES_CHANNELS, true};
+
+/* How rows are divided, and what follows from it. */
+struct width {
+    int64_t box;         /* places of a box */
+    double visits;       /* of taps to tiles of a row */
+    double whole_visits; /* to whole tiles that take as long */
+};
+
+/* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order
+ * z, y, x. */
+struct channels {
+    struct tconv_folded_layer folded;
+    const struct tconv_axis *axis[3];
+    struct tconv_axis slices; /* in place of z, where it is counted by slices */
+    int vw, mw, px, segment;
+    bool batched;
+    enum lanes lanes;
+    int word;            /* input channels in an input of local memory */
+    int products;        /* multiply-adds of two inputs, in instructions */
+    int64_t inputs;      /* of a place, of one group */
+    struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
+    int64_t places[3], low[3], span[3], box[3], parts[3];
+    struct width width; /* of box[2], while candidates are added */
+    double pairs[3];    /* of outputs and taps along each axis */
+    int64_t taps, classes, blocks, item_blocks;
+    int64_t chunk;  /* inputs at a time: all, or a multiple of the segment */
+    int64_t images; /* groups of them */
+    int64_t items;
+    uint64_t local_bytes;
+};
+
+/* Sees the phases of each place along x as channels: what remains of the axis are the quotients of
+ * the outputs. */
+static void fold_phases(struct channels *g)
+{
+    struct tconv_axis *x = &g->folded.x;
+    g->x = *x;
+    x->kernel = tconv_ceil_div(x->kernel, x->stride);
+    x->output = tconv_ceil_div(x->output + tconv_mod(x->pad, x->stride), x->stride);
+    x->pad = tconv_floor_div(x->pad, g->x.stride);
+    x->stride = 1;
+    x->output_step *= g->x.stride;
+}
+
+/* Of a block that has no more lanes in vain than others, two vectors are best; for phases four, if
+ * registers hold enough places of them: places lie so far apart that few are stored side by side
+ * without losing each other's cache lines. */
+static void choose_lanes(struct channels *g)
+{
+    enum { VECTORS = 4, PLACES = 4 };
+    static const int order[VECTORS] = {VECTORS, 2, 3, 1};
+    const bool phases = g->lanes == LANES_PHASES;
+    const int skipped = !phases || tconv_folded_accumulators(&g->folded) < VECTORS * PLACES;
+    tconv_folded_lanes(&g->folded, phases ? g->x.stride : g->folded.layer.out_channels,
+                       order + skipped, VECTORS - skipped, &g->vw, &g->mw);
+}
+
+/* Whether all lines of a plane of outputs follow each other. */
+static bool plane(const struct channels *g)
+{
+    return g->axis[1]->output_step == g->folded.x.output &&
+           g->axis[1]->data_step == g->folded.x.input;
+}
+
+/* More than three axes: z is counted by slices, one to a box. */
+static bool sliced(const struct channels *g)
+{
+    return tconv_folded_outer_axes(&g->folded) > 1;
+}
+
+/* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are
+ * contiguous, and one or all of a plane long enough for a vector. */
+static bool transposed(const struct channels *g)
+{
+    return g->lanes == LANES_CHANNELS && g->folded.layer.output_channel_step != 1 &&
+           g->folded.x.output_step == 1 && g->folded.x.data_step == 1 &&
+           (g->folded.x.output >= g->vw ||
+            (plane(g) && g->folded.x.output * g->folded.y.output >= g->vw));
+}
+
+/* Whether the sums of all phases are kept: for the next chunk of input channels, or to be stored
+ * together. */
+static bool kept(const struct channels *g)
+{
+    return g->chunk < g->inputs || (transposed(g) && g->folded.x.output < g->vw);
+}
+
+static int round_of(const struct channels *g)
+{
+    return tconv_folded_round(g->mw / g->vw * g->px, g->inputs, g->segment);
+}
+
+/* Cycles of one input channel of a tap for so many places: multiply-adds, loads, chains of
+ * multiply-adds or instructions (16 registers: tconv_folded_issue). */
+static double channel_cycles(const struct channels *g, int places)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double vectors = g->mw / (double)g->vw, adds = vectors * places * g->products / m->adds,
+                 loads = (vectors + places) / m->loads,
+                 issue = m->registers < 32 ? 0 : (vectors * places + vectors + 5) / m->issue,
+                 weights = vectors * m->channels_weights;
+    double most = adds > loads ? adds : loads;
+    if (most < m->latency) most = m->latency;
+    if (most < weights) most = weights;
+    /* Half an operation asks for weights. */
+    const double shared = tconv_folded_issue(&g->folded, vectors * places + vectors + places + 0.5 +
+                                                             m->round / round_of(g));
+    if (most < shared) most = shared;
+    return (most > issue ? most : issue) *
+           (transposed(g) ? m->channels_rows_factor : m->channels_last_factor);
+}
+
+/* Elements of local memory for so many inputs of each place of a box. */
+static double input_elements(const struct channels *g, int64_t inputs)
+{
+    const int64_t segments = tconv_ceil_div(inputs, g->segment);
+    const int64_t row = g->batched ? (g->box[2] + g->span[2]) * g->px
+                                   : tconv_ceil_div(g->box[2], g->px) * g->px + g->span[2];
+    return (double)g->segment * (double)segments * (double)row * (double)(g->box[1] + g->span[1]) *
+           (double)(g->box[0] + g->span[0]);
+}
+
+/* Bytes of local memory: the inputs, and the sums of a box, of all phases if they are kept for the
+ * next chunk and else of one along z and y. */
+static double bytes_of(const struct channels *g)
+{
+    const double sums = (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
+                        (double)g->axis[2]->stride * (g->batched ? g->px : 1) * g->mw;
+    const double times = kept(g) ? (double)(g->item_blocks * g->classes / g->axis[2]->stride) : 1;
+    return (double)g->folded.acc_bytes *
+           (input_elements(g, g->chunk) +
+            (kept(g) || transposed(g) ? sums * times + CACHE_LINE : 0));
+}
+
+/* Elements between the outputs of neighbouring lanes. */
+static int64_t lane_step_of(const struct channels *g)
+{
+    return g->lanes == LANES_PHASES ? g->x.output_step : g->folded.layer.output_channel_step;
+}
+
+/* Cycles of storing one lane where they are not neighbours: the further apart, the fewer of their
+ * cache lines are still there when the next place is stored. Next to each other in a row it is
+ * less. */
+static double scattered_cycles(const struct channels *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double cycles = m->channels_scatter + (double)lane_step_of(g) / m->channels_scatter_step;
+    return cycles < m->channels_scatter_most ? cycles : m->channels_scatter_most;
+}
+
+/* Cycles of keeping a sum and storing it row by row: more where the last vector of a row is stored
+ * in parts or overlaps the one before. */
+static double transposed_cycles(const struct channels *g)
+{
+    int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
+    if (kept(g) && plane(g) && row == g->axis[2]->output)
+        row *= tconv_min(g->box[1] * g->axis[1]->stride, g->axis[1]->output);
+    const struct tconv_machine *m = g->folded.machine;
+    const double cycles = row < g->vw                           ? m->channels_row_part
+                          : row < 2 * g->vw && row % g->vw != 0 ? m->channels_row_overlap
+                                                                : m->channels_row;
+    return tconv_type_size(g->folded.layer.output_type) == 1 ? m->channels_row_bytes * cycles
+                                                             : cycles;
+}
+
+/* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where
+ * it is transposed, else one by one. */
+static double copied_cycles(const struct channels *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    if (g->folded.layer.data_channel_step == 1) return m->channels_copy / g->vw;
+    if (!transposed(g) || g->segment < g->vw) return m->channels_copy;
+    int64_t row = tconv_min(g->box[2] + (g->batched ? 0 : g->span[2]), g->axis[2]->input);
+    const bool together = plane(g) && row == g->axis[2]->input && row < g->vw;
+    if (together) row *= tconv_min(g->box[1] + g->span[1], g->axis[1]->input);
+    return row < g->vw ? m->channels_copy_part / (double)row
+           : together  ? m->channels_copy_rows
+                       : m->channels_copy_row;
+}
+
+/* Whether outputs use non-temporal stores. Phases have little to add for each: as long as outputs
+ * stay in the last cache, they are stored there faster than memory would take them. */
+static bool streams(const struct channels *g)
+{
+    enum { LONG_ROW = 1 << 10 }; /* bytes */
+    if (transposed(g)) return tconv_folded_non_temporal(&g->folded, g->folded.x.output, LONG_ROW);
+    if (g->lanes == LANES_PHASES && tconv_folded_output_bytes(&g->folded) <= g->folded.machine->l3)
+        return false;
+    return lane_step_of(g) == 1 &&
+           tconv_folded_non_temporal(&g->folded, g->folded.x.output_step, 0);
+}
+
+/* The cost of a tile, in multiply-adds at full speed. */
+static double cost_of(const struct channels *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_layer *layer = &g->folded.layer;
+    const double in = (double)g->inputs, groups = (double)layer->groups;
+    /* Visits of a tap to PX places, of one block. */
+    const double rows = g->pairs[0] * g->pairs[1] * (double)(g->batched ? g->images : layer->batch);
+    const double visits = rows * (g->batched ? g->pairs[2] : g->width.visits);
+    const double whole_visits = rows * (g->batched ? g->pairs[2] : g->width.whole_visits);
+    const double segments = (double)tconv_ceil_div(g->inputs, g->segment);
+    const double chunks = (double)tconv_ceil_div(g->inputs, g->chunk);
+    const double adds = groups * (double)g->blocks *
+                        (whole_visits * in * channel_cycles(g, g->px) +
+                         visits * (m->channels_segment * segments + m->channels_chunk * chunks));
+    const double outputs = groups * (double)layer->batch * (double)g->folded.output_rows *
+                           (double)g->axis[2]->output;
+    const int64_t lane_step = lane_step_of(g);
+    const double vectors = outputs * (double)g->blocks * g->mw / g->vw;
+    const double stores =
+        lane_step == 1
+            ? m->channels_store * vectors + outputs * (double)g->blocks * m->channels_place
+        : transposed(g)
+            ? outputs * (double)(g->blocks * g->mw) * transposed_cycles(g)
+            : outputs * (double)layer->out_channels *
+                  (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) * scattered_cycles(g);
+    /* Sums that are kept between chunks. */
+    const double again = (chunks - 1) * vectors * m->channels_again;
+    double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
+    for (int a = 0; a < 3; a++)
+        copied *= a == 0 && sliced(g) ? g->pairs[0]
+                                      : (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
+    const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
+    const double pieces = copied / (double)(g->box[2] + g->span[2]) * m->channels_copy_begin;
+    const double copies =
+        passes * (copied * (m->channels_copy_place * chunks + in * copied_cycles(g)) + pieces);
+    /* Weights stream past each box, and past each row of it where a phase's weights do not stay in
+     * a cache. */
+    double live = 1; /* taps that reach any output from inside the data */
+    for (int a = 0; a < 3; a++)
+        live *= g->pairs[a] < (double)g->axis[a]->kernel ? g->pairs[a] : (double)g->axis[a]->kernel;
+    const double weights = 4 * groups * (double)g->blocks * g->mw * in * live;
+    const double boxes = (double)g->items / groups / passes;
+    const double resident = 4.0 * g->mw * (double)g->chunk * (double)g->taps / (double)g->classes;
+    const double row_times = resident > m->channels_held ? (double)(g->box[0] * g->box[1]) *
+                                                               (g->batched ? (double)g->box[2] : 1)
+                                                         : 1;
+    const double streamed = weights * boxes * row_times /
+                            (weights < m->channels_near * m->l2 ? m->channels_l2 : m->channels_l3);
+    const double hidden = m->hidden * adds;
+    const double waits = streamed * m->channels_wait + (streamed > hidden ? streamed - hidden : 0);
+    /* A line is fetched before a part of it is written. The outputs of a block lie far apart, and
+     * processors fetch few places' ahead; the other ones are waited for, unless there is enough to
+     * add meanwhile. */
+    const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
+    const double lines = vectors * g->vw * (double)tconv_type_size(layer->output_type) / m->line;
+    const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
+                                   places > m->channels_places &&
+                                   tconv_folded_output_bytes(&g->folded) > m->l2
+                               ? m->channels_fetch * lines
+                               : 0;
+    const double late = fetches > adds ? fetches - adds : 0;
+    const double items = (double)g->items;
+    const double cycles = adds + stores + late + again + copies + waits + items * m->channels_item;
+    double largest = passes * (double)g->item_blocks / (double)g->blocks / items;
+    for (int a = 0; a < 3; a++)
+        largest *= (double)(g->parts[a] * tconv_min(g->box[a], g->places[a])) /
+                   (double)g->places[a];
+    return tconv_folded_shared(&g->folded, cycles * m->adds * m->lanes, largest);
+}
+
+/* Whether a work-item of this division has too much to do. */
+static bool too_long(const struct channels *g, const tconv_device_info *device)
+{
+    double inputs = 1, places = 1;
+    for (int a = 0; a < 3; a++) {
+        inputs *= (double)(g->box[a] + g->span[a]);
+        places *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
+    }
+    const double in = (double)g->inputs;
+    const double exact_loops = g->batched ? 0 : tconv_folded_exact_loops(&g->folded);
+    const double sums =
+        (double)g->item_blocks * places *
+        ((double)g->taps * (in + 4) + (2 + exact_loops) * g->mw * g->px * (double)g->classes);
+    return tconv_folded_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
+}
+
+/* Local memory that boxes may fill: what l2 holds besides the weights. */
+static double budget_of(const struct channels *g, const tconv_device_info *device)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double budget = m->channels_budget * m->l2, local = (double)device->local_memory;
+    return local < budget ? local : budget;
+}
+
+static int64_t least_chunk(const struct channels *g)
+{
+    return sliced(g) ? SLICED_INPUTS : LEAST_CHUNK;
+}
+
+/* Whether a box is too large for local memory whatever else is chosen. */
+static bool too_large(const struct channels *g, const tconv_device_info *device)
+{
+    const int64_t inputs = tconv_min(g->inputs, least_chunk(g));
+    return (double)g->folded.acc_bytes * input_elements(g, inputs) > budget_of(g, device);
+}
+
+/* What follows from the division, but for local memory: work-items, as a double, which may be
+ * many. */
+static double derive_division(struct channels *g)
+{
+    g->images = g->batched ? tconv_ceil_div(g->folded.layer.batch, g->px) : g->folded.layer.batch;
+    double items = (double)g->folded.layer.groups * (double)g->images *
+                   (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    for (int a = 0; a < 3; a++) {
+        g->parts[a] = tconv_ceil_div(g->places[a], g->box[a]);
+        items *= (double)g->parts[a];
+    }
+    g->items = items > INT32_MAX ? INT32_MAX : (int64_t)items;
+    return items;
+}
+
+/* All inputs at once and fewer and fewer for one division of the places and blocks. */
+static void add_chunks(struct channels *g, const tconv_device_info *device,
+                       struct tconv_candidates *candidates)
+{
+    const double budget = budget_of(g, device);
+    if (too_long(g, device) || derive_division(g) > INT32_MAX) return;
+    for (g->chunk = g->inputs;;
+         g->chunk = tconv_ceil_div(tconv_ceil_div(g->chunk, 2), g->segment) * g->segment) {
+        const double bytes = bytes_of(g);
+        if (bytes <= budget) {
+            g->local_bytes = (uint64_t)bytes;
+            const int64_t tile[] = {g->vw,     g->mw,     g->px,          g->batched, g->box[0],
+                                    g->box[1], g->box[2], g->item_blocks, g->chunk};
+            tconv_candidates_add(candidates, tile, cost_of(g));
+        }
+        if (g->chunk < 2 * least_chunk(g)) break;
+    }
+}
+
+/* ---- parts of tiles ------------------------------------------------------------------------- */
+
+/* Whether taps are added to parts of tiles. With few inputs, what is around their loop takes longer
+ * than a part saves; of bytes, the sums of a tap's weights would have to be subtracted from it. */
+static bool has_parts(const struct channels *g)
+{
+    enum { LEAST_INPUTS = 16 };
+    return !g->batched && g->word < 4 && g->inputs >= LEAST_INPUTS * g->word;
+}
+
+/* Places that are added to for a tap that reaches those from `first` to `end` - 1: as in
+ * cl/cpu/channels.cl. */
+static int part_of(const struct channels *g, int first, int end)
+{
+    enum { LEAST_PLACES = 4 };
+    if (g->px < LEAST_PLACES) return g->px;
+    const int half = (g->px + 1) / 2;
+    if (end <= half || first >= g->px - half) return half;
+    for (int less = 2; less > 0; less--)
+        if (end <= g->px - less || first >= less) return g->px - less;
+    return g->px;
+}
+
+/* Counts how often taps reach tiles of a row from inside the data. */
+static void count_visits(const struct channels *g, struct width *width)
+{
+    const struct tconv_axis *x = g->axis[2];
+    const bool parts = has_parts(g);
+    double share[MOST_PLACES + 1]; /* of the cycles of a whole tile */
+    for (int n = 1; n <= g->px; n++) share[n] = channel_cycles(g, n) / channel_cycles(g, g->px);
+    width->visits = width->whole_visits = 0;
+    for (int64_t k = 0; k < x->kernel; k++) {
+        const int64_t phase = tconv_mod(k * x->dilation - x->pad, x->stride);
+        const int64_t distance = tconv_folded_distance(x, k);
+        const int64_t places = tconv_ceil_div(x->output - phase, x->stride);
+        for (int64_t begin = 0; begin < places; begin += width->box) {
+            const int64_t box_end = tconv_min(begin + width->box, places);
+            for (int64_t tile = begin; tile < box_end; tile += g->px) {
+                const int64_t input = tile + distance;
+                const int64_t first = tconv_max(-input, 0),
+                              end = tconv_min(tconv_min(g->px, box_end - tile), x->input - input);
+                if (first >= end) continue;
+                width->visits++;
+                width->whole_visits += parts ? share[part_of(g, (int)first, (int)end)] : 1;
+            }
+        }
+    }
+}
+
+/* A division of rows into boxes of so many places. */
+static struct width width_of(const struct channels *g, int64_t box)
+{
+    const double pairs = (double)g->axis[2]->kernel * (double)tconv_ceil_div(g->places[2], box) *
+                         (double)tconv_ceil_div(box, g->px);
+    /* The ends of long rows are of no consequence. */
+    struct width width = {.box = box, .visits = pairs, .whole_visits = pairs};
+    if (!g->batched && pairs <= MOST_PAIRS) count_visits(g, &width);
+    return width;
+}
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+/* The divisions of rows for one PX; returns their number. */
+static int divide_rows(const struct channels *g, struct width widths[MOST_WIDTHS])
+{
+    int count = 0;
+    for (int64_t box = g->places[2]; count < MOST_WIDTHS; box = tconv_ceil_div(box, 2)) {
+        if (!g->batched && box < g->places[2]) box = tconv_ceil_div(box, g->px) * g->px;
+        widths[count++] = width_of(g, box);
+        if (box <= (g->batched ? 1 : g->px)) break;
+    }
+    return count;
+}
+
+/* All divisions of the places and blocks for one PX. */
+static void divide(struct channels *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
+{
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    struct width widths[MOST_WIDTHS];
+    const int width_count = divide_rows(g, widths);
+    for (g->box[0] = sliced(g) ? 1 : g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
+        for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
+            for (int w = 0; w < width_count; w++) {
+                g->width = widths[w];
+                g->box[2] = g->width.box;
+                for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+                    if (parts[p] > g->blocks || too_large(g, device)) break;
+                    g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+                    add_chunks(g, device, candidates);
+                }
+            }
+            if (g->box[1] == 1) break;
+        }
+        if (g->box[0] == 1) break;
+    }
+}
+
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, const struct variant *variant,
+                    struct channels *g, struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    const enum lanes lanes = variant->lanes;
+    *g = (struct channels){
+        .taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1, .products = 1};
+    if (variant->words && tconv_type_size(layer->data_type) != 1 && layer->data_type != TCONV_BF16)
+        return tconv_refuse(reason, "it multiplies bytes and bf16, not %s",
+                            tconv_type_name(layer->data_type));
+    if (variant->words) g->word = tconv_word_channels(request);
+    /* Without an instruction for it, and with shifts for each number. */
+    if (variant->words && layer->data_type == TCONV_BF16 &&
+        tconv_dots(request->device, TCONV_BF16) == 0)
+        g->products = 4;
+    g->inputs = tconv_ceil_div(layer->in_channels, g->word);
+    if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
+    if (lanes == LANES_PHASES && (g->folded.x.dilation != 1 || g->folded.x.stride < LEAST_PHASES))
+        return tconv_refuse(
+            reason,
+            "stride %lld and dilation %lld along the last axis; it takes strides from %d on, "
+            "without dilation",
+            (long long)g->folded.x.stride, (long long)g->folded.x.dilation, LEAST_PHASES);
+    /* Else some phases had fewer taps, and the zeros in their place would meet infinite or NaN
+     * data. */
+    if (lanes == LANES_PHASES && g->folded.x.kernel % g->folded.x.stride != 0)
+        return tconv_refuse(reason,
+                            "kernel %lld along the last axis is no multiple of the stride %lld",
+                            (long long)g->folded.x.kernel, (long long)g->folded.x.stride);
+    if (lanes == LANES_PHASES) fold_phases(g);
+    while (g->segment < (sliced(g) ? SLICED_INPUTS : MOST_SEGMENT) && g->segment < g->inputs)
+        g->segment *= 2;
+    if (sliced(g)) { /* a box has the inputs of all taps that reach a slice */
+        g->slices = g->folded.z;
+        g->slices.kernel = tconv_folded_taps_z(&g->folded);
+    }
+    g->axis[0] = sliced(g) ? &g->slices : &g->folded.z;
+    g->axis[1] = &g->folded.y;
+    g->axis[2] = &g->folded.x;
+    int64_t reads = 1;
+    for (int a = 0; a < 3; a++) reads *= tconv_most_taps(g->axis[a]);
+    if (reads > MOST_READS)
+        return tconv_refuse(reason, "more than %d taps reach one output", MOST_READS);
+    double places = (double)g->folded.layer.batch;
+    for (int a = 0; a < 3; a++) {
+        const struct tconv_axis *axis = g->axis[a];
+        g->taps *= a == 0 ? g->folded.z.kernel : axis->kernel;
+        if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+        g->classes *= axis->stride;
+        if (g->classes > MOST_CLASSES)
+            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
+        g->places[a] = tconv_ceil_div(axis->output, axis->stride);
+        g->low[a] = tconv_folded_distance(axis, axis->kernel - 1);
+        g->span[a] = tconv_folded_distance(axis, 0) - g->low[a];
+        g->pairs[a] = tconv_folded_pairs(axis);
+        places *= (double)g->places[a];
+    }
+    if (sliced(g)) {
+        g->low[0] = 0;
+        g->pairs[0] = tconv_folded_slices(&g->folded);
+        if (!tconv_table_fits(
+                (double)(CHANNELS_LONGS + g->classes * KIND_LONGS + g->taps * READ_LONGS) +
+                    tconv_folded_slices_longs(&g->folded),
+                reason))
+            return false;
+    }
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    choose_lanes(g);
+    const struct tconv_layer *own = &g->folded.layer;
+    g->blocks = lanes == LANES_PHASES ? own->out_channels * tconv_ceil_div(g->x.stride, g->mw)
+                                      : tconv_ceil_div(own->out_channels, g->mw);
+    if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
+        return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
+    return tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request,
+                                    variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW,
+                                    reason);
+}
+
+static bool enumerate(const struct tconv_request *request, const struct variant *variant,
+                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    /* Not all numbers: each is a program of its own. */
+    static const int places_at_a_time[] = {1,  2,  3,  4,  6,  7,  8,          10,
+                                           12, 13, 14, 16, 20, 24, MOST_PLACES};
+    struct channels g;
+    if (!prepare(request, variant, &g, reason)) return false;
+    const int64_t batch = g.folded.layer.batch;
+    const int limit = tconv_folded_accumulators(&g.folded) * g.vw / g.mw;
+    for (int batched = 0; batched <= (batch > 1); batched++)
+        for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
+            g.batched = batched != 0;
+            g.px = places_at_a_time[i];
+            if (g.px > 1 && (g.px > limit || g.px > (batched ? batch : g.places[2]))) break;
+            divide(&g, request->device, candidates);
+        }
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+}
+
+static void use_tile(struct channels *g, const int64_t *tile)
+{
+    g->vw = (int)tile[0];
+    g->mw = (int)tile[1];
+    g->px = (int)tile[2];
+    g->batched = tile[3] != 0;
+    for (int a = 0; a < 3; a++) g->box[a] = tile[4 + a];
+    g->item_blocks = tile[7];
+    g->chunk = tile[8];
+    derive_division(g);
+    g->local_bytes = (uint64_t)bytes_of(g);
+}
+
+static void write_read(const void *channels, const int64_t k[3], int64_t *read)
+{
+    const struct channels *g = channels;
+    read[READ_TAP] = tconv_folded_tap_index(&g->folded, k);
+    read[READ_Z] = tconv_folded_distance(&g->folded.z, k[0]) - g->low[0];
+    read[READ_Y] = tconv_folded_distance(&g->folded.y, k[1]) - g->low[1];
+    read[READ_X] = tconv_folded_distance(&g->folded.x, k[2]) - g->low[2];
+}
+
+_Static_assert(CHANNELS_LONGS + MOST_CLASSES * KIND_LONGS + MOST_TAPS * READ_LONGS <=
+                   TCONV_TABLE_LIMIT,
+               "the largest table");
+
+static bool write_table(const struct channels *g, struct tconv_kernel_plan *kernel_plan)
+{
+    const size_t classes_at = CHANNELS_LONGS,
+                 list_at = classes_at + (size_t)g->classes * KIND_LONGS;
+    struct tconv_folded_layer lines = g->folded; /* whose taps are listed */
+    if (sliced(g)) lines.z.kernel = 1;
+    const size_t slices_at = list_at + (size_t)(lines.z.kernel * lines.y.kernel * lines.x.kernel) *
+                                           READ_LONGS;
+    const size_t slices = sliced(g) ? (size_t)tconv_folded_slices_longs(&g->folded) : 0;
+    if (!tconv_kernel_plan_table(kernel_plan, slices_at + slices)) return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, 0, t);
+    for (int a = 0; a < 3; a++) {
+        t[CHANNELS_PLACES_Z + a] = g->places[a];
+        t[CHANNELS_BOX_Z + a] = g->box[a];
+        t[CHANNELS_LOW_Z + a] = g->low[a];
+        t[CHANNELS_SPAN_Z + a] = g->span[a];
+    }
+    t[CHANNELS_ITEM_BLOCKS] = g->item_blocks;
+    t[CHANNELS_LANE_STEP] = lane_step_of(g);
+    t[CHANNELS_CHUNK] = g->chunk;
+    t[CHANNELS_KEPT_AT] = tconv_ceil_div((int64_t)input_elements(g, g->chunk), CACHE_LINE) *
+                          CACHE_LINE;
+    if (g->lanes == LANES_PHASES) {
+        t[CHANNELS_STRIDE] = g->x.stride;
+        t[CHANNELS_CROP] = tconv_mod(g->x.pad, g->x.stride);
+        t[CHANNELS_OUTPUT] = g->x.output;
+        t[CHANNELS_PHASE_BLOCKS] = tconv_ceil_div(g->x.stride, g->mw);
+    }
+    t[CHANNELS_CLASSES_AT] = (int64_t)classes_at;
+    t[CHANNELS_TAP_LIST_AT] = (int64_t)list_at;
+    t[CHANNELS_SLICES_AT] = (int64_t)slices_at;
+    return tconv_folded_write_phases(&lines, write_read, g, READ_LONGS, t + classes_at,
+                                     t + list_at) &&
+           (!sliced(g) || tconv_folded_write_slices(&g->folded, slices_at, t));
+}
+
+static tconv_status write(const struct tconv_request *request, const struct variant *variant,
+                          const int64_t *tile, struct tconv_kernel_plan *kernel_plan,
+                          tconv_error *error)
+{
+    struct channels g;
+    struct tconv_reason reason;
+    const bool phases = variant->lanes == LANES_PHASES;
+    prepare(request, variant, &g, &reason);
+    use_tile(&g, tile);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_channels");
+    tconv_launch_option(run, "VW", g.vw);
+    tconv_launch_option(run, "MW", g.mw);
+    tconv_launch_option(run, "PX", g.px);
+    tconv_launch_option(run, "SEGMENT", g.segment);
+    tconv_launch_option(run, "ROUND", round_of(&g));
+    tconv_launch_option(run, "BATCHED", g.batched);
+    tconv_launch_option(run, "PHASE_LANES", phases);
+    tconv_launch_option(run, "TRANSPOSED", transposed(&g));
+    tconv_launch_option(run, "KEPT", kept(&g));
+    tconv_launch_option(run, "SLICED", sliced(&g));
+    tconv_launch_option(run, "STREAM", streams(&g));
+    tconv_launch_option(run, "PARTS", has_parts(&g));
+    if (variant->words) {
+        tconv_launch_option(run, "WORD", g.word);
+        tconv_launch_option(run, "DOTS", tconv_dots(request->device, g.folded.layer.data_type));
+    }
+    char kind[60] = "taps";
+    if (phases) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
+    tconv_folded_run(run, g.items, g.local_bytes, request->device);
+    if (variant->words) snprintf(kind, sizeof kind, "%dchannels", g.word);
+    tconv_folded_pack(kernel_plan, &g.folded, kind, g.mw, g.blocks, run, request,
+                      variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW);
+    return TCONV_OK;
+}
+
+static bool enumerate_channels(const struct tconv_request *request,
+                               struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    return enumerate(request, &channels_variant, candidates, reason);
+}
+
+static tconv_status write_channels(const struct tconv_request *request, const int64_t *tile,
+                                   struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    return write(request, &channels_variant, tile, kernel_plan, error);
+}
+
+static bool enumerate_phases(const struct tconv_request *request,
+                             struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    return enumerate(request, &phases_variant, candidates, reason);
+}
+
+static tconv_status write_phases(const struct tconv_request *request, const int64_t *tile,
+                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    return write(request, &phases_variant, tile, kernel_plan, error);
+}
+
+static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
+                          struct tconv_reason *reason)
+{
+    return enumerate(request, &dot_variant, candidates, reason);
+}
+
+static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
+                              struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    return write(request, &dot_variant, tile, kernel_plan, error);
+}
+
+/* All variants have the same tiles. */
+#define TILE                                                                                       \
+    .made_for = TCONV_FOR_VECTORS, .program_parameters = 4,                                        \
+    .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"}
+
+/* All variants are one source with other options. */
+const struct tconv_algorithm tconv_channels = {
+    .name = "channels_vector",
+    .summary =
+        "lanes are output channels: channels-last tensors, small images with many channels; wide "
+        "vectors: for CPUs",
+    .source = "cpu/channels.cl",
+    .packing = TCONV_PACK_RAW,
+    TILE,
+    .enumerate = enumerate_channels,
+    .write = write_channels,
+};
+
+const struct tconv_algorithm tconv_phases = {
+    .name = "phases_vector",
+    .summary = "lanes are the phases of one place: large strides along the last axis; wide "
+               "vectors: for CPUs",
+    .source = "cpu/channels.cl",
+    .packing = TCONV_PACK_RAW,
+    TILE,
+    .enumerate = enumerate_phases,
+    .write = write_phases,
+};
+
+const struct tconv_algorithm tconv_dot = {
+    .name = "dot_vector",
+    .summary =
+        "bytes and bf16, several input channels in one dot product, lanes are output channels; "
+        "wide vectors: for CPUs",
+    .source = "cpu/channels.cl",
+    .packing = TCONV_PACK_CHANNEL_WORDS,
+    TILE,
+    .enumerate = enumerate_dot,
+    .write = write_dot,
+};

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packed algorithm: parameters, cost and kernel plan of cl/cpu/packed.cl. */
+#include "algorithm/registry.h"
+
+#include "algorithm/any/folded.h"
+#include "base/checked.h"
+#include "cpu/packed_table.h"
+
+#include <stdlib.h>
+
+enum {
+    MERGED_STRIDE = 4,
+    MOST_CHANNELS = 16, /* MW */
+    MOST_VECTORS = 4,   /* NX */
+    MOST_TILES = 16,    /* of a work-item, as in cl/cpu/packed.cl */
+    MOST_ROWS = 64,     /* slots that are rows */
+    MOST_SLOTS = 512,   /* slots at all */
+    MOST_CLASSES = 1 << 16,
+    MOST_SPREAD = 32, /* phases along an axis with one input */
+    MOST_TAPS = 1 << 16,
+    LONG_ROW = 1 << 10, /* bytes of an output row that is better stored with non-temporal stores */
+};
+
+/* The distances from a place to its inputs along one axis, falling: a tap's distance is the first's
+ * minus its index. */
+struct distances {
+    int64_t low, high;
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct packed {
+    struct tconv_folded_layer folded;
+    int vw, nx, mw, merged;
+    int flat;
+    bool chunked;
+    int64_t places_z, places_y, places_x;
+    double row_pairs; /* of outputs and taps along z and y; counted once for all choices */
+    struct distances z, y, x;
+    int64_t slots, row, chunk;
+    int64_t taps, classes;
+    int64_t blocks, row_vectors, vectors, tiles; /* of one group */
+    int64_t item_tiles, item_blocks, items;
+    uint64_t local_bytes;
+};
+
+static struct distances distances_of(const struct tconv_axis *axis)
+{
+    return (struct distances){tconv_folded_distance(axis, axis->kernel - 1),
+                              tconv_folded_distance(axis, 0)};
+}
+
+static int64_t count_of(const struct distances *d)
+{
+    return d->high - d->low + 1;
+}
+
+/* MW may depend on channels, kernel and stride, not on extents: filters are shared. Data come from
+ * a cache. Where taps do not overlap, an output takes so little work that many channels stored at
+ * once hold up the rest. */
+static int choose_channels(const struct packed *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const int64_t channels = g->folded.layer.out_channels;
+    const int limit = tconv_folded_accumulators(&g->folded);
+    const double work = (double)(g->folded.layer.in_channels * g->taps) /
+                        (double)g->classes; /* of an output */
+    int best = 1;
+    double least = 0;
+    for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
+        for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
+            const double cost =
+                (double)(tconv_ceil_div(channels, mw) * mw) *
+                (tconv_folded_inefficiency(&g->folded, nx, mw) + m->packed_block / mw +
+                 (g->taps <= g->classes ? m->packed_hold * mw : 0) / (work > 64 ? work : 64));
+            if (least == 0 || cost < least) {
+                least = cost;
+                best = mw;
+            }
+        }
+    return best;
+}
+
+/* What follows from vw, nx and flat. */
+static void derive(struct packed *g)
+{
+    const struct tconv_folded_layer *r = &g->folded;
+    const int64_t lines = r->layer.batch * g->places_z * g->places_y;
+    g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
+    g->row_vectors = tconv_ceil_div(g->places_x, g->vw);
+    g->vectors = g->flat ? tconv_ceil_div(lines * g->places_x, g->vw) : lines * g->row_vectors;
+    g->tiles = tconv_ceil_div(g->vectors, g->nx);
+    g->slots = count_of(&g->z) * count_of(&g->y) * (g->flat ? count_of(&g->x) : 1);
+    g->row = g->vw + (g->flat ? 0 : g->x.high - g->x.low);
+}
+
+/* Bytes of local memory for `chunk` channels: packed inputs, and the sums where these have to
+ * wait. */
+static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, int64_t blocks)
+{
+    const double sums = chunk < g->folded.layer.in_channels
+                            ? (double)blocks * (double)g->classes * g->mw * g->vw * g->nx
+                            : 0;
+    return (double)g->folded.acc_bytes * (double)tiles *
+           ((double)g->slots * (double)chunk * (double)(g->nx * g->row) + sums);
+}
+
+/* Whether the inputs of all places lie behind one another, as the places do. */
+static bool contiguous(const struct packed *g)
+{
+    const struct tconv_axis *z = &g->folded.z, *y = &g->folded.y, *x = &g->folded.x;
+    return g->slots == 1 && (g->flat == 1 || g->folded.layer.batch == 1) && g->z.low == 0 &&
+           g->y.low == 0 && g->x.low == 0 && g->places_z == z->input && g->places_y == y->input &&
+           g->places_x == x->input && x->data_step == 1 &&
+           (y->input == 1 || y->data_step == x->input) &&
+           (z->input == 1 || z->data_step == x->input * y->input);
+}
+
+/* The share of a row's vectors for which `lanes` of them are handled one by one. */
+static double apart(const struct packed *g)
+{
+    if (!g->flat || g->places_x % g->vw == 0) return 0;
+    return g->places_x > g->vw ? (double)(g->vw - 1) / (double)g->places_x : 1;
+}
+
+/* The cost of storing an output, in multiply-adds at full speed: as part of a vector, of four,
+ * alone. */
+static double store_cost(const struct packed *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    if (g->merged == 0) return m->packed_store_phase;
+    if (g->folded.x.output_step != 1) return m->packed_store_apart;
+    const double whole = g->merged == 3 ? m->packed_store_thirds : m->packed_store,
+                 pieces = whole +
+                          (g->places_x % 4 == 0 ? m->packed_store_fours : m->packed_store_ones);
+    if (g->flat) return whole + (pieces - whole) * apart(g);
+    const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;
+    return whole * full + pieces * (1 - full);
+}
+
+/* The same for copying an input. At a row's ends they come one by one. */
+static double copy_cost(const struct packed *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    if (contiguous(g)) return m->packed_copy;
+    if (g->folded.x.data_step != 1) return m->packed_copy_apart;
+    const double vectors = (double)g->places_x / g->vw;
+    const bool borders = g->x.low < 0 || g->places_x + g->x.high > g->folded.x.input;
+    const double ends = !borders ? 0 : vectors > 2 ? 2 / vectors : 1;
+    return m->packed_copy + m->packed_copy_border * (ends > apart(g) ? ends : apart(g));
+}
+
+/* The cost of a division of the work, in useful multiply-adds at full speed. */
+static double cost_of(const struct packed *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
+    const double groups = (double)r->layer.groups;
+    const double places = groups * (double)(g->tiles * g->nx * g->vw);
+    const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
+    const double channels = (double)(g->blocks * g->mw), in = (double)r->layer.in_channels;
+    /* Tiles in one row leave out taps from outside along z and y. */
+    const double full_rows = (double)(g->places_z * g->places_y) *
+                             (double)(r->z.kernel * r->y.kernel);
+    const double row = (double)g->places_x * (g->flat == 2 ? (double)r->layer.batch : 1);
+    const double exact =
+        g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
+    const double adds = places * channels * in * (double)g->taps * exact *
+                        tconv_folded_inefficiency(&g->folded, g->nx, g->mw) * lanes *
+                        (g->mw == 1 ? m->packed_single : m->packed_several);
+    const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
+                           (double)(r->z.output * r->y.output * r->x.output);
+    const double copies = places * in * (double)g->slots * (double)g->row / g->vw * copy_cost(g) *
+                          (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    /* Weights stream past each group of tiles, from the cache that holds them; what the additions
+     * do not hide counts. */
+    const double weights = 4 * groups * channels * in * (double)g->taps;
+    const double streamed = weights * (double)tconv_ceil_div(g->tiles, g->item_tiles);
+    const double loads =
+        weights < m->l2 ? 0 : streamed * (weights < m->l3 ? m->wait_l3 : m->wait_memory);
+    const double hidden = m->hidden * adds, waits = loads > hidden ? loads - hidden : 0;
+    /* Each tap's loop begins and ends. */
+    const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
+    const double loops = groups * (double)(g->tiles * g->blocks) * (double)g->taps * chunks *
+                         m->packed_tap;
+    const double cost = adds + outputs * store_cost(g) + copies + waits + loops +
+                        m->packed_item * (double)g->items;
+    return tconv_folded_shared(&g->folded, cost * (chunks > 1 ? m->packed_chunks : 1),
+                               (double)(g->item_tiles * g->item_blocks) /
+                                   (groups * (double)(g->tiles * g->blocks)));
+}
+
+/* Loop iterations of a work-item: packing inputs, adding, storing one by one, all with care. */
+static double iterations(const struct packed *g)
+{
+    const double in = (double)g->folded.layer.in_channels, lanes = (double)(g->nx * g->vw);
+    const double exact_loops = g->mw * (1 + tconv_folded_exact_loops(&g->folded));
+    return (double)g->item_tiles *
+           ((double)g->slots * in * (double)(g->nx * g->row) +
+            (double)g->item_blocks *
+                ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
+}
+
+/* Local memory that tiles may fill: what l2 holds besides the weights. */
+static double budget_of(const struct packed *g, const tconv_device_info *device)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double budget = m->packed_budget * m->l2, local = (double)device->local_memory;
+    return local < budget ? local : budget;
+}
+
+/* What follows from item_tiles, item_blocks and chunk. */
+static void derive_division(struct packed *g)
+{
+    g->chunked = g->chunk < g->folded.layer.in_channels;
+    g->items = g->folded.layer.groups * tconv_ceil_div(g->tiles, g->item_tiles) *
+               tconv_ceil_div(g->blocks, g->item_blocks);
+    g->local_bytes = (uint64_t)local_bytes(g, g->chunk, g->item_tiles, g->item_blocks);
+}
+
+static void add_candidate(struct packed *g, const tconv_device_info *device,
+                          struct tconv_candidates *candidates)
+{
+    derive_division(g);
+    if (g->items > INT32_MAX || tconv_folded_too_long(iterations(g), device)) return;
+    const int64_t tile[] = {g->flat, g->vw, g->nx, g->mw, g->item_tiles, g->item_blocks, g->chunk};
+    tconv_candidates_add(candidates, tile, cost_of(g));
+}
+
+/* Divides tiles and blocks among work-items in all ways that fit into local memory. */
+static void divide(struct packed *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
+{
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    const double budget = budget_of(g, device);
+    for (int64_t t = 1; t <= MOST_TILES && t <= g->tiles; t++)
+        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+            g->item_tiles = t;
+            g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+            if (p > 0 && parts[p] > g->blocks) continue;
+            /* All input channels at once where they fit; else a half, a quarter and so on: chunks
+             * that just fit are slower. */
+            g->chunk = g->folded.layer.in_channels;
+            while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
+                g->chunk = tconv_folded_chunk(g->chunk, 2);
+            if (local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) <= budget)
+                add_candidate(g, device, candidates);
+        }
+}
+
+/* The largest distance between two inputs of one channel, in elements. */
+static double farthest(const struct tconv_folded_layer *r)
+{
+    return (double)(r->layer.batch - 1) * (double)r->layer.data_batch_step +
+           (double)(r->z.input - 1) * (double)r->z.data_step +
+           (double)(r->y.input - 1) * (double)r->y.data_step +
+           (double)(r->x.input - 1) * (double)r->x.data_step;
+}
+
+/* Along an axis with a single input each output takes one tap at most, and any stride describes
+ * that. With one that spans the outputs each tap is a phase of its own, and no work is wasted. */
+static void spread(struct tconv_axis *axis)
+{
+    const int64_t span = tconv_max(axis->output, (axis->kernel - 1) * axis->dilation + 1);
+    if (axis->input == 1 && span > axis->stride && span <= MOST_SPREAD) axis->stride = span;
+}
+
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct packed *g,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct packed){.classes = 1, .taps = 1};
+    if (!tconv_fold(request, &g->folded, reason)) return false;
+    const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
+    for (int a = 0; a < 3; a++) {
+        g->taps *= axes[a]->kernel;
+        if (g->taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+        g->classes *= axes[a]->stride;
+        if (g->classes > MOST_CLASSES)
+            return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
+    }
+    g->mw = choose_channels(g); /* before: it must not depend on extents */
+    if (!tconv_folded_filter_fits(&g->folded, g->mw, tconv_ceil_div(layer->out_channels, g->mw),
+                                  request, TCONV_PACK_SUMMED, reason))
+        return false;
+    spread(&g->folded.z);
+    spread(&g->folded.y);
+    spread(&g->folded.x);
+    g->classes = g->folded.z.stride * g->folded.y.stride * g->folded.x.stride;
+    if (g->classes > MOST_CLASSES) return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
+    g->row_pairs = tconv_folded_pairs(&g->folded.z) * tconv_folded_pairs(&g->folded.y);
+    g->z = distances_of(&g->folded.z);
+    g->y = distances_of(&g->folded.y);
+    g->x = distances_of(&g->folded.x);
+    if (count_of(&g->z) > MOST_SLOTS || count_of(&g->y) > MOST_SLOTS ||
+        count_of(&g->x) > MOST_SLOTS)
+        return tconv_refuse(reason, "its inputs would lie at more than %d distances", MOST_SLOTS);
+    g->places_z = tconv_ceil_div(g->folded.z.output, g->folded.z.stride);
+    g->places_y = tconv_ceil_div(g->folded.y.output, g->folded.y.stride);
+    g->places_x = tconv_ceil_div(g->folded.x.output, g->folded.x.stride);
+    const double places = (double)g->folded.layer.batch * (double)g->places_z *
+                          (double)g->places_y * (double)g->places_x;
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    g->merged = g->folded.x.stride <= MERGED_STRIDE ? (int)g->folded.x.stride : 0;
+    return true;
+}
+
+/* Rows or flat, and the vectors. */
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    const tconv_device_info *device = request->device;
+    struct packed g;
+    if (!prepare(request, &g, reason)) return false;
+    const int widest = tconv_folded_widest(&g.folded), limit = tconv_folded_accumulators(&g.folded);
+    const bool far = farthest(&g.folded) > INT32_MAX;
+    for (g.flat = 0; g.flat <= (g.folded.layer.batch > 1 ? 2 : 1); g.flat++)
+        for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
+            for (g.nx = 1; g.nx <= MOST_VECTORS && (g.nx == 1 || g.nx * g.mw <= limit); g.nx++) {
+                derive(&g);
+                if (!(g.flat && (g.slots > MOST_SLOTS || far)) &&
+                    !(g.flat != 1 && g.slots > MOST_ROWS))
+                    divide(&g, device, candidates);
+            }
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+}
+
+static void use_tile(struct packed *g, const int64_t *tile)
+{
+    g->flat = (int)tile[0];
+    g->vw = (int)tile[1];
+    g->nx = (int)tile[2];
+    g->mw = (int)tile[3];
+    derive(g);
+    g->item_tiles = tile[4];
+    g->item_blocks = tile[5];
+    g->chunk = tile[6];
+    derive_division(g);
+}
+
+/* A tap's place in the packed filter, and where its inputs lie in local memory. */
+static void write_entry(const void *packed, const int64_t k[3], int64_t *entry)
+{
+    const struct packed *g = packed;
+    const int64_t z = tconv_folded_distance(&g->folded.z, k[0]) - g->z.low,
+                  y = tconv_folded_distance(&g->folded.y, k[1]) - g->y.low;
+    const int64_t x = tconv_folded_distance(&g->folded.x, k[2]) - g->x.low;
+    const int64_t slot = g->flat ? (z * count_of(&g->y) + y) * count_of(&g->x) + x
+                                 : z * count_of(&g->y) + y;
+    entry[ENTRY_TAP] = tconv_folded_tap_index(&g->folded, k);
+    entry[ENTRY_SLOT] = slot;
+    entry[ENTRY_OFFSET] = slot * g->chunk * g->nx * g->row + (g->flat ? 0 : x);
+}
+
+static void write_slots(const struct packed *g, int64_t *slot)
+{
+    for (int64_t z = g->z.low; z <= g->z.high; z++)
+        for (int64_t y = g->y.low; y <= g->y.high; y++)
+            for (int64_t x = g->x.low; x <= (g->flat ? g->x.high : g->x.low);
+                 x++, slot += SLOT_LONGS) {
+                slot[SLOT_Z] = z;
+                slot[SLOT_Y] = y;
+                slot[SLOT_X] = x;
+            }
+}
+
+_Static_assert(PACKED_LONGS + MOST_SLOTS * SLOT_LONGS + MOST_CLASSES * KIND_LONGS +
+                       MOST_TAPS * ENTRY_LONGS <=
+                   TCONV_TABLE_LIMIT,
+               "the largest table");
+
+static bool write_table(const struct packed *g, struct tconv_kernel_plan *kernel_plan)
+{
+    const size_t slots_at = PACKED_LONGS, classes_at = slots_at + (size_t)g->slots * SLOT_LONGS;
+    const size_t list_at = classes_at + (size_t)g->classes * KIND_LONGS;
+    if (!tconv_kernel_plan_table(kernel_plan, list_at + (size_t)g->taps * ENTRY_LONGS))
+        return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, g->row_vectors, t);
+    t[PACKED_PLACES_Z] = g->places_z;
+    t[PACKED_PLACES_Y] = g->places_y;
+    t[PACKED_PLACES_X] = g->places_x;
+    t[PACKED_PLACES] = g->folded.layer.batch * g->places_z * g->places_y * g->places_x;
+    t[PACKED_VECTORS] = g->vectors;
+    t[PACKED_ALL_TILES] = g->tiles;
+    t[PACKED_ITEM_TILES] = g->item_tiles;
+    t[PACKED_ITEM_BLOCKS] = g->item_blocks;
+    t[PACKED_CHUNK] = g->chunk;
+    t[PACKED_SLOTS] = g->slots;
+    t[PACKED_SLOTS_AT] = (int64_t)slots_at;
+    t[PACKED_CLASSES_AT] = (int64_t)classes_at;
+    t[PACKED_TAP_LIST_AT] = (int64_t)list_at;
+    write_slots(g, t + slots_at);
+    return tconv_folded_write_phases(&g->folded, write_entry, g, ENTRY_LONGS, t + classes_at,
+                                     t + list_at);
+}
+
+/* All kernels of a kernel plan are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct packed *g)
+{
+    tconv_launch_option(launch, "VW", g->vw);
+    tconv_launch_option(launch, "NX", g->nx);
+    tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "ROW", g->row);
+    tconv_launch_option(launch, "ROUND",
+                        tconv_folded_round(g->mw * g->nx, g->folded.layer.in_channels, g->chunk));
+    tconv_launch_option(launch, "MERGED", g->merged);
+    tconv_launch_option(launch, "FLAT", g->flat);
+    tconv_launch_option(launch, "CHUNKED", g->chunked);
+    tconv_launch_option(launch, "STREAM",
+                        tconv_folded_non_temporal(&g->folded, g->folded.x.output, LONG_ROW));
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    struct packed g;
+    struct tconv_reason reason;
+    prepare(request, &g, &reason);
+    use_tile(&g, tile);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_packed");
+    write_options(run, &g);
+    tconv_folded_run(run, g.items, g.local_bytes, request->device);
+    tconv_folded_pack(kernel_plan, &g.folded, "taps", g.mw, g.blocks, run, request,
+                      TCONV_PACK_SUMMED);
+    return TCONV_OK;
+}
+
+const struct tconv_algorithm tconv_packed = {
+    .name = "packed_vector",
+    .summary = "inputs of a tile packed into local memory, then products in registers; wide "
+               "vectors: for CPUs",
+    .source = "cpu/packed.cl",
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"flat", "vw", "nx", "mw", "tiles", "blocks", "chunk"},
+    .program_parameters = 4,
+    .enumerate = enumerate,
+    .write = write,
+};

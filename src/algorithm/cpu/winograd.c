@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Winograd algorithm: parameters, cost and kernel plan of cl/cpu/winograd.cl. */
+#include "algorithm/registry.h"
+
+#include "algorithm/any/folded.h"
+#include "base/checked.h"
+#include "cpu/winograd_table.h"
+
+#include <stdio.h>
+
+enum {
+    MOST_TAPS = 3,         /* of a phase along one axis */
+    MOST_POINTS = 6,       /* along one axis */
+    MOST_PRODUCTS = 128,   /* points of a tile */
+    MOST_STRIDE = 16,      /* along x */
+    MOST_PHASES = 1 << 12, /* of all axes */
+    MOST_RUN = 64,         /* outputs of a tile along x */
+    MOST_CHANNELS = 16,    /* MW */
+    MOST_VECTORS = 4,      /* NX */
+    MOST_TEAMS = 4,        /* of a work-item */
+};
+
+/* One axis. */
+struct cut {
+    const struct tconv_axis *axis;
+    int64_t places, tiles;
+    int64_t shift, pad_phase; /* of the pad: floor(pad / stride), pad mod stride */
+    int taps, m, points;
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct winograd {
+    struct tconv_folded_layer folded;
+    struct cut z, y, x;
+    int vw, nx, mw, begins;
+    bool chunked;
+    int points; /* of a tile */
+    int64_t tiles, teams, blocks, chunk;
+    int64_t item_teams, item_blocks, items;
+    uint64_t local_bytes;
+};
+
+/* How much larger rounding errors are with so many points along an axis than without: the largest
+ * sum over p of |A[i][p]| |G[p][k]| sum |B[p][j]|. docs/semantics.md has the bound. */
+static double growth(int points)
+{
+    static const double factors[MOST_POINTS + 1] = {1, 1, 1, 3, 4, 9.8, 17};
+    return factors[points];
+}
+
+static double error_factor(const struct winograd *g)
+{
+    return growth(g->z.points) * growth(g->y.points) * growth(g->x.points);
+}
+
+static int choose_channels(const struct tconv_folded_layer *folded)
+{
+    const int64_t channels = folded->layer.out_channels;
+    const int limit = tconv_folded_accumulators(folded);
+    int best = 1;
+    double least = 0;
+    for (int mw = 1; mw <= MOST_CHANNELS && mw <= channels; mw++)
+        for (int nx = mw > 4 ? 2 : 1; nx <= MOST_VECTORS && nx * mw <= limit; nx++) {
+            const double cost =
+                (double)(tconv_ceil_div(channels, mw) * mw) *
+                (tconv_folded_inefficiency(folded, nx, mw) + folded->machine->winograd_block / mw);
+            if (least == 0 || cost < least) {
+                least = cost;
+                best = mw;
+            }
+        }
+    return best;
+}
+
+static void set_places(struct cut *cut, int m)
+{
+    cut->m = m;
+    cut->points = m + cut->taps - 1;
+    cut->tiles = tconv_ceil_div(cut->places, m);
+}
+
+static bool make_cut(struct cut *cut, const struct tconv_axis *axis, struct tconv_reason *reason)
+{
+    cut->axis = axis;
+    if (axis->kernel > 1 && axis->dilation > 1)
+        return tconv_refuse(reason, "an axis has dilation %d", (int)axis->dilation);
+    const int64_t taps = tconv_ceil_div(axis->kernel, axis->stride);
+    if (taps > MOST_TAPS)
+        return tconv_refuse(reason, "more than %d taps of a phase along an axis", MOST_TAPS);
+    cut->taps = (int)taps;
+    cut->places = tconv_ceil_div(axis->output, axis->stride);
+    cut->shift = tconv_floor_div(axis->pad, axis->stride);
+    cut->pad_phase = tconv_mod(axis->pad, axis->stride);
+    set_places(cut, 1);
+    return true;
+}
+
+static int most_places(const struct cut *cut)
+{
+    return cut->taps == 1 ? 1 : MOST_POINTS + 1 - cut->taps;
+}
+
+/* Phases along z and y: each is a work-item's. */
+static int64_t outer_phases(const struct winograd *g)
+{
+    return g->folded.z.stride * g->folded.y.stride;
+}
+
+static double team_lanes(const struct winograd *g)
+{
+    return (double)(g->nx * g->vw);
+}
+
+/* Bytes of local memory for `chunk` channels: transformed inputs, and sums at all points. */
+static double local_bytes(const struct winograd *g, int64_t chunk)
+{
+    const double inputs = (double)g->begins * g->points * (double)(chunk + 1);
+    const double sums = (double)g->points * (double)g->folded.x.stride * g->mw *
+                        (double)g->item_blocks;
+    return (double)g->folded.acc_bytes * (double)g->item_teams * team_lanes(g) * (inputs + sums);
+}
+
+/* As many input channels at a time as fit, all chunks alike: sums come back for each of them. Too
+ * many where none fits. */
+static int64_t largest_chunk(const struct winograd *g, double budget)
+{
+    const int64_t channels = g->folded.layer.in_channels, fewest = tconv_min(channels, 8);
+    if (local_bytes(g, channels) <= budget) return channels;
+    if (local_bytes(g, fewest) > budget) return fewest;
+    const double none = local_bytes(g, 0), each = local_bytes(g, 1) - none;
+    const int64_t most = (int64_t)((budget - none) / each) / 8 * 8;
+    return tconv_folded_chunk(channels, tconv_ceil_div(channels, most));
+}
+
+/* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction
+ * costs half of its lanes or, where nothing else keeps the processor busy, all. */
+static double cost_of(const struct winograd *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_layer *layer = &g->folded.layer;
+    const double groups = (double)layer->groups;
+    const double in = (double)layer->in_channels, phases_x = (double)g->folded.x.stride;
+    const double phases = phases_x * (double)outer_phases(g);
+    const double channels = (double)(g->blocks * g->mw);
+    const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
+    const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
+    const double adds = places * g->points * phases * channels * in *
+                        tconv_folded_inefficiency(&g->folded, g->nx, g->mw);
+    /* Gathering and transforming: rows are collected, then every axis is transformed. */
+    const double rows = g->z.points * g->y.points;
+    const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
+    const double window = g->x.points + g->begins - 1;
+    const double prepare = rows * (m->winograd_gather + m->winograd_gather_run * (runs + window)) +
+                           m->winograd_transform * g->points * g->begins *
+                               ((g->z.m > 1) + (g->y.m > 1) + (g->x.m > 1) + 1);
+    const double prepares = places * in * (double)outer_phases(g) * prepare *
+                            (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    /* Transforming sums and storing outputs. */
+    const double outputs = (double)(g->z.m * g->y.m * g->x.m) * phases_x;
+    const int64_t run = g->x.m *
+                        g->folded.x.stride; /* rows of a power of two are stored from registers */
+    const double store = (run & (run - 1)) == 0 ? m->winograd_store + m->winograd_store_run * runs
+                                                : m->winograd_store_apart;
+    const double finish = m->winograd_sum * g->points * phases_x + outputs * store;
+    const double finishes = places * (double)outer_phases(g) * channels * finish *
+                            (g->folded.x.output_step == 1 ? 1 : m->winograd_strided);
+    /* Each product's loop begins and ends, and with chunks sums come back from local memory. Where
+     * the next product's weights lie in main memory, the first team waits for them. */
+    const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
+    const double loops = (double)g->blocks * g->points * phases * chunks;
+    const double weights = 4 * groups * channels * in * g->points * phases;
+    const double restart = m->winograd_begin +
+                           (chunks > 1 ? m->winograd_keep_again : m->winograd_keep) * g->mw *
+                               team_lanes(g);
+    const double wait = weights < m->winograd_far * m->l3 ? 0 : m->winograd_wait;
+    const double first_teams = groups * (double)tconv_ceil_div(g->teams, g->item_teams);
+    const double restarts = loops * (teams * restart + first_teams * wait);
+    const double cost = adds + prepares + finishes + restarts + m->winograd_item * (double)g->items;
+    return tconv_folded_shared(
+        &g->folded, cost,
+        (double)(g->item_teams * g->item_blocks) /
+            (groups * (double)outer_phases(g) * (double)(g->teams * g->blocks)));
+}
+
+/* Loop iterations of a work-item: gathering and transforming inputs, adding, storing. */
+static double iterations(const struct winograd *g)
+{
+    const double in = (double)g->folded.layer.in_channels, lanes = team_lanes(g);
+    const double rows = g->z.points * g->y.points;
+    const double outputs = (double)(g->z.m * g->y.m * g->x.m) * (double)g->folded.x.stride;
+    return (double)g->item_teams *
+           (in * lanes * rows * (double)(g->x.points + 2) +
+            (double)g->item_blocks *
+                (g->points * (double)g->folded.x.stride * (in + 4) + lanes * g->mw * outputs));
+}
+
+/* Local memory that tiles may fill: what l2 holds besides the weights. */
+static double budget_of(const struct winograd *g, const tconv_device_info *device)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double budget = m->winograd_budget * m->l2, local = (double)device->local_memory;
+    return local < budget ? local : budget;
+}
+
+/* What follows from the tile's places and the vectors. */
+static void derive(struct winograd *g, const int m[3])
+{
+    set_places(&g->z, m[0]);
+    set_places(&g->y, m[1]);
+    set_places(&g->x, m[2]);
+    g->points = g->z.points * g->y.points * g->x.points;
+    g->tiles = g->folded.layer.batch * g->z.tiles * g->y.tiles * g->x.tiles;
+    g->teams = tconv_ceil_div(g->tiles, g->vw * g->nx);
+}
+
+/* What follows from item_teams, item_blocks and chunk: work-items, as a double, which may be
+ * many. */
+static double derive_division(struct winograd *g)
+{
+    const double items = (double)g->folded.layer.groups * (double)outer_phases(g) *
+                         (double)tconv_ceil_div(g->teams, g->item_teams) *
+                         (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    g->chunked = g->chunk < g->folded.layer.in_channels;
+    g->items = items > INT32_MAX ? INT32_MAX : (int64_t)items;
+    g->local_bytes = (uint64_t)local_bytes(g, g->chunk);
+    return items;
+}
+
+/* Divides teams and blocks among work-items in all ways that fit into local memory. */
+static void divide(struct winograd *g, const tconv_device_info *device,
+                   struct tconv_candidates *candidates)
+{
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    const double budget = budget_of(g, device);
+    for (int64_t t = 1; t <= MOST_TEAMS && t <= g->teams; t++)
+        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+            if (p > 0 && parts[p] > g->blocks) continue;
+            g->item_teams = t;
+            g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
+            g->chunk = largest_chunk(g, budget);
+            if (derive_division(g) > INT32_MAX || (double)g->local_bytes > budget ||
+                tconv_folded_too_long(iterations(g), device))
+                continue;
+            const int64_t tile[] = {g->z.m, g->y.m,        g->x.m,         g->vw,   g->nx,
+                                    g->mw,  g->item_teams, g->item_blocks, g->chunk};
+            tconv_candidates_add(candidates, tile, cost_of(g));
+        }
+}
+
+/* All vectors for one number of places along each axis. */
+static void add_vectors(struct winograd *g, const int m[3], const tconv_device_info *device,
+                        struct tconv_candidates *candidates)
+{
+    const int widest = tconv_folded_widest(&g->folded),
+              limit = tconv_folded_accumulators(&g->folded);
+    for (g->vw = widest; g->vw == widest || (g->vw >= 4 && 2 * g->vw == widest); g->vw /= 2)
+        for (g->nx = 1; g->nx <= MOST_VECTORS && (g->nx == 1 || g->nx * g->mw <= limit); g->nx++) {
+            derive(g, m);
+            if (m[0] * m[1] * m[2] > 1 && g->points <= MOST_PRODUCTS) divide(g, device, candidates);
+        }
+}
+
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct winograd *g,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct winograd){.begins = 1};
+    if (request->math != TCONV_MATH_FAST) return tconv_refuse(reason, "it needs math=fast");
+    if (layer->data_type != TCONV_F32)
+        return tconv_refuse(reason, "element type %s; it takes f32",
+                            tconv_type_name(layer->data_type));
+    if (!tconv_fold(request, &g->folded, reason) || !make_cut(&g->z, &g->folded.z, reason) ||
+        !make_cut(&g->y, &g->folded.y, reason) || !make_cut(&g->x, &g->folded.x, reason))
+        return false;
+    if (g->z.taps == 1 && g->y.taps == 1 && g->x.taps == 1)
+        return tconv_refuse(reason, "no output takes two taps along an axis");
+    if (g->folded.x.stride > MOST_STRIDE)
+        return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
+    if (outer_phases(g) * g->folded.x.stride > MOST_PHASES)
+        return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
+    const double places = (double)g->folded.layer.batch * (double)g->z.places *
+                          (double)g->y.places * (double)g->x.places;
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    g->begins = g->x.pad_phase > 0 ? 2 : 1;
+    g->mw = choose_channels(&g->folded);
+    g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mw);
+    const double products = (double)layer->groups * (double)outer_phases(g) * MOST_PRODUCTS *
+                            (double)g->folded.x.stride;
+    return tconv_filter_addressable(
+        products * (double)g->blocks * g->mw * (double)layer->in_channels, sizeof(float), reason);
+}
+
+/* The tile's places and the vectors. */
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    struct winograd g;
+    if (!prepare(request, &g, reason)) return false;
+    int m[3];
+    for (m[0] = 1; m[0] <= most_places(&g.z); m[0]++)
+        for (m[1] = 1; m[1] <= most_places(&g.y); m[1]++)
+            for (m[2] = 1; m[2] <= most_places(&g.x) && m[2] * g.folded.x.stride <= MOST_RUN;
+                 m[2]++)
+                add_vectors(&g, m, request->device, candidates);
+    return candidates->count > 0 ||
+           tconv_refuse(reason, "no part of the work is small enough for a work-item");
+}
+
+static void use_tile(struct winograd *g, const int64_t *tile)
+{
+    const int m[] = {(int)tile[0], (int)tile[1], (int)tile[2]};
+    g->vw = (int)tile[3];
+    g->nx = (int)tile[4];
+    g->mw = (int)tile[5];
+    derive(g, m);
+    g->item_teams = tile[6];
+    g->item_blocks = tile[7];
+    g->chunk = tile[8];
+    derive_division(g);
+}
+
+static bool write_table(const struct winograd *g, struct tconv_kernel_plan *kernel_plan)
+{
+    if (!tconv_kernel_plan_table(kernel_plan, WINOGRAD_LONGS)) return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, g->x.tiles, t);
+    t[WINOGRAD_TILES_Z] = g->z.tiles;
+    t[WINOGRAD_TILES_Y] = g->y.tiles;
+    t[WINOGRAD_TILES_X] = g->x.tiles;
+    t[WINOGRAD_TILES] = g->tiles;
+    t[WINOGRAD_TEAMS] = g->teams;
+    t[WINOGRAD_ITEM_TEAMS] = g->item_teams;
+    t[WINOGRAD_ITEM_BLOCKS] = g->item_blocks;
+    t[WINOGRAD_CHUNK] = g->chunk;
+    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx * g->vw; /* one more: no power of two */
+    t[WINOGRAD_SHIFT_Z] = g->z.shift;
+    t[WINOGRAD_SHIFT_Y] = g->y.shift;
+    t[WINOGRAD_SHIFT_X] = g->x.shift;
+    t[WINOGRAD_PAD_PHASE_Z] = g->z.pad_phase;
+    t[WINOGRAD_PAD_PHASE_Y] = g->y.pad_phase;
+    t[WINOGRAD_PAD_PHASE_X] = g->x.pad_phase;
+    return true;
+}
+
+/* All kernels of a kernel plan are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct winograd *g)
+{
+    tconv_launch_option(launch, "VW", g->vw);
+    tconv_launch_option(launch, "NX", g->nx);
+    tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "ROUND",
+                        tconv_folded_round(g->mw * g->nx, g->folded.layer.in_channels, g->chunk));
+    tconv_launch_option(launch, "MZ", g->z.m);
+    tconv_launch_option(launch, "MY", g->y.m);
+    tconv_launch_option(launch, "MX", g->x.m);
+    tconv_launch_option(launch, "TZ", g->z.taps);
+    tconv_launch_option(launch, "TY", g->y.taps);
+    tconv_launch_option(launch, "TX", g->x.taps);
+    tconv_launch_option(launch, "RX", g->folded.x.stride);
+    tconv_launch_option(launch, "AX", g->begins);
+    tconv_launch_option(launch, "CHUNKED", g->chunked);
+}
+
+static void write_pack(const struct winograd *g, struct tconv_kernel_plan *kernel_plan,
+                       const tconv_device_info *device)
+{
+    const struct tconv_layer *layer = &g->folded.layer;
+    const int64_t products = layer->groups * outer_phases(g) * g->points * g->folded.x.stride;
+    char name[100];
+    snprintf(name, sizeof name, "winograd%d m%dx%dx%d s%dx%dx%d", g->mw, g->z.m, g->y.m, g->x.m,
+             (int)g->folded.z.stride, (int)g->folded.y.stride, (int)g->folded.x.stride);
+    tconv_folded_layout(kernel_plan, name, &g->folded);
+    kernel_plan->filter_bytes = (uint64_t)(products * g->blocks * layer->in_channels * g->mw) *
+                                sizeof(float);
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_winograd_pack");
+    write_options(pack, g);
+    tconv_launch_items(pack, 0, layer->in_channels, 32, device);
+    tconv_launch_items(pack, 1, g->blocks, 1, device);
+    tconv_launch_items(pack, 2, products, 1, device);
+    tconv_launch_args(pack,
+                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    struct winograd g;
+    struct tconv_reason reason;
+    prepare(request, &g, &reason);
+    use_tile(&g, tile);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    kernel_plan->error_factor = error_factor(&g);
+    write_pack(&g, kernel_plan, request->device);
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_winograd");
+    write_options(run, &g);
+    tconv_launch_items(run, 0, g.items, 1, request->device);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE,
+                                         TCONV_ARG_TABLE, TCONV_ARG_LOCAL},
+                      9);
+    run->local_bytes = (size_t)g.local_bytes;
+    return TCONV_OK;
+}
+
+const struct tconv_algorithm tconv_winograd = {
+    .name = "winograd_vector",
+    .summary = "fewer multiply-adds, more rounding: only with fast arithmetic; wide vectors: for "
+               "CPUs",
+    .source = "cpu/winograd.cl",
+    .made_for = TCONV_FOR_VECTORS,
+    .tile_names = {"mz", "my", "mx", "vw", "nx", "mw", "teams", "blocks", "chunk"},
+    .program_parameters = 6,
+    .enumerate = enumerate,
+    .write = write,
+};

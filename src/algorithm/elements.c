@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a layer's element types and epilogue mean for kernels: the options of cl/common/types.clh
+ * and cl/common/epilogue.clh, and the begin of every table. */
+#include "algorithm/algorithm.h"
+
+#include "common/epilogue_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The type that products are added up in. */
+static tconv_type acc_type(const struct tconv_layer *layer)
+{
+    const bool wide = tconv_type_size(layer->data_type) == 8;
+    if (tconv_type_is_floating(layer->data_type)) return wide ? TCONV_F64 : TCONV_F32;
+    return wide ? TCONV_U64 : TCONV_U32;
+}
+
+size_t tconv_acc_bytes(const struct tconv_layer *layer)
+{
+    return tconv_type_size(acc_type(layer));
+}
+
+bool tconv_adds_integers(const struct tconv_layer *layer)
+{
+    return !tconv_type_is_floating(layer->data_type);
+}
+
+tconv_device_info tconv_device_for(const tconv_device_info *device, const struct tconv_layer *layer)
+{
+    tconv_device_info own = *device;
+    if (tconv_acc_bytes(layer) == 8 && own.vector_width > 1) own.vector_width /= 2;
+    return own;
+}
+
+tconv_type tconv_result_type(const struct tconv_request *request)
+{
+    return request->epilogue->requantize ? TCONV_F32 : acc_type(request->layer);
+}
+
+/* Whether zero points are taken away before anything is multiplied. */
+static bool has_zeros(const tconv_epilogue *epilogue)
+{
+    return epilogue->data_zero_point != 0 || epilogue->filter_zero_point != 0;
+}
+
+/* A filter with a zero point is packed as differences, which need a bit more than the filter's type
+ * has. */
+static bool is_raw(const struct tconv_request *request, enum tconv_packing packing)
+{
+    return packing == TCONV_PACK_RAW && !has_zeros(request->epilogue);
+}
+
+static tconv_type packed_type(const struct tconv_request *request, enum tconv_packing packing)
+{
+    if (packing == TCONV_PACK_QUADS || packing == TCONV_PACK_WORDS ||
+        packing == TCONV_PACK_CHANNEL_WORDS)
+        return TCONV_U32;
+    return is_raw(request, packing) ? request->layer->filter_type : acc_type(request->layer);
+}
+
+int tconv_word_channels(const struct tconv_request *request)
+{
+    const tconv_type type = request->layer->filter_type;
+    const bool quads = tconv_type_size(type) == 1 &&
+                       (tconv_dots(request->device, type) != 0 ||
+                        request->device->matrix_unit == TCONV_MATRIX_PLAIN_QUADS);
+    const int32_t none = type == TCONV_U8 ? 128 : 0;
+    return quads && request->epilogue->filter_zero_point == none ? 4 : 2;
+}
+
+int tconv_dots(const tconv_device_info *device, tconv_type type)
+{
+    const tconv_matrix_unit unit = device->matrix_unit;
+    if (tconv_type_is_floating(type)) return unit == TCONV_MATRIX_X86_AVX512_BF16;
+    return unit == TCONV_MATRIX_X86_AVX512_VNNI || unit == TCONV_MATRIX_X86_AVX512_BF16 ? 1
+           : unit == TCONV_MATRIX_X86_AVX_VNNI                                          ? 2
+                                                                                        : 0;
+}
+
+size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing)
+{
+    return tconv_type_size(packed_type(request, packing));
+}
+
+size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
+                      enum tconv_arg arg)
+{
+    const struct tconv_layer *layer = request->layer;
+    switch (arg) {
+    case TCONV_ARG_DATA:
+    case TCONV_ARG_WORKSPACE: return tconv_type_size(layer->data_type);
+    case TCONV_ARG_WEIGHTS: return tconv_type_size(layer->filter_type);
+    case TCONV_ARG_FILTER: return tconv_packed_bytes(request, packing);
+    case TCONV_ARG_FLAGS: return sizeof(uint32_t);
+    case TCONV_ARG_BIAS:
+        return tconv_type_size(tconv_bias_type(request->epilogue, request->layer->output_type));
+    case TCONV_ARG_SCALE:
+    case TCONV_ARG_SLOPE: return tconv_type_size(tconv_result_type(request));
+    case TCONV_ARG_RESIDUAL:
+    case TCONV_ARG_OUTPUT: return tconv_type_size(layer->output_type);
+    case TCONV_ARG_NOTHING:
+    case TCONV_ARG_TABLE:
+    case TCONV_ARG_LOCAL: break;
+    }
+    return 1;
+}
+
+bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg)
+{
+    return arg == TCONV_ARG_BIAS       ? epilogue->bias
+           : arg == TCONV_ARG_SCALE    ? epilogue->scale
+           : arg == TCONV_ARG_SLOPE    ? tconv_activation_has_slope(epilogue->activation)
+           : arg == TCONV_ARG_RESIDUAL ? epilogue->residual
+                                       : true;
+}
+
+static const char *c_name(tconv_type type)
+{
+    return type == TCONV_F32   ? "float"
+           : type == TCONV_F64 ? "double"
+           : type == TCONV_U64 ? "ulong"
+                               : "uint";
+}
+
+int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
+                       size_t size)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_epilogue *e = request->epilogue;
+    const tconv_type acc = acc_type(layer);
+    /* Not on processors: Intel's compiler for them (2026.2) crashes on vectors of half. */
+    const bool halves = layer->data_type == TCONV_F16 && request->device->half_arithmetic &&
+                        request->device->kind == TCONV_DEVICE_GPU;
+    /* Matrix units multiply words; their sums for a zero point are plain, as all is where tests run
+     * without a unit. */
+    const bool words = packing == TCONV_PACK_WORDS && tconv_type_size(layer->data_type) == 1;
+    const int dot = packing != TCONV_PACK_QUADS            ? words
+                    : request->device->integer_dot_product ? 2
+                                                           : 1;
+    return snprintf(
+        text, size,
+        "-cl-std=%s -DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s "
+        "-DRESULT=%s "
+        "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
+        "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d -DDOT=%d%s",
+        dot == 2 ? "CL3.0" : "CL1.2", /* the extension's functions come with OpenCL C 3.0 */
+        tconv_type_name(layer->data_type), tconv_type_name(layer->filter_type),
+        tconv_type_name(packed_type(request, packing)), tconv_type_name(layer->output_type),
+        e->requantize ? "_saturated" : "",
+        tconv_type_name(tconv_bias_type(request->epilogue, request->layer->output_type)),
+        c_name(acc), c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, packing),
+        request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
+        e->beta != 0, e->residual, (int)e->activation, e->requantize, dot,
+        halves ? " -DHALF=1" : "");
+}
+
+/* The bits of a number in the result's type. */
+static int64_t bits_of(double number, tconv_type type)
+{
+    int64_t bits = 0;
+    const float single = (float)number;
+    if (type == TCONV_F64)
+        memcpy(&bits, &number, sizeof number);
+    else {
+        int32_t own;
+        memcpy(&own, &single, sizeof own);
+        bits = own;
+    }
+    return bits;
+}
+
+void tconv_write_epilogue(const struct tconv_request *request, int64_t *table)
+{
+    const tconv_epilogue *e = request->epilogue;
+    const tconv_type type = tconv_result_type(request);
+    table[EPILOGUE_ALPHA] = bits_of(e->alpha, type);
+    table[EPILOGUE_BETA] = bits_of(e->beta, type);
+    table[EPILOGUE_A] = bits_of(e->a, type);
+    table[EPILOGUE_B] = bits_of(e->b, type);
+    table[EPILOGUE_DATA_ZERO] = e->data_zero_point;
+    table[EPILOGUE_FILTER_ZERO] = e->filter_zero_point;
+    table[EPILOGUE_OUTPUT_ZERO] = e->output_zero_point;
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The direct algorithm: parameters, cost and kernel plan of cl/gpu/direct.cl. */
+#include "algorithm/registry.h"
+
+#include "algorithm/any/folded.h"
+#include "base/checked.h"
+#include "gpu/direct_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ITEMS = 256,          /* of a work-group at most */
+    MOST_WRITTEN = 4,     /* taps along an axis that are written out */
+    SECTOR = 4,           /* longs */
+    MOST_ROUNDS = 16,     /* of a work-item */
+    MOST_STRIDE = 1 << 8, /* of phases in a work-group */
+};
+
+/* A tile, as cl/gpu/direct.cl says: OUTPUTS, CHANNELS, ALONG_Y and rounds; and lanes of blocks of
+ * channels, along y and along x. */
+struct tile {
+    int64_t outputs, channels, along_y, rounds, lanes[3];
+};
+
+/* The parameters of a kernel, and what follows from them. */
+struct direct {
+    struct tconv_folded_layer folded;
+    bool last;
+    struct tile tile;
+    int64_t blocks;   /* of output channels in a group */
+    int64_t tiles[3]; /* of work-groups, as the lanes */
+    double groups;
+};
+
+/* The axis along which the outputs of a work-item lie, and the work-group's lanes there. */
+static const struct tconv_axis *axis_along(const struct direct *g)
+{
+    return g->tile.along_y ? &g->folded.y : &g->folded.x;
+}
+
+static int64_t lanes_along(const struct tile *t)
+{
+    return t->lanes[t->along_y ? 1 : 2];
+}
+
+/* Products that an output has at most. */
+static double most_products(const struct tconv_folded_layer *r)
+{
+    return (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
+           (double)tconv_most_taps(&r->x) * (double)r->layer.in_channels;
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+/* Lanes of `most`, so that `count` takes as few tiles as it can, and all of them are used; a
+ * multiple of `step`. */
+static int64_t even_lanes(int64_t count, int64_t most, int64_t step)
+{
+    most = tconv_max(most / step * step, step);
+    const int64_t tiles = tconv_ceil_div(count, most);
+    return tconv_ceil_div(tconv_ceil_div(count, tiles), step) * step;
+}
+
+/* Hands out the lanes of a work-group: first along what is contiguous, then along the other axis of
+ * the image, then to blocks of channels, with enough left for the phases of the axis along which
+ * the outputs of a work-item lie. False where there are not so many. */
+static bool choose_lanes(struct direct *g, const tconv_device_info *device)
+{
+    struct tile *t = &g->tile;
+    const struct tconv_axis *x = &g->folded.x, *y = &g->folded.y;
+    const int64_t most = tconv_min(
+        ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
+    const int64_t step_x = t->outputs > 1 && !t->along_y ? x->stride : 1,
+                  step_y = t->along_y ? y->stride : 1;
+    const int64_t count_x = t->along_y ? x->output : tconv_ceil_div(x->output, t->outputs),
+                  count_y = t->along_y ? tconv_ceil_div(y->output, t->outputs) : y->output;
+    const int64_t count_c = g->folded.layer.groups * g->blocks;
+    if (step_x * step_y > most) return false;
+    int64_t left = most / step_y / step_x;
+    if (g->last) {
+        t->lanes[0] = even_lanes(count_c, left, 1);
+        left = most / t->lanes[0] / step_y;
+        t->lanes[2] = even_lanes(count_x, left, step_x);
+        t->lanes[1] = even_lanes(count_y, most / t->lanes[0] / t->lanes[2], step_y);
+    } else {
+        t->lanes[2] = even_lanes(count_x, most / step_y, step_x);
+        t->lanes[1] = even_lanes(count_y, most / t->lanes[2], step_y);
+        t->lanes[0] = even_lanes(count_c, most / t->lanes[2] / t->lanes[1], 1);
+    }
+    return t->lanes[0] * t->lanes[1] * t->lanes[2] <= most;
+}
+
+/* What follows from the tile. */
+static void derive(struct direct *g)
+{
+    const struct tile *t = &g->tile;
+    const struct tconv_layer *layer = &g->folded.layer;
+    g->blocks = tconv_ceil_div(layer->out_channels, t->channels);
+    g->tiles[0] = tconv_ceil_div(layer->groups * g->blocks, tconv_max(t->lanes[0], 1));
+    const int64_t outputs = t->outputs * t->rounds;
+    g->tiles[1] =
+        tconv_ceil_div(g->folded.y.output, tconv_max(t->lanes[1], 1) * (t->along_y ? outputs : 1));
+    g->tiles[2] =
+        tconv_ceil_div(g->folded.x.output, tconv_max(t->lanes[2], 1) * (t->along_y ? 1 : outputs));
+    g->groups = (double)g->tiles[0] * (double)g->tiles[1] * (double)g->tiles[2] *
+                (double)g->folded.z.output * (double)layer->batch;
+}
+
+/* How many taps every phase of an axis has, if they are few and the same for all, else 0. */
+static int64_t written_taps(const struct tconv_axis *axis)
+{
+    const int64_t taps = axis->kernel / axis->stride;
+    return axis->dilation == 1 && axis->kernel % axis->stride == 0 && taps <= MOST_WRITTEN ? taps
+                                                                                           : 0;
+}
+
+/* ---- cost ----------------------------------------------------------------------------------- */
+
+/* The time of a tile, in multiply-adds that all units could have done in it. */
+static double cost_of(const struct direct *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
+    const struct tile *t = &g->tile;
+    const double units = m->units;
+    const double items = (double)(t->lanes[0] * t->lanes[1] * t->lanes[2]);
+    const double group_warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
+    const double rows = tconv_folded_slices(r) / (double)r->z.output *
+                        (double)tconv_most_taps(&r->y);
+    const double taps = rows * (double)tconv_most_taps(&r->x);
+    const double channels = (double)r->layer.in_channels;
+    const double sums = (double)(t->outputs * t->channels);
+    const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
+    /* Channels last, the input channels that follow each other are not what the lanes load. */
+    const double apart =
+        g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
+    const double rounds = (double)t->rounds;
+    const double loads =
+        m->direct_begin_loads +
+        rounds * (taps * channels * ((double)t->outputs * apart + (double)t->channels) + sums);
+    const bool written = written_taps(&r->x) > 0;
+    const double parts = rows * channels * (written ? 1 : (double)tconv_most_taps(&r->x));
+    /* With several input channels, each load has an address of its own. */
+    const double load = channels > 1 ? m->direct_address : 1;
+    const double instructions =
+        m->direct_begin +
+        rounds *
+            (rows * m->direct_row + parts * m->direct_part +
+             taps * channels * ((double)(t->outputs + t->channels) * load + sums * (wide + 0.2)) +
+             sums * m->direct_store);
+    const double alone =
+        m->direct_begin_wait +
+        rounds * (rows * m->direct_row_wait + (parts - rows) * m->direct_part_wait) + instructions;
+    const double each = g->groups / units > (1 << 20)
+                            ? g->groups / units
+                            : (double)tconv_ceil_div((int64_t)g->groups, (int64_t)units);
+    const double warps = each * group_warps;
+    const double waves = warps / m->unit_warps > 1 ? warps / m->unit_warps : 1;
+    const double cycles =
+        tconv_larger(warps * tconv_larger(instructions / m->unit_issue, loads), waves * alone);
+    const double dram = (tconv_folded_data_bytes(r) + tconv_folded_output_bytes(r)) / units /
+                        m->unit_dram;
+    return (tconv_larger(cycles, dram) + m->gpu_launch) * units * m->unit_lanes;
+}
+
+/* ---- kernel plan ---------------------------------------------------------------------------- */
+
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, struct direct *g,
+                    struct tconv_reason *reason)
+{
+    enum { INDEX_LIMIT = 1 << 30 };
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct direct){0};
+    if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
+    const struct tconv_folded_layer *r = &g->folded;
+    g->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
+              (layer->in_channels > 1 || layer->out_channels > 1 || layer->groups > 1);
+    if (r->x.stride > MOST_STRIDE || r->y.stride > MOST_STRIDE)
+        return tconv_refuse(reason, "a stride of more than %d", MOST_STRIDE);
+    if ((double)r->y.input * (double)r->y.data_step + (double)r->x.input * (double)r->x.data_step >
+        INDEX_LIMIT)
+        return tconv_refuse(reason, "an image exceeds its 32-bit indices");
+    const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
+    if (taps > 1 << 20) return tconv_refuse(reason, "more than %d taps", 1 << 20);
+    if (tconv_folded_group_too_long(most_products(r), request->device))
+        return tconv_refuse(reason, "a work-item would add too many products");
+    if (!tconv_folded_table_fits(
+            r, DIRECT_LONGS - FOLDED_LONGS + REACH_LONGS * 2 * MOST_STRIDE + 2 * SECTOR, reason))
+        return false;
+    const double weights = taps * (double)layer->groups * (double)layer->in_channels *
+                           (double)layer->out_channels;
+    if (weights > INDEX_LIMIT)
+        return tconv_refuse(reason, "more weights than its 32-bit indices count");
+    return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
+}
+
+/* Whether 32-bit indices count the work of this tile, and the outputs of a work-item. */
+static bool check_work(const struct direct *g, struct tconv_reason *reason)
+{
+    const struct tile *t = &g->tile;
+    const double span = (double)(t->outputs * t->rounds) * ITEMS *
+                        (double)axis_along(g)->output_step;
+    bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
+    for (int i = 0; i < 3; i++) fit = fit && tconv_divides(g->tiles[i]);
+    fit = fit && tconv_divides(g->folded.z.output) && tconv_divides(g->blocks);
+    return fit || tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+}
+
+/* Sets the tile. Its lanes follow from the device's limits and are no parameters of it: a plan
+ * whose kernel can run only in smaller work-groups has the same tile. False where it has none. */
+static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_info *device)
+{
+    g->tile = (struct tile){tile[0], tile[1], tile[2], tile[3], {0}};
+    derive(g);
+    const bool chosen = choose_lanes(g, device);
+    derive(g);
+    return chosen;
+}
+
+/* Whether some work-item has outputs in the last half of its rounds, and not too much to do. With
+ * several input channels, what is in front of them is little. */
+static bool has_rounds(const struct direct *g, const tconv_device_info *device)
+{
+    const struct tile *t = &g->tile;
+    const int64_t outputs = t->outputs * t->rounds;
+    return t->rounds == 1 ||
+           (g->folded.layer.in_channels == 1 &&
+            lanes_along(t) * outputs / 2 < axis_along(g)->output &&
+            !tconv_folded_group_too_long(most_products(&g->folded) * (double)outputs, device));
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    static const int outputs[] = {1, 2, 4, 8}, channels[] = {1, 2, 4};
+    struct direct g;
+    if (!prepare(request, &g, reason)) return false;
+    tconv_refuse(reason, "it needs larger work-groups");
+    const int sum_bytes = request->device->subgroup_least > 0 ? 16 : 32; /* Intel's spill */
+    for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
+        if (c > 0 && (g.last || channels[c] / 2 >= g.folded.layer.out_channels)) continue;
+        for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++) {
+            if (outputs[o] * channels[c] * (int)g.folded.acc_bytes > sum_bytes) continue;
+            for (int along_y = 0; along_y < (o > 0 && g.folded.y.output > 1 ? 2 : 1); along_y++)
+                for (int64_t rounds = 1; rounds <= (o > 0 ? MOST_ROUNDS : 1); rounds *= 2) {
+                    const int64_t tile[] = {outputs[o], channels[c], along_y, rounds};
+                    if (set_tile(&g, tile, request->device) && has_rounds(&g, request->device) &&
+                        check_work(&g, reason))
+                        tconv_candidates_add(candidates, tile, cost_of(&g));
+                }
+        }
+    }
+    return candidates->count > 0;
+}
+
+/* Writes a reach for each phase (o + pad) mod stride of the outputs along an axis; REACH_INPUT is
+ * of the place (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or in a filter that
+ * is `sorted` by phases its place. False only where host memory is missing. */
+static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list)
+{
+    int64_t start = 0;
+    struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);
+    if (classes == NULL) return false;
+    tconv_classes(axis, classes);
+    const int64_t places = tconv_floor_div(axis->pad, axis->stride);
+    for (int64_t p = 0; p < axis->stride; p++, list += REACH_LONGS) {
+        list[REACH_TAPS] = classes[p].taps;
+        list[REACH_TAP] = sorted ? start : classes[p].first;
+        start += classes[p].taps;
+        list[REACH_INPUT] = places - classes[p].shift;
+    }
+    free(classes);
+    return true;
+}
+
+/* A list begins at a sector of memory: 32 bytes, which a load moves at once. */
+static int64_t list_at(int64_t at)
+{
+    return tconv_ceil_div(at, SECTOR) * SECTOR;
+}
+
+static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel_plan)
+{
+    const struct tconv_folded_layer *r = &g->folded;
+    const struct tile *t = &g->tile;
+    const int64_t y_at = list_at(DIRECT_LONGS), x_at = list_at(y_at + REACH_LONGS * r->y.stride);
+    const size_t own = (size_t)(x_at + REACH_LONGS * r->x.stride - FOLDED_LONGS);
+    if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(r, own))) return false;
+    int64_t *n = kernel_plan->table;
+    if (!tconv_folded_write_table(r, g->blocks, 0, own, n)) return false;
+    /* Blocks of channels are the innermost lanes, or the outermost. */
+    const int order[2][3] = {{2, 1, 0}, {0, 2, 1}};
+    for (int i = 0; i < 3; i++) {
+        n[i < 2 ? DIRECT_LANES_0 + i : DIRECT_LANES_2] = tconv_divisor(t->lanes[order[g->last][i]]);
+        n[DIRECT_TILES_0 + i] = tconv_divisor(g->tiles[order[g->last][i]]);
+    }
+    n[DIRECT_POINTS_Z] = tconv_divisor(r->z.output);
+    n[DIRECT_BLOCKS] = tconv_divisor(g->blocks);
+    n[DIRECT_STRIDE_Y] = tconv_divisor(r->y.stride);
+    n[DIRECT_STRIDE_X] = tconv_divisor(r->x.stride);
+    n[DIRECT_ALL_BLOCKS] = g->blocks * r->layer.groups;
+    n[DIRECT_PAD_Y] = tconv_mod(r->y.pad, r->y.stride);
+    n[DIRECT_PAD_X] = tconv_mod(r->x.pad, r->x.stride);
+    n[DIRECT_TAP_STEP_X] = tconv_tap_step(&r->x);
+    const struct tconv_axis *axis = axis_along(g);
+    n[DIRECT_ROUNDS] = t->rounds;
+    n[DIRECT_APART] = lanes_along(t);
+    n[DIRECT_APART_IN] = t->outputs == 1 ? 0 : n[DIRECT_APART] / axis->stride;
+    n[DIRECT_APART_DATA] = n[DIRECT_APART_IN] * axis->data_step;
+    n[DIRECT_APART_OUTPUT] = n[DIRECT_APART] * axis->output_step;
+    n[DIRECT_TAP_DATA] = tconv_input_step(&r->x) * r->x.data_step;
+    const int64_t taps = r->z.kernel * r->y.kernel * r->x.kernel, in = r->layer.in_channels;
+    n[DIRECT_WEIGHT_CHANNEL] = g->last ? 1 : taps * in;
+    n[DIRECT_WEIGHT_IN] = g->last ? r->layer.groups * r->layer.out_channels : taps;
+    n[DIRECT_WEIGHT_TAP] = g->last ? n[DIRECT_WEIGHT_IN] * in : 1;
+    n[DIRECT_Y_AT] = y_at;
+    n[DIRECT_X_AT] = x_at;
+    return write_axis(&r->y, false, n + y_at) && write_axis(&r->x, true, n + x_at);
+}
+
+static void write_options(const struct direct *g, struct tconv_launch *launch)
+{
+    tconv_launch_option(launch, "OUTPUTS", g->tile.outputs);
+    tconv_launch_option(launch, "CHANNELS", g->tile.channels);
+    tconv_launch_option(launch, "ALONG_Y", g->tile.along_y);
+    tconv_launch_option(launch, "TAPS_X", written_taps(&g->folded.x));
+    tconv_launch_option(launch, "ADJACENT",
+                        g->folded.x.data_step * tconv_input_step(&g->folded.x) == 1);
+    tconv_launch_option(launch, "SINGLE", g->folded.layer.in_channels == 1);
+    tconv_launch_option(launch, "LAST", g->last);
+}
+
+/* Taps that all work-items along an axis add to their outputs, `outputs` each and `lanes` apart,
+ * from inside the data: of outputs past the last one, too, if the first is none of them. */
+static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t outputs)
+{
+    enum { MOST_COUNTED = 1 << 16 };
+    const double mean = (double)axis->kernel / (double)axis->stride;
+    struct tconv_class *classes =
+        axis->output > MOST_COUNTED ? NULL : malloc((size_t)axis->stride * sizeof *classes);
+    if (classes == NULL) return mean * (double)axis->output;
+    tconv_classes(axis, classes);
+    int64_t taps = 0;
+    for (int64_t o = 0; o < axis->output; o++)
+        for (int64_t i = 0; i < outputs && o % (lanes * outputs) < lanes; i++)
+            taps += tconv_reach_of(axis, classes, o + i * lanes).taps;
+    free(classes);
+    return (double)taps;
+}
+
+/* Multiply-adds that are issued. */
+static double issued(const struct direct *g)
+{
+    const struct tconv_folded_layer *r = &g->folded;
+    const struct tile *t = &g->tile;
+    return (double)r->layer.batch * (double)(r->layer.groups * g->blocks * t->channels) *
+           (double)r->layer.in_channels * tconv_folded_slices(r) *
+           taps_along(&r->y, t->lanes[1], t->along_y ? t->outputs : 1) *
+           taps_along(&r->x, t->lanes[2], t->along_y ? 1 : t->outputs);
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    struct direct g;
+    struct tconv_reason reason;
+    prepare(request, &g, &reason);
+    set_tile(&g, tile, request->device);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    const struct tconv_layer *layer = request->layer;
+    const struct tconv_folded_layer *r = &g.folded;
+    char name[64]; /* with what decides the order of taps along x */
+    snprintf(name, sizeof name, "direct%s %" PRId64 "/%" PRId64, g.last ? " last" : "",
+             r->x.dilation % r->x.stride, r->x.stride);
+    tconv_folded_layout(kernel_plan, name, r);
+    const int64_t channels = layer->groups * layer->out_channels,
+                  taps = r->z.kernel * r->y.kernel * r->x.kernel;
+    kernel_plan->filter_bytes = (uint64_t)(channels * layer->in_channels * taps) *
+                                tconv_packed_bytes(request, TCONV_PACK_RAW);
+
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_direct_pack");
+    write_options(&g, pack);
+    tconv_launch_items(pack, 0, channels, 64, request->device);
+    tconv_launch_items(pack, 1, taps, 1, request->device);
+    tconv_launch_items(pack, 2, layer->in_channels, 1, request->device);
+    tconv_launch_args(pack,
+                      (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
+
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_direct");
+    run->divides = true;
+    write_options(&g, run);
+    run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
+    run->global[0] = run->local[0] * (size_t)g.groups;
+    run->macs = issued(&g);
+    const int64_t round = g.tile.outputs * lanes_along(&g.tile);
+    run->trips[0] = (double)tconv_ceil_div(axis_along(&g)->output, round) /
+                    (double)g.tiles[g.tile.along_y ? 1 : 2];
+    run->trips[1] = tconv_folded_slices(r) / (double)r->z.output;
+    run->trips[2] = (double)r->y.kernel / (double)r->y.stride;
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+        8);
+    return TCONV_OK;
+}
+
+const struct tconv_algorithm tconv_direct_group = {
+    .name = "direct_group",
+    .summary = "output-stationary, several outputs of a phase in a work-item: depthwise layers and "
+               "few channels, for GPUs",
+    .source = "gpu/direct.cl",
+    .packing = TCONV_PACK_RAW,
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"outputs", "channels", "along_y", "rounds"},
+    .program_parameters = 3,
+    .enumerate = enumerate,
+    .write = write,
+};

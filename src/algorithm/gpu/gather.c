@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gather algorithm: parameters, cost and kernel plan of cl/gpu/gather.cl. */
+#include "algorithm/registry.h"
+
+#include "algorithm/any/folded.h"
+#include "base/checked.h"
+#include "gpu/gather_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
+
+/* What is multiplied: numbers, or bytes four at a time. */
+enum variant { GROUP, DOT };
+
+/* The parameters of a kernel, and what follows from them. */
+struct gather {
+    struct tconv_folded_layer folded;
+    bool merged;
+    int vw, mw, group_x, group_y;
+    int64_t in; /* input channels, or with DOT quads of them */
+    int64_t blocks, tiles;
+    int64_t tile_first, tile_last, direct_first, direct_last; /* as in cl/gpu/gather_table.h */
+    int64_t staged, stage_row;
+    double stage_elements;
+};
+
+/* Registers that may hold sums, in vectors of `vw` lanes. A GPU's work-item has 128 or 255; on
+ * Intel's (the only ones that can be asked for a sub-group's size) there are 128, and the compiler
+ * copies all sums for each loop that work-items leave one by one, of which there is one more
+ * without merging. */
+static int sums_limit(const struct gather *g, enum variant variant, int vw,
+                      const tconv_device_info *device)
+{
+    const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
+    /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
+    const bool wide = g->folded.acc_bytes > sizeof(float),
+               integers = tconv_adds_integers(&g->folded.layer) && variant != DOT;
+    return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
+}
+
+/* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
+ * with it. */
+static double inefficiency(const struct gather *g, int mw)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double adds = mw, loads = mw + 1;
+    return (m->gather_tile + m->gather_load * loads / adds) * m->gather_narrow;
+}
+
+/* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */
+static double issued(const struct gather *g)
+{
+    const struct tconv_layer *layer = &g->folded.layer;
+    return tconv_folded_slices(&g->folded) * tconv_folded_pairs(&g->folded.y) *
+           (double)(g->tile_last - g->tile_first) * g->vw * (double)g->folded.x.kernel *
+           (double)layer->batch * (double)layer->groups * (double)g->in *
+           (double)(g->blocks * g->mw);
+}
+
+/* Everything that follows from vw and mw. */
+static void derive(struct gather *g)
+{
+    const struct tconv_folded_layer *r = &g->folded;
+    const int64_t tile = g->vw;
+    g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
+    g->tiles = tconv_ceil_div(r->places, tile);
+    g->tile_first = tconv_min(g->tiles, tconv_max(0, tconv_ceil_div(1 - tile - r->high, tile)));
+    g->tile_last =
+        tconv_max(g->tile_first, tconv_min(g->tiles, tconv_ceil_div(r->x.input - r->low, tile)));
+    g->direct_first =
+        tconv_max(g->tile_first, tconv_min(g->tile_last, tconv_ceil_div(-r->low, tile)));
+    g->direct_last =
+        tconv_max(g->direct_first,
+                  tconv_min(g->tile_last, tconv_floor_div(r->x.input - tile - r->high, tile) + 1));
+    g->staged = g->direct_first - g->tile_first + g->tile_last - g->direct_last;
+    g->stage_row = tile + r->high - r->low;
+    g->stage_elements = (double)g->staged * (double)g->stage_row * (double)r->input_rows *
+                        (double)r->layer.batch * (double)r->layer.groups *
+                        (double)r->layer.in_channels;
+}
+
+/* Storing an output, in multiply-adds at full speed: as part of a vector, alone, or even in a page
+ * of its own. */
+static double store_cost(const struct gather *g)
+{
+    const int64_t stride = g->folded.x.stride;
+    const struct tconv_machine *m = g->folded.machine;
+    if (stride >= MANY_PAGES) return m->gather_store_page;
+    return g->merged && stride != 3 ? m->gather_store : m->gather_store_apart;
+}
+
+/* The cost of one choice, in useful multiply-adds at full speed. */
+static double cost_of(const struct gather *g)
+{
+    const struct tconv_layer *layer = &g->folded.layer;
+    const double outputs = (double)layer->batch * (double)layer->groups *
+                           (double)layer->out_channels * (double)g->folded.output_rows *
+                           (double)g->folded.x.output;
+    return issued(g) * inefficiency(g, g->mw) + outputs * store_cost(g) +
+           g->folded.machine->gather_stage * g->stage_elements;
+}
+
+/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. */
+static int choose_channels(const struct gather *g, enum variant variant,
+                           const tconv_device_info *device)
+{
+    const int phases = g->merged ? (int)g->folded.x.stride : 1;
+    const int64_t channels = g->folded.layer.out_channels;
+    double least = 0;
+    int best = 1;
+    for (int mw = 1; mw <= 16 && mw <= channels &&
+                     (mw == 1 || mw * phases <= sums_limit(g, variant, WIDEST, device));
+         mw++) {
+        const double cost = (double)(tconv_ceil_div(channels, mw) * mw) * inefficiency(g, mw);
+        if (mw == 1 || cost < least) {
+            least = cost;
+            best = mw;
+        }
+    }
+    return best;
+}
+
+/* A work-group's shape: as many neighbouring tiles as there are, the rest neighbouring rows. */
+static void choose_group(struct gather *g, const tconv_device_info *device)
+{
+    int64_t most = 64;
+    while (most > 1 && most > (int64_t)device->work_group_limit) most /= 2;
+    g->group_x = 1;
+    while (g->group_x * 2 <= most && g->group_x < g->tiles &&
+           (uint64_t)g->group_x * 2 <= device->work_item_limit[0])
+        g->group_x *= 2;
+    g->group_y = 1;
+    while (g->group_x * g->group_y * 2 <= most && g->group_y < g->folded.output_rows &&
+           (uint64_t)g->group_y * 2 <= device->work_item_limit[1])
+        g->group_y *= 2;
+}
+
+/* Groups: for each image, block of channels, `group_y` rows and `group_x` tiles. */
+static double work_groups(const struct gather *g)
+{
+    return (double)(g->folded.layer.batch * g->folded.layer.groups * g->blocks) *
+           (double)tconv_ceil_div(g->folded.output_rows, g->group_y) *
+           (double)tconv_ceil_div(g->tiles, g->group_x);
+}
+
+/* What a table has besides that of all algorithms along rows: its own numbers and the list of taps
+ * along x. */
+static double own_longs(const struct gather *g)
+{
+    return GATHER_LONGS - FOLDED_LONGS + (double)g->folded.x.kernel * TAP_LONGS;
+}
+
+/* Elements of a packed filter in front of the weights. */
+static int64_t header_of(const struct gather *g)
+{
+    return tconv_ceil_div(g->folded.layer.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
+}
+
+static enum tconv_packing packing_of(enum variant variant)
+{
+    return variant == DOT ? TCONV_PACK_QUADS : TCONV_PACK_SUMMED;
+}
+
+/* Whether a packed filter has a size at all. */
+static bool filter_fits(const struct gather *g, const struct tconv_request *request,
+                        enum variant variant, struct tconv_reason *reason)
+{
+    const struct tconv_folded_layer *r = &g->folded;
+    const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
+    const double blocks = (double)r->layer.groups * (double)g->blocks;
+    return tconv_filter_addressable((double)header_of(g) + blocks * g->mw * taps * (double)g->in,
+                                    tconv_packed_bytes(request, packing_of(variant)), reason);
+}
+
+/* Everything that all candidates have in common. */
+static bool prepare(const struct tconv_request *request, enum variant variant, struct gather *g,
+                    struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *g = (struct gather){0};
+    if (!tconv_fold_rows(request, &g->folded, reason) ||
+        !tconv_folded_table_fits(&g->folded, own_longs(g), reason))
+        return false;
+    g->in = layer->in_channels;
+    if (variant == DOT) {
+        if (tconv_type_size(layer->data_type) != 1 || tconv_type_size(layer->filter_type) != 1)
+            return tconv_refuse(reason, "it multiplies i8 and u8 only");
+        if (request->epilogue->filter_zero_point != 0)
+            return tconv_refuse(reason, "it takes no zero point away from the filter");
+        g->in = tconv_ceil_div(g->in, 4);
+    }
+    g->merged = g->folded.x.stride <= MERGED_STRIDE && g->folded.x.kernel <= MERGED_KERNEL;
+    g->mw = choose_channels(g, variant, request->device);
+    g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
+    return filter_fits(g, request, variant, reason);
+}
+
+/* Loop iterations that add products, of all phases along z and y. */
+static double additions(const struct gather *g, const struct tconv_layer *layer)
+{
+    return (double)(g->folded.z.kernel * g->folded.y.kernel) * (double)layer->in_channels *
+           (g->merged ? 1 : (double)g->folded.x.kernel);
+}
+
+/* Whether the work of this tile can be handed out. */
+static bool check_work(const struct gather *g, const struct tconv_request *request,
+                       struct tconv_reason *reason)
+{
+    if (work_groups(g) * g->group_x > INT32_MAX)
+        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    /* Adding for all phases, or storing one by one with care. */
+    const double iterations = additions(g, request->layer) +
+                              (double)(g->mw * g->vw) * (double)g->folded.x.stride *
+                                  (1 + tconv_folded_exact_loops(&g->folded));
+    if (tconv_folded_group_too_long(iterations, request->device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    return true;
+}
+
+/* Whether its workspace may be had. */
+static bool check_workspace(const struct gather *g, const struct tconv_request *request,
+                            struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    const double bytes = g->stage_elements * (double)tconv_type_size(layer->data_type);
+    uint64_t limit = request->device->allocation_limit;
+    if (limit > PTRDIFF_MAX) limit = PTRDIFF_MAX;
+    if (request->workspace_limit != 0 && request->workspace_limit < limit)
+        limit = request->workspace_limit;
+    if (bytes > (double)limit)
+        return tconv_refuse(reason, "it needs %.0f bytes of workspace, more than the limit of %llu",
+                            bytes, (unsigned long long)limit);
+    const double images = (double)g->folded.layer.batch * (double)layer->groups;
+    const double tensors =
+        images *
+        ((double)layer->in_channels * (double)g->folded.input_rows * (double)g->folded.x.input +
+         (double)layer->out_channels * (double)g->folded.output_rows * (double)g->folded.x.output);
+    if (g->stage_elements >
+        8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
+        return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
+                            bytes);
+    return true;
+}
+
+/* What a GPU's work-items do before their first product and behind the last: some 1200
+ * instructions, from compiled code. */
+static double begin_cost(const struct gather *g, const tconv_device_info *device)
+{
+    const double items = work_groups(g) * (double)g->group_x;
+    return device->kind == TCONV_DEVICE_GPU ? g->folded.machine->gather_begin * items : 0;
+}
+
+static bool enumerate(const struct tconv_request *request, enum variant variant,
+                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    struct gather g;
+    if (!prepare(request, variant, &g, reason)) return false;
+    /* Elsewhere products of bytes take longer than those of words: Intel's processors (2026.2) 60
+     * times as long. */
+    const bool fast = request->device->integer_dot_product &&
+                      request->device->kind == TCONV_DEVICE_GPU;
+    const double factor = variant == DOT && !fast ? request->machine.gather_bytes : 1;
+    /* Taps of one output: a work-item waits for the loads of each. */
+    const double waits = additions(&g, request->layer) /
+                         (double)(g.folded.z.stride * g.folded.y.stride);
+    /* Four phases of vectors with an activation are too much to be unrolled for GPUs: compilers
+     * keep the vectors in memory. */
+    const bool unrolled = request->device->kind != TCONV_DEVICE_GPU || !g.merged ||
+                          g.folded.x.stride < 4;
+    for (g.vw = unrolled ? WIDEST : 1; g.vw >= 1; g.vw /= 2) {
+        derive(&g);
+        choose_group(&g, request->device);
+        if (!check_work(&g, request, reason) || !check_workspace(&g, request, reason)) continue;
+        const int64_t tile[] = {g.vw, g.mw};
+        const double cost = cost_of(&g) + begin_cost(&g, request->device);
+        tconv_candidates_add(
+            candidates, tile,
+            tconv_folded_gpu_cost(request, cost, request->machine.gather_wait, waits) * factor);
+    }
+    return candidates->count > 0;
+}
+
+/* The place of each tap along x in the packed filter. With merged phases all taps form one class,
+ * in their own order. */
+static bool write_taps(const struct gather *g, int64_t *list)
+{
+    const struct tconv_axis *x = &g->folded.x;
+    struct tconv_class *classes = malloc((size_t)x->stride * sizeof *classes);
+    if (classes == NULL) return false;
+    tconv_classes(x, classes);
+    int64_t start = 0;
+    for (int64_t r = 0; r < x->stride; r++) {
+        for (int64_t j = 0; j < classes[r].taps; j++) {
+            const int64_t k = classes[r].first + j * tconv_tap_step(x);
+            int64_t *tap = list + k * TAP_LONGS;
+            tap[TAP_START] = g->merged ? 0 : start;
+            tap[TAP_COUNT] = g->merged ? x->kernel : classes[r].taps;
+            tap[TAP_NUMBER] = g->merged ? k : j;
+        }
+        start += classes[r].taps;
+    }
+    free(classes);
+    return true;
+}
+
+static bool write_table(const struct gather *g, struct tconv_kernel_plan *kernel_plan)
+{
+    const size_t own = (size_t)own_longs(g);
+    if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g->folded, own)))
+        return false;
+    int64_t *t = kernel_plan->table;
+    t[GATHER_HEADER] = header_of(g);
+    t[GATHER_TILE_FIRST] = g->tile_first;
+    t[GATHER_TILE_LAST] = g->tile_last;
+    t[GATHER_DIRECT_FIRST] = g->direct_first;
+    t[GATHER_DIRECT_LAST] = g->direct_last;
+    t[GATHER_STAGED] = g->staged;
+    t[GATHER_STAGE_ROW] = g->stage_row;
+    t[GATHER_TAPS_AT] = GATHER_LONGS;
+    return write_taps(g, t + GATHER_LONGS) &&
+           tconv_folded_write_table(&g->folded, g->blocks, g->tiles, own, t);
+}
+
+/* All kernels of a kernel plan are built with the same options, so that they share a program. */
+static void write_options(struct tconv_launch *launch, const struct gather *g)
+{
+    tconv_launch_option(launch, "VW", g->vw);
+    tconv_launch_option(launch, "MW", g->mw);
+    tconv_launch_option(launch, "WGX", g->group_x);
+    tconv_launch_option(launch, "WGY", g->group_y);
+    tconv_launch_option(launch, "MERGED", g->merged);
+    if (!g->merged) return;
+    tconv_launch_option(launch, "SX", g->folded.x.stride);
+    tconv_folded_taps_options(&g->folded, launch);
+}
+
+static tconv_status write(const struct tconv_request *request, enum variant variant,
+                          const int64_t *tile, struct tconv_kernel_plan *kernel_plan,
+                          tconv_error *error)
+{
+    struct gather g;
+    struct tconv_reason reason;
+    prepare(request, variant, &g, &reason);
+    g.vw = (int)tile[0];
+    g.mw = (int)tile[1];
+    derive(&g);
+    choose_group(&g, request->device);
+    if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    const struct tconv_layer *layer = request->layer;
+    const int64_t rows = g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel,
+                  all_blocks = layer->groups * g.blocks;
+    char name[64];
+    snprintf(name, sizeof name, "gather %s%d s%lld d%lld", g.merged ? "merged" : "classes", g.mw,
+             g.merged ? 1LL : (long long)g.folded.x.stride,
+             g.merged ? 1LL : (long long)g.folded.x.dilation);
+    tconv_folded_layout(kernel_plan, name, &g.folded);
+    kernel_plan->filter_bytes =
+        (uint64_t)(kernel_plan->table[GATHER_HEADER] + all_blocks * g.mw * rows * g.in) *
+        tconv_packed_bytes(request, packing_of(variant));
+    kernel_plan->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
+
+    struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_clear");
+    write_options(clear, &g);
+    tconv_launch_items(clear, 0, all_blocks, 64, request->device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_pack");
+    write_options(pack, &g);
+    tconv_launch_items(pack, 0, g.in, 32, request->device);
+    tconv_launch_items(pack, 1, rows, 1, request->device);
+    tconv_launch_items(pack, 2, all_blocks, 1, request->device);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
+        4);
+
+    if (g.stage_elements > 0) {
+        struct tconv_launch *stage = tconv_kernel_plan_run(kernel_plan, "tconv_gather_stage");
+        write_options(stage, &g);
+        tconv_launch_items(stage, 0, g.staged, 1, request->device);
+        tconv_launch_items(stage, 1, g.folded.input_rows, 32, request->device);
+        tconv_launch_items(stage, 2, g.folded.layer.batch * layer->groups * layer->in_channels, 1,
+                           request->device);
+        tconv_launch_args(
+            stage, (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
+    }
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_gather");
+    run->divides = true;
+    write_options(run, &g);
+    /* All groups along one dimension, which has no limit as low as the others'. */
+    run->local[0] = (size_t)g.group_x;
+    run->local[1] = (size_t)g.group_y;
+    run->global[0] = (size_t)work_groups(&g) * (size_t)g.group_x;
+    run->global[1] = (size_t)g.group_y;
+    run->macs = issued(&g) * (variant == DOT ? 4 : 1);
+    tconv_launch_args(
+        run,
+        (enum tconv_arg[]){TCONV_ARG_DATA,
+                           g.stage_elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA,
+                           TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+        10);
+    return TCONV_OK;
+}
+
+static bool enumerate_group(const struct tconv_request *request,
+                            struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    return enumerate(request, GROUP, candidates, reason);
+}
+
+static tconv_status write_group(const struct tconv_request *request, const int64_t *tile,
+                                struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    return write(request, GROUP, tile, kernel_plan, error);
+}
+
+static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
+                          struct tconv_reason *reason)
+{
+    return enumerate(request, DOT, candidates, reason);
+}
+
+static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
+                              struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    return write(request, DOT, tile, kernel_plan, error);
+}
+
+/* All variants are one source with other options. */
+const struct tconv_algorithm tconv_gather_group = {
+    .name = "gather_group",
+    .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
+               "for GPUs",
+    .source = "gpu/gather.cl",
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"vw", "mw"},
+    .program_parameters = 2,
+    .enumerate = enumerate_group,
+    .write = write_group,
+};
+
+const struct tconv_algorithm tconv_gather_dot = {
+    .name = "gather_dot",
+    .summary = "gather_group for bytes, four input channels at a time: for GPUs with products of "
+               "bytes",
+    .source = "gpu/gather.cl",
+    .packing = TCONV_PACK_QUADS,
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"vw", "mw"},
+    .program_parameters = 2,
+    .enumerate = enumerate_dot,
+    .write = write_dot,
+};

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "algorithm/gpu/places.h"
+
+#include "base/checked.h"
+#include "gpu/tiled_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_PHASES = 1 << 12,
+    MOST_TAPS = 1 << 16,
+    ROUND_TAPS = 32,           /* bits of a mask */
+    MOST_WORKSPACE = 64 << 20, /* bytes: where sums are more, there are tiles enough */
+};
+
+/* ---- phases -------------------------------------------------------------------------------- */
+
+static void set_side(struct tconv_side *side, const struct tconv_axis *axis, bool merged)
+{
+    const int64_t s = axis->stride;
+    side->axis = axis;
+    side->merged = merged && s > 1;
+    if (side->merged) {
+        /* o + pad = q*s + r reads input q - j by tap j*s + r: for all r the same inputs. */
+        const int64_t q = tconv_floor_div(axis->pad, s);
+        side->first = q * s - axis->pad;
+        side->places = tconv_floor_div(axis->output - 1 + axis->pad, s) - q + 1;
+        side->phases = 1;
+        side->taps = tconv_ceil_div(axis->kernel, s);
+    } else {
+        side->first = 0;
+        side->places = tconv_ceil_div(axis->output, s);
+        side->phases = s;
+        side->taps = axis->kernel;
+    }
+}
+
+static int64_t distance_of(const struct tconv_side *side, int64_t tap)
+{
+    return side->merged ? tconv_floor_div(side->axis->pad, side->axis->stride) - tap
+                        : tconv_folded_distance(side->axis, tap);
+}
+
+static int64_t reaching_taps(const struct tconv_side *side)
+{
+    int64_t reaching = 0;
+    for (int64_t k = 0; k < side->taps; k++) {
+        const int64_t distance = distance_of(side, k);
+        if (distance < side->axis->input && side->places - 1 + distance >= 0) reaching++;
+    }
+    return reaching;
+}
+
+/* Where an axis has one input, its stride has no effect. As long as the kernel, it makes phases of
+ * all taps, each with one of them, and no place is computed that has none. */
+static void lengthen_strides(struct tconv_places *g)
+{
+    struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
+    for (int a = 0; a < 3; a++) {
+        struct tconv_axis *axis = axes[a];
+        if (axis->input == 1 && axis->dilation == 1 && axis->pad == 0 &&
+            axis->output <= axis->kernel)
+            axis->stride = axis->kernel;
+    }
+}
+
+/* Multiply-adds that are issued for one that is useful, by how many rows there are: tiles with few
+ * rows load more for each. */
+static double row_cost(int64_t matrix_rows, const struct tconv_height *heights, int count)
+{
+    double least = 0;
+    for (int i = 0; i < count; i++) {
+        const int64_t rows = heights[i].rows;
+        const double cost = (double)(tconv_ceil_div(matrix_rows, rows) * rows) * heights[i].cost;
+        if (i == 0 || cost < least) least = cost;
+    }
+    return least;
+}
+
+/* Which axes' phases become rows. By channels, kernel, stride and dilation only, because the packed
+ * filter depends on it: where the stride does not divide the kernel, taps are missing in some
+ * phases, and zeros are multiplied. */
+static void choose_phases(struct tconv_places *g, const struct tconv_height *heights, int count)
+{
+    enum { MOST_ROWS = 1 << 14 };
+    const double apart = 1.1; /* phases along x that are stored by different work-groups */
+    const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
+    const int64_t channels = g->rows_last ? tconv_ceil_div(g->folded.layer.out_channels, 4) * 4
+                                          : g->folded.layer.out_channels;
+    double least = 0;
+    int best = -1;
+    for (int choice = 0; choice < 8; choice++) {
+        int64_t merged = 1;
+        double issued = 1;
+        bool possible = true;
+        for (int a = 0; a < 3; a++) {
+            const struct tconv_axis *axis = axes[a];
+            if ((choice >> a & 1) == 0) {
+                issued *= (double)axis->kernel * (a == 2 && axis->stride > 1 ? apart : 1);
+                continue;
+            }
+            possible = possible && axis->stride > 1 && axis->dilation == 1 &&
+                       merged * axis->stride * channels <= MOST_ROWS;
+            merged *= axis->stride;
+            issued *= (double)(tconv_ceil_div(axis->kernel, axis->stride) * axis->stride);
+            if (!possible) break;
+        }
+        if (!possible) continue;
+        const double cost = issued * row_cost(channels * merged, heights, count) / (double)merged;
+        if (best < 0 || cost < least) {
+            least = cost;
+            best = choice;
+        }
+    }
+    g->merged = g->phases = g->list_taps = g->reaching = 1;
+    for (int a = 0; a < 3; a++) {
+        set_side(&g->side[a], axes[a], (best >> a & 1) != 0);
+        g->merged *= g->side[a].merged ? axes[a]->stride : 1;
+        g->phases *= g->side[a].phases;
+        g->list_taps *= g->side[a].taps;
+        g->reaching *= reaching_taps(&g->side[a]);
+    }
+    g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
+}
+
+static size_t table_longs(const struct tconv_places *p)
+{
+    return TILED_LONGS + (size_t)p->phases * KIND_LONGS + (size_t)p->list_taps * TAP_LONGS;
+}
+
+static bool has_long_steps(const struct tconv_layer *layer, const struct tconv_folded_layer *folded)
+{
+    const struct tconv_axis *const axes[] = {&folded->z, &folded->y, &folded->x};
+    int64_t longest = tconv_max(tconv_max(layer->data_batch_step, layer->data_channel_step),
+                                tconv_max(layer->output_batch_step, layer->output_channel_step));
+    for (int a = 0; a < 3; a++)
+        longest = tconv_max(longest, tconv_max(axes[a]->data_step, axes[a]->output_step));
+    const double channels = (double)layer->groups * (double)layer->out_channels;
+    return longest > INT32_MAX || channels * (double)layer->output_channel_step > INT32_MAX;
+}
+
+bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *request,
+                          enum tconv_packing packing, const struct tconv_height *heights,
+                          int height_count, struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    *p = (struct tconv_places){.packing = packing, .parts = 1};
+    if (!tconv_fold(request, &p->folded, reason)) return false;
+    p->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
+              (layer->in_channels > 1 || layer->out_channels > 1);
+    p->rows_last = p->last && layer->out_channels > 3; /* no quads of few */
+    lengthen_strides(p);
+    choose_phases(p, heights, height_count);
+    double places = (double)p->folded.layer.batch;
+    for (int a = 0; a < 3; a++) places *= (double)p->side[a].places;
+    if (p->phases > MOST_PHASES) return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
+    if (p->list_taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
+    if (has_long_steps(layer, &p->folded))
+        return tconv_refuse(reason, "more elements of a batch item than its 32-bit steps count");
+    p->constant_table = table_longs(p) * sizeof(int64_t) <= (uint64_t)request->device->constant_kib
+                                                                << 10;
+    if (places > INT32_MAX / 2)
+        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    p->all_places = (int64_t)places;
+    for (int a = 0; a < 3; a++) {
+        const struct tconv_axis *axis = p->side[a].axis;
+        if (!tconv_divides(p->side[a].places) || !tconv_divides(axis->stride) ||
+            (double)axis->input * (double)axis->stride > INT32_MAX)
+            return tconv_refuse(reason, "an axis is longer than its 32-bit indices count");
+    }
+    /* Weights are found by 32-bit indices from a stage's first one. */
+    if (p->matrix_rows > INT32_MAX / 256)
+        return tconv_refuse(reason, "more rows than its 32-bit indices count");
+    if (layer->groups > INT32_MAX / p->list_taps)
+        return tconv_refuse(reason, "more taps of all groups than its 32-bit indices count");
+    const size_t bytes = tconv_packed_bytes(request, packing);
+    const int64_t word =
+        packing == TCONV_PACK_WORDS ? 4 / (int64_t)tconv_type_size(layer->filter_type) : 0;
+    p->packed_channels = word == 0 ? layer->in_channels
+                                   : tconv_ceil_div(layer->in_channels, 4 * word) * 4;
+    return tconv_filter_addressable((double)TAPS_HEADER(layer->groups, bytes) +
+                                        (double)layer->groups * (double)p->list_taps *
+                                            (double)p->packed_channels * (double)p->matrix_rows,
+                                    bytes, reason);
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+void tconv_places_set_tile(struct tconv_places *p, int mt, int nt, int stage, int parts)
+{
+    p->mt = mt;
+    p->nt = nt;
+    p->stage = stage;
+    p->parts = parts;
+    p->tiles = tconv_ceil_div(p->all_places, nt);
+    p->blocks = tconv_ceil_div(p->matrix_rows, mt);
+}
+
+/* Work-groups of one part. */
+static double part_groups(const struct tconv_places *p)
+{
+    return (double)p->tiles * (double)p->blocks * (double)p->phases *
+           (double)p->folded.layer.groups;
+}
+
+double tconv_places_groups(const struct tconv_places *p)
+{
+    return part_groups(p) * p->parts;
+}
+
+int64_t tconv_places_part_channels(const struct tconv_places *p)
+{
+    return tconv_ceil_div(tconv_ceil_div(p->folded.layer.in_channels, p->stage), p->parts) *
+           p->stage;
+}
+
+double tconv_places_stages(const struct tconv_places *p)
+{
+    return (double)p->reaching / (double)p->phases *
+           (double)(tconv_places_part_channels(p) / p->stage);
+}
+
+/* Of what parts leave for the second launch: the sums of all tiles, and what aligns them. */
+static double workspace_bytes(const struct tconv_places *p)
+{
+    return (tconv_places_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
+}
+
+int64_t tconv_places_output_bytes(const struct tconv_places *p)
+{
+    int64_t bytes = (int64_t)sizeof(int64_t);
+    for (int a = 0; a < 3; a++) bytes += p->side[a].merged ? (int64_t)sizeof(int32_t) : 0;
+    return bytes;
+}
+
+bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_request *request)
+{
+    const int64_t stages = tconv_ceil_div(p->folded.layer.in_channels, p->stage);
+    uint64_t limit = MOST_WORKSPACE;
+    if (request->workspace_limit != 0 && request->workspace_limit < limit)
+        limit = request->workspace_limit;
+    return stages >= 2 * p->parts &&
+           tconv_ceil_div(stages, tconv_ceil_div(stages, p->parts)) == p->parts &&
+           workspace_bytes(p) <= (double)limit;
+}
+
+bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
+                        struct tconv_reason *reason)
+{
+    if (tconv_places_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
+        return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
+    const double own = (double)p->mt * p->nt / items;
+    if (tconv_folded_group_too_long(
+            tconv_places_stages(p) + own * (1 + tconv_folded_exact_loops(&p->folded)), device))
+        return tconv_refuse(reason, "no part of the work is small enough for a work-item");
+    return true;
+}
+
+double tconv_places_units(const struct tconv_machine *m, const tconv_device_info *device)
+{
+    enum { INTEL_CORES = 8 }; /* compute units as Intel counts them that share local memory */
+    return device->subgroup_least > 0 && m->units >= INTEL_CORES
+               ? (double)((int64_t)m->units / INTEL_CORES)
+               : m->units;
+}
+
+/* The groups of the unit that has most. */
+static double rounds_of(double groups, double units)
+{
+    enum { MANY = 1 << 20 };
+    const double each = groups / units;
+    return each > MANY ? each : (double)tconv_ceil_div((int64_t)groups, (int64_t)units);
+}
+
+double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_cost *group,
+                         const tconv_device_info *device)
+{
+    const struct tconv_machine *m = p->folded.machine;
+    const double units = tconv_places_units(m, device), groups = tconv_places_groups(p);
+    const int64_t local = (int64_t)(m->unit_local * (double)device->local_memory);
+    const int64_t registers = (int64_t)(group->registers * m->warp * group->warps);
+    const int64_t fitting = tconv_min(tconv_min((int64_t)m->unit_registers / registers,
+                                                (int64_t)m->unit_warps / (int64_t)group->warps),
+                                      local / group->local);
+    const double held = (double)tconv_max(fitting, 1);
+    /* The last groups of a unit have it for themselves. */
+    const double each = rounds_of(groups, units);
+    const double full = (double)(int64_t)(each / held), rest = each - full * held;
+    const double cycles = full * tconv_larger(held * group->busy, group->alone) +
+                          (rest > 0 ? tconv_larger(rest * group->busy, group->alone) : 0);
+    const double l2 = groups * group->l2 / units / m->unit_l2;
+    const double dram =
+        (tconv_folded_data_bytes(&p->folded) + tconv_folded_output_bytes(&p->folded)) / units /
+        m->unit_dram;
+    return (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch + group->finish) * units *
+           m->unit_lanes;
+}
+
+/* ---- table ---------------------------------------------------------------------------------- */
+
+/* The taps of one phase along an axis: tap number `first` + i * `step` of the packed filter, and
+ * how far from a place its input lies. */
+struct reach {
+    int64_t taps, first, step;
+};
+
+static struct reach reach_of(const struct tconv_side *side, const struct tconv_class *classes,
+                             int64_t phase)
+{
+    if (side->merged) return (struct reach){side->taps, 0, 1};
+    const struct tconv_class *class =
+        &classes[tconv_mod(phase + side->axis->pad, side->axis->stride)];
+    return (struct reach){class->taps, class->first, tconv_tap_step(side->axis)};
+}
+
+/* Writes a kind for each phase of work-groups, and all taps. */
+static bool write_phases(const struct tconv_places *g, int64_t *kind, int64_t *tap)
+{
+    const struct tconv_side *side = g->side;
+    struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    bool memory = true;
+    for (int a = 0; a < 3; a++) {
+        classes[a] = malloc((size_t)side[a].axis->stride * sizeof *classes[a]);
+        memory = memory && classes[a] != NULL;
+        if (classes[a] != NULL) tconv_classes(side[a].axis, classes[a]);
+    }
+    int64_t start = 0;
+    for (int64_t phase = 0; memory && phase < g->phases; phase++, kind += KIND_LONGS) {
+        const int64_t t[] = {phase / side[2].phases / side[1].phases,
+                             phase / side[2].phases % side[1].phases, phase % side[2].phases};
+        struct reach reach[3];
+        for (int a = 0; a < 3; a++) reach[a] = reach_of(&side[a], classes[a], t[a]);
+        kind[KIND_TAPS] = reach[0].taps * reach[1].taps * reach[2].taps;
+        kind[KIND_LIST] = start;
+        start += kind[KIND_TAPS];
+        for (int64_t i = 0; i < kind[KIND_TAPS]; i++, tap += TAP_LONGS) {
+            int64_t rest = i, k[3];
+            for (int a = 2; a >= 0; a--) {
+                k[a] = reach[a].first + rest % reach[a].taps * reach[a].step;
+                rest /= reach[a].taps;
+                tap[TAP_Z + a] = distance_of(&side[a], k[a]);
+                tap[TAP_OFFSET] += tap[TAP_Z + a] * side[a].axis->data_step;
+            }
+            tap[TAP_WEIGHTS] = ((k[0] * side[1].taps + k[1]) * side[2].taps + k[2]) *
+                               g->packed_channels * g->matrix_rows;
+        }
+    }
+    for (int a = 0; a < 3; a++) free(classes[a]);
+    return memory;
+}
+
+_Static_assert(TILED_LONGS + MOST_PHASES * KIND_LONGS + MOST_TAPS * TAP_LONGS <= TCONV_TABLE_LIMIT,
+               "the largest table");
+
+bool tconv_places_has_groups(const struct tconv_places *g, bool output, int count)
+{
+    const struct tconv_layer *layer = &g->folded.layer;
+    bool groups = g->last && (output ? layer->out_channels : layer->in_channels) % count == 0 &&
+                  (output ? layer->output_batch_step : layer->data_batch_step) % count == 0;
+    for (int a = 0; a < 3; a++) {
+        const struct tconv_axis *axis = g->side[a].axis;
+        groups = groups && (output ? axis->output_step : axis->data_step) % count == 0;
+    }
+    return groups;
+}
+
+bool tconv_places_write_table(const struct tconv_places *g, struct tconv_kernel_plan *kernel_plan)
+{
+    const size_t phases_at = TILED_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
+    if (!tconv_kernel_plan_table(kernel_plan, table_longs(g))) return false;
+    int64_t *t = kernel_plan->table;
+    tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
+    for (int a = 0; a < 3; a++) {
+        t[TILED_PLACES_Z + a] = tconv_divisor(g->side[a].places);
+        t[TILED_FIRST_Z + a] = g->side[a].first;
+        t[TILED_PHASES_Z + a] = tconv_divisor(g->side[a].phases);
+        if (g->side[a].merged) t[TILED_NEAREST_Z + a] = distance_of(&g->side[a], 0);
+        t[TILED_TAPS_Z + a] = g->side[a].taps;
+    }
+    t[TILED_ALL_PLACES] = g->all_places;
+    t[TILED_ROWS] = g->matrix_rows;
+    t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.layer.out_channels, 4) * 4);
+    t[TILED_OUTPUT_QUADS] = tconv_places_has_groups(g, true, 4);
+    t[TILED_PARTS] = g->parts;
+    t[TILED_PART_CHANNELS] = tconv_places_part_channels(g);
+    t[TILED_PART] = tconv_divisor((int64_t)part_groups(g));
+    t[TILED_ALL_PHASES] = tconv_divisor(g->phases);
+    t[TILED_BLOCKS] = tconv_divisor(g->blocks);
+    t[TILED_TILES] = tconv_divisor(g->tiles);
+    t[TILED_PHASES_AT] = (int64_t)phases_at;
+    t[TILED_LIST_AT] = (int64_t)list_at;
+    return write_phases(g, t + phases_at, t + list_at);
+}
+
+/* ---- kernel plan ---------------------------------------------------------------------------- */
+
+/* The first and the last place of a tile along each axis, as range_of of cl/gpu/places.clh has it.
+ */
+static void range_of(const struct tconv_places *g, int64_t tile, int64_t first[3], int64_t last[3])
+{
+    int64_t a = tile * g->nt, b = tconv_min(a + g->nt, g->all_places) - 1;
+    for (int axis = 2; axis >= 0; axis--) {
+        const int64_t places = g->side[axis].places;
+        first[axis] = a % places;
+        last[axis] = b % places;
+        a /= places;
+        b /= places;
+        for (int inner = axis; a != b && inner < 3; inner++) {
+            first[inner] = 0;
+            last[inner] = g->side[inner].places - 1;
+        }
+    }
+}
+
+/* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no place of a
+ * tile. Of many tiles few are at a border: then all taps count. */
+static double issued(const struct tconv_places *g, const int64_t *table)
+{
+    enum { MOST_PAIRS = 1 << 16 };
+    const double each = (double)(tconv_ceil_div(g->folded.layer.in_channels, g->stage) * g->stage) *
+                        (double)g->nt * (double)(g->blocks * g->mt) *
+                        (double)g->folded.layer.groups;
+    if ((double)g->tiles * (double)g->list_taps > MOST_PAIRS)
+        return (double)g->list_taps * (double)g->tiles * each;
+    int64_t pairs = 0;
+    for (int64_t tile = 0; tile < g->tiles; tile++) {
+        int64_t first[3], last[3];
+        range_of(g, tile, first, last);
+        for (int64_t i = 0; i < g->list_taps; i++) {
+            const int64_t *tap = table + table[TILED_LIST_AT] + i * TAP_LONGS + TAP_Z;
+            bool reaches = true;
+            for (int a = 0; a < 3; a++)
+                reaches = reaches && last[a] + tap[a] >= 0 &&
+                          first[a] + tap[a] < g->side[a].axis->input;
+            pairs += reaches;
+        }
+    }
+    return (double)pairs * each;
+}
+
+static int64_t merged_phases(const struct tconv_side *side)
+{
+    return side->merged ? side->axis->stride : 1;
+}
+
+/* How many taps a phase has at most. */
+static int64_t most_taps(const struct tconv_places *g)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < 3; a++)
+        taps *= g->side[a].merged ? g->side[a].taps : tconv_most_taps(g->side[a].axis);
+    return taps;
+}
+
+/* Whether phases that are rows have different numbers of taps. */
+static bool lacks_taps(const struct tconv_places *g)
+{
+    bool lacks = false;
+    for (int a = 0; a < 3; a++)
+        lacks = lacks ||
+                (g->side[a].merged && g->side[a].axis->kernel % g->side[a].axis->stride != 0);
+    return lacks;
+}
+
+void tconv_places_options(const struct tconv_places *p, enum tconv_split split, int items,
+                          struct tconv_launch *launch)
+{
+    tconv_launch_option(launch, "VW", 4);
+    tconv_launch_option(launch, "ITEMS", items);
+    tconv_launch_option(launch, "WHOLE", p->folded.layer.in_channels % p->stage == 0);
+    tconv_launch_option(launch, "LAST", p->last);
+    tconv_launch_option(launch, "FOLDED_LAST", p->rows_last);
+    tconv_launch_option(launch, "ROUNDS", most_taps(p) > ROUND_TAPS);
+    tconv_launch_option(launch, "LACKING", lacks_taps(p));
+    tconv_launch_option(launch, "SPLIT", split);
+    tconv_launch_option(launch, "CONSTANT_TABLE", p->constant_table);
+    tconv_launch_option(launch, "PZ", merged_phases(&p->side[0]));
+    tconv_launch_option(launch, "PY", merged_phases(&p->side[1]));
+    tconv_launch_option(launch, "PX", merged_phases(&p->side[2]));
+}
+
+struct tconv_launch *tconv_places_run(const struct tconv_places *p, const char *kernel, int items,
+                                      struct tconv_kernel_plan *kernel_plan)
+{
+    struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, kernel);
+    run->local[0] = (size_t)items;
+    run->divides = true;
+    run->macs = issued(p, kernel_plan->table);
+    run->global[0] = (size_t)items * (size_t)tconv_places_groups(p);
+    if (p->parts == 1) {
+        tconv_launch_args(run,
+                          (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                             TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+                          9);
+        return run;
+    }
+    kernel_plan->workspace_bytes = (uint64_t)workspace_bytes(p);
+    tconv_launch_args(run,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE},
+                      5);
+    return run;
+}
+
+struct tconv_launch *tconv_places_finish(const struct tconv_places *p, const char *kernel,
+                                         int items, int groups,
+                                         struct tconv_kernel_plan *kernel_plan)
+{
+    struct tconv_launch *finish = tconv_kernel_plan_run(kernel_plan, kernel);
+    finish->local[0] = (size_t)items;
+    finish->global[0] = (size_t)items * (size_t)part_groups(p) * (size_t)groups;
+    tconv_launch_args(finish,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                                         TCONV_ARG_WORKSPACE, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
+                      10);
+    return finish;
+}
+
+void tconv_places_pack(const struct tconv_places *p, const char *kind,
+                       const struct tconv_launch *run, const struct tconv_request *request,
+                       struct tconv_kernel_plan *kernel_plan)
+{
+    const struct tconv_layer *layer = request->layer;
+    const tconv_device_info *device = request->device;
+    char name[64];
+    snprintf(name, sizeof name, "%s%s %" PRId64 "x%" PRId64 "x%" PRId64, kind,
+             p->rows_last ? " last" : "", merged_phases(&p->side[0]), merged_phases(&p->side[1]),
+             merged_phases(&p->side[2]));
+    tconv_folded_layout(kernel_plan, name, &p->folded);
+    const size_t bytes = tconv_packed_bytes(request, p->packing);
+    kernel_plan->filter_bytes =
+        (uint64_t)(TAPS_HEADER(layer->groups, bytes) +
+                   layer->groups * p->list_taps * p->packed_channels * p->matrix_rows) *
+        bytes;
+    struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_rows_clear");
+    snprintf(clear->options, sizeof clear->options, "%s", run->options);
+    tconv_launch_items(clear, 0, layer->groups, 64, device);
+    tconv_launch_args(clear, (enum tconv_arg[]){TCONV_ARG_FLAGS, TCONV_ARG_TABLE}, 2);
+    struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_rows_pack");
+    snprintf(pack->options, sizeof pack->options, "%s", run->options);
+    tconv_launch_items(pack, 0, p->matrix_rows, 64, device);
+    tconv_launch_items(pack, 1, p->packed_channels, 1, device);
+    tconv_launch_items(pack, 2, layer->groups * p->list_taps, 1, device);
+    tconv_launch_args(
+        pack,
+        (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_FLAGS, TCONV_ARG_TABLE},
+        4);
+}

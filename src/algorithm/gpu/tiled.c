@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiled algorithm: parameters, cost and kernel plan of cl/gpu/tiled.cl. */
+#include "algorithm/registry.h"
+
+#include "algorithm/gpu/places.h"
+#include "base/checked.h"
+
+/* A tile, as cl/gpu/tiled.cl says: MT, NT, TM, TN, SLICES, KS. */
+struct tile {
+    int mt, nt, tm, tn, slices, ks;
+};
+
+/* From the largest to the smallest. Slices make more work-items of a tile, for layers with fewer
+ * tiles than keep the compute units busy. */
+static const struct tile tiles[] = {
+    {128, 128, 8, 16, 1, 8}, {64, 128, 8, 16, 1, 8}, {64, 64, 8, 16, 1, 8},  {64, 64, 8, 16, 2, 16},
+    {128, 128, 8, 8, 1, 8},  {64, 128, 8, 8, 1, 8},  {128, 64, 8, 8, 1, 16}, {128, 64, 8, 8, 1, 8},
+    {64, 64, 8, 8, 1, 8},    {64, 64, 8, 8, 2, 16},  {64, 64, 8, 8, 4, 32},  {64, 64, 8, 4, 1, 8},
+    {32, 128, 8, 8, 1, 8},   {32, 128, 8, 8, 4, 16}, {32, 64, 8, 4, 1, 8},   {32, 64, 8, 8, 4, 32},
+    {64, 32, 8, 4, 1, 8},    {64, 32, 8, 8, 4, 32},  {32, 32, 4, 4, 1, 8},   {32, 32, 4, 4, 4, 32},
+    {16, 128, 4, 8, 1, 8},   {16, 64, 4, 4, 1, 8},   {16, 64, 4, 4, 4, 16},  {64, 16, 4, 4, 1, 8},
+    {64, 16, 4, 4, 4, 32},   {8, 256, 4, 8, 1, 4},   {8, 128, 4, 4, 1, 4},   {4, 256, 4, 4, 1, 4},
+    {16, 16, 4, 4, 4, 16},   {16, 32, 4, 4, 1, 8},   {16, 16, 4, 4, 1, 8},
+};
+
+/* Tiles with few rows load more for each multiply-add. */
+static const struct tconv_height heights[] = {{128, 1},  {64, 1}, {32, 1.15},
+                                              {16, 1.5}, {8, 2},  {4, 3}};
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+static int items_of(const struct tile *t)
+{
+    return t->slices * (t->mt / t->tm) * (t->nt / t->tn);
+}
+
+/* Of a stage, or of the sums that slices exchange. */
+static int64_t local_bytes(const struct tconv_places *g, const struct tile *t)
+{
+    const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
+    const int64_t shared = (int64_t)(t->slices - 1) * t->mt * t->nt / t->slices;
+    return tconv_max(stages, shared) * (int64_t)g->folded.acc_bytes +
+           tconv_places_output_bytes(g) * t->nt;
+}
+
+/* The second launch, which adds up the sums of all parts: `groups` of a unit wrote them. */
+static double finish_cycles(const struct tconv_places *g, const struct tile *t, double groups)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    if (g->parts == 1) return 0;
+    const double bytes = 2 * groups * t->mt * t->nt * (double)g->folded.acc_bytes;
+    return m->gpu_launch + 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait +
+           bytes / m->unit_l2;
+}
+
+/* The time of a tile, in multiply-adds that all units could have done in it. */
+static double cost_of(const struct tconv_places *g, const struct tile *t,
+                      const tconv_device_info *device)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const double units = tconv_places_units(m, device), groups = tconv_places_groups(g);
+    const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
+    const double warps = (double)tconv_ceil_div(items_of(t), (int64_t)m->warp);
+    /* Numbers of 64 bits, and integers, take two instructions. */
+    const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.layer) ? 2 : 1;
+    const double reads = k * (t->tm + t->tn) / 4 * (double)(g->folded.acc_bytes / 4);
+
+    /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
+     * at its barrier if it is alone. */
+    const double stage = sums * k * adds + reads + m->tiled_stage +
+                         m->tiled_weight * t->ks * t->mt / 4 / items +
+                         m->tiled_input * t->ks * t->nt / items;
+    const double stage_cycles = tconv_larger(stage / m->unit_issue, reads * m->unit_read);
+    const double around = m->tiled_begin + sums * m->tiled_store;
+    const double stages = tconv_places_stages(g);
+    const double busy = stages * stage_cycles + around / m->unit_issue;
+    const double alone = stages * (stage + m->tiled_stage_wait) + around * m->tiled_around_wait +
+                         m->tiled_begin_wait + (warps - 1) * busy;
+
+    const double words = (double)g->folded.acc_bytes / 4;
+    const double sliced = t->slices > 1 && t->tm * t->tn == 64 ? m->tiled_sliced : 0;
+    const struct tconv_group_cost group = {
+        .busy = warps * busy,
+        .alone = alone,
+        .warps = warps,
+        .registers = m->tiled_registers + sliced + words * t->tm * t->tn,
+        .local = local_bytes(g, t),
+        .l2 = stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
+        .finish = finish_cycles(g, t, groups / units),
+    };
+    return tconv_places_cost(g, &group, device);
+}
+
+/* Whether the device takes work-groups of this tile, and its registers hold the sums. */
+static bool fits(const struct tconv_places *g, const struct tile *t,
+                 const tconv_device_info *device)
+{
+    /* Intel's compiler keeps few sums beside the copies in registers, and none of narrow tiles
+     * with slices; AMD's gfx10 to gfx12 take registers to convert elements; numbers of 64 bits take
+     * two registers, and their products more; so do 128 sums on CDNA, and where NVIDIA's own
+     * compiler takes them, other tiles are faster. */
+    const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
+    const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
+    const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
+               cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
+    const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
+    const int64_t sums = intel || wide ? 16 : converts ? 32 : many ? 128 : 64;
+    /* A stage of 16 channels reads more of each line with channels last, which decides on NVIDIA's
+     * only. */
+    const bool is_long = t->ks == 16 && t->slices == 1;
+    const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
+                          (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
+                          (intel && t->slices > 1 && t->nt <= 32);
+    const uint64_t items = (uint64_t)items_of(t);
+    return !excluded && t->tm * t->tn <= sums && items <= device->work_group_limit &&
+           items <= device->work_item_limit[0] &&
+           local_bytes(g, t) <= (int64_t)device->local_memory;
+}
+
+static bool prepare(const struct tconv_request *request, struct tconv_places *g,
+                    struct tconv_reason *reason)
+{
+    return tconv_places_prepare(g, request, TCONV_PACK_SUMMED, heights,
+                                sizeof heights / sizeof *heights, reason);
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    struct tconv_places g;
+    if (!prepare(request, &g, reason)) return false;
+    tconv_refuse(reason, "it needs larger work-groups or more local memory");
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        const struct tile *t = &tiles[i];
+        if (!fits(&g, t, request->device)) continue;
+        for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
+            tconv_places_set_tile(&g, t->mt, t->nt, t->ks, parts);
+            if (parts > 1 && !tconv_places_may_split(&g, request)) break;
+            const int64_t tile[] = {t->mt, t->nt, t->tm, t->tn, t->slices, t->ks, parts > 1, parts};
+            if (tconv_places_check(&g, items_of(t), request->device, reason))
+                tconv_candidates_add(candidates, tile, cost_of(&g, t, request->device));
+        }
+    }
+    return candidates->count > 0;
+}
+
+static void write_options(const struct tconv_places *g, const struct tile *t,
+                          enum tconv_split split, struct tconv_launch *launch)
+{
+    tconv_launch_option(launch, "MT", t->mt);
+    tconv_launch_option(launch, "NT", t->nt);
+    tconv_launch_option(launch, "TM", t->tm);
+    tconv_launch_option(launch, "TN", t->tn);
+    tconv_launch_option(launch, "KS", t->ks);
+    tconv_launch_option(launch, "SLICES", t->slices);
+    tconv_launch_option(launch, "QUADS", tconv_places_has_groups(g, false, 4));
+    tconv_places_options(g, split, items_of(t), launch);
+}
+
+/* The same tile for the kernel that adds up the sums of parts, in as many slices as a work-group
+ * has: each work-item then has few sums. */
+static struct tile finishing_tile(const struct tile *tile, const tconv_device_info *device)
+{
+    enum { ITEMS = 256 };
+    const int64_t most = tconv_min(
+        ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
+    struct tile t = *tile;
+    t.slices = 1;
+    while (2 * items_of(&t) <= most && 2 * t.slices <= t.tm && 2 * t.slices <= t.tn) t.slices *= 2;
+    t.ks = 4 * t.slices;
+    return t;
+}
+
+static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+{
+    struct tconv_places g;
+    struct tconv_reason reason;
+    prepare(request, &g, &reason);
+    const struct tile t = {(int)tile[0], (int)tile[1], (int)tile[2],
+                           (int)tile[3], (int)tile[4], (int)tile[5]};
+    tconv_places_set_tile(&g, t.mt, t.nt, t.ks, (int)tile[7]);
+    if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    struct tconv_launch *run = tconv_places_run(&g, "tconv_tiled", items_of(&t), kernel_plan);
+    write_options(&g, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, run);
+    /* Filters are packed by the program that computes without parts. */
+    struct tconv_launch whole = {0};
+    write_options(&g, &t, TCONV_WHOLE_SUMS, &whole);
+    tconv_places_pack(&g, "tiled", &whole, request, kernel_plan);
+    if (g.parts == 1) return TCONV_OK;
+    const struct tile finishing = finishing_tile(&t, request->device);
+    struct tconv_launch *finish =
+        tconv_places_finish(&g, "tconv_tiled_finish", items_of(&finishing), 1, kernel_plan);
+    write_options(&g, &finishing, TCONV_FINISHED_SUMS, finish);
+    return TCONV_OK;
+}
+
+const struct tconv_algorithm tconv_tiled_group = {
+    .name = "tiled_group",
+    .summary = "implicit matrix product from local memory, many accumulators in a work-item's "
+               "registers: for GPUs",
+    .source = "gpu/tiled.cl",
+    .made_for = TCONV_FOR_LANES,
+    .tile_names = {"mt", "nt", "tm", "tn", "slices", "ks", "split", "parts"},
+    .program_parameters = 7,
+    .enumerate = enumerate,
+    .write = write,
+};

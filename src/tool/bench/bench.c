@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl bench: times layers, verifies each in the same run, and says how far each is from the
+ * device's ceilings. */
+#include "tool/bench/layers.h"
+#include "tool/bench/reports.h"
+#include "tool/bench/roofline.h"
+#include "tool/bench/trial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "A suite of layers:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
+     "Or a model (--data-shape for extents that it leaves open):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Or one layer, by its shapes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
+     "with tensors of random numbers:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)bench_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
+    POPT_TABLEEND,
+};
+
+/* How a layer is timed: so many runs, or with 0 as many as fit, of so many computations each. */
+struct timing {
+    int runs, repeat;
+};
+
+static const double SLOW = 0.5; /* of the roofline: rows below are coloured */
+
+enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000, PERCENT_SIZE = 16 };
+
+/* What is known of a layer after its runs. */
+struct result {
+    char algorithm[40], tile[TILE_TEXT];
+    double ms_min, ms_median, spread;
+    int runs;
+    char percent[PERCENT_SIZE]; /* of the floor, as it was printed */
+    double flops, bytes;        /* useful ones, and those that must move */
+    double max_error, error_bound, error_factor;
+    double first_call_ms, first_call_warm_ms;
+    double workspace_bytes, filter_bytes;
+    tconv_choice choice;
+    char *passed_over; /* from malloc, or NULL: tconv_plan_passed_over */
+    char error[1100];
+    tconv_status status;
+};
+
+struct summary {
+    int timed; /* layers; an interrupted one is neither timed nor failed */
+    struct failures failures;
+};
+
+/* The least possible time; NaN without ceilings. */
+static double floor_ms(const struct result *r, const struct roofline *roofline)
+{
+    if (roofline->sizes == 0) return NAN;
+    return fmax(1e-6 * r->flops / roofline_peak(roofline),
+                1e-6 * r->bytes / roofline_bandwidth(roofline, r->bytes));
+}
+
+/* Whether a layer is computed by the multiply-adds that the peak counts, so that it cannot be
+ * faster: not by fewer of them (--math fast), and not by units for narrow types. */
+static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv_device_info *d)
+{
+    return r->error_factor == 1 &&
+           (type == TCONV_F32 || (d->matrix_unit == TCONV_MATRIX_NONE && !d->integer_dot_product &&
+                                  tconv_type_size(type) > 1));
+}
+
+/* A verified layer that is faster than what was measured of the device raises the ceilings:
+ * something else kept the device busy while they were measured. */
+static void raise_roofline(struct roofline *roofline, const struct result *r, tconv_type type,
+                           const tconv_device_info *d)
+{
+    if (roofline->sizes == 0 || r->error[0] != '\0') return;
+    roofline_raise(roofline, bounded_by_peak(r, type, d) ? 1e-6 * r->flops / r->ms_min : 0,
+                   r->bytes, 1e-6 * r->bytes / r->ms_min);
+}
+
+static bool time_runs(struct trial *trial, const struct timing *timing, struct result *r)
+{
+    const int wanted = timing->runs;
+    double seconds[MOST_RUNS];
+    const double begin = now();
+    for (r->runs = 0;
+         wanted > 0 ? r->runs < wanted
+                    : r->runs < FEWEST_RUNS || (r->runs < USUAL_RUNS && now() - begin < 0.5);
+         r->runs++) {
+        seconds[r->runs] = trial_repeat(trial, timing->repeat);
+        if (seconds[r->runs] < 0) return false;
+    }
+    r->ms_median = 1e3 * median(seconds, r->runs);
+    r->ms_min = 1e3 * seconds[0];
+    r->spread = relative_spread(seconds, r->runs);
+    return true;
+}
+
+/* How many of `count` points, `step` apart, meet one of `partners` points, `partner_step` apart,
+ * inside the output: inputs that some tap carries there, or taps that carry some input there. */
+static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t partner_step,
+                       int64_t pad, int64_t output)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++) {
+        /* The partner's place must be at least this, and less than first + output. */
+        const int64_t first = pad - i * step;
+        const int64_t from = first <= 0 ? 0 : (first + partner_step - 1) / partner_step;
+        found += from < partners && from * partner_step < first + output;
+    }
+    return found;
+}
+
+/* What must move at least: each input and each weight that reaches the output once, and the
+ * output. */
+static double compulsory_bytes(const tconv_geometry *g)
+{
+    double data = (double)g->data_bytes, filter = (double)g->filter_bytes;
+    for (int a = 0; a < g->axes; a++) {
+        const int64_t x = g->input[a], k = g->kernel[a], s = g->stride[a], d = g->dilation[a];
+        if (x != 0) data *= (double)meeting(x, s, k, d, g->pad_begin[a], g->output[a]) / (double)x;
+        filter *= (double)meeting(k, d, x, s, g->pad_begin[a], g->output[a]) / (double)k;
+    }
+    return data + filter + (double)g->output_bytes;
+}
+
+/* Tells which algorithms were passed over, and with --why what became of each. */
+static void tell_choice(const struct entry *entry, const tconv_plan *plan, struct result *r)
+{
+    r->passed_over = plan_text(plan, tconv_plan_passed_over);
+    tconv_plan_choice(plan, &r->choice, NULL);
+    for (const char *line = r->passed_over; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        notice("%s %s: passed over %.*s", entry->id, entry->layer, (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+    if (!options.why) return;
+    char *why = plan_text(plan, tconv_plan_explain);
+    if (why != NULL) fprintf(stderr, "%s %s\n%s\n", entry->id, entry->layer, why);
+    free(why);
+}
+
+static void measure(tconv_session *session, const struct entry *entry, const struct timing *timing,
+                    struct result *r)
+{
+    *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
+    struct trial trial;
+    const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
+    /* Before the plan is made anew, by the algorithm's name. */
+    if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
+    if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, timing, r))
+        trial_run_anew(&trial);
+    r->flops = 2.0 * (double)trial.geometry.macs;
+    r->bytes = trial.error[0] == '\0' ? compulsory_bytes(&trial.geometry) : 0;
+    if (trial.plan != NULL) {
+        snprintf(r->algorithm, sizeof r->algorithm, "%s", tconv_plan_algorithm(trial.plan));
+        tconv_plan_tile(trial.plan, r->tile, sizeof r->tile);
+        r->workspace_bytes = (double)tconv_plan_workspace_bytes(trial.plan);
+        r->filter_bytes = (double)tconv_plan_filter_bytes(trial.plan);
+        r->first_call_ms = 1e3 * trial.first_call_seconds;
+        r->first_call_warm_ms = 1e3 * trial.warm_call_seconds;
+        r->max_error = trial.max_error;
+        r->error_bound = trial.error_bound;
+        r->error_factor = tconv_plan_error_factor(trial.plan);
+    }
+    snprintf(r->error, sizeof r->error, "%s", trial.error);
+    r->status = trial.status;
+    trial_free(&trial);
+}
+
+static json_t *real_or_null(bool known, double value)
+{
+    return known && isfinite(value) ? json_real(value) : json_null();
+}
+
+static const char *chooser(const struct result *r)
+{
+    if (options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0) return "name";
+    return r->choice.source == TCONV_SEARCH_RECORDS   ? "record"
+           : r->choice.source == TCONV_SEARCH_MEASURE ? "measurement"
+                                                      : "model";
+}
+
+static json_t *result_json(const struct entry *e, const struct result *r,
+                           const struct roofline *roofline)
+{
+    const bool timed = r->error[0] == '\0', planned = r->algorithm[0] != '\0';
+    char problem[1000];
+    tconv_problem_text(&e->problem, problem, sizeof problem);
+    return json_pack(
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "id", text_json(e->id), "layer", text_json(e->layer), "problem", problem, "type",
+        tconv_type_name(e->problem.data_type), "algorithm",
+        planned ? json_string(r->algorithm) : json_null(), "tile",
+        planned ? json_string(r->tile) : json_null(), "chosen_by",
+        planned ? json_string(chooser(r)) : json_null(), "passed_over",
+        r->passed_over != NULL ? text_json(r->passed_over) : json_null(), "ms_min",
+        real_or_null(timed, r->ms_min), "ms_median", real_or_null(timed, r->ms_median), "spread",
+        real_or_null(timed, r->spread), "runs", r->runs, "gflops",
+        real_or_null(timed, 1e-6 * r->flops / r->ms_median), "gbs",
+        real_or_null(timed, 1e-6 * r->bytes / r->ms_median), "floor_ms",
+        real_or_null(timed, floor_ms(r, roofline)), "floor_bandwidth_gbs",
+        timed && roofline->sizes > 0 ? json_real(roofline_bandwidth(roofline, r->bytes))
+                                     : json_null(),
+        "fraction_of_floor", real_or_null(timed, floor_ms(r, roofline) / r->ms_median), "max_error",
+        real_or_null(planned, r->max_error), "error_bound", real_or_null(planned, r->error_bound),
+        "error_factor", real_or_null(planned, r->error_factor), "first_call_ms",
+        real_or_null(planned, r->first_call_ms), "first_call_warm_ms",
+        real_or_null(timed, r->first_call_warm_ms), "workspace_bytes",
+        planned ? json_integer((json_int_t)r->workspace_bytes) : json_null(), "packed_filter_bytes",
+        planned ? json_integer((json_int_t)r->filter_bytes) : json_null(), "error",
+        timed ? json_null() : text_json(r->error));
+}
+
+static void print_head(void)
+{
+    printf("%-4s %-28s %-16s %8s %6s %8s %6s %7s %9s\n", "id", "layer", "algorithm", "ms", "spread",
+           "GFLOP/s", "GB/s", "% floor", "max error");
+}
+
+static void write_percent(const struct result *r, const struct roofline *roofline, char *text)
+{
+    snprintf(text, PERCENT_SIZE, "-");
+    if (roofline->sizes > 0)
+        snprintf(text, PERCENT_SIZE, "%.1f", 100 * floor_ms(r, roofline) / r->ms_median);
+}
+
+static void print_result(const struct entry *e, struct result *r, const struct roofline *roofline)
+{
+    progress(0, 0, "");
+    const bool known = r->error[0] == '\0' && roofline->sizes > 0;
+    paint(known && floor_ms(r, roofline) < SLOW * r->ms_median ? COLOUR_SLOW : COLOUR_NONE);
+    printf("%-4s ", e->id);
+    print_column(e->layer, 28);
+    if (r->error[0] != '\0') {
+        printf(" %-16s ", r->algorithm[0] == '\0' ? "-" : r->algorithm);
+        print_wrapped(r->error, 51);
+    } else {
+        write_percent(r, roofline, r->percent);
+        /* However long or unsteady the runs were, columns keep their widths. */
+        printf(r->ms_median < 10000 ? " %-16s %8.4g" : " %-16s %8.0f", r->algorithm, r->ms_median);
+        printf(" %5.*f%% %8.1f %6.1f %7s %9.2g\n", r->spread < 9.99 ? 1 : 0, 100 * r->spread,
+               1e-6 * r->flops / r->ms_median, 1e-6 * r->bytes / r->ms_median, r->percent,
+               r->max_error);
+    }
+    paint(COLOUR_NONE);
+    fflush(stdout);
+}
+
+/* The ceilings of the whole run, and once more the rows that were printed under lower ones. */
+static void print_ceilings(const struct suite *suite, struct result *results,
+                           const struct roofline *roofline)
+{
+    printf("ceilings: peak %.1f GFLOP/s", roofline_peak(roofline));
+    if (roofline->layers_gflops > roofline->probed_gflops)
+        printf(" (by a layer; %.1f measured)", roofline->probed_gflops);
+    printf(", %.1f GB/s from memory, %.1f us a launch\n", roofline_memory_bandwidth(roofline),
+           roofline->launch_us);
+    bool told = false;
+    for (size_t i = 0; i < suite->count; i++) {
+        char percent[PERCENT_SIZE];
+        if (results[i].error[0] != '\0') continue;
+        write_percent(&results[i], roofline, percent);
+        if (strcmp(percent, results[i].percent) == 0) continue;
+        if (!told) printf("corrected by these ceilings:\n");
+        print_result(&suite->entries[i], &results[i], roofline);
+        told = true;
+    }
+}
+
+static void count(struct summary *s, const struct suite *suite, size_t i, const struct result *r)
+{
+    if (r->error[0] == '\0') {
+        s->timed++;
+        return;
+    }
+    /* That a layer is empty, was interrupted, or one of many does not fit, is no failure. */
+    if (r->status == TCONV_OK || r->status == TCONV_ERROR_CANCELLED ||
+        (r->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1))
+        return;
+    failures_add(&s->failures, &suite->entries[i], NULL, r->status, r->error);
+}
+
+static enum exit_code verdict(const struct summary *s, size_t layers)
+{
+    char so_far[60], what[40];
+    snprintf(so_far, sizeof so_far, "%d of %zu layers were timed", s->timed, layers);
+    snprintf(what, sizeof what, "of %zu layers", layers);
+    return failures_verdict(&s->failures, so_far, what);
+}
+
+/* The geometric mean of floor over time. */
+static double mean_fraction(const struct result *results, size_t layers,
+                            const struct roofline *roofline)
+{
+    double sum = 0;
+    int timed = 0;
+    for (size_t i = 0; i < layers; i++)
+        if (results[i].error[0] == '\0') {
+            sum += log(floor_ms(&results[i], roofline) / results[i].ms_median);
+            timed++;
+        }
+    return exp(sum / timed);
+}
+
+static json_t *report_json(int number, const tconv_device_info *d, const struct timing *timing,
+                           const struct roofline *roofline, const struct suite *suite,
+                           const struct result *results)
+{
+    json_t *sizes = json_array(), *layers = json_array();
+    for (int i = 0; i < roofline->sizes; i++)
+        json_array_append_new(sizes,
+                              json_pack("{s:I, s:f}", "bytes", (json_int_t)roofline->bytes[i],
+                                        "gbs", roofline_bandwidth(roofline, roofline->bytes[i])));
+    for (size_t i = 0; i < suite->count; i++)
+        json_array_append_new(layers, result_json(&suite->entries[i], &results[i], roofline));
+    const bool known = roofline->sizes > 0;
+    return json_pack(
+        "{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "device", device_json(number, d),
+        "repeat", timing->repeat, "launch_us", real_or_null(known, roofline->launch_us),
+        "peak_gflops", real_or_null(known, roofline_peak(roofline)), "probed_peak_gflops",
+        real_or_null(known, roofline->probed_gflops), "bandwidth_gbs",
+        known ? json_real(roofline_memory_bandwidth(roofline)) : json_null(),
+        "bandwidth_by_working_set", sizes, "layers", layers, "geomean_fraction_of_floor",
+        real_or_null(known, mean_fraction(results, suite->count, roofline)), "interrupted",
+        interrupted());
+}
+
+/* Measures and prints one layer after the other. After an interruption the rest of them give up at
+ * once. */
+static struct summary time_layers(tconv_session *session, const struct suite *suite,
+                                  const struct timing *timing, struct roofline *roofline,
+                                  struct result *results)
+{
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    struct summary s = {0};
+    for (size_t i = 0; i < suite->count; i++) {
+        const struct entry *entry = &suite->entries[i];
+        struct result *r = &results[i];
+        progress((int)i, (int)suite->count, entry->layer);
+        measure(session, entry, timing, r);
+        raise_roofline(roofline, r, entry->problem.data_type, d);
+        if (table_wanted() && r->status != TCONV_ERROR_CANCELLED) print_result(entry, r, roofline);
+        count(&s, suite, i, r);
+    }
+    return s;
+}
+
+static void print_end(const struct suite *suite, const struct summary *s, struct result *results,
+                      const struct roofline *roofline)
+{
+    if (roofline->sizes > 0) print_ceilings(suite, results, roofline);
+    if (options.quiet) return;
+    int recorded = 0;
+    for (size_t i = 0; i < suite->count; i++)
+        recorded += results[i].choice.source == TCONV_SEARCH_RECORDS;
+    if (recorded > 0)
+        printf("chosen by stored results of tconv-cl tune: %d of %zu algorithms\n", recorded,
+               suite->count);
+    printf("%d of %zu layers timed, each verified against an f64 computation", s->timed,
+           suite->count);
+    if (s->timed > 0 && roofline->sizes > 0)
+        printf("; geometric mean of floor/time %.3f",
+               mean_fraction(results, suite->count, roofline));
+    printf("\n");
+}
+
+/* What the options want of the results besides the table. Takes the reference; the first error
+ * counts, but the others are written in any case. */
+static enum exit_code write_results(json_t *report, const json_t *old)
+{
+    enum exit_code code = report == NULL ? failed_work("the results need memory that is not there")
+                                         : EXIT_DONE;
+    if (report != NULL && old != NULL) {
+        json_t *comparison = report_compare(old, options.compare, report, "this run");
+        if (comparison != NULL) json_object_set_new(report, "comparison", comparison);
+    }
+    const struct {
+        const char *path;
+        enum exit_code (*write)(const json_t *);
+    } files[] = {{options.csv, report_csv}, {options.plot, plot_draw}};
+    for (size_t i = 0; i < sizeof files / sizeof *files && report != NULL; i++) {
+        const enum exit_code written = files[i].path == NULL ? EXIT_DONE : files[i].write(report);
+        if (code == EXIT_DONE) code = written;
+    }
+    if (report == NULL || options.json == NULL) {
+        json_decref(report);
+        return code;
+    }
+    const enum exit_code written = write_json(report);
+    return code == EXIT_DONE ? written : code;
+}
+
+static enum exit_code bench(const struct work *work, const struct timing *timing, const json_t *old)
+{
+    const struct suite *suite = &work->suite;
+    tconv_session *session = work->session;
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    struct result *results = calloc(suite->count, sizeof *results);
+    struct roofline roofline = {.layers = calloc(suite->count, sizeof *roofline.layers)};
+    enum exit_code code = results == NULL || roofline.layers == NULL
+                              ? failed_work("the results need memory that is not there")
+                              : EXIT_DONE;
+    watch_interrupts();
+    if (code == EXIT_DONE && !options.no_ceilings) {
+        progress(0, (int)suite->count, "measuring the device's ceilings");
+        code = roofline_measure(session, &roofline);
+        progress(0, 0, "");
+    }
+    if (code == EXIT_DONE) {
+        const double first_peak = roofline.probed_gflops;
+        if (table_wanted()) {
+            printf("device %d: %s (%s)\n", work->number, d->name, d->platform);
+            print_head();
+        }
+        const struct summary s = time_layers(session, suite, timing, &roofline, results);
+        if (!options.no_ceilings && !interrupted())
+            code = roofline_measure_again(session, &roofline);
+        progress(0, 0, "");
+        if (roofline_peak(&roofline) > 1.1 * first_peak)
+            notice(
+                "the peak was %.1f GFLOP/s before the layers and is %.1f after them: the machine "
+                "was busy",
+                first_peak, roofline_peak(&roofline));
+        if (table_wanted()) print_end(suite, &s, results, &roofline);
+        const enum exit_code written = write_results(
+            with_origin(report_json(work->number, d, timing, &roofline, suite, results)), old);
+        if (code == EXIT_DONE) code = written;
+        if (code == EXIT_DONE) code = verdict(&s, suite->count);
+    }
+    free(roofline.layers);
+    for (size_t i = 0; i < suite->count; i++) free(results[i].passed_over);
+    free(results);
+    return code;
+}
+
+/* A number of 1 to `most`; `number` stays where the option is not given. */
+static enum exit_code read_count(const char *option, const char *text, int most, int *number)
+{
+    int64_t wanted = 0;
+    int numbers;
+    if (text == NULL) return EXIT_DONE;
+    if (!read_numbers(option, text, &wanted, 1, &numbers)) return EXIT_REQUEST_WRONG;
+    if (wanted < 1 || wanted > most)
+        return wrong_request("%s is %s: 1 to %d are possible", option, text, most);
+    *number = (int)wanted;
+    return EXIT_DONE;
+}
+
+enum exit_code command_bench(int argc, const char **argv)
+{
+    bool leave;
+    enum exit_code code = read_options(table,
+                                       "[--suite FILE.csv] [--ids B01,...] | --model FILE.xml | "
+                                       "--data-shape ... --filter-shape ...",
+                                       argc, argv, &leave);
+    if (leave) return code;
+    struct work work = {.session = NULL};
+    json_t *old = NULL;
+    struct timing timing = {.repeat = 1};
+    if (options.plot != NULL && options.no_ceilings)
+        return wrong_request("--plot is given, but --no-ceilings leaves out the roofline that it "
+                             "draws");
+    if (options.compare != NULL && !table_wanted() && options.json == NULL)
+        return wrong_request("--compare is given, but stdout is taken by results: give --json FILE "
+                             "for the comparison");
+    if ((code = read_count("--runs", options.runs, MOST_RUNS, &timing.runs)) == EXIT_DONE &&
+        (code = read_count("--repeat", options.repeat, MOST_RUNS, &timing.repeat)) == EXIT_DONE &&
+        (options.compare == NULL ||
+         (code = report_read("--compare", options.compare, &old)) == EXIT_DONE) &&
+        (code = work_open(&work, built_in_suite)) == EXIT_DONE &&
+        (options.plot == NULL || (code = plot_check()) == EXIT_DONE))
+        code = bench(&work, &timing, old);
+    json_decref(old);
+    work_close(&work);
+    return code;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl compare: two reports of bench, layer by layer, with the noise of both. */
+#include "tool/bench/reports.h"
+#include "tool/io/in_file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
+    POPT_TABLEEND,
+};
+
+enum { FEWEST_RUNS = 4 }; /* from which quartiles say something about noise */
+
+enum verdict { UNKNOWN, ALIKE, FASTER, SLOWER };
+
+/* A layer in two reports. */
+struct pair {
+    const json_t *layer; /* of the new report, or of the old one where only that has it */
+    double old_ms, new_ms, ratio, noise; /* NaN: not known */
+    enum verdict verdict;
+    char note[300]; /* why there is no ratio, or what else has changed */
+};
+
+struct sums {
+    double logarithms;
+    int both, faster, slower;
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text == NULL ? "" : text;
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+enum exit_code report_read(const char *option, const char *path, json_t **report)
+{
+    json_error_t error;
+    FILE *file = in_file_open(path);
+    if (file == NULL)
+        return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
+    *report = json_loadf(file, 0, &error);
+    in_file_close(file);
+    if (*report == NULL)
+        return failed_work("%s %s is no JSON: line %d: %s", option, path, error.line, error.text);
+    const json_t *layers = json_object_get(*report, "layers");
+    bool whole = json_is_array(layers);
+    size_t i;
+    const json_t *layer;
+    json_array_foreach(layers, i, layer) whole = whole &&
+                                                 json_is_string(json_object_get(layer, "id")) &&
+                                                 json_object_get(layer, "ms_median") != NULL;
+    if (whole) return EXIT_DONE;
+    json_decref(*report);
+    *report = NULL;
+    return wrong_request("%s %s is no report of tconv-cl bench: layers with id and ms_median are "
+                         "needed",
+                         option, path);
+}
+
+static const json_t *find(const json_t *report, const char *id)
+{
+    size_t i;
+    const json_t *layer;
+    json_array_foreach(json_object_get(report, "layers"), i,
+                       layer) if (strcmp(text_of(layer, "id"), id) == 0) return layer;
+    return NULL;
+}
+
+/* The distance of the quartiles over the median; NaN after too few runs. */
+static double spread_of(const json_t *layer)
+{
+    return number_of(layer, "runs") >= FEWEST_RUNS ? number_of(layer, "spread") : NAN;
+}
+
+/* Two layers of one id. Beyond noise is what exceeds the sum of both spreads. */
+static void judge(const json_t *old, const json_t *new, const char *old_name, const char *new_name,
+                  struct pair *p)
+{
+    *p = (struct pair){new == NULL ? old : new, NAN, NAN, NAN, NAN, UNKNOWN, ""};
+    if (old == NULL || new == NULL) {
+        snprintf(p->note, sizeof p->note, "only in %s", old == NULL ? new_name : old_name);
+        return;
+    }
+    if (strcmp(text_of(old, "problem"), text_of(new, "problem")) != 0) {
+        snprintf(p->note, sizeof p->note, "another problem in each");
+        return;
+    }
+    p->old_ms = number_of(old, "ms_median");
+    p->new_ms = number_of(new, "ms_median");
+    if (!(p->old_ms > 0) || !(p->new_ms > 0)) {
+        snprintf(p->note, sizeof p->note, "not timed in %s", p->old_ms > 0 ? new_name : old_name);
+        return;
+    }
+    p->ratio = p->old_ms / p->new_ms;
+    p->noise = spread_of(old) + spread_of(new);
+    if (!isnan(p->noise))
+        p->verdict = p->ratio > 1 + p->noise         ? FASTER
+                     : p->ratio < 1 / (1 + p->noise) ? SLOWER
+                                                     : ALIKE;
+    if (strcmp(text_of(old, "algorithm"), text_of(new, "algorithm")) != 0)
+        snprintf(p->note, sizeof p->note, "by %s, before %s", text_of(new, "algorithm"),
+                 text_of(old, "algorithm"));
+}
+
+static const char *word(enum verdict verdict)
+{
+    return verdict == FASTER ? "faster" : verdict == SLOWER ? "slower" : "";
+}
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *pair_json(const struct pair *p)
+{
+    static const char *const verdicts[] = {NULL, "alike", "faster", "slower"};
+    return json_pack("{s:O, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "id",
+                     json_object_get(p->layer, "id"), "layer",
+                     text_json(text_of(p->layer, "layer")), "ms_old", real_or_null(p->old_ms),
+                     "ms_new", real_or_null(p->new_ms), "ratio", real_or_null(p->ratio), "noise",
+                     real_or_null(p->noise), "verdict", verdicts[p->verdict], "note",
+                     p->note[0] == '\0' ? json_null() : text_json(p->note));
+}
+
+static void print_head(void)
+{
+    printf("%-4s %-28s %9s %9s %6s %6s\n", "id", "layer", "old ms", "new ms", "ratio", "noise");
+}
+
+static void print_pair(const struct pair *p)
+{
+    char text[320];
+    const char *const verdict = word(p->verdict);
+    paint(p->verdict == SLOWER ? COLOUR_SLOW : p->verdict == FASTER ? COLOUR_FAST : COLOUR_NONE);
+    print_column(text_of(p->layer, "id"), 4);
+    putchar(' ');
+    print_column(text_of(p->layer, "layer"), 28);
+    if (isnan(p->ratio)) {
+        putchar(' ');
+        print_wrapped(p->note, 34);
+    } else {
+        printf(" %9.4g %9.4g %6.3f ", p->old_ms, p->new_ms, p->ratio);
+        if (isnan(p->noise))
+            printf("%6s", "-");
+        else
+            printf("%5.1f%%", 100 * p->noise);
+        snprintf(text, sizeof text, "%s%s%s%s", verdict[0] == '\0' && p->note[0] == '\0' ? "" : " ",
+                 verdict, verdict[0] != '\0' && p->note[0] != '\0' ? ", " : "", p->note);
+        print_wrapped(text, 67);
+    }
+    paint(COLOUR_NONE);
+}
+
+static void print_list(const char *what, enum verdict verdict, int count, const json_t *layers)
+{
+    char text[4000];
+    size_t i;
+    int used = snprintf(text, sizeof text, "%s beyond noise: %d", what, count);
+    const json_t *layer;
+    json_array_foreach(layers, i,
+                       layer) if (strcmp(text_of(layer, "verdict"), word(verdict)) == 0 &&
+                                  (size_t)used < sizeof text)
+        used += snprintf(text + used, sizeof text - (size_t)used, " %s", text_of(layer, "id"));
+    print_wrapped(text, 0);
+}
+
+static void add(struct sums *sums, const struct pair *p)
+{
+    if (isnan(p->ratio)) return;
+    sums->both++;
+    sums->logarithms += log(p->ratio);
+    sums->faster += p->verdict == FASTER;
+    sums->slower += p->verdict == SLOWER;
+}
+
+static void take(const struct pair *p, struct sums *sums, json_t *list)
+{
+    add(sums, p);
+    if (table_wanted()) print_pair(p);
+    json_array_append_new(list, pair_json(p));
+}
+
+/* Where a report comes from. */
+static json_t *origin_json(const json_t *report, const char *name)
+{
+    return json_pack("{s:o, s:O?, s:O?, s:O?}", "file", text_json(name), "device",
+                     json_object_get(report, "device"), "date", json_object_get(report, "date"),
+                     "tool_version", json_object_get(report, "tool_version"));
+}
+
+/* How many computations a run had: --repeat. Earlier versions always had one. */
+static int repeat_of(const json_t *report)
+{
+    const json_t *repeat = json_object_get(report, "repeat");
+    return json_is_integer(repeat) ? (int)json_integer_value(repeat) : 1;
+}
+
+json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
+                       const char *new_name)
+{
+    const char *old_device = text_of(json_object_get(old, "device"), "name");
+    const char *new_device = text_of(json_object_get(new, "device"), "name");
+    if (strcmp(old_device, new_device) != 0)
+        notice("%s is of %s, %s of %s", old_name, old_device, new_name, new_device);
+    if (repeat_of(old) != repeat_of(new))
+        notice("runs of %s have --repeat %d, of %s %d: what a launch takes differs", old_name,
+               repeat_of(old), new_name, repeat_of(new));
+    struct sums sums = {0};
+    struct pair pair;
+    size_t i;
+    const json_t *layer;
+    json_t *list = json_array();
+    if (table_wanted()) print_head();
+    json_array_foreach(json_object_get(new, "layers"), i, layer)
+    {
+        judge(find(old, text_of(layer, "id")), layer, old_name, new_name, &pair);
+        take(&pair, &sums, list);
+    }
+    json_array_foreach(json_object_get(old, "layers"), i, layer)
+    {
+        if (find(new, text_of(layer, "id")) != NULL) continue;
+        judge(layer, NULL, old_name, new_name, &pair);
+        take(&pair, &sums, list);
+    }
+    const double mean = sums.both == 0 ? NAN : exp(sums.logarithms / sums.both);
+    if (table_wanted() && !options.quiet) {
+        printf("%d layers in both", sums.both);
+        if (sums.both > 0) printf("; geometric mean of old / new time %.3f", mean);
+        printf("\n");
+        print_list("faster", FASTER, sums.faster, list);
+        print_list("slower", SLOWER, sums.slower, list);
+    }
+    return json_pack("{s:o, s:o, s:o, s:i, s:o, s:i, s:i}", "old", origin_json(old, old_name),
+                     "new", origin_json(new, new_name), "layers", list, "layers_in_both", sums.both,
+                     "geomean_ratio", real_or_null(mean), "faster", sums.faster, "slower",
+                     sums.slower);
+}
+
+enum exit_code command_compare(int argc, const char **argv)
+{
+    bool leave;
+    json_t *old = NULL, *new = NULL;
+    enum exit_code code = read_arguments(table, "OLD.json NEW.json", argc, argv, 2, &leave);
+    if (leave) return code;
+    const char *const old_name = options.arguments[0], *const new_name = options.arguments[1];
+    if (options.device != NULL)
+        return wrong_request("--device is given, but compare reads reports and needs no device");
+    if (old_name == NULL || new_name == NULL)
+        return wrong_request(
+            "compare needs two reports of tconv-cl bench --json: OLD.json NEW.json");
+    if ((code = report_read("report", old_name, &old)) == EXIT_DONE &&
+        (code = report_read("report", new_name, &new)) == EXIT_DONE) {
+        json_t *comparison = report_compare(old, old_name, new, new_name);
+        if (options.json != NULL)
+            code = write_json(comparison);
+        else
+            json_decref(comparison);
+    }
+    json_decref(old);
+    json_decref(new);
+    return code;
+}

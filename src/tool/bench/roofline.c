@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The peak of multiply-adds, the bandwidth by working set and the time of a launch, with the
+ * kernels of cl/any/roofline.cl. */
+#include "tool/bench/roofline.h"
+
+#include "base/os.h"
+#include "base/sources.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct tconv_source tool_files[];
+
+/* How to spread work over a device. */
+struct spread {
+    int vw, chains, chunk;
+    size_t local, items; /* of a group; of the peak kernel */
+};
+
+double now(void)
+{
+    return tconv_os_seconds();
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median(double *seconds, int count)
+{
+    qsort(seconds, (size_t)count, sizeof *seconds, by_value);
+    return count % 2 == 1 ? seconds[count / 2] : (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
+}
+
+/* So far into sorted times: 0 is the first, 1 the last; between two of them in proportion. */
+static double quantile(const double *sorted, int count, double where)
+{
+    const double at = where * (count - 1);
+    const int below = (int)at, above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+}
+
+double relative_spread(const double *sorted, int count)
+{
+    return (quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25)) /
+           quantile(sorted, count, 0.5);
+}
+
+static struct spread spread_of(const tconv_device_info *d)
+{
+    if (d->kind == TCONV_DEVICE_CPU && d->vector_width > 1)
+        return (struct spread){
+            .vw = d->vector_width > 16 ? 16 : (int)d->vector_width,
+            .chains = d->vector_width >= 16 ? 24 : 12,
+            .chunk = 256,
+            .local = 1,
+            .items = (size_t)d->compute_units * 16,
+        };
+    size_t local = 256;
+    while (local > d->work_group_limit || local > d->work_item_limit[0]) local /= 2;
+    return (struct spread){.vw = 4,
+                           .chains = 8,
+                           .chunk = 4,
+                           .local = local,
+                           .items = (size_t)d->compute_units * 2048 / local * local};
+}
+
+static cl_program build(tconv_session *session, const tconv_device_info *d,
+                        const struct spread *spread, cl_int *code)
+{
+    const char *text = NULL;
+    for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
+        if (strcmp(file->name, "any/roofline.cl") == 0) text = file->text;
+    cl_program program =
+        clCreateProgramWithSource(tconv_session_context(session), 1, &text, NULL, code);
+    if (*code != CL_SUCCESS) return NULL;
+    char flags[200];
+    snprintf(flags, sizeof flags, "-cl-std=CL1.2 -DVW=%d -DCHAINS=%d -DCHUNK=%d -DUSE_FMA=%d",
+             spread->vw, spread->chains, spread->chunk, d->fma);
+    *code = clBuildProgram(program, 0, NULL, flags, NULL, NULL);
+    if (*code == CL_SUCCESS) return program;
+    clReleaseProgram(program);
+    return NULL;
+}
+
+/* Seconds from enqueueing a kernel `times` times until tconv_wait returns, divided by `times`; a
+ * negative number where a call fails. */
+static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
+                       int times)
+{
+    cl_event done = NULL;
+    bool ran = true;
+    const double start = now();
+    for (int i = 0; i < times && ran; i++)
+        ran = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL,
+                                     i + 1 < times ? NULL : &done) == CL_SUCCESS;
+    ran = ran && tconv_wait(done, NULL) == TCONV_OK;
+    const double seconds = now() - start;
+    if (done != NULL) clReleaseEvent(done);
+    return ran ? seconds / times : -1;
+}
+
+/* The shortest of several runs until `budget` seconds are over; a negative number where a call
+ * fails. */
+static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
+                       int times, double budget)
+{
+    double least = -1;
+    const double begin = now();
+    for (int run = 0; run < 3 || now() - begin < budget; run++) {
+        const double seconds = run_once(queue, kernel, global, local, times);
+        if (seconds < 0) return -1;
+        if (least < 0 || seconds < least) least = seconds;
+    }
+    return least;
+}
+
+static bool measure_peak(tconv_session *session, cl_program program, const struct spread *spread,
+                         double *gflops)
+{
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(program, "peak", &code);
+    if (code != CL_SUCCESS) return false;
+    cl_mem out = clCreateBuffer(tconv_session_context(session), CL_MEM_READ_WRITE,
+                                spread->items * sizeof(float), NULL, &code);
+    bool measured = code == CL_SUCCESS;
+    const float a = 0.999F, b = 1e-3F;
+    double seconds = 0;
+    /* As many steps as take some 20 ms, so that the launch does not count. */
+    for (cl_int steps = 1000; measured && seconds < 0.02 && steps < 1 << 28; steps *= 4) {
+        measured = clSetKernelArg(kernel, 0, sizeof out, &out) == CL_SUCCESS &&
+                   clSetKernelArg(kernel, 1, sizeof a, &a) == CL_SUCCESS &&
+                   clSetKernelArg(kernel, 2, sizeof b, &b) == CL_SUCCESS &&
+                   clSetKernelArg(kernel, 3, sizeof steps, &steps) == CL_SUCCESS;
+        seconds = measured ? shortest(tconv_session_queue(session), kernel, spread->items,
+                                      spread->local, 1, 0.1)
+                           : -1;
+        measured = seconds > 0;
+        *gflops = 2e-9 * steps * spread->chains * spread->vw * (double)spread->items / seconds;
+    }
+    if (out != NULL) clReleaseMemObject(out);
+    clReleaseKernel(kernel);
+    return measured;
+}
+
+/* The shortest: on PoCL an empty kernel often takes longer than one of 10 us, whose threads are not
+ * asked to sleep and to wake at the same time. */
+static bool measure_launch(tconv_session *session, cl_program program, struct roofline *roofline)
+{
+    enum { MANY = 50 };
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(program, "empty", &code);
+    if (code != CL_SUCCESS) return false;
+    const cl_command_queue queue = tconv_session_queue(session);
+    roofline->launch_us = 1e6 * shortest(queue, kernel, 1, 1, 1, 0.02);
+    roofline->queued_us = 1e6 * shortest(queue, kernel, 1, 1, MANY, 0.02);
+    clReleaseKernel(kernel);
+    return roofline->launch_us > 0 && roofline->queued_us > 0;
+}
+
+static bool measure_bandwidth(tconv_session *session, cl_program program,
+                              const struct spread *spread, struct roofline *roofline)
+{
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(program, "triad", &code);
+    if (code != CL_SUCCESS) return false;
+    const size_t group = spread->local * (size_t)spread->chunk * (size_t)spread->vw * sizeof(float);
+    const float s = 0.5F;
+    bool measured = true;
+    roofline->sizes = 0;
+    for (size_t array = 64 << 10;
+         measured && roofline->sizes < MOST_SIZES && array <= (size_t)256 << 20; array *= 4) {
+        if (array > d->allocation_limit || 4 * array > d->global_memory) break;
+        const size_t bytes = array / group * group;
+        cl_mem buffers[3] = {NULL, NULL, NULL};
+        for (cl_uint i = 0; i < 3 && measured; i++) {
+            const cl_float zero = 0;
+            buffers[i] = clCreateBuffer(tconv_session_context(session), CL_MEM_READ_WRITE, array,
+                                        NULL, &code);
+            measured = code == CL_SUCCESS &&
+                       clEnqueueFillBuffer(tconv_session_queue(session), buffers[i], &zero,
+                                           sizeof zero, 0, array, 0, NULL, NULL) == CL_SUCCESS &&
+                       clSetKernelArg(kernel, i, sizeof buffers[i], &buffers[i]) == CL_SUCCESS;
+        }
+        measured = measured && clSetKernelArg(kernel, 3, sizeof s, &s) == CL_SUCCESS &&
+                   clFinish(tconv_session_queue(session)) == CL_SUCCESS;
+        const double seconds =
+            measured ? shortest(tconv_session_queue(session), kernel,
+                                bytes / sizeof(float) / (size_t)(spread->vw * spread->chunk),
+                                spread->local, 1, 0.1)
+                     : -1;
+        measured = seconds > 0;
+        roofline->bytes[roofline->sizes] = 3.0 * (double)bytes;
+        roofline->gbs[roofline->sizes++] = 3e-9 * (double)bytes / seconds;
+        for (int i = 0; i < 3; i++)
+            if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
+    }
+    clReleaseKernel(kernel);
+    return measured && roofline->sizes > 0;
+}
+
+enum exit_code roofline_measure(tconv_session *session, struct roofline *roofline)
+{
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(session));
+    const struct spread spread = spread_of(d);
+    cl_int code;
+    cl_program program = build(session, d, &spread, &code);
+    if (program == NULL)
+        return failed_work("the kernels that measure the device's ceilings do not build (%d)",
+                           code);
+    const bool measured = measure_peak(session, program, &spread, &roofline->probed_gflops) &&
+                          measure_launch(session, program, roofline) &&
+                          measure_bandwidth(session, program, &spread, roofline);
+    clReleaseProgram(program);
+    return measured
+               ? EXIT_DONE
+               : failed_work("the device's ceilings cannot be measured: an OpenCL call failed");
+}
+
+enum exit_code roofline_measure_again(tconv_session *session, struct roofline *roofline)
+{
+    struct roofline later = {0};
+    const enum exit_code code = roofline_measure(session, &later);
+    if (code != EXIT_DONE) return code;
+    roofline->probed_gflops = fmax(roofline->probed_gflops, later.probed_gflops);
+    roofline->launch_us = fmin(roofline->launch_us, later.launch_us);
+    for (int i = 0; i < roofline->sizes && i < later.sizes; i++)
+        roofline->gbs[i] = fmax(roofline->gbs[i], later.gbs[i]);
+    return EXIT_DONE;
+}
+
+void roofline_raise(struct roofline *roofline, double gflops, double bytes, double gbs)
+{
+    roofline->layers_gflops = fmax(roofline->layers_gflops, gflops);
+    roofline->layers[roofline->layer_count++] = (struct roofline_layer){bytes, gbs};
+}
+
+double roofline_peak(const struct roofline *roofline)
+{
+    return fmax(roofline->probed_gflops, roofline->layers_gflops);
+}
+
+double roofline_bandwidth(const struct roofline *roofline, double bytes)
+{
+    const double largest = roofline->bytes[roofline->sizes - 1];
+    int size = 0;
+    while (roofline->bytes[size] < fmin(bytes, largest)) size++;
+    double gbs = roofline->gbs[size];
+    for (size_t i = 0; i < roofline->layer_count; i++) {
+        const double moved = fmin(roofline->layers[i].bytes, largest);
+        if (moved >= fmin(bytes, largest) && moved <= roofline->bytes[size])
+            gbs = fmax(gbs, roofline->layers[i].gbs);
+    }
+    return gbs;
+}
+
+double roofline_memory_bandwidth(const struct roofline *roofline)
+{
+    return roofline_bandwidth(roofline, roofline->bytes[roofline->sizes - 1]);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running and verifying one layer. */
+#include "tool/bench/trial.h"
+
+#include "tool/bench/roofline.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t))
+{
+    const int length = write(plan, NULL, 0);
+    char *text = length == 0 ? NULL : malloc((size_t)length + 1);
+    if (text != NULL) write(plan, text, (size_t)length + 1);
+    return text;
+}
+
+static bool give_up(struct trial *t, tconv_status status, const char *format, ...)
+    TCONV_PRINTF(3, 4);
+static bool give_up(struct trial *t, tconv_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(t->error, sizeof t->error, format, arguments);
+    va_end(arguments);
+    t->status = status;
+    return false;
+}
+
+/* Gives up where the program was interrupted. */
+static bool go_on(struct trial *t)
+{
+    return !interrupted() || give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
+}
+
+/* A signal to all processes of a terminal also ends those that compile for an OpenCL runtime. */
+static bool give_up_call(struct trial *t, const tconv_error *error)
+{
+    return go_on(t) && give_up(t, error->status, "%s", error->message);
+}
+
+/* Layers that do not fit are told before anything is allocated. */
+static bool check_fit(struct trial *t)
+{
+    const tconv_device_info *d = tconv_device_properties(tconv_session_device(t->session));
+    const struct {
+        const char *what;
+        uint64_t bytes;
+    } tensors[] = {{"data", t->geometry.data_bytes},
+                   {"filter", t->geometry.filter_bytes},
+                   {"output", t->geometry.output_bytes}};
+    uint64_t sum = 0;
+    int largest = 0;
+    for (int i = 0; i < 3; i++) {
+        sum += tensors[i].bytes;
+        if (tensors[i].bytes > tensors[largest].bytes) largest = i;
+    }
+    if (tensors[largest].bytes > d->allocation_limit)
+        return give_up(
+            t, TCONV_ERROR_DEVICE_MEMORY,
+            "does not fit: its %s takes %.3f GB, the device allows %.3f GB in one buffer",
+            tensors[largest].what, 1e-9 * (double)tensors[largest].bytes,
+            1e-9 * (double)d->allocation_limit);
+    if (sum > d->global_memory)
+        return give_up(t, TCONV_ERROR_DEVICE_MEMORY,
+                       "does not fit: its tensors take %.3f GB, the device has %.3f GB",
+                       1e-9 * (double)sum, 1e-9 * (double)d->global_memory);
+    return true;
+}
+
+/* Reproducible elements: numbers in [-2, 2), integers of any value. NULL where there is no memory
+ * for them. */
+static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
+{
+    const size_t count = (size_t)bytes / tconv_type_size(type);
+    void *array = bytes > PTRDIFF_MAX ? NULL : malloc(count == 0 ? sizeof(double) : (size_t)bytes);
+    for (size_t i = 0; array != NULL && i < count; i++) {
+        seed = seed * 1664525U + 1013904223U;
+        const double value = (double)(int32_t)seed * 0x1p-30;
+        uint64_t bits = seed * UINT64_C(0x9e3779b97f4a7c15);
+        bits ^= bits >> 32;
+        if (type == TCONV_F32)
+            ((float *)array)[i] = (float)value;
+        else if (tconv_type_is_floating(type))
+            tconv_oracle_write(type, array, (int64_t)i, value);
+        else
+            memcpy((char *)array + i * tconv_type_size(type), &bits, tconv_type_size(type));
+    }
+    return array;
+}
+
+/* Factors that bring the sums of requantised integers into the range of a byte. */
+static void make_scales(struct trial *t, float *scale, size_t count)
+{
+    const double outputs = (double)t->geometry.output_bytes /
+                           (double)tconv_type_size(t->geometry.output_type);
+    const double terms = fmax(1, (double)t->geometry.macs / outputs);
+    for (size_t i = 0; i < count; i++)
+        scale[i] = (float)((0.5 + 0.25 * fabs((double)scale[i])) / (100 * sqrt(terms)));
+}
+
+/* A buffer with the contents of an array, or empty; none for no bytes. */
+static bool make_buffer(struct trial *t, const char *what, const void *source, uint64_t bytes,
+                        cl_mem *buffer)
+{
+    if (bytes == 0) return true;
+    cl_int code;
+    *buffer = clCreateBuffer(tconv_session_context(t->session), CL_MEM_READ_WRITE, (size_t)bytes,
+                             NULL, &code);
+    if (code == CL_SUCCESS && source != NULL)
+        code = clEnqueueWriteBuffer(tconv_session_queue(t->session), *buffer, CL_TRUE, 0,
+                                    (size_t)bytes, source, 0, NULL, NULL);
+    return code == CL_SUCCESS ||
+           give_up(t, TCONV_ERROR_DEVICE_MEMORY,
+                   "does not fit: %llu bytes for the %s cannot be had (OpenCL code %d)",
+                   (unsigned long long)bytes, what, code);
+}
+
+/* The tensors, their types and sizes, and where they go. */
+static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
+{
+    const tconv_geometry *g = &t->geometry;
+    const tconv_problem *p = t->problem;
+    const tconv_epilogue *e = &t->epilogue;
+    const tconv_type number = tconv_scale_type(p->data_type);
+    const uint64_t channels = (uint64_t)(g->groups * g->group_out_channels);
+    struct tconv_operands *o = &t->operands;
+    const tconv_type bias = tconv_bias_type(e, g->output_type);
+    const struct {
+        const char *what;
+        bool wanted;
+        tconv_type type;
+        uint64_t bytes;
+        const void **array;
+        cl_mem *buffer;
+    } tensors[] = {
+        {"data", true, p->data_type, g->data_bytes, &o->data, &t->args.data.memory},
+        {"filter", true, p->filter_type, g->filter_bytes, &o->filter, &t->weights},
+        {"bias", e->bias, bias, channels * tconv_type_size(bias), &o->bias, &t->args.bias.memory},
+        {"scale", e->scale, number, channels * tconv_type_size(number), &o->scale,
+         &t->args.scale.memory},
+        {"slope", tconv_activation_has_slope(e->activation), number,
+         channels * tconv_type_size(number), &o->slope, &t->args.slope.memory},
+        {"residual", e->residual, g->output_type, g->output_bytes, &o->residual,
+         &t->args.residual.memory},
+        {"output before", e->beta != 0, g->output_type, g->output_bytes, &o->before, NULL},
+    };
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        if (!tensors[i].wanted) continue;
+        void *array = make_array(tensors[i].type, tensors[i].bytes, (uint32_t)i + 1);
+        *tensors[i].array = array;
+        if (array == NULL)
+            return give_up(t, TCONV_ERROR_HOST_MEMORY,
+                           "does not fit: no host memory for its tensors");
+        if (tensors[i].array == &o->scale && e->requantize) make_scales(t, array, (size_t)channels);
+        for (size_t w = 0; tensors[i].array == &o->filter && weights != NULL &&
+                           w < (size_t)g->filter_bytes / tconv_type_size(p->filter_type);
+             w++)
+            tconv_oracle_write(p->filter_type, array, (int64_t)w,
+                               tconv_oracle_read(type, weights, (int64_t)w));
+        if (tensors[i].buffer != NULL &&
+            !make_buffer(t, tensors[i].what, array, tensors[i].bytes, tensors[i].buffer))
+            return false;
+    }
+    return make_buffer(t, "output", NULL, g->output_bytes, &t->args.output.memory);
+}
+
+void trial_epilogue(tconv_epilogue *epilogue)
+{
+    read_epilogue(epilogue); /* read_options has seen that it can be read */
+    epilogue->bias = options.with_bias != 0;
+    epilogue->scale = options.with_scale != 0;
+    epilogue->residual = options.with_residual != 0;
+}
+
+bool trial_prepare(struct trial *t, tconv_session *session, const struct entry *entry)
+{
+    const tconv_problem *problem = &entry->problem;
+    *t = (struct trial){.session = session,
+                        .problem = problem,
+                        .geometry = TCONV_GEOMETRY_INIT,
+                        .args = TCONV_ARGS_INIT};
+    if (!go_on(t)) return false;
+    if (entry->error != NULL)
+        return give_up(t, entry->file_failed ? TCONV_ERROR_INTERNAL : TCONV_ERROR_ARGUMENT, "%s",
+                       entry->error);
+    tconv_error error;
+    if (tconv_resolve(problem, &t->geometry, &error) != TCONV_OK) return give_up_call(t, &error);
+    trial_epilogue(&t->epilogue);
+    t->operands = (struct tconv_operands){
+        .problem = problem, .geometry = &t->geometry, .epilogue = &t->epilogue};
+    t->empty = t->geometry.output_bytes == 0;
+    if (t->empty) return give_up(t, TCONV_OK, "nothing to compute: the batch of its data is 0");
+    return check_fit(t) && make_tensors(t, entry->weights, entry->weights_type);
+}
+
+static void free_plan(struct trial *t)
+{
+    /* No command outlives the buffers that it uses, nor the program. */
+    if (t->plan != NULL) clFinish(tconv_session_queue(t->session));
+    tconv_packed_filter_release(t->packed);
+    tconv_plan_release(t->plan);
+    if (t->args.workspace.memory != NULL) clReleaseMemObject(t->args.workspace.memory);
+    t->packed = NULL;
+    t->plan = NULL;
+    t->args.workspace.memory = NULL;
+}
+
+/* The output before a run: what it is added to, else NaN in every floating-point type, which no
+ * integer is likely to be. */
+static bool clear_output(struct trial *t)
+{
+    const cl_uint nan_bits = 0x7ff87ff8;
+    const cl_command_queue queue = tconv_session_queue(t->session);
+    const size_t bytes = (size_t)t->geometry.output_bytes;
+    const size_t pattern = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+    cl_int code = t->operands.before != NULL
+                      ? clEnqueueWriteBuffer(queue, t->args.output.memory, CL_TRUE, 0, bytes,
+                                             t->operands.before, 0, NULL, NULL)
+                      : clEnqueueFillBuffer(queue, t->args.output.memory, &nan_bits, pattern, 0,
+                                            bytes, 0, NULL, NULL);
+    if (code == CL_SUCCESS) code = clFinish(queue);
+    return code == CL_SUCCESS ||
+           give_up(t, TCONV_ERROR_OPENCL, "the output cannot be cleared (OpenCL code %d)", code);
+}
+
+/* Plans, packs and runs once with a device object; how long all of it took. */
+static bool first_call(struct trial *t, tconv_device *device, const char *algorithm,
+                       double *all_seconds)
+{
+    free_plan(t);
+    if (!go_on(t)) return false;
+    tconv_error error;
+    tconv_plan_options plan = TCONV_PLAN_OPTIONS_INIT;
+    plan.algorithm = algorithm;
+    plan.epilogue = t->epilogue;
+    plan.math = chosen_math();
+    const double start = now();
+    if (tconv_plan_create(device, t->problem, &plan, &t->plan, &error) != TCONV_OK)
+        return give_up_call(t, &error);
+    if (!make_buffer(t, "workspace", NULL, tconv_plan_workspace_bytes(t->plan),
+                     &t->args.workspace.memory))
+        return false;
+    if (tconv_packed_filter_create(t->plan, NULL, 0, &t->packed, &error) != TCONV_OK ||
+        tconv_packed_filter_enqueue_pack(t->packed, tconv_session_queue(t->session), t->weights, 0,
+                                         0, NULL, NULL, &error) != TCONV_OK)
+        return give_up_call(t, &error);
+    t->args.filter = t->packed;
+    t->operands.error_factor = tconv_plan_error_factor(t->plan);
+    const double seconds = trial_repeat(t, 1);
+    *all_seconds = now() - start;
+    return seconds >= 0;
+}
+
+bool trial_run(struct trial *t, const char *algorithm)
+{
+    t->error[0] = '\0';
+    return clear_output(t) &&
+           first_call(t, tconv_session_device(t->session), algorithm, &t->first_call_seconds);
+}
+
+bool trial_run_anew(struct trial *t)
+{
+    tconv_error error;
+    cl_device_id id;
+    tconv_device *device = NULL;
+    const cl_context context = tconv_session_context(t->session);
+    char algorithm[64 + TILE_TEXT], tile[TILE_TEXT];
+    tconv_plan_tile(t->plan, tile, sizeof tile);
+    snprintf(algorithm, sizeof algorithm, "%s %s", tconv_plan_algorithm(t->plan), tile);
+    const cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof id, &id, NULL);
+    if (code != CL_SUCCESS)
+        return give_up(t, TCONV_ERROR_OPENCL,
+                       "the context does not tell its device (OpenCL code %d)", code);
+    if (tconv_device_create(context, id, &device, &error) != TCONV_OK)
+        return give_up_call(t, &error);
+    const bool done = first_call(t, device, algorithm, &t->warm_call_seconds);
+    tconv_device_release(device); /* the plan keeps it */
+    return done;
+}
+
+double trial_repeat(struct trial *t, int times)
+{
+    if (!go_on(t)) return -1;
+    tconv_error error;
+    tconv_status status = TCONV_OK;
+    cl_event done = NULL;
+    const double start = now();
+    for (int i = 0; i < times && status == TCONV_OK; i++)
+        status = tconv_plan_enqueue(t->plan, tconv_session_queue(t->session), &t->args, 0, NULL,
+                                    i + 1 < times ? NULL : &done, &error);
+    if (status == TCONV_OK) status = tconv_wait(done, &error);
+    const double seconds = now() - start;
+    if (done != NULL) clReleaseEvent(done);
+    if (status == TCONV_OK) return seconds / times;
+    give_up_call(t, &error);
+    return -1;
+}
+
+/* Compares one position; remembers the worst. */
+static bool compare(struct trial *t, size_t at)
+{
+    const struct tconv_expected expected = tconv_oracle_element(&t->operands, (int64_t)at);
+    const tconv_type type = t->geometry.output_type;
+    const double error = tconv_oracle_error(&expected, type, t->output, (int64_t)at);
+    if (error > t->max_error || t->compared == 0) {
+        t->max_error = error;
+        t->error_bound = expected.bound;
+    }
+    t->compared++;
+    return error <= 1 ||
+           give_up(t, TCONV_ERROR_INTERNAL,
+                   "wrong result: output element %zu is %.9g, but should be %.9g within %.3g", at,
+                   tconv_oracle_read(type, t->output, (int64_t)at), expected.value, expected.bound);
+}
+
+bool trial_verify(struct trial *t, size_t most)
+{
+    const tconv_type type = t->geometry.output_type;
+    const size_t bytes = (size_t)t->geometry.output_bytes, count = bytes / tconv_type_size(type);
+    t->max_error = t->error_bound = 0;
+    t->compared = 0;
+    if (count == 0) return true;
+    if (t->output == NULL) t->output = malloc(bytes);
+    if (t->output == NULL)
+        return give_up(t, TCONV_ERROR_HOST_MEMORY, "no host memory to verify its output");
+    const cl_int code = clEnqueueReadBuffer(tconv_session_queue(t->session), t->args.output.memory,
+                                            CL_TRUE, 0, bytes, t->output, 0, NULL, NULL);
+    if (code != CL_SUCCESS)
+        return give_up(t, TCONV_ERROR_OPENCL, "its output cannot be downloaded (OpenCL code %d)",
+                       code);
+    const size_t samples = count < most ? count : most;
+    uint32_t seed = 1;
+    bool right = samples == count || (compare(t, 0) && compare(t, count - 1));
+    for (size_t i = 0; i < samples && right;
+         i++) { /* one in each of `samples` equal parts, where in it is random */
+        seed = seed * 1664525U + 1013904223U;
+        const size_t from = (size_t)((double)count * (double)i / (double)samples);
+        const size_t to = (size_t)((double)count * (double)(i + 1) / (double)samples);
+        right = go_on(t) && compare(t, from + (to > from + 1 ? (seed >> 8) % (to - from) : 0));
+    }
+    for (size_t i = 0; tconv_type_is_floating(type) && i < count && right;
+         i++) /* data and weights are finite: a NaN was never written, or computed wrongly */
+        if (isnan(tconv_oracle_read(type, t->output, (int64_t)i))) right = compare(t, i);
+    return right;
+}
+
+void trial_free(struct trial *t)
+{
+    free_plan(t);
+    const cl_mem buffers[] = {t->weights,           t->args.data.memory,  t->args.bias.memory,
+                              t->args.scale.memory, t->args.slope.memory, t->args.residual.memory,
+                              t->args.output.memory};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (buffers[i] != NULL) clReleaseMemObject(buffers[i]);
+    const void *const arrays[] = {t->operands.data,   t->operands.filter, t->operands.bias,
+                                  t->operands.scale,  t->operands.slope,  t->operands.residual,
+                                  t->operands.before, t->output};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free((void *)arrays[i]);
+    *t = (struct trial){0};
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ending long work early with what there is. */
+#include "tool/system/system.h"
+#include "tool/tool.h"
+
+static volatile sig_atomic_t caught;
+
+void watch_interrupts(void)
+{
+    system_watch_interrupts(&caught);
+}
+
+bool interrupted(void)
+{
+    return caught != 0;
+}

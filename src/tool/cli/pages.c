@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands manual and completion: pages and scripts about all other commands. */
+#include "tool/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void print_name(const char *command)
+{
+    printf(".TH TCONV\\-CL\\-%s 1 \"\" \"tconv\\-cl %s\"\n.SH NAME\ntconv\\-cl\\-%s \\- ", command,
+           TCONV_VERSION_STRING, command);
+    print_roff(command_summary(command));
+    printf("\n");
+}
+
+static void print_end(void)
+{
+    printf(".SH EXIT STATUS\n0: done. 1: the work failed (device, memory, a file, a comparison). "
+           "2: the request is wrong.\n.SH SEE ALSO\n");
+}
+
+/* The page of the tool itself. */
+static void print_overview(void)
+{
+    printf(".TH TCONV\\-CL 1 \"\" \"tconv\\-cl %s\"\n.SH NAME\ntconv\\-cl \\- transposed "
+           "convolution on any OpenCL device: times, verifies and computes layers\n.SH SYNOPSIS\n"
+           ".B tconv\\-cl\n.RI [ COMMAND ]\n.RI [ OPTION ...]\n.SH COMMANDS\n",
+           TCONV_VERSION_STRING);
+    for (int i = 0; command_name(i) != NULL; i++) {
+        printf(".TP\n.B ");
+        print_roff(command_name(i));
+        printf("\n");
+        print_roff(command_summary(command_name(i)));
+        printf("\n");
+    }
+    printf(".PP\nOptions without a command are those of\n.BR bench .\n");
+    print_end();
+    for (int i = 0; command_name(i) != NULL; i++) {
+        if (!command_has_options(command_name(i))) continue;
+        printf(".BR tconv\\-cl\\-%s (1)\n", command_name(i));
+    }
+}
+
+enum exit_code command_manual(int argc, const char **argv)
+{
+    if (argc > 2) return wrong_request("manual takes one command, but %s follows", argv[2]);
+    if (argc == 1) {
+        print_overview();
+        return EXIT_DONE;
+    }
+    if (!command_has_options(argv[1]))
+        return wrong_request("%s is no command with a manual page; tconv-cl --help lists the "
+                             "commands",
+                             argv[1]);
+    print_name(argv[1]);
+    const enum exit_code code = run_command(argv[1], PRINT_MANUAL);
+    print_end();
+    printf(".BR tconv\\-cl (1)\n");
+    return code;
+}
+
+/* In both shells the words are those of one function; zsh takes bash's by bashcompinit. */
+enum exit_code command_completion(int argc, const char **argv)
+{
+    const bool zsh = argc == 2 && strcmp(argv[1], "zsh") == 0;
+    if (argc != 2 || (!zsh && strcmp(argv[1], "bash") != 0))
+        return wrong_request("completion takes the name of a shell: bash or zsh");
+    if (zsh)
+        printf("#compdef tconv-cl\n"
+               "autoload -U +X bashcompinit && bashcompinit\n");
+    printf("# Completion for tconv-cl %s; from `tconv-cl completion %s`.\n"
+           "_tconv_cl() {\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} words\n"
+           "    case ${COMP_WORDS[1]} in\n",
+           TCONV_VERSION_STRING, argv[1]);
+    enum exit_code code = EXIT_DONE;
+    for (int i = 0; command_name(i) != NULL && code == EXIT_DONE; i++) {
+        if (!command_has_options(command_name(i))) continue;
+        printf("    %s) words=\"", command_name(i));
+        code = run_command(command_name(i), PRINT_OPTION_NAMES);
+        printf("\" ;;\n");
+    }
+    printf("    *) words=\"");
+    for (int i = 0; command_name(i) != NULL; i++) printf(" %s", command_name(i));
+    printf("\" ;;\n"
+           "    esac\n"
+           "    if [ \"$COMP_CWORD\" = 1 ]; then words=\"");
+    for (int i = 0; command_name(i) != NULL; i++) printf(" %s", command_name(i));
+    printf("\"; fi\n"
+           "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "}\n"
+           "complete -o default -F _tconv_cl tconv-cl\n");
+    return code;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl check: every algorithm on a problem, compared with the f64 oracle. */
+#include "tool/bench/layers.h"
+#include "tool/bench/trial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0,
+     "One problem (without any: a built-in set):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)suite_table, 0, "Or a suite:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
+     "Or a model (--data-shape for extents that it leaves open):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0,
+     "with tensors of random numbers, or a model's filter:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
+    POPT_TABLEEND,
+};
+
+enum { SAMPLES = 20000 };
+
+/* The built-in set: small problems, each for a reason. */
+static const struct {
+    const char *why;
+    tconv_operation operation;
+    int rank;
+    int64_t data[5], filter[6];
+    int64_t s[3], d[3], pb[3], pe[3], op[3];
+} built_in[] = {
+    {"4x4 stride 2",
+     TCONV_CONV_BACKPROP,
+     4,
+     {1, 16, 12, 40},
+     {16, 12, 4, 4},
+     {2, 2},
+     {1, 1},
+     {1, 1},
+     {1, 1},
+     {0, 0}},
+    {"3x3 stride 2, output padding",
+     TCONV_CONV_BACKPROP,
+     4,
+     {2, 7, 9, 33},
+     {7, 19, 3, 3},
+     {2, 2},
+     {1, 1},
+     {1, 1},
+     {1, 1},
+     {1, 1}},
+    {"kernel equals stride",
+     TCONV_CONV_BACKPROP,
+     4,
+     {1, 20, 17, 31},
+     {20, 13, 2, 2},
+     {2, 2},
+     {1, 1},
+     {0, 0},
+     {0, 0},
+     {0, 0}},
+    {"kernel smaller than stride",
+     TCONV_CONV_BACKPROP,
+     4,
+     {1, 5, 11, 13},
+     {5, 7, 2, 2},
+     {3, 3},
+     {1, 1},
+     {0, 0},
+     {0, 0},
+     {0, 0}},
+    {"stride and dilation share a factor",
+     TCONV_CONV_BACKPROP,
+     4,
+     {1, 5, 9, 10},
+     {5, 6, 5, 5},
+     {4, 4},
+     {6, 6},
+     {5, 5},
+     {5, 5},
+     {3, 3}},
+    {"pads larger than the kernel",
+     TCONV_CONV_BACKPROP,
+     4,
+     {1, 3, 14, 15},
+     {3, 4, 3, 3},
+     {2, 2},
+     {1, 1},
+     {6, 7},
+     {5, 4},
+     {0, 0}},
+    {"groups",
+     TCONV_GROUP_CONV_BACKPROP,
+     4,
+     {2, 12, 8, 18},
+     {4, 3, 5, 4, 4},
+     {2, 2},
+     {1, 1},
+     {1, 1},
+     {1, 1},
+     {0, 0}},
+    {"depthwise",
+     TCONV_GROUP_CONV_BACKPROP,
+     4,
+     {1, 13, 16, 21},
+     {13, 1, 1, 8, 8},
+     {4, 4},
+     {1, 1},
+     {2, 2},
+     {2, 2},
+     {0, 0}},
+    {"vocoder", TCONV_CONV_BACKPROP, 3, {1, 24, 150}, {24, 17, 16}, {8}, {1}, {4}, {4}, {0}},
+    {"dilated line", TCONV_CONV_BACKPROP, 3, {1, 8, 500}, {8, 8, 7}, {1}, {9}, {27}, {27}, {0}},
+    {"segmentation head",
+     TCONV_CONV_BACKPROP,
+     4,
+     {1, 5, 4, 5},
+     {5, 5, 64, 64},
+     {32, 32},
+     {1, 1},
+     {0, 0},
+     {0, 0},
+     {0, 0}},
+    {"overlap-add", TCONV_CONV_BACKPROP, 3, {1, 1, 40}, {1, 1, 1024}, {256}, {1}, {0}, {0}, {0}},
+    {"volume",
+     TCONV_CONV_BACKPROP,
+     5,
+     {1, 6, 5, 6, 7},
+     {6, 5, 3, 3, 3},
+     {2, 2, 2},
+     {1, 1, 1},
+     {1, 1, 1},
+     {1, 1, 1},
+     {1, 1, 1}},
+    {"one point",
+     TCONV_CONV_BACKPROP,
+     4,
+     {3, 10, 1, 1},
+     {10, 11, 4, 4},
+     {1, 1},
+     {1, 1},
+     {0, 0},
+     {0, 0},
+     {0, 0}},
+};
+
+static void set_list(tconv_list *list, int axes, const int64_t *values)
+{
+    list->count = axes;
+    memcpy(list->value, values, (size_t)axes * sizeof *values);
+}
+
+static enum exit_code built_in_set(struct suite *suite)
+{
+    for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "C%02zu", i + 1);
+        struct entry *entry = suite_add(suite, id, built_in[i].why);
+        if (entry == NULL) return failed_work("no memory");
+        tconv_problem *p = &entry->problem;
+        const int axes = built_in[i].rank - 2;
+        p->operation = built_in[i].operation;
+        p->data.rank = built_in[i].rank;
+        p->filter.rank = built_in[i].rank + (p->operation == TCONV_GROUP_CONV_BACKPROP);
+        memcpy(p->data.dim, built_in[i].data, (size_t)p->data.rank * sizeof *p->data.dim);
+        memcpy(p->filter.dim, built_in[i].filter, (size_t)p->filter.rank * sizeof *p->filter.dim);
+        set_list(&p->strides, axes, built_in[i].s);
+        set_list(&p->dilations, axes, built_in[i].d);
+        set_list(&p->pads_begin, axes, built_in[i].pb);
+        set_list(&p->pads_end, axes, built_in[i].pe);
+        set_list(&p->output_padding, axes, built_in[i].op);
+    }
+    return EXIT_DONE;
+}
+
+struct tally {
+    int passed, refused;
+    struct failures failures;
+    bool one; /* problem */
+    json_t *results;
+};
+
+static void report(struct tally *tally, const struct entry *e, const char *algorithm,
+                   const char *verdict, const struct trial *t)
+{
+    const bool compared = t->compared > 0 && isfinite(t->max_error);
+    if (table_wanted()) {
+        progress(0, 0, "");
+        printf("%-4s ", e->id);
+        print_column(e->layer, 24);
+        printf(" %-16s %-8s ", algorithm, verdict);
+        char text[100];
+        snprintf(text, sizeof text, "max error %.2g of its bound, %zu positions", t->max_error,
+                 t->compared);
+        print_wrapped(t->error[0] != '\0' ? t->error : text, 56);
+        fflush(stdout);
+    }
+    json_array_append_new(
+        tally->results,
+        json_pack("{s:o, s:o, s:s, s:s, s:o, s:I, s:o}", "id", text_json(e->id), "layer",
+                  text_json(e->layer), "algorithm", algorithm, "verdict", verdict, "max_error",
+                  compared ? json_real(t->max_error) : json_null(), "compared",
+                  (json_int_t)t->compared, "error",
+                  t->error[0] == '\0' || t->empty ? json_null() : text_json(t->error)));
+}
+
+static void failed(struct tally *tally, const struct entry *e, const char *algorithm,
+                   const struct trial *t)
+{
+    failures_add(&tally->failures, e, strcmp(algorithm, "-") == 0 ? NULL : algorithm, t->status,
+                 t->error);
+    report(tally, e, algorithm, "failed", t);
+}
+
+/* Whether the request that an algorithm has refused is one that no algorithm takes: the reference
+ * takes whatever any of them does, but that some devices would end its loops
+ * (TCONV_ERROR_ALGORITHM). Leaves the algorithm's own status and message where it is not. */
+static bool none_takes(struct trial *trial)
+{
+    const tconv_status status = trial->status;
+    char error[sizeof trial->error];
+    if (!tconv_status_is_request(status)) return false;
+    memcpy(error, trial->error, sizeof error);
+    if (!trial_run(trial, "reference") && tconv_status_is_request(trial->status) &&
+        trial->status != TCONV_ERROR_ALGORITHM)
+        return true;
+    trial->status = status;
+    memcpy(trial->error, error, sizeof error);
+    return false;
+}
+
+static void check_entry(tconv_session *session, const struct entry *entry, struct tally *tally)
+{
+    struct trial trial;
+    if (!trial_prepare(&trial, session, entry)) {
+        if (trial.empty) { /* and right so */
+            tally->passed++;
+            report(tally, entry, "-", "passed", &trial);
+        } else if (trial.status == TCONV_ERROR_DEVICE_MEMORY &&
+                   !tally->one) { /* that one of many does not fit is no failure */
+            tally->refused++;
+            report(tally, entry, "-", "skipped", &trial);
+        } else if (trial.status != TCONV_ERROR_CANCELLED) {
+            failed(tally, entry, "-", &trial);
+        }
+        trial_free(&trial);
+        return;
+    }
+    const bool forced = options.algorithm != NULL && strcmp(options.algorithm, "auto") != 0;
+    for (int a = 0; forced ? a == 0 : tconv_algorithm_name(a) != NULL; a++) {
+        const char *algorithm = forced ? options.algorithm : tconv_algorithm_name(a);
+        trial.compared = 0;
+        if (trial_run(&trial, algorithm) && trial_verify(&trial, SAMPLES)) {
+            tally->passed++;
+            report(tally, entry, algorithm, "passed", &trial);
+        } else if (trial.status == TCONV_ERROR_CANCELLED) {
+            break;
+        } else if (trial.status == TCONV_ERROR_ALGORITHM && !forced) {
+            tally->refused++;
+            report(tally, entry, algorithm, "refused", &trial);
+        } else if (!forced && none_takes(&trial)) {
+            failed(tally, entry, "-", &trial); /* told once */
+            break;
+        } else {
+            failed(tally, entry, algorithm, &trial);
+        }
+    }
+    trial_free(&trial);
+}
+
+static enum exit_code check(const struct work *work)
+{
+    const struct suite *suite = &work->suite;
+    struct tally tally = {.one = suite->count == 1, .results = json_array()};
+    enum exit_code code = EXIT_DONE;
+    watch_interrupts();
+    for (size_t i = 0; i < suite->count && !interrupted(); i++) {
+        progress((int)i, (int)suite->count, suite->entries[i].layer);
+        check_entry(work->session, &suite->entries[i], &tally);
+    }
+    progress(0, 0, "");
+    if (table_wanted() && !options.quiet)
+        printf("%d passed, %d failed, %d refused by an algorithm\n", tally.passed,
+               tally.failures.count, tally.refused);
+    if (options.json != NULL)
+        code = write_json(json_pack("{s:i, s:i, s:i, s:O, s:b}", "passed", tally.passed, "failed",
+                                    tally.failures.count, "refused", tally.refused, "results",
+                                    tally.results, "interrupted", interrupted()));
+    json_decref(tally.results);
+    if (code != EXIT_DONE) return code;
+    char so_far[60];
+    snprintf(so_far, sizeof so_far, "%d comparisons passed", tally.passed);
+    return failures_verdict(&tally.failures, so_far, "comparisons");
+}
+
+enum exit_code command_check(int argc, const char **argv)
+{
+    bool leave;
+    enum exit_code code = read_options(
+        table,
+        "[--data-shape ... --filter-shape ... ATTRIBUTES | --suite FILE.csv | --model FILE.xml]",
+        argc, argv, &leave);
+    if (leave) return code;
+    struct work work;
+    if ((code = work_open(&work, built_in_set)) == EXIT_DONE) code = check(&work);
+    work_close(&work);
+    return code;
+}

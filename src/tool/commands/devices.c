@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl devices: the flat list of devices. */
+#include "tool/tool.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
+    POPT_TABLEEND,
+};
+
+static const char *kind_name(tconv_device_kind kind)
+{
+    switch (kind) {
+    case TCONV_DEVICE_CPU: return "CPU";
+    case TCONV_DEVICE_GPU: return "GPU";
+    case TCONV_DEVICE_ACCELERATOR: return "accelerator";
+    case TCONV_DEVICE_OTHER: break;
+    }
+    return "other";
+}
+
+static const char *unit_name(tconv_matrix_unit unit)
+{
+    return unit == TCONV_MATRIX_NVIDIA_MMA        ? "mma"
+           : unit == TCONV_MATRIX_AMD_WMMA        ? "wmma"
+           : unit == TCONV_MATRIX_AMD_MFMA        ? "mfma"
+           : unit == TCONV_MATRIX_INTEL_DPAS      ? "dpas"
+           : unit == TCONV_MATRIX_X86_AVX512_VNNI ? "avx512_vnni"
+           : unit == TCONV_MATRIX_X86_AVX_VNNI    ? "avx_vnni"
+           : unit == TCONV_MATRIX_X86_AVX512_BF16 ? "avx512_bf16"
+           : unit == TCONV_MATRIX_PLAIN_QUADS     ? "plain quads"
+                                                  : "no";
+}
+
+static const char *architecture_name(tconv_architecture architecture)
+{
+    return architecture == TCONV_ARCHITECTURE_NVIDIA     ? "NVIDIA"
+           : architecture == TCONV_ARCHITECTURE_AMD_RDNA ? "AMD RDNA"
+           : architecture == TCONV_ARCHITECTURE_AMD_CDNA ? "AMD CDNA"
+                                                         : "other";
+}
+
+json_t *device_json(int number, const tconv_device_info *d)
+{
+    return json_pack(
+        "{s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:b, s:b, "
+        "s:b, s:b, s:b, s:b, s:s, s:s, s:I}",
+        "number", number, "name", text_json(d->name), "vendor", text_json(d->vendor), "platform",
+        text_json(d->platform), "driver", text_json(d->driver), "version", text_json(d->version),
+        "kind", kind_name(d->kind), "compute_units", (int)d->compute_units, "vector_width",
+        (int)d->vector_width, "work_group_limit", (json_int_t)d->work_group_limit, "local_memory",
+        (json_int_t)d->local_memory, "global_memory", (json_int_t)d->global_memory,
+        "allocation_limit", (json_int_t)d->allocation_limit, "dedicated_local", d->dedicated_local,
+        "fma", d->fma, "half_arithmetic", d->half_arithmetic, "double_arithmetic",
+        d->double_arithmetic, "subgroups", d->subgroups, "integer_dot_product",
+        d->integer_dot_product, "matrix_unit", unit_name(d->matrix_unit), "architecture",
+        architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib);
+}
+
+/* A line of a device, wrapped on a terminal. */
+static void print_line(const char *format, ...) TCONV_PRINTF(1, 2);
+static void print_line(const char *format, ...)
+{
+    enum { INDENT = 5 };
+    char text[1500];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    printf("%*s", INDENT, "");
+    print_wrapped(text, INDENT);
+}
+
+static void print_device(int number, bool preferred, const tconv_device_info *d)
+{
+    printf("%d%s %s\n", number, preferred ? "*" : " ", d->name);
+    print_line("%s, %s, driver %s, %s", kind_name(d->kind), d->platform, d->driver, d->version);
+    print_line("%u compute units, vectors of %u x f32%s, work-groups of up to %llu",
+               d->compute_units, d->vector_width, d->fma ? " with fma" : "",
+               (unsigned long long)d->work_group_limit);
+    print_line("memory: %.1f GiB, %.1f GiB in one buffer, %llu KiB local%s",
+               (double)d->global_memory / (1 << 30), (double)d->allocation_limit / (1 << 30),
+               (unsigned long long)(d->local_memory >> 10),
+               d->dedicated_local ? " (dedicated)" : "");
+    print_line("f16 %s, f64 %s, sub-groups %s, integer dot products %s, matrix unit %s",
+               d->half_arithmetic ? "yes" : "no", d->double_arithmetic ? "yes" : "no",
+               d->subgroups ? "yes" : "no", d->integer_dot_product ? "yes" : "no",
+               unit_name(d->matrix_unit));
+}
+
+enum exit_code command_devices(int argc, const char **argv)
+{
+    bool leave;
+    enum exit_code code = read_options(table, "[--json FILE]", argc, argv, &leave);
+    if (leave) return code;
+    if (options.device != NULL)
+        return wrong_request("--device is given, but devices lists them all");
+    tconv_error error;
+    int count = 0, preferred = -1;
+    if (tconv_device_count(&count, &error) != TCONV_OK) return failed_call(&error);
+    code = default_device(&preferred);
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++) {
+        cl_device_id device;
+        tconv_device_info info = {.struct_size = sizeof info};
+        if (tconv_device_at(i, NULL, &device, &error) != TCONV_OK ||
+            tconv_device_describe(device, &info, &error) != TCONV_OK) {
+            json_decref(list);
+            return failed_call(&error);
+        }
+        if (options.json == NULL) print_device(i, i == preferred, &info);
+        json_array_append_new(list, device_json(i, &info));
+    }
+    if (options.json != NULL) {
+        const enum exit_code written =
+            write_json(json_pack("{s:o, s:o}", "devices", list, "default",
+                                 preferred >= 0 ? json_integer(preferred) : json_null()));
+        return written != EXIT_DONE ? written : code;
+    }
+    json_decref(list);
+    if (preferred >= 0 && !options.quiet) printf("* is used where no --device is given\n");
+    return code;
+}

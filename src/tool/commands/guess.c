@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What somebody meant who misspelt a word. */
+#include "tool/tool.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { LONGEST = 40 }; /* characters; longer words are compared with nothing */
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static bool same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* How many letters must be changed, left out, added or exchanged with their neighbour. */
+static int edit_distance(const char *a, size_t length_a, const char *b, size_t length_b)
+{
+    int rows[3][LONGEST + 1]; /* of the table of all beginnings of both: the last three */
+    for (size_t j = 0; j <= length_b; j++) rows[0][j] = (int)j;
+    for (size_t i = 1; i <= length_a; i++) {
+        int *row = rows[i % 3];
+        const int *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= length_b; j++) {
+            row[j] =
+                least(least(above[j], row[j - 1]) + 1, above[j - 1] + !same(a[i - 1], b[j - 1]));
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+    }
+    return rows[length_a % 3][length_b];
+}
+
+struct guess guess_begin(const char *word, size_t length)
+{
+    return (struct guess){word, length, NULL, 0};
+}
+
+void guess_try(struct guess *guess, const char *candidate)
+{
+    const size_t length = strlen(candidate);
+    if (guess->length < 2 || guess->length > LONGEST || length > LONGEST) return;
+    /* Who writes only the beginning of a word is closer than any misspelling. */
+    const bool begins = guess->length >= 3 && strncmp(candidate, guess->word, guess->length) == 0;
+    const int distance = begins ? 0 : edit_distance(guess->word, guess->length, candidate, length);
+    const int most = guess->length < 6 ? 1 : guess->length < 9 ? 2 : 3;
+    if (distance > most || (guess->best != NULL && distance >= guess->distance)) return;
+    guess->best = candidate;
+    guess->distance = distance;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl run: one layer from files. */
+#include "tool/io/model.h"
+#include "tool/io/npy.h"
+#include "tool/io/out_file.h"
+#include "tool/system/system.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)file_table, 0, "Files (- is stdin or stdout):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)model_table, 0,
+     "A layer of a model, instead of --filter and attributes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0,
+     "Attributes (shapes come from the files):", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)algorithm_table, 0, "How:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
+    POPT_TABLEEND,
+};
+
+/* Everything that a run holds. */
+struct job {
+    struct npy data, filter, bias, scale, slope, residual, initial;
+    tconv_plan_options plan;
+    struct suite model;
+    tconv_problem problem;
+    const void *weights;
+    void *output;
+};
+
+static enum exit_code check_options(void)
+{
+    if (options.data == NULL) return wrong_request("--data is missing: the file with the data");
+    if (options.output == NULL)
+        return wrong_request("--output is missing: where the output is to go");
+    if (options.model == NULL && options.filter == NULL)
+        return wrong_request("--filter is missing: the file with the filter, or --model");
+    if (options.model != NULL && options.filter != NULL)
+        return wrong_request(
+            "--model and --filter cannot be given together: the model has weights");
+    if (options.model == NULL && options.layer != NULL)
+        return wrong_request("--layer needs --model");
+    if (strcmp(options.output, "-") == 0 && system_is_terminal(stdout))
+        return wrong_request(
+            "--output is -, but stdout is a terminal: send it to a file or a pipe");
+    return EXIT_DONE;
+}
+
+static enum exit_code wrong_type(const struct job *job)
+{
+    return wrong_request("--type is %s, but --data %s holds %s", options.type, options.data,
+                         tconv_type_name(job->data.type));
+}
+
+static enum exit_code problem_from_model(struct job *job)
+{
+    enum exit_code code;
+    tconv_problem named =
+        TCONV_PROBLEM_INIT; /* only to check the names and lists among the options */
+    if ((code = refuse_attributes("a layer of a --model has its own attributes", false)) !=
+            EXIT_DONE ||
+        (code = read_problem(&job->data.shape, &job->data.shape, &named)) != EXIT_DONE ||
+        (code = model_read(options.model, &job->model)) != EXIT_DONE)
+        return code;
+    struct entry *entry = model_layer(options.model, &job->model, options.layer);
+    if (entry == NULL) return EXIT_REQUEST_WRONG;
+    if (entry->error == NULL) model_set_data(entry, &job->data.shape);
+    if (entry->error != NULL) return model_failure(options.model, entry);
+    if (options.type != NULL && named.data_type != job->data.type) return wrong_type(job);
+    if (options.filter_type != NULL && named.filter_type != entry->weights_type)
+        return wrong_request("--filter-type is %s, but the model's filter is %s",
+                             options.filter_type, tconv_type_name(entry->weights_type));
+    job->problem = entry->problem;
+    job->problem.data_type = job->data.type;
+    job->problem.output_type = named.output_type;
+    if (options.output_shape != NULL) job->problem.output_shape = named.output_shape;
+    job->weights = entry->weights;
+    tell_notes(entry->layer, &job->problem);
+    return EXIT_DONE;
+}
+
+static enum exit_code problem_from_files(struct job *job)
+{
+    enum exit_code code;
+    if ((code = npy_read("--filter", options.filter, &job->filter)) != EXIT_DONE ||
+        (code = read_problem(&job->data.shape, &job->filter.shape, &job->problem)) != EXIT_DONE)
+        return code;
+    if (options.type != NULL && job->problem.data_type != job->data.type) return wrong_type(job);
+    job->problem.data_type = job->data.type;
+    if (options.filter_type != NULL && job->problem.filter_type != job->filter.type)
+        return wrong_request("--filter-type is %s, but --filter %s holds %s", options.filter_type,
+                             options.filter, tconv_type_name(job->filter.type));
+    job->problem.filter_type = job->filter.type;
+    job->weights = job->filter.values;
+    tell_notes("", &job->problem);
+    return EXIT_DONE;
+}
+
+/* One number for each output channel. */
+static enum exit_code read_channels(const char *option, const char *path, tconv_type type,
+                                    int64_t channels, struct npy *npy)
+{
+    if (path == NULL) return EXIT_DONE;
+    const enum exit_code code = npy_read(option, path, npy);
+    if (code != EXIT_DONE) return code;
+    if (npy->type != type)
+        return wrong_request("%s holds %s, but %s is needed", option, tconv_type_name(npy->type),
+                             tconv_type_name(type));
+    if (npy->shape.rank != 1 || npy->shape.dim[0] != channels)
+        return wrong_request(
+            "%s has rank %d and %" PRId64 " elements at axis 0: one axis with the %" PRId64
+            " output channels is needed",
+            option, npy->shape.rank, npy->shape.rank == 0 ? 1 : npy->shape.dim[0], channels);
+    return EXIT_DONE;
+}
+
+/* A tensor like the output. */
+static enum exit_code read_like_output(const char *option, const char *path,
+                                       const tconv_geometry *g, struct npy *npy)
+{
+    if (path == NULL) return EXIT_DONE;
+    const enum exit_code code = npy_read(option, path, npy);
+    if (code != EXIT_DONE) return code;
+    if (npy->type != g->output_type)
+        return wrong_request("%s holds %s, but the output is %s", option,
+                             tconv_type_name(npy->type), tconv_type_name(g->output_type));
+    bool same = npy->shape.rank == g->output_shape.rank;
+    for (int i = 0; same && i < npy->shape.rank; i++) {
+        same = npy->shape.dim[i] == g->output_shape.dim[i];
+        if (!same)
+            return wrong_request("%s has extent %" PRId64
+                                 " at axis %d, but the output has %" PRId64,
+                                 option, npy->shape.dim[i], i, g->output_shape.dim[i]);
+    }
+    return same ? EXIT_DONE
+                : wrong_request("%s has rank %d, but the output has %d", option, npy->shape.rank,
+                                g->output_shape.rank);
+}
+
+/* The epilogue and the files that belong to it. */
+static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry *g)
+{
+    tconv_epilogue *e = &job->plan.epilogue;
+    if (!read_epilogue(e)) return EXIT_REQUEST_WRONG;
+    const tconv_type number = tconv_scale_type(job->problem.data_type);
+    const int64_t channels = g->groups * g->group_out_channels;
+    const bool slopes = tconv_activation_has_slope(e->activation);
+    if (slopes && options.slope == NULL)
+        return wrong_request(
+            "--slope is missing: --activation %s takes one number for each output channel",
+            tconv_activation_name(e->activation));
+    if (!slopes && options.slope != NULL)
+        return wrong_request("--slope is given, but only --activation prelu and snake take it");
+    if ((e->beta != 0) != (options.initial != NULL))
+        return wrong_request(
+            "%s", e->beta != 0 ? "--initial is missing: --beta needs what the output was before"
+                               : "--initial is given, but without --beta it has no effect");
+    enum exit_code code;
+    if ((code = read_channels("--bias", options.bias, tconv_bias_type(e, g->output_type), channels,
+                              &job->bias)) != EXIT_DONE ||
+        (code = read_channels("--scale", options.scale, number, channels, &job->scale)) !=
+            EXIT_DONE ||
+        (code = read_channels("--slope", options.slope, number, channels, &job->slope)) !=
+            EXIT_DONE ||
+        (code = read_like_output("--residual", options.residual, g, &job->residual)) != EXIT_DONE ||
+        (code = read_like_output("--initial", options.initial, g, &job->initial)) != EXIT_DONE)
+        return code;
+    e->bias = options.bias != NULL;
+    e->scale = options.scale != NULL;
+    e->residual = options.residual != NULL;
+    return EXIT_DONE;
+}
+
+/* The devices of a run, and what is said of it. */
+struct devices {
+    int count, number[MOST_DEVICES];
+    tconv_session *session[MOST_DEVICES];
+    int64_t limit;    /* MiB of device memory for tensors; 0: the library's */
+    int64_t slabs;    /* 0: the tensors were computed whole, by the first device */
+    tconv_slab first; /* of them */
+    struct npy *data;
+    struct npy_out *out;
+};
+
+static enum exit_code open_devices(struct devices *devices)
+{
+    enum exit_code code = choose_devices(devices->number, MOST_DEVICES, &devices->count);
+    tconv_error error;
+    for (int i = 0; i < devices->count && code == EXIT_DONE; i++)
+        if (tconv_session_create(devices->number[i], &devices->session[i], &error) != TCONV_OK)
+            code = failed_call(&error);
+    return code;
+}
+
+static enum exit_code read_limit(int64_t *limit)
+{
+    int count;
+    *limit = 0;
+    if (options.memory_limit == NULL) return EXIT_DONE;
+    if (!read_numbers("--memory-limit", options.memory_limit, limit, 1, &count))
+        return EXIT_REQUEST_WRONG;
+    if (*limit < 1 || *limit > INT64_MAX >> 20)
+        return wrong_request("--memory-limit is %s: at least 1 MiB is needed",
+                             options.memory_limit);
+    return EXIT_DONE;
+}
+
+static void close_devices(struct devices *devices)
+{
+    for (int i = 0; i < MOST_DEVICES; i++) tconv_session_release(devices->session[i]);
+}
+
+/* The algorithm that was taken: asked of a plan of the same kind, whose programs are there
+ * already. */
+static void name_algorithm(const struct devices *devices, const struct job *job, char *name,
+                           size_t size)
+{
+    tconv_plan *plan;
+    tconv_problem problem = job->problem;
+    tconv_plan_options wanted = job->plan;
+    if (devices->slabs > 0) {
+        problem.data.dim[0] = devices->first.batch_end - devices->first.batch_begin;
+        wanted.output_begin = devices->first.output_begin;
+        wanted.output_end = devices->first.output_end;
+    }
+    snprintf(name, size, "?");
+    if (tconv_plan_create(tconv_session_device(devices->session[0]), &problem, &wanted, &plan,
+                          NULL) != TCONV_OK)
+        return;
+    snprintf(name, size, "%s", tconv_plan_algorithm(plan));
+    tconv_plan_release(plan);
+}
+
+static enum exit_code report(const struct devices *devices, const struct job *job,
+                             const tconv_geometry *geometry)
+{
+    if (options.json == NULL && (options.quiet || strcmp(options.output, "-") == 0))
+        return EXIT_DONE;
+    char algorithm[40];
+    name_algorithm(devices, job, algorithm, sizeof algorithm);
+    const int used = devices->slabs > 0 ? devices->count : 1;
+    const tconv_device_info *device =
+        tconv_device_properties(tconv_session_device(devices->session[0]));
+    if (options.json != NULL) {
+        json_t *shape = json_array(), *numbers = json_array();
+        for (int i = 0; i < geometry->output_shape.rank; i++)
+            json_array_append_new(shape, json_integer(geometry->output_shape.dim[i]));
+        for (int i = 0; i < used; i++)
+            json_array_append_new(numbers, json_integer(devices->number[i]));
+        return write_json(json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:I}", "output",
+                                    text_json(options.output), "output_shape", shape, "algorithm",
+                                    algorithm, "device", devices->number[0], "device_name",
+                                    text_json(device->name), "devices", numbers, "slabs",
+                                    (json_int_t)devices->slabs));
+    }
+    printf("%s: shape", options.output);
+    for (int i = 0; i < geometry->output_shape.rank; i++)
+        printf("%s%" PRId64, i == 0 ? " " : ",", geometry->output_shape.dim[i]);
+    printf(", computed by %s", algorithm);
+    if (devices->slabs > 0) printf(" in %" PRId64 " slabs", devices->slabs);
+    for (int i = 0; i < used; i++)
+        printf("%s device %d, %s", i == 0 ? " on" : " and", devices->number[i],
+               tconv_device_properties(tconv_session_device(devices->session[i]))->name);
+    printf("\n");
+    return EXIT_DONE;
+}
+
+/* Whether the tensors are computed in slabs. */
+static bool in_slabs(const struct devices *devices, const tconv_geometry *g)
+{
+    enum { WHOLE = 512 << 20 }; /* bytes that are not worth dividing */
+    const uint64_t allocation =
+        tconv_device_properties(tconv_session_device(devices->session[0]))->allocation_limit;
+    return devices->count > 1 || options.memory_limit != NULL ||
+           g->data_bytes + g->output_bytes > WHOLE || g->data_bytes > allocation ||
+           g->output_bytes > allocation;
+}
+
+static bool slab_is_done(void *user, const tconv_slab *slab, int64_t done, int64_t slabs)
+{
+    struct devices *devices = user;
+    if (slab->output_begin == 0 && slab->batch_begin == 0) devices->first = *slab;
+    devices->slabs = slabs;
+    progress((int)(done * 1000 / slabs), 1000, "computing");
+    npy_drop(devices->data->mapping, devices->data->mapped);
+    npy_drop(devices->out->mapping, devices->out->mapped);
+    return true;
+}
+
+static void set_arrays(const struct job *job, void *output, tconv_arrays *arrays)
+{
+    *arrays = (tconv_arrays)TCONV_ARRAYS_INIT;
+    arrays->data = job->data.values;
+    arrays->filter = job->weights;
+    arrays->bias = job->bias.values;
+    arrays->scale = job->scale.values;
+    arrays->slope = job->slope.values;
+    arrays->residual = job->residual.values;
+    arrays->output = output;
+}
+
+static enum exit_code compute_in_slabs(struct job *job, struct devices *devices,
+                                       const tconv_geometry *geometry)
+{
+    tconv_slabs_options slabs = TCONV_SLABS_OPTIONS_INIT;
+    struct npy_out out;
+    enum exit_code code =
+        npy_write_begin(options.output, geometry->output_type, &geometry->output_shape, &out);
+    if (code != EXIT_DONE) return code;
+    slabs.memory_limit = (uint64_t)devices->limit << 20;
+    slabs.done = slab_is_done;
+    slabs.user = devices;
+    devices->data = &job->data;
+    devices->out = &out;
+    if (job->initial.values != NULL)
+        memcpy(out.values, job->initial.values, (size_t)geometry->output_bytes);
+    tconv_arrays arrays;
+    set_arrays(job, out.values, &arrays);
+    tconv_error error;
+    const tconv_status status = tconv_slabs_run(devices->session, devices->count, &job->problem,
+                                                &job->plan, &slabs, &arrays, &error);
+    progress(0, 0, "");
+    if (status == TCONV_OK) return npy_write_end(&out);
+    npy_write_discard(&out);
+    return failed_call(&error);
+}
+
+static enum exit_code compute_whole(struct job *job, struct devices *devices,
+                                    const tconv_geometry *geometry)
+{
+    job->output = malloc(geometry->output_bytes == 0 ? 1 : (size_t)geometry->output_bytes);
+    if (job->output == NULL)
+        return failed_work("the output needs %" PRIu64 " bytes of host memory",
+                           geometry->output_bytes);
+    if (job->initial.values != NULL)
+        memcpy(job->output, job->initial.values, (size_t)geometry->output_bytes);
+    tconv_arrays arrays;
+    set_arrays(job, job->output, &arrays);
+    tconv_error error;
+    if (tconv_session_run(devices->session[0], &job->problem, &job->plan, &arrays, &error) !=
+        TCONV_OK)
+        return failed_call(&error);
+    return npy_write(options.output, geometry->output_type, &geometry->output_shape, job->output);
+}
+
+static enum exit_code compute(struct job *job)
+{
+    tconv_error error;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    if (tconv_resolve(&job->problem, &geometry, &error) != TCONV_OK) return failed_call(&error);
+    struct devices devices = {0};
+    enum exit_code code = read_limit(&devices.limit);
+    if (code == EXIT_DONE) code = read_epilogue_files(job, &geometry);
+    job->plan.algorithm = options.algorithm;
+    job->plan.math = chosen_math();
+    if (code == EXIT_DONE && (code = open_devices(&devices)) == EXIT_DONE) {
+        const enum system_kind kind = system_kind(options.output);
+        const bool regular = strcmp(options.output, "-") != 0 &&
+                             (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR);
+        if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
+            code = regular ? compute_in_slabs(job, &devices, &geometry)
+                           : wrong_request("--output %s is no regular file: several devices, "
+                                           "--memory-limit and large "
+                                           "tensors need one",
+                                           options.output);
+        else
+            code = compute_whole(job, &devices, &geometry);
+        if (code == EXIT_DONE) code = report(&devices, job, &geometry);
+    }
+    close_devices(&devices);
+    return code;
+}
+
+enum exit_code command_run(int argc, const char **argv)
+{
+    bool leave;
+    enum exit_code code = read_options(
+        table, "--data X.npy (--filter W.npy [ATTRIBUTES] | --model FILE.xml) --output Y.npy", argc,
+        argv, &leave);
+    if (leave) return code;
+    struct job job = {.problem = TCONV_PROBLEM_INIT, .plan = TCONV_PLAN_OPTIONS_INIT};
+    if ((code = check_options()) == EXIT_DONE &&
+        (code = npy_read("--data", options.data, &job.data)) == EXIT_DONE &&
+        (code = options.model != NULL ? problem_from_model(&job) : problem_from_files(&job)) ==
+            EXIT_DONE)
+        code = compute(&job);
+    npy_free(&job.data);
+    npy_free(&job.filter);
+    npy_free(&job.bias);
+    npy_free(&job.scale);
+    npy_free(&job.slope);
+    npy_free(&job.residual);
+    npy_free(&job.initial);
+    suite_free(&job.model);
+    free(job.output);
+    return code;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl shape: what a problem resolves to, on the host. */
+#include "tool/tool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct poptOption table[] = {
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Shapes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "Attributes:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)common_table, 0, "Options:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)refused_table, 0, NULL, NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)help_table, 0, "Help options:", NULL},
+    POPT_TABLEEND,
+};
+
+static json_t *numbers_json(const int64_t *numbers, int count)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++) json_array_append_new(array, json_integer(numbers[i]));
+    return array;
+}
+
+static void print_numbers(const char *name, const int64_t *numbers, int count)
+{
+    printf("%-13s ", name);
+    for (int i = 0; i < count; i++) printf("%s%" PRId64, i == 0 ? "" : ",", numbers[i]);
+    printf("\n");
+}
+
+static void print_geometry(const tconv_problem *p, const tconv_geometry *g)
+{
+    printf("operator      %s\n", tconv_operation_name(p->operation));
+    printf("rules         %s\n", tconv_rules_name(p->rules));
+    print_numbers("data_shape", p->data.dim, p->data.rank);
+    print_numbers("filter_shape", p->filter.dim, p->filter.rank);
+    print_numbers("output_shape", g->output_shape.dim, g->output_shape.rank);
+    print_numbers("pads_begin", g->pad_begin, g->axes);
+    print_numbers("pads_end", g->pad_end, g->axes);
+    print_numbers("strides", g->stride, g->axes);
+    print_numbers("dilations", g->dilation, g->axes);
+    printf("groups        %" PRId64 "\n", g->groups);
+    printf("macs          %" PRIu64 " useful multiply-adds\n", g->macs);
+    printf("bytes         %" PRIu64 " data, %" PRIu64 " filter, %" PRIu64 " output\n",
+           g->data_bytes, g->filter_bytes, g->output_bytes);
+}
+
+enum exit_code command_shape(int argc, const char **argv)
+{
+    bool leave;
+    enum exit_code code = read_options(
+        table, "--data-shape N,C,... --filter-shape CI,CO,... [ATTRIBUTES] [--json FILE]", argc,
+        argv, &leave);
+    if (leave) return code;
+    if (options.device != NULL)
+        return wrong_request("--device is given, but shape needs no device");
+    tconv_problem p = TCONV_PROBLEM_INIT;
+    if ((code = read_problem_with_shapes(&p)) != EXIT_DONE) return code;
+    tconv_geometry g = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    if (tconv_resolve(&p, &g, &error) != TCONV_OK) return failed_call(&error);
+    tell_notes("", &p);
+    if (options.json == NULL) {
+        print_geometry(&p, &g);
+        return EXIT_DONE;
+    }
+    return write_json(json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "operator",
+        tconv_operation_name(p.operation), "rules", tconv_rules_name(p.rules), "data_shape",
+        numbers_json(p.data.dim, p.data.rank), "filter_shape",
+        numbers_json(p.filter.dim, p.filter.rank), "output_shape",
+        numbers_json(g.output_shape.dim, g.output_shape.rank), "pads_begin",
+        numbers_json(g.pad_begin, g.axes), "pads_end", numbers_json(g.pad_end, g.axes), "strides",
+        numbers_json(g.stride, g.axes), "dilations", numbers_json(g.dilation, g.axes), "groups",
+        (json_int_t)g.groups, "macs",
+        g.macs <= INT64_MAX ? json_integer((json_int_t)g.macs) : json_real((double)g.macs)));
+}

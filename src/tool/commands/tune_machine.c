@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tconv-cl tune --machine: measures the speeds of the hardware that the cost model counts with, and
+ * stores them for the device. With --fields it stores given ones. */
+#include "tool/bench/roofline.h"
+#include "tool/tool.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_MEASURED = 8 };
+
+/* A field that was measured. */
+struct measured {
+    const char *name;
+    double before, value;
+};
+
+struct measurement {
+    char *lines; /* tconv_device_machine's, from malloc */
+    struct measured list[MOST_MEASURED];
+    int count;
+};
+
+/* The line of a field: "NAME VALUE UNIT: MEANING". */
+static const char *line_of(const char *lines, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *line = lines; line != NULL && *line != '\0';
+         line = strchr(line, '\n') == NULL ? NULL : strchr(line, '\n') + 1)
+        if (strncmp(line, name, length) == 0 && line[length] == ' ') return line + length + 1;
+    return "0 none: none";
+}
+
+static double value_of(const struct measurement *m, const char *name)
+{
+    return strtod(line_of(m->lines, name), NULL);
+}
+
+static void add(struct measurement *m, const char *name, double value)
+{
+    m->list[m->count++] = (struct measured){name, value_of(m, name), value};
+}
+
+/* What a CPU's peak and bandwidths are in the cost model's units. */
+static void add_cpu(struct measurement *m, const struct roofline *r)
+{
+    const double madds = 1e9 * r->probed_gflops / 2, units = value_of(m, "units");
+    const double l2 = units * value_of(m, "l2"), l3 = value_of(m, "l3");
+    add(m, "clock", madds / (units * value_of(m, "lanes") * value_of(m, "adds")) / 1e6);
+    add(m, "wait_l3", madds / (1e9 * roofline_bandwidth(r, (l2 + l3) / 2)));
+    add(m, "wait_memory", madds / (1e9 * roofline_memory_bandwidth(r)));
+}
+
+static void add_gpu(struct measurement *m, const struct roofline *r)
+{
+    const double madds = 1e9 * r->probed_gflops / 2, hertz = 1e6 * value_of(m, "clock");
+    add(m, "unit_lanes", madds / (value_of(m, "units") * hertz));
+    add(m, "gpu_launch", 1e-6 * r->queued_us * hertz);
+}
+
+static char *lines_of(tconv_device *device)
+{
+    const int length = tconv_device_machine(device, NULL, 0);
+    char *text = malloc((size_t)length + 1);
+    if (text != NULL) tconv_device_machine(device, text, (size_t)length + 1);
+    return text;
+}
+
+static void print_table(const struct measurement *m)
+{
+    printf("%-12s %10s %10s  %s\n", "field", "before", "measured", "unit: meaning");
+    for (int i = 0; i < m->count; i++) {
+        const char *unit = strchr(line_of(m->lines, m->list[i].name), ' ');
+        printf("%-12s %10.5g %10.5g %.*s\n", m->list[i].name, m->list[i].before, m->list[i].value,
+               unit == NULL ? 0 : (int)strcspn(unit, "\n"), unit == NULL ? "" : unit);
+    }
+}
+
+static json_t *report_json(int number, const tconv_device_info *info, const char *folder,
+                           const struct measurement *m)
+{
+    json_t *fields = json_array();
+    for (int i = 0; i < m->count; i++)
+        json_array_append_new(fields,
+                              json_pack("{s:s, s:f, s:f}", "name", m->list[i].name, "before",
+                                        m->list[i].before, "value", m->list[i].value));
+    return json_pack("{s:o, s:o, s:o}", "device", device_json(number, info), "folder",
+                     folder == NULL ? json_null() : text_json(folder), "machine", fields);
+}
+
+/* Measures, stores and tells. */
+static enum exit_code measure(int number, tconv_session *session, struct measurement *m)
+{
+    tconv_device *device = tconv_session_device(session);
+    const tconv_device_info *info = tconv_device_properties(device);
+    const char *folder = tconv_device_search_folder(device);
+    struct roofline roofline = {0};
+    tconv_error error;
+    char fields[500];
+    progress(0, 1, "measuring the device");
+    const enum exit_code code = roofline_measure(session, &roofline);
+    progress(0, 0, "");
+    if (code != EXIT_DONE) return code;
+    /* From the values that OpenCL and the library have: what was stored is forgotten. */
+    if (tconv_device_set_machine(device, "", &error) != TCONV_OK) return failed_call(&error);
+    m->lines = lines_of(device);
+    if (m->lines == NULL) return failed_work("the fields need memory that is not there");
+    if (info->kind == TCONV_DEVICE_GPU)
+        add_gpu(m, &roofline);
+    else
+        add_cpu(m, &roofline);
+    int used = 0;
+    for (int i = 0; i < m->count; i++)
+        used += snprintf(fields + used, sizeof fields - (size_t)used, "%s%s=%.6g",
+                         i == 0 ? "" : " ", m->list[i].name, m->list[i].value);
+    if (tconv_device_set_machine(device, fields, &error) != TCONV_OK) return failed_call(&error);
+    if (table_wanted()) {
+        printf("device %d: %s (%s)\n", number, info->name, info->platform);
+        print_table(m);
+    }
+    if (folder != NULL) notice("stored in %s; --fields \"\" forgets it", folder);
+    return options.json == NULL ? EXIT_DONE
+                                : write_json(with_origin(report_json(number, info, folder, m)));
+}
+
+enum exit_code tune_machine(void)
+{
+    int number;
+    tconv_error error;
+    tconv_session *session = NULL;
+    struct measurement m = {.count = 0};
+    enum exit_code code =
+        refuse_layers("--machine and --fields are about the device, and time no layer");
+    if (code == EXIT_DONE && options.machine && options.fields != NULL)
+        code = wrong_request("--machine measures fields and --fields gives them: one is possible");
+    if (code == EXIT_DONE && options.json != NULL && options.fields != NULL)
+        code = wrong_request("--json is given, but --fields has no results");
+    if (code == EXIT_DONE) code = choose_device(&number);
+    if (code != EXIT_DONE) return code;
+    if (tconv_session_create(number, &session, &error) != TCONV_OK) return failed_call(&error);
+    if (tconv_device_search_folder(tconv_session_device(session)) == NULL)
+        notice("nothing is stored: there is no folder for it (TCONV_CL_CACHE, TCONV_CL_CACHE_DIR)");
+    if (options.fields == NULL)
+        code = measure(number, session, &m);
+    else if (tconv_device_set_machine(tconv_session_device(session), options.fields, &error) !=
+             TCONV_OK)
+        code = failed_call(&error);
+    free(m.lines);
+    tconv_session_release(session);
+    return code;
+}

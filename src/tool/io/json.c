@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tool writes as JSON. */
+#include "tool/io/out_file.h"
+#include "tool/system/system.h"
+#include "tool/tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum exit_code write_json(json_t *json)
+{
+    if (json == NULL) return failed_work("the JSON cannot be made: no memory");
+    const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
+    enum exit_code code = EXIT_DONE;
+    if (strcmp(options.json, "-") == 0) {
+        json_dumpf(json, stdout, flags); /* whether stdout took it is asked at the end */
+        fputc('\n', stdout);
+    } else {
+        struct out_file file;
+        code = out_file_begin("--json", options.json, &file);
+        if (code == EXIT_DONE)
+            code = out_file_end(&file, json_dumpf(json, file.stream, flags) == 0 &&
+                                           fputc('\n', file.stream) != EOF);
+    }
+    json_decref(json);
+    return code;
+}
+
+/* Environment variables that are set and that change times. */
+static json_t *variables_json(void)
+{
+    static const char *const prefixes[] = {"TCONV_CL_", "POCL_"};
+    json_t *variables = json_object();
+    for (char **at = system_environment(); *at != NULL; at++)
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+            const char *equals = strchr(*at, '=');
+            if (equals == NULL || strncmp(*at, prefixes[i], strlen(prefixes[i])) != 0) continue;
+            json_object_setn_new(variables, *at, (size_t)(equals - *at), text_json(equals + 1));
+        }
+    return variables;
+}
+
+json_t *with_origin(json_t *report)
+{
+    char date[32];
+    const time_t seconds = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    json_t *environment = json_pack("{s:I, s:o}", "cpu_threads", (json_int_t)system_processors(),
+                                    "variables", variables_json());
+    json_t *origin = json_pack("{s:s, s:s, s:o}", "tool_version", TCONV_VERSION_STRING, "date",
+                               date, "environment", environment);
+    if (json_object_update_new(report, origin) == 0) return report;
+    json_decref(report);
+    return NULL;
+}
+
+json_t *text_json(const char *text)
+{
+    json_t *json = json_string(text);
+    char *copy = json == NULL ? strdup(text) : NULL;
+    for (char *at = copy; at != NULL && *at != '\0'; at++)
+        if ((unsigned char)*at >= 0x80) *at = '?';
+    if (copy != NULL) json = json_string(copy);
+    free(copy);
+    return json;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing .npy files. Nothing is allocated from what a header claims before the file's
+ * size confirms it. */
+#include "tool/io/npy.h"
+
+#include "tool/io/in_file.h"
+#include "tool/io/out_file.h"
+#include "tool/system/system.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *descr; /* without the byte order */
+    tconv_type type;
+} types[] = {
+    {"f4", TCONV_F32}, {"f2", TCONV_F16}, {"f8", TCONV_F64}, {"i1", TCONV_I8},
+    {"i2", TCONV_I16}, {"i4", TCONV_I32}, {"i8", TCONV_I64}, {"u1", TCONV_U8},
+    {"u2", TCONV_U16}, {"u4", TCONV_U32}, {"u8", TCONV_U64},
+};
+
+enum {
+    TYPES = sizeof types / sizeof *types,
+    MAGIC = 6,
+    LONGEST_HEADER = 1 << 16,
+    LARGE = 64 << 20
+};
+
+void npy_free(struct npy *npy)
+{
+    if (npy->mapping != NULL)
+        system_unmap(npy->mapping, npy->mapped);
+    else
+        free(npy->values);
+    npy->values = npy->mapping = NULL;
+}
+
+/* The place behind the colon of a key of the header's dictionary. */
+static const char *value_of(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    if (at == NULL) return NULL;
+    at += strlen(key);
+    at += strspn(at, " ");
+    return *at == ':' ? at + 1 + strspn(at + 1, " ") : NULL;
+}
+
+static bool read_type(const char *at, tconv_type *type)
+{
+    if (at == NULL || (*at != '\'' && *at != '"')) return false;
+    const char order = at[1];
+    for (int i = 0; i < TYPES; i++) {
+        const bool one_byte = types[i].descr[1] == '1';
+        /* The order first: where the header ends instead, nothing stands behind it. */
+        if ((order == '<' || order == '=' || (order == '|' && one_byte)) &&
+            strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0]) {
+            *type = types[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_shape(const char *at, tconv_shape *shape)
+{
+    if (at == NULL || *at != '(') return false;
+    shape->rank = 0;
+    for (at++;;) {
+        at += strspn(at, " ,");
+        if (*at == ')') return true;
+        char *end;
+        errno = 0;
+        const long long extent = strtoll(at, &end, 10);
+        if (end == at || errno == ERANGE || extent < 0 || shape->rank == TCONV_MAX_RANK)
+            return false;
+        shape->dim[shape->rank++] = extent;
+        at = end;
+        at += strspn(at, " ");
+        if (*at != ',' && *at != ')') return false;
+    }
+}
+
+/* Reads the header; `bytes` becomes the size of the values. */
+static enum exit_code read_header(const char *option, const char *path, FILE *file, struct npy *npy,
+                                  uint64_t *bytes)
+{
+    unsigned char start[MAGIC + 2], length_bytes[4] = {0};
+    if (fread(start, 1, sizeof start, file) != sizeof start ||
+        memcmp(start, "\x93NUMPY", MAGIC) != 0)
+        return failed_work("%s %s is not a .npy file", option, path);
+    const int version = start[MAGIC];
+    const size_t width = version == 1 ? 2 : 4;
+    if (version < 1 || version > 3 || fread(length_bytes, 1, width, file) != width)
+        return failed_work("%s %s has version %d of the .npy format; 1 to 3 can be read", option,
+                           path, version);
+    const size_t length = length_bytes[0] | (size_t)length_bytes[1] << 8 |
+                          (size_t)length_bytes[2] << 16 | (size_t)length_bytes[3] << 24;
+    if (length > LONGEST_HEADER)
+        return failed_work("%s %s has a header of %zu bytes, which no .npy file needs", option,
+                           path, length);
+    char *header = malloc(length + 1);
+    if (header == NULL) return failed_work("%s %s cannot be read: no memory", option, path);
+    const bool read = fread(header, 1, length, file) == length;
+    header[length] = '\0';
+    const char *order = value_of(header, "'fortran_order'");
+    const bool typed = read && read_type(value_of(header, "'descr'"), &npy->type);
+    const bool shaped = read && read_shape(value_of(header, "'shape'"), &npy->shape);
+    const bool fortran = order == NULL || strncmp(order, "False", 5) != 0;
+    enum exit_code code = EXIT_DONE;
+    if (!read || order == NULL || value_of(header, "'descr'") == NULL ||
+        value_of(header, "'shape'") == NULL)
+        code = failed_work("%s %s has a damaged header", option, path);
+    else if (!typed)
+        code = wrong_request("%s %s has elements of the type %.*s: f2, f4, f8, i1 to i8 and u1 to "
+                             "u8 are possible, little-endian",
+                             option, path, (int)strcspn(value_of(header, "'descr'"), ",}"),
+                             value_of(header, "'descr'"));
+    else if (fortran)
+        code = wrong_request("%s %s is in Fortran order: save it with numpy.ascontiguousarray",
+                             option, path);
+    else if (!shaped)
+        code = wrong_request("%s %s has a shape that cannot be read: up to %d extents are possible",
+                             option, path, TCONV_MAX_RANK);
+    free(header);
+    *bytes = tconv_type_size(npy->type);
+    for (int i = 0; code == EXIT_DONE && i < npy->shape.rank; i++)
+        if (__builtin_mul_overflow(*bytes, (uint64_t)npy->shape.dim[i], bytes))
+            code =
+                wrong_request("%s %s has a shape whose bytes overflow at axis %d, extent %" PRId64,
+                              option, path, i, npy->shape.dim[i]);
+    return code;
+}
+
+/* Reads so many bytes into memory of their own; `sure`: they are there. Else, in a pipe, room is
+ * made as they come. */
+static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
+{
+    enum { FIRST = 1 << 16 };
+    size_t got = 0, room = 0;
+    do {
+        room = sure ? bytes : room == 0 ? FIRST : room > SIZE_MAX / 2 ? SIZE_MAX : 2 * room;
+        if (room > bytes) room = bytes;
+        char *more = realloc(*values, room == 0 ? 1 : room);
+        if (more == NULL) {
+            errno = ENOMEM;
+            return false;
+        }
+        *values = more;
+        errno = 0; /* stays 0 where the end comes too early */
+        got += fread(more + got, 1, room - got, file);
+    } while (got == room && room < bytes);
+    return got == bytes;
+}
+
+static enum exit_code read_values(const char *option, const char *path, FILE *file, struct npy *npy,
+                                  uint64_t bytes)
+{
+    uint64_t size = 0;
+    const off_t here = ftello(file); /* -1 for a pipe */
+    const bool regular = here >= 0 && system_file_size(file, &size);
+    if (regular && size - (uint64_t)here < bytes)
+        return failed_work("%s %s is cut off: its header promises %" PRIu64
+                           " bytes of values, but %" PRIu64 " are there",
+                           option, path, bytes, size - (uint64_t)here);
+    if (bytes >
+        (uint64_t)(PTRDIFF_MAX - LONGEST_HEADER - MAGIC - 6)) /* they are mapped with the header */
+        return failed_work("%s %s has %" PRIu64
+                           " bytes of values, more than a process of %d bits can address",
+                           option, path, bytes, (int)sizeof(void *) * 8);
+    if (regular && bytes >= LARGE) {
+        npy->mapped = (size_t)here + (size_t)bytes;
+        npy->mapping = system_map(file, npy->mapped);
+        if (npy->mapping != NULL) {
+            npy->values = (char *)npy->mapping + here;
+            return EXIT_DONE;
+        }
+    }
+    if (read_bytes(file, (size_t)bytes, regular, &npy->values)) return EXIT_DONE;
+    return failed_work("%s %s cannot be read: %s", option, path,
+                       errno != 0 ? strerror(errno) : "it ends too early");
+}
+
+enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
+{
+    *npy = (struct npy){0};
+    FILE *file = in_file_open(path);
+    if (file == NULL)
+        return failed_work("%s %s cannot be opened: %s", option, path, strerror(errno));
+    uint64_t bytes = 0;
+    enum exit_code code = read_header(option, path, file, npy, &bytes);
+    if (code == EXIT_DONE) code = read_values(option, path, file, npy, bytes);
+    in_file_close(file);
+    if (code != EXIT_DONE) npy_free(npy);
+    tconv_type wanted;
+    if (code == EXIT_DONE && npy->type == TCONV_U16 && options.type != NULL &&
+        tconv_type_from_name(options.type, &wanted) && wanted == TCONV_BF16)
+        npy->type = TCONV_BF16;
+    return code;
+}
+
+/* Header, padded so that the values begin at a multiple of 64. `bytes` becomes the size of the
+ * values; false with ENOMEM where a process cannot address so many. */
+static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, size_t *bytes)
+{
+    const char *descr = "u2"; /* bf16 */
+    for (int i = 0; i < TYPES; i++)
+        if (types[i].type == type) descr = types[i].descr;
+    char header[512];
+    int length = snprintf(header, sizeof header,
+                          "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                          descr[1] == '1' ? '|' : '<', descr);
+    uint64_t size = tconv_type_size(type);
+    bool counted = true;
+    for (int i = 0; i < shape->rank; i++) {
+        length += snprintf(header + length, sizeof header - (size_t)length,
+                           i + 1 < shape->rank ? "%" PRId64 ", " : "%" PRId64 "%s", shape->dim[i],
+                           shape->rank == 1 ? "," : "");
+        counted = counted && !__builtin_mul_overflow(size, (uint64_t)shape->dim[i], &size);
+    }
+    if (!counted || size > PTRDIFF_MAX - sizeof header) {
+        errno = ENOMEM;
+        return false;
+    }
+    *bytes = (size_t)size;
+    length += snprintf(header + length, sizeof header - (size_t)length, "), }");
+    const int start = MAGIC + 4;
+    while ((start + length + 1) % 64 != 0) header[length++] = ' ';
+    header[length++] = '\n';
+    const unsigned char front[] = {0x93,
+                                   'N',
+                                   'U',
+                                   'M',
+                                   'P',
+                                   'Y',
+                                   1,
+                                   0,
+                                   (unsigned char)(length & 255),
+                                   (unsigned char)(length >> 8)};
+    return fwrite(front, 1, sizeof front, file) == sizeof front &&
+           fwrite(header, 1, (size_t)length, file) == (size_t)length;
+}
+
+static bool write_file(FILE *file, tconv_type type, const tconv_shape *shape, const void *values)
+{
+    size_t bytes;
+    return write_header(file, type, shape, &bytes) && fwrite(values, 1, bytes, file) == bytes;
+}
+
+enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *shape,
+                         const void *values)
+{
+    struct out_file file;
+    const enum exit_code code = out_file_begin("--output", path, &file);
+    return code != EXIT_DONE ? code
+                             : out_file_end(&file, write_file(file.stream, type, shape, values));
+}
+
+enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_shape *shape,
+                               struct npy_out *out)
+{
+    *out = (struct npy_out){0};
+    const enum exit_code code = out_file_begin("--output", path, &out->file);
+    if (code != EXIT_DONE) return code;
+    FILE *file = out->file.stream;
+    size_t bytes;
+    const bool good = write_header(file, type, shape, &bytes) && fflush(file) == 0;
+    const off_t header = good ? ftello(file) : -1;
+    if (header > 0) {
+        out->mapped = (size_t)header + bytes;
+        out->mapping = system_map_output(file, out->mapped);
+    }
+    if (out->mapping == NULL) return out_file_end(&out->file, false);
+    out->values = (char *)out->mapping + header;
+    return EXIT_DONE;
+}
+
+enum exit_code npy_write_end(struct npy_out *out)
+{
+    system_unmap(out->mapping, out->mapped);
+    return out_file_end(&out->file, true);
+}
+
+void npy_write_discard(struct npy_out *out)
+{
+    system_unmap(out->mapping, out->mapped);
+    out_file_discard(&out->file);
+}
+
+void npy_drop(void *mapping, size_t mapped)
+{
+    if (mapping != NULL) system_drop(mapping, mapped);
+}

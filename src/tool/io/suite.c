@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Suites of layers from CSV. */
+#include "tool/io/suite.h"
+
+#include "base/os.h"
+#include "base/sources.h"
+#include "tool/io/in_file.h"
+
+#include <csv.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct tconv_source
+    tool_files[]; /* generated: bench/suite.csv and the tool's kernels */
+
+enum { LONGEST = 4 << 20 }; /* bytes of a file: some hundred thousand layers */
+
+enum column {
+    ID,
+    LAYER,
+    BATCH,
+    IN_CHANNELS,
+    OUT_CHANNELS,
+    GROUPS,
+    INPUT,
+    KERNEL,
+    STRIDES,
+    DILATIONS,
+    PADS_BEGIN,
+    PADS_END,
+    OUTPUT_PADDING,
+    TYPE,
+    COLUMNS
+};
+
+static const struct {
+    const char *name;
+    const char *absent; /* the value of an absent column or empty field; NULL: it must be there */
+} columns[COLUMNS] = {
+    {"id", NULL},           {"layer", ""},     {"batch", "1"},     {"in_channels", NULL},
+    {"out_channels", NULL}, {"groups", "1"},   {"input", NULL},    {"kernel", NULL},
+    {"strides", ""},        {"dilations", ""}, {"pads_begin", ""}, {"pads_end", ""},
+    {"output_padding", ""}, {"type", "f32"},
+};
+
+/* The state of reading a file. */
+struct reader {
+    const char *path;
+    struct suite *suite;
+    int column_at[COLUMNS]; /* field number of each column, or -1 */
+    char **fields;
+    int count, room;
+    int row;   /* the first names the columns; empty lines do not count */
+    bool stop; /* after the first mistake, or without memory */
+    enum exit_code code;
+};
+
+struct entry *suite_add(struct suite *suite, const char *id, const char *layer)
+{
+    struct entry *entries = realloc(suite->entries, (suite->count + 1) * sizeof *entries);
+    if (entries == NULL) return NULL;
+    suite->entries = entries;
+    struct entry *entry = &entries[suite->count];
+    *entry =
+        (struct entry){.id = strdup(id), .layer = strdup(layer), .problem = TCONV_PROBLEM_INIT};
+    if (entry->id == NULL || entry->layer == NULL) {
+        free(entry->id);
+        free(entry->layer);
+        return NULL;
+    }
+    suite->count++;
+    return entry;
+}
+
+void suite_channels_last(tconv_problem *p)
+{
+    if (p->operation == TCONV_GROUP_CONV_BACKPROP) {
+        p->groups = p->filter.dim[0];
+        p->filter.dim[1] *= p->groups;
+        p->filter.rank--;
+        memmove(p->filter.dim, p->filter.dim + 1, (size_t)p->filter.rank * sizeof *p->filter.dim);
+    }
+    p->operation = TCONV_ONEAPI_CONV_BACKPROP;
+    p->filter_format = TCONV_OIX;
+    p->data_format = TCONV_NXC;
+    const int axes = p->data.rank - 2;
+    const int64_t channels = p->data.dim[1];
+    memmove(p->data.dim + 1, p->data.dim + 2, (size_t)axes * sizeof *p->data.dim);
+    p->data.dim[axes + 1] = channels;
+}
+
+void suite_free(struct suite *suite)
+{
+    for (size_t i = 0; i < suite->count; i++) {
+        free(suite->entries[i].id);
+        free(suite->entries[i].layer);
+        free(suite->entries[i].weights);
+        free(suite->entries[i].error);
+    }
+    free(suite->entries);
+    *suite = (struct suite){NULL, 0};
+}
+
+static void stop(struct reader *r, enum exit_code code)
+{
+    r->stop = true;
+    r->code = code;
+}
+
+static const char *field(const struct reader *r, enum column column)
+{
+    const int at = r->column_at[column];
+    const char *text = at >= 0 && at < r->count ? r->fields[at] : "";
+    return text[0] == '\0' && columns[column].absent != NULL ? columns[column].absent : text;
+}
+
+/* "4x4" into numbers; no text is no number. */
+static bool read_numbers_x(struct reader *r, enum column column, int64_t *numbers, int most,
+                           int *count)
+{
+    *count = 0;
+    for (const char *at = field(r, column); *at != '\0';) {
+        char *end;
+        errno = 0;
+        const long long number = strtoll(at, &end, 10);
+        if (end == at || errno == ERANGE || *count == most || (*end != 'x' && *end != '\0') ||
+            (*end == 'x' && end[1] == '\0')) {
+            stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": a number is needed"
+                                            : "%s row %d: column %s is \"%s\": up to %d numbers "
+                                              "with x between them are "
+                                              "needed, for example 4x4",
+                                  r->path, r->row, columns[column].name, field(r, column), most));
+            return false;
+        }
+        numbers[(*count)++] = number;
+        at = *end == 'x' ? end + 1 : end;
+    }
+    return true;
+}
+
+static bool read_number(struct reader *r, enum column column, int64_t *number)
+{
+    int count;
+    if (!read_numbers_x(r, column, number, 1, &count)) return false;
+    if (count == 1) return true;
+    stop(r, wrong_request("%s row %d: column %s is empty", r->path, r->row, columns[column].name));
+    return false;
+}
+
+static void read_columns(struct reader *r)
+{
+    for (int c = 0; c < COLUMNS; c++) {
+        r->column_at[c] = -1;
+        for (int i = 0; i < r->count; i++)
+            if (strcmp(r->fields[i], columns[c].name) == 0) r->column_at[c] = i;
+        if (r->column_at[c] < 0 && columns[c].absent == NULL && !r->stop)
+            stop(r, wrong_request("%s has no column %s; its first row must name the columns, as "
+                                  "bench/suite.csv does",
+                                  r->path, columns[c].name));
+    }
+}
+
+static void read_layer(struct reader *r)
+{
+    int64_t batch, in, out, groups, input[TCONV_MAX_AXES], kernel[TCONV_MAX_AXES];
+    int axes, kernel_axes;
+    if (!read_number(r, BATCH, &batch) || !read_number(r, IN_CHANNELS, &in) ||
+        !read_number(r, OUT_CHANNELS, &out) || !read_number(r, GROUPS, &groups) ||
+        !read_numbers_x(r, INPUT, input, TCONV_MAX_AXES, &axes) ||
+        !read_numbers_x(r, KERNEL, kernel, TCONV_MAX_AXES, &kernel_axes))
+        return;
+    if (groups < 1 || in % groups != 0 || out % groups != 0) {
+        stop(r, wrong_request("%s row %d: %" PRId64 " groups do not divide %" PRId64 " and %" PRId64
+                              " channels",
+                              r->path, r->row, groups, in, out));
+        return;
+    }
+    struct entry *entry = suite_add(r->suite, field(r, ID), field(r, LAYER));
+    if (entry == NULL) {
+        stop(r, failed_work("%s cannot be read: no memory", r->path));
+        return;
+    }
+    tconv_problem *p = &entry->problem;
+    p->data.rank = axes + 2;
+    p->data.dim[0] = batch;
+    p->data.dim[1] = in;
+    memcpy(p->data.dim + 2, input, (size_t)axes * sizeof *input);
+    const int front = groups > 1 ? 3 : 2;
+    p->operation = groups > 1 ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
+    p->filter.rank = kernel_axes + front;
+    p->filter.dim[0] = groups;
+    p->filter.dim[front - 2] = in / groups;
+    p->filter.dim[front - 1] = out / groups;
+    memcpy(p->filter.dim + front, kernel, (size_t)kernel_axes * sizeof *kernel);
+    static const enum column which[] = {STRIDES, DILATIONS, PADS_BEGIN, PADS_END, OUTPUT_PADDING};
+    tconv_list *const lists[] = {&p->strides, &p->dilations, &p->pads_begin, &p->pads_end,
+                                 &p->output_padding};
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++)
+        if (!read_numbers_x(r, which[i], lists[i]->value, TCONV_MAX_AXES, &lists[i]->count)) return;
+    if (!tconv_type_from_name(field(r, TYPE), &p->data_type)) {
+        stop(r, wrong_request("%s row %d: column type is \"%s\", which is no element type", r->path,
+                              r->row, field(r, TYPE)));
+        return;
+    }
+    p->filter_type = p->data_type;
+    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
+    tconv_error error;
+    if (tconv_resolve(p, &geometry, &error) != TCONV_OK)
+        stop(r, wrong_request("%s row %d (%s): %s", r->path, r->row, entry->id, error.message));
+}
+
+static void on_field(void *text, size_t length, void *state)
+{
+    struct reader *r = state;
+    if (r->stop) return;
+    if (r->count == r->room) {
+        char **fields = realloc(r->fields, ((size_t)r->room + 16) * sizeof *fields);
+        if (fields == NULL) {
+            stop(r, failed_work("%s cannot be read: no memory", r->path));
+            return;
+        }
+        r->fields = fields;
+        r->room += 16;
+    }
+    char *copy = strndup(text == NULL ? "" : text, text == NULL ? 0 : length);
+    if (copy == NULL)
+        stop(r, failed_work("%s cannot be read: no memory", r->path));
+    else
+        r->fields[r->count++] = copy;
+}
+
+static void on_line(int terminator, void *state)
+{
+    (void)terminator;
+    struct reader *r = state;
+    r->row++;
+    if (!r->stop) {
+        if (r->row == 1)
+            read_columns(r);
+        else
+            read_layer(r);
+    }
+    for (int i = 0; i < r->count; i++) free(r->fields[i]);
+    r->count = 0;
+}
+
+/* The text of the file, or of the built-in suite. */
+static char *read_text(const char *path, size_t *length)
+{
+    if (path == NULL) {
+        for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
+            if (strcmp(file->name, "suite.csv") == 0) {
+                *length = strlen(file->text);
+                return strdup(file->text);
+            }
+        return NULL;
+    }
+    FILE *file = in_file_open(path);
+    if (file == NULL) return NULL;
+    char *text = NULL;
+    size_t room = 0;
+    int reason = 0;
+    for (*length = 0; *length == room && reason == 0;) {
+        room = room == 0 ? 1 << 16 : 2 * room;
+        char *more = room > LONGEST ? NULL : realloc(text, room);
+        if (more == NULL) {
+            reason = room > LONGEST ? EFBIG : ENOMEM;
+            break;
+        }
+        text = more;
+        *length += fread(text + *length, 1, room - *length, file);
+        if (ferror(file)) reason = errno;
+    }
+    in_file_close(file);
+    if (reason == 0) return text;
+    free(text);
+    errno = reason;
+    return NULL;
+}
+
+enum exit_code suite_read(const char *path, struct suite *suite)
+{
+    *suite = (struct suite){NULL, 0};
+    struct reader r = {.path = path == NULL ? "the built-in suite" : path, .suite = suite};
+    size_t length;
+    char *text = read_text(path, &length);
+    if (text == NULL) return failed_work("%s cannot be read: %s", r.path, strerror(errno));
+    json_t *utf8 = json_stringn(text, length);
+    if (utf8 == NULL) {
+        free(text);
+        return wrong_request("%s is not in UTF-8", r.path);
+    }
+    json_decref(utf8);
+    if (memchr(text, '\0', length) != NULL) {
+        free(text);
+        return wrong_request("%s is no text: it has a zero byte", r.path);
+    }
+    const size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0
+                            ? 3
+                            : 0; /* some editors begin files with it */
+    struct csv_parser parser;
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
+        free(text);
+        return failed_work("%s cannot be read: no memory", r.path);
+    }
+    if (csv_parse(&parser, text + mark, length - mark, on_field, on_line, &r) != length - mark ||
+        csv_fini(&parser, on_field, on_line, &r) != 0) {
+        if (!r.stop)
+            stop(&r, failed_work("%s row %d: a quote is not closed, or stands inside a field",
+                                 r.path, r.row + 1));
+    } else if (!r.stop && suite->count == 0) {
+        stop(&r, wrong_request("%s has no layers", r.path));
+    }
+    csv_free(&parser);
+    for (int i = 0; i < r.count; i++) free(r.fields[i]);
+    free(r.fields);
+    free(text);
+    if (r.stop) suite_free(suite);
+    return r.stop ? r.code : EXIT_DONE;
+}
+
+static bool names(const char *ids, const char *id)
+{
+    const size_t length = strlen(id);
+    for (const char *at = ids;; at = strchr(at, ',') + 1) {
+        if (strcspn(at, ",") == length && strncmp(at, id, length) == 0) return true;
+        if (strchr(at, ',') == NULL) return false;
+    }
+}
+
+enum exit_code suite_select(struct suite *suite, const char *ids)
+{
+    for (const char *at = ids;; at = strchr(at, ',') + 1) {
+        const int length = (int)strcspn(at, ",");
+        bool known = false;
+        for (size_t i = 0; i < suite->count && !known; i++)
+            known = strlen(suite->entries[i].id) == (size_t)length &&
+                    strncmp(suite->entries[i].id, at, (size_t)length) == 0;
+        if (!known)
+            return wrong_request("--ids names \"%.*s\", which no layer of the suite is called",
+                                 length, at);
+        if (strchr(at, ',') == NULL) break;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < suite->count; i++) {
+        struct entry *entry = &suite->entries[i];
+        if (names(ids, entry->id)) {
+            suite->entries[kept++] = *entry;
+        } else {
+            free(entry->id);
+            free(entry->layer);
+            free(entry->weights);
+            free(entry->error);
+        }
+    }
+    suite->count = kept;
+    return EXIT_DONE;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of layers: the built-in suite, a suite in a CSV file, the transposed convolutions of a
+ * model. */
+#ifndef TCONV_TOOL_SUITE_H
+#define TCONV_TOOL_SUITE_H
+
+#include "tool/tool.h"
+
+/* One layer to time. */
+struct entry {
+    char *id;
+    char *layer; /* its name */
+    tconv_problem problem;
+    void *weights; /* the filter's values; NULL: any will do */
+    tconv_type weights_type;
+    char *error;      /* not NULL: why it cannot be run */
+    bool file_failed; /* error: a file could not be read */
+};
+
+struct suite {
+    struct entry *entries;
+    size_t count;
+};
+
+/* Reads a CSV file with the columns of bench/suite.csv; NULL: the built-in suite. */
+enum exit_code suite_read(const char *path, struct suite *suite);
+
+/* Keeps the entries that --ids names, in the suite's order; unknown names are a wrong request. */
+enum exit_code suite_select(struct suite *suite, const char *ids);
+
+/* Adds an entry with copies of the texts; NULL where memory is missing. */
+struct entry *suite_add(struct suite *suite, const char *id, const char *layer);
+
+/* Makes a layer of NCX data the same one of NXC data: the oneAPI form; the filter stays as it
+ * is. */
+void suite_channels_last(tconv_problem *problem);
+
+void suite_free(struct suite *suite);
+
+#endif

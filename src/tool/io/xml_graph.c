@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the graph of an OpenVINO IR with expat. Bodies of If, Loop and TensorIterator hold graphs
+ * of their own: each <layers> and <edges> belongs to the innermost element called net or ..._body
+ * around it. */
+#include "tool/io/xml_graph.h"
+
+#include "base/os.h"
+
+#include <errno.h>
+#include <expat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 64, MOST = 1 << 17 /* layers, edges, ports */ };
+
+struct reader {
+    XML_Parser parser;
+    struct graph *graph;
+    int depth;
+    int64_t scopes[DEEPEST]; /* of each open element */
+    size_t open[DEEPEST];    /* the layer of each open element, or NO_LAYER */
+    int64_t next_scope;
+    bool in_output; /* inside <output>, not <input> */
+    bool in_dim;
+    char dim[32];
+    size_t dim_length;
+    const char *mistake; /* not NULL: why reading stopped */
+};
+
+#define NO_LAYER SIZE_MAX
+
+static void stop(struct reader *r, const char *mistake)
+{
+    if (r->mistake == NULL) r->mistake = mistake;
+    XML_StopParser(r->parser, XML_FALSE);
+}
+
+static const char *value_of(const char **attributes, const char *name)
+{
+    for (; attributes[0] != NULL; attributes += 2)
+        if (strcmp(attributes[0], name) == 0) return attributes[1];
+    return NULL;
+}
+
+static bool read_id(struct reader *r, const char *text, int64_t *id)
+{
+    char *end;
+    errno = 0;
+    *id = text == NULL ? 0 : strtoll(text, &end, 10);
+    if (text != NULL && end != text && *end == '\0' && errno == 0) return true;
+    stop(r, "an id is missing or no number");
+    return false;
+}
+
+static char *copy(struct reader *r, const char *text)
+{
+    char *own = strdup(text == NULL ? "" : text);
+    if (own == NULL) stop(r, "no memory");
+    return own;
+}
+
+/* Room for one more element of `size` bytes, or NULL. */
+static void *one_more(struct reader *r, void **array, size_t *count, size_t size)
+{
+    void *more = *count >= MOST ? NULL : realloc(*array, (*count + 1) * size);
+    if (more == NULL) {
+        stop(r, "no memory, or more elements than any model has");
+        return NULL;
+    }
+    *array = more;
+    void *element = (char *)more + *count * size;
+    memset(element, 0, size);
+    ++*count;
+    return element;
+}
+
+static void start_layer(struct reader *r, const char **attributes)
+{
+    struct graph_layer *layer =
+        one_more(r, (void **)&r->graph->layers, &r->graph->layer_count, sizeof *layer);
+    if (layer == NULL) return;
+    r->open[r->depth] = r->graph->layer_count - 1;
+    layer->scope = r->scopes[r->depth];
+    read_id(r, value_of(attributes, "id"), &layer->id);
+    layer->name = copy(r, value_of(attributes, "name"));
+    layer->type = copy(r, value_of(attributes, "type"));
+}
+
+static void start_data(struct reader *r, struct graph_layer *layer, const char **attributes)
+{
+    for (; attributes[0] != NULL; attributes += 2) {
+        struct graph_attribute *attribute =
+            one_more(r, (void **)&layer->attributes, &layer->attribute_count, sizeof *attribute);
+        if (attribute == NULL) return;
+        attribute->name = copy(r, attributes[0]);
+        attribute->value = copy(r, attributes[1]);
+    }
+}
+
+static void start_port(struct reader *r, struct graph_layer *layer, const char **attributes)
+{
+    struct graph_port *port = one_more(r, (void **)&layer->ports, &layer->port_count, sizeof *port);
+    if (port == NULL) return;
+    port->output = r->in_output;
+    port->precision = copy(r, value_of(attributes, "precision"));
+    read_id(r, value_of(attributes, "id"), &port->id);
+}
+
+static void start_edge(struct reader *r, const char **attributes)
+{
+    struct graph_edge *edge =
+        one_more(r, (void **)&r->graph->edges, &r->graph->edge_count, sizeof *edge);
+    if (edge == NULL) return;
+    edge->scope = r->scopes[r->depth];
+    if (read_id(r, value_of(attributes, "from-layer"), &edge->from_layer) &&
+        read_id(r, value_of(attributes, "from-port"), &edge->from_port) &&
+        read_id(r, value_of(attributes, "to-layer"), &edge->to_layer))
+        read_id(r, value_of(attributes, "to-port"), &edge->to_port);
+}
+
+static bool is_body(const char *name)
+{
+    const size_t length = strlen(name);
+    return strcmp(name, "net") == 0 || (length >= 4 && strcmp(name + length - 4, "body") == 0);
+}
+
+static void on_start(void *state, const char *name, const char **attributes)
+{
+    struct reader *r = state;
+    if (r->depth + 1 >= DEEPEST) {
+        stop(r, "elements are nested deeper than in any model");
+        return;
+    }
+    r->depth++;
+    r->scopes[r->depth] = is_body(name) ? ++r->next_scope : r->scopes[r->depth - 1];
+    r->open[r->depth] = is_body(name) ? NO_LAYER : r->open[r->depth - 1];
+    if (strcmp(name, "layer") == 0) {
+        start_layer(r, attributes);
+        return;
+    }
+    if (strcmp(name, "edge") == 0) {
+        start_edge(r, attributes);
+        return;
+    }
+    if (r->open[r->depth] == NO_LAYER) return;
+    struct graph_layer *layer = &r->graph->layers[r->open[r->depth]];
+    if (strcmp(name, "data") == 0) start_data(r, layer, attributes);
+    if (strcmp(name, "input") == 0) r->in_output = false;
+    if (strcmp(name, "output") == 0) r->in_output = true;
+    if (strcmp(name, "port") == 0) start_port(r, layer, attributes);
+    if (strcmp(name, "dim") == 0) {
+        r->in_dim = true;
+        r->dim_length = 0;
+    }
+}
+
+static void on_text(void *state, const char *text, int length)
+{
+    struct reader *r = state;
+    if (!r->in_dim) return;
+    if ((size_t)length >= sizeof r->dim - r->dim_length) {
+        stop(r, "an extent is longer than any number");
+        return;
+    }
+    memcpy(r->dim + r->dim_length, text, (size_t)length);
+    r->dim_length += (size_t)length;
+}
+
+static void end_dim(struct reader *r)
+{
+    struct graph_layer *layer =
+        r->open[r->depth] == NO_LAYER ? NULL : &r->graph->layers[r->open[r->depth]];
+    r->in_dim = false;
+    r->dim[r->dim_length] = '\0';
+    if (layer == NULL || layer->port_count == 0) return;
+    tconv_shape *shape = &layer->ports[layer->port_count - 1].shape;
+    if (shape->rank < TCONV_MAX_RANK) read_id(r, r->dim, &shape->dim[shape->rank]);
+    shape->rank++; /* of tensors that no transposed convolution has, too */
+}
+
+static void on_end(void *state, const char *name)
+{
+    struct reader *r = state;
+    if (strcmp(name, "dim") == 0) end_dim(r);
+    r->depth--;
+}
+
+static void on_doctype(void *state, const char *name, const char *system_id, const char *public_id,
+                       int internal)
+{
+    (void)name;
+    (void)system_id;
+    (void)public_id;
+    (void)internal;
+    stop(state, "it has a document type declaration, which models do not have");
+}
+
+static enum exit_code parse(const char *path, FILE *file, struct reader *r)
+{
+    for (bool last = false; !last;) {
+        void *buffer = XML_GetBuffer(r->parser, 65536);
+        if (buffer == NULL) return failed_work("--model %s cannot be read: no memory", path);
+        const size_t got = fread(buffer, 1, 65536, file);
+        if (ferror(file))
+            return failed_work("--model %s cannot be read: %s", path, strerror(errno));
+        last = got == 0;
+        if (XML_ParseBuffer(r->parser, (int)got, last) != XML_STATUS_OK)
+            return failed_work("--model %s is no model at line %lu: %s", path,
+                               (unsigned long)XML_GetCurrentLineNumber(r->parser),
+                               r->mistake != NULL ? r->mistake
+                                                  : XML_ErrorString(XML_GetErrorCode(r->parser)));
+    }
+    return EXIT_DONE;
+}
+
+enum exit_code graph_read(const char *path, struct graph *graph)
+{
+    *graph = (struct graph){0};
+    FILE *file = tconv_os_fopen(path, "rb");
+    if (file == NULL) return failed_work("--model %s cannot be opened: %s", path, strerror(errno));
+    struct reader r = {.parser = XML_ParserCreate(NULL), .graph = graph};
+    enum exit_code code;
+    if (r.parser == NULL) {
+        code = failed_work("--model %s cannot be read: no memory", path);
+    } else {
+        r.open[0] = NO_LAYER;
+        XML_SetUserData(r.parser, &r);
+        XML_SetElementHandler(r.parser, on_start, on_end);
+        XML_SetCharacterDataHandler(r.parser, on_text);
+        XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
+        code = parse(path, file, &r);
+        XML_ParserFree(r.parser);
+    }
+    fclose(file);
+    if (code != EXIT_DONE) graph_free(graph);
+    return code;
+}
+
+void graph_free(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        struct graph_layer *layer = &graph->layers[i];
+        free(layer->name);
+        free(layer->type);
+        for (size_t a = 0; a < layer->attribute_count; a++) {
+            free(layer->attributes[a].name);
+            free(layer->attributes[a].value);
+        }
+        for (size_t p = 0; p < layer->port_count; p++) free(layer->ports[p].precision);
+        free(layer->attributes);
+        free(layer->ports);
+    }
+    free(graph->layers);
+    free(graph->edges);
+    *graph = (struct graph){0};
+}
+
+const char *graph_attribute_of(const struct graph_layer *layer, const char *name)
+{
+    for (size_t i = 0; i < layer->attribute_count; i++)
+        if (strcmp(layer->attributes[i].name, name) == 0) return layer->attributes[i].value;
+    return NULL;
+}
+
+const struct graph_port *graph_input(const struct graph_layer *layer, int64_t id)
+{
+    for (size_t i = 0; i < layer->port_count; i++)
+        if (!layer->ports[i].output && layer->ports[i].id == id) return &layer->ports[i];
+    return NULL;
+}
+
+const struct graph_layer *graph_producer(const struct graph *graph, const struct graph_layer *layer,
+                                         int64_t port)
+{
+    for (size_t e = 0; e < graph->edge_count; e++) {
+        const struct graph_edge *edge = &graph->edges[e];
+        if (edge->scope != layer->scope || edge->to_layer != layer->id || edge->to_port != port)
+            continue;
+        for (size_t i = 0; i < graph->layer_count; i++)
+            if (graph->layers[i].scope == edge->scope && graph->layers[i].id == edge->from_layer)
+                return &graph->layers[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph in an OpenVINO IR .xml file: layers with their attributes and ports, and edges. Nothing
+ * of it is interpreted here. */
+#ifndef TCONV_TOOL_XML_GRAPH_H
+#define TCONV_TOOL_XML_GRAPH_H
+
+#include "tool/tool.h"
+
+struct graph_attribute {
+    char *name, *value;
+};
+
+struct graph_port {
+    int64_t id;
+    bool output;
+    char *precision;
+    tconv_shape shape; /* -1: dynamic */
+};
+
+struct graph_layer {
+    int64_t scope; /* of the <layers> that it stands in: ids are unique within one */
+    int64_t id;
+    char *name, *type;
+    struct graph_attribute *attributes; /* of its <data> */
+    size_t attribute_count;
+    struct graph_port *ports;
+    size_t port_count;
+};
+
+struct graph_edge {
+    int64_t scope, from_layer, from_port, to_layer, to_port;
+};
+
+struct graph {
+    struct graph_layer *layers;
+    size_t layer_count;
+    struct graph_edge *edges;
+    size_t edge_count;
+};
+
+enum exit_code graph_read(const char *path, struct graph *graph);
+void graph_free(struct graph *graph);
+
+/* An attribute's value; NULL where it is absent. */
+const char *graph_attribute_of(const struct graph_layer *layer, const char *name);
+
+/* The input port with that number, or NULL. */
+const struct graph_port *graph_input(const struct graph_layer *layer, int64_t id);
+
+/* The layer whose output feeds that input port, or NULL. */
+const struct graph_layer *graph_producer(const struct graph *graph, const struct graph_layer *layer,
+                                         int64_t port);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linux, macOS and other systems with POSIX. */
+#include "tool/system/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ; /* POSIX has it in no header */
+
+char **system_begin(int *argc, char **argv)
+{
+    (void)argc;
+    return argv;
+}
+
+bool system_is_terminal(FILE *stream)
+{
+    return isatty(fileno(stream)) == 1;
+}
+
+int system_processors(void)
+{
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+char **system_environment(void)
+{
+    return environ;
+}
+
+/* ---- files ---- */
+
+enum system_kind system_kind(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0) return SYSTEM_ABSENT;
+    return S_ISREG(status.st_mode)   ? SYSTEM_REGULAR
+           : S_ISDIR(status.st_mode) ? SYSTEM_FOLDER
+                                     : SYSTEM_OTHER;
+}
+
+bool system_file_size(FILE *file, uint64_t *size)
+{
+    struct stat status;
+    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    *size = (uint64_t)status.st_size;
+    return true;
+}
+
+char *system_real_path(const char *path)
+{
+    return realpath(path, NULL);
+}
+
+/* The folder that a path is in, without links and dots; NULL where there is none. */
+static char *folder_of(const char *path)
+{
+    char *folder = strdup(path);
+    if (folder == NULL) return NULL;
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) slash[slash == folder] = '\0';
+    char *real = realpath(slash == NULL ? "." : folder, NULL);
+    free(folder);
+    return real;
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+bool system_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    const bool a_there = stat(a, &of_a) == 0, b_there = stat(b, &of_b) == 0;
+    if (a_there && b_there)
+        return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    if (a_there || b_there || strcmp(name_of(a), name_of(b)) != 0) return false;
+    char *folder_a = folder_of(a), *folder_b = folder_of(b);
+    const bool same = folder_a != NULL && folder_b != NULL && strcmp(folder_a, folder_b) == 0;
+    free(folder_a);
+    free(folder_b);
+    return same;
+}
+
+FILE *system_temporary(const char *target, char **path)
+{
+    static const char suffix[] = ".XXXXXX";
+    const size_t length = strlen(target);
+    *path = malloc(length + sizeof suffix);
+    if (*path == NULL) return NULL;
+    memcpy(*path, target, length);
+    memcpy(*path + length, suffix, sizeof suffix);
+    FILE *file = NULL;
+    const int descriptor = mkstemp(*path);
+    if (descriptor >= 0) {
+        struct stat status;
+        const mode_t mask = umask(0); /* mkstemp's file is private; an output is an ordinary file */
+        umask(mask);
+        fchmod(descriptor, stat(target, &status) == 0 ? status.st_mode & 07777 : 0666 & ~mask);
+        file = fdopen(descriptor, "wb");
+    }
+    if (file != NULL) return file;
+    const int reason = errno;
+    if (descriptor >= 0) {
+        close(descriptor);
+        unlink(*path);
+    }
+    free(*path);
+    *path = NULL;
+    errno = reason;
+    return NULL;
+}
+
+bool system_replace(const char *from, const char *to)
+{
+    return rename(from, to) == 0;
+}
+
+void system_remove(const char *path)
+{
+    unlink(path);
+}
+
+void *system_map(FILE *file, size_t size)
+{
+    void *mapping = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+    return mapping == MAP_FAILED ? NULL : mapping;
+}
+
+/* Space now: a full disk must not show as a signal while the mapping is written. */
+static int allocate(int descriptor, off_t size)
+{
+#if defined(__APPLE__)
+    fstore_t space = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, size, 0};
+    if (fcntl(descriptor, F_PREALLOCATE, &space) != 0 || ftruncate(descriptor, size) != 0)
+        return errno;
+    return 0;
+#else
+    return posix_fallocate(descriptor, 0, size);
+#endif
+}
+
+void *system_map_output(FILE *file, size_t size)
+{
+    const int reason = allocate(fileno(file), (off_t)size);
+    if (reason != 0) {
+        errno = reason;
+        return NULL;
+    }
+    void *mapping = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    return mapping == MAP_FAILED ? NULL : mapping;
+}
+
+void system_unmap(void *mapping, size_t size)
+{
+    munmap(mapping, size);
+}
+
+void system_drop(void *mapping, size_t size)
+{
+    madvise(mapping, size, MADV_DONTNEED);
+}
+
+/* ---- signals and programs ---- */
+
+static const char *volatile to_remove;
+
+static void remove_and_end(int number)
+{
+    if (to_remove != NULL) unlink(to_remove);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void system_remove_on_signal(const char *path)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    to_remove = path;
+    for (size_t i = 0; path != NULL && i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction old;
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            signal(numbers[i], remove_and_end);
+    }
+}
+
+static const int interrupts[] = {SIGINT, SIGTERM};
+enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
+static struct sigaction before[INTERRUPTS];
+static volatile sig_atomic_t *flag;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    *flag = 1;
+    for (int i = 0; i < INTERRUPTS; i++) sigaction(interrupts[i], &before[i], NULL);
+}
+
+void system_watch_interrupts(volatile sig_atomic_t *caught)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    flag = caught;
+    for (int i = 0; i < INTERRUPTS; i++) sigaction(interrupts[i], NULL, &before[i]);
+    for (int i = 0; i < INTERRUPTS; i++)
+        if (before[i].sa_handler != SIG_IGN) sigaction(interrupts[i], &action, NULL);
+}
+
+/* Writes text as far as the other end of the pipe reads it. */
+static void write_text(int descriptor, const char *text)
+{
+    void (*old)(int) = signal(SIGPIPE, SIG_IGN); /* where the program ends early */
+    for (size_t left = strlen(text); left > 0;) {
+        const ssize_t n = write(descriptor, text, left);
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) {
+            text += n;
+            left -= (size_t)n;
+        }
+    }
+    signal(SIGPIPE, old);
+}
+
+int system_run(char *const *arguments, const char *input, FILE *output)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int ends[2], status;
+    if (pipe(ends) != 0) return -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    if (input == NULL)
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    const int reason = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[0]);
+    if (reason == 0 && input != NULL) write_text(ends[1], input);
+    close(ends[1]);
+    errno = reason;
+    if (reason != 0) return -1;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}

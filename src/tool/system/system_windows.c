@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows 10 and later. Paths are UTF-8 for callers and UTF-16 for the system. */
+#include "base/os.h"
+#include "base/os_windows.h"
+#include "tool/system/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <shellapi.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sets errno to what the system's last error means for a file. */
+static void set_reason(void)
+{
+    switch (GetLastError()) {
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND:
+    case ERROR_INVALID_NAME: errno = ENOENT; break;
+    case ERROR_ACCESS_DENIED:
+    case ERROR_SHARING_VIOLATION: errno = EACCES; break;
+    case ERROR_HANDLE_DISK_FULL:
+    case ERROR_DISK_FULL: errno = ENOSPC; break;
+    case ERROR_COMMITMENT_LIMIT:
+    case ERROR_NOT_ENOUGH_MEMORY: errno = ENOMEM; break;
+    case ERROR_FILE_EXISTS: errno = EEXIST; break;
+    default: errno = EIO;
+    }
+}
+
+/* ---- the program and its terminal ---- */
+
+static UINT input_page, output_page; /* the console's own */
+
+static void give_console_back(void)
+{
+    SetConsoleCP(input_page);
+    SetConsoleOutputCP(output_page);
+}
+
+/* A console that does not know UTF-8 or colours stays as it is; so does what is no console. */
+static void set_console(void)
+{
+    static const DWORD streams[] = {STD_OUTPUT_HANDLE, STD_ERROR_HANDLE};
+    input_page = GetConsoleCP();
+    output_page = GetConsoleOutputCP();
+    if (input_page != 0 && output_page != 0 && atexit(give_console_back) == 0) {
+        SetConsoleCP(CP_UTF8);
+        SetConsoleOutputCP(CP_UTF8);
+    }
+    for (int i = 0; i < 2; i++) {
+        DWORD mode;
+        HANDLE console = GetStdHandle(streams[i]);
+        if (GetConsoleMode(console, &mode))
+            SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+    }
+}
+
+char **system_begin(int *argc, char **argv)
+{
+    (void)argv; /* in the code page of the user, who may name files that it does not have */
+    set_console();
+    _setmode(_fileno(stdin), _O_BINARY);
+    _setmode(_fileno(stdout), _O_BINARY);
+    _setmode(_fileno(stderr), _O_BINARY);
+    int count = 0;
+    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &count);
+    char **arguments = wide == NULL ? NULL : calloc((size_t)count + 1, sizeof *arguments);
+    for (int i = 0; arguments != NULL && i < count; i++)
+        if ((arguments[i] = tconv_os_narrow(wide[i])) == NULL) return NULL;
+    LocalFree(wide);
+    *argc = count;
+    return arguments; /* they live as long as the program */
+}
+
+bool system_is_terminal(FILE *stream)
+{
+    return _isatty(_fileno(stream)) != 0;
+}
+
+int system_processors(void)
+{
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return (int)info.dwNumberOfProcessors;
+}
+
+char **system_environment(void)
+{
+    return _environ;
+}
+
+/* ---- files ---- */
+
+/* Opens a file, or a folder, only to ask about it. */
+static HANDLE open_path(const char *path)
+{
+    wchar_t *wide = tconv_os_wide(path);
+    if (wide == NULL) return INVALID_HANDLE_VALUE;
+    HANDLE handle = CreateFileW(wide, FILE_READ_ATTRIBUTES,
+                                FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                                OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    set_reason();
+    free(wide);
+    return handle;
+}
+
+enum system_kind system_kind(const char *path)
+{
+    HANDLE handle = open_path(path);
+    if (handle == INVALID_HANDLE_VALUE) return SYSTEM_ABSENT;
+    BY_HANDLE_FILE_INFORMATION about;
+    enum system_kind kind = SYSTEM_OTHER;
+    if (GetFileType(handle) == FILE_TYPE_DISK && GetFileInformationByHandle(handle, &about))
+        kind = (about.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0 ? SYSTEM_FOLDER
+                                                                        : SYSTEM_REGULAR;
+    CloseHandle(handle);
+    return kind;
+}
+
+static HANDLE handle_of(FILE *file)
+{
+    return (HANDLE)_get_osfhandle(_fileno(file));
+}
+
+bool system_file_size(FILE *file, uint64_t *size)
+{
+    LARGE_INTEGER bytes;
+    HANDLE handle = handle_of(file);
+    if (GetFileType(handle) != FILE_TYPE_DISK || !GetFileSizeEx(handle, &bytes)) return false;
+    *size = (uint64_t)bytes.QuadPart;
+    return true;
+}
+
+char *system_real_path(const char *path)
+{
+    HANDLE handle = open_path(path);
+    if (handle == INVALID_HANDLE_VALUE) return NULL;
+    const DWORD room = GetFinalPathNameByHandleW(handle, NULL, 0, FILE_NAME_NORMALIZED);
+    wchar_t *wide = room == 0 ? NULL : malloc((room + 1) * sizeof *wide);
+    char *real = NULL;
+    if (wide != NULL && GetFinalPathNameByHandleW(handle, wide, room + 1, FILE_NAME_NORMALIZED) > 0)
+        real = tconv_os_narrow(wide);
+    free(wide);
+    CloseHandle(handle);
+    return real != NULL ? real : _strdup(path); /* some file systems give no names back */
+}
+
+/* Whether two paths are one without regard to case; links are not followed. */
+static bool same_path(const char *a, const char *b)
+{
+    wchar_t *wide_a = tconv_os_wide(a), *wide_b = tconv_os_wide(b), full[2][1024];
+    const bool known = wide_a != NULL && wide_b != NULL &&
+                       GetFullPathNameW(wide_a, 1024, full[0], NULL) - 1 < 1023 &&
+                       GetFullPathNameW(wide_b, 1024, full[1], NULL) - 1 < 1023;
+    free(wide_a);
+    free(wide_b);
+    return known && _wcsicmp(full[0], full[1]) == 0;
+}
+
+bool system_same_file(const char *a, const char *b)
+{
+    HANDLE of_a = open_path(a), of_b = open_path(b);
+    BY_HANDLE_FILE_INFORMATION i, j;
+    bool same = false;
+    if (of_a != INVALID_HANDLE_VALUE && of_b != INVALID_HANDLE_VALUE)
+        same = GetFileInformationByHandle(of_a, &i) && GetFileInformationByHandle(of_b, &j) &&
+               (i.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) == 0 &&
+               i.dwVolumeSerialNumber == j.dwVolumeSerialNumber &&
+               i.nFileIndexHigh == j.nFileIndexHigh && i.nFileIndexLow == j.nFileIndexLow;
+    else if (of_a == INVALID_HANDLE_VALUE && of_b == INVALID_HANDLE_VALUE)
+        same = same_path(a, b);
+    if (of_a != INVALID_HANDLE_VALUE) CloseHandle(of_a);
+    if (of_b != INVALID_HANDLE_VALUE) CloseHandle(of_b);
+    return same;
+}
+
+/* A new file for reading and writing that may be removed while it is open. */
+static FILE *create(const char *path)
+{
+    wchar_t *wide = tconv_os_wide(path);
+    HANDLE handle = INVALID_HANDLE_VALUE;
+    if (wide != NULL) {
+        handle = CreateFileW(wide, GENERIC_READ | GENERIC_WRITE,
+                             FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, CREATE_NEW,
+                             FILE_ATTRIBUTE_NORMAL, NULL);
+        set_reason();
+        free(wide);
+    }
+    const int descriptor =
+        handle == INVALID_HANDLE_VALUE ? -1 : _open_osfhandle((intptr_t)handle, _O_BINARY);
+    FILE *file = descriptor < 0 ? NULL : _fdopen(descriptor, "w+b");
+    if (file == NULL && descriptor >= 0)
+        _close(descriptor);
+    else if (file == NULL && handle != INVALID_HANDLE_VALUE)
+        CloseHandle(handle);
+    return file;
+}
+
+FILE *system_temporary(const char *target, char **path)
+{
+    const size_t size = strlen(target) + 12;
+    FILE *file = NULL;
+    *path = malloc(size);
+    for (int i = 0; *path != NULL && file == NULL && i < 100; i++) {
+        LARGE_INTEGER count;
+        QueryPerformanceCounter(&count);
+        snprintf(*path, size, "%s.%06x", target,
+                 ((unsigned)count.QuadPart ^ (unsigned)GetCurrentProcessId() << 8) & 0xffffff);
+        file = create(*path);
+        if (file == NULL && errno != EEXIST) break;
+    }
+    if (file == NULL) {
+        free(*path);
+        *path = NULL;
+    }
+    return file;
+}
+
+bool system_replace(const char *from, const char *to)
+{
+    wchar_t *wide_from = tconv_os_wide(from), *wide_to = tconv_os_wide(to);
+    const bool done = wide_from != NULL && wide_to != NULL &&
+                      MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING);
+    if (!done) set_reason();
+    free(wide_from);
+    free(wide_to);
+    return done;
+}
+
+void system_remove(const char *path)
+{
+    wchar_t *wide = tconv_os_wide(path);
+    if (wide != NULL) DeleteFileW(wide);
+    free(wide);
+}
+
+static void *map(FILE *file, size_t size, DWORD protection, DWORD access)
+{
+    HANDLE mapping = CreateFileMappingW(handle_of(file), NULL, protection,
+                                        (DWORD)((uint64_t)size >> 32), (DWORD)size, NULL);
+    void *view = mapping == NULL ? NULL : MapViewOfFile(mapping, access, 0, 0, size);
+    if (view == NULL) set_reason();
+    if (mapping != NULL) CloseHandle(mapping); /* the view keeps it */
+    return view;
+}
+
+void *system_map(FILE *file, size_t size)
+{
+    return map(file, size, PAGE_READONLY, FILE_MAP_READ);
+}
+
+void *system_map_output(FILE *file, size_t size)
+{
+    return map(file, size, PAGE_READWRITE, FILE_MAP_READ | FILE_MAP_WRITE);
+}
+
+void system_unmap(void *mapping, size_t size)
+{
+    (void)size;
+    UnmapViewOfFile(mapping);
+}
+
+void system_drop(void *mapping, size_t size)
+{
+    VirtualUnlock(mapping, size); /* of pages that are not locked, it takes the memory */
+}
+
+/* ---- signals and programs ---- */
+
+static const char *volatile to_remove;
+
+static void remove_and_end(int number)
+{
+    if (to_remove != NULL) system_remove(to_remove);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void system_remove_on_signal(const char *path)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGBREAK};
+    to_remove = path;
+    for (size_t i = 0; path != NULL && i < sizeof numbers / sizeof *numbers; i++) {
+        void (*old)(int) = signal(numbers[i], remove_and_end);
+        if (old != SIG_DFL) signal(numbers[i], old);
+    }
+}
+
+static const int interrupts[] = {SIGINT, SIGTERM, SIGBREAK};
+enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
+static void (*before[INTERRUPTS])(int);
+static volatile sig_atomic_t *flag;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    *flag = 1;
+    for (int i = 0; i < INTERRUPTS; i++) signal(interrupts[i], before[i]);
+}
+
+void system_watch_interrupts(volatile sig_atomic_t *caught)
+{
+    flag = caught;
+    for (int i = 0; i < INTERRUPTS; i++) {
+        before[i] = signal(interrupts[i], on_interrupt);
+        if (before[i] == SIG_IGN) signal(interrupts[i], SIG_IGN);
+    }
+}
+
+int system_run(char *const *arguments, const char *input, FILE *output)
+{
+    (void)arguments;
+    (void)input;
+    (void)output;
+    errno = ENOSYS;
+    return -1;
+}
