@@ -263,7 +263,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
  * else 2. */
 int tconv_word_channels(const struct tconv_request *request);
 
-/* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type. */
+/* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type; 0 for types that are
+ * neither bytes nor bf16. */
 int tconv_dots(const tconv_device_info *device, tconv_type type);
 
 /* Whether the epilogue has that tensor; true for all other arguments. */

@@ -4,6 +4,7 @@
 
 #include "algorithm/gpu/places.h"
 #include "base/checked.h"
+#include "base/element_types.h"
 
 #include <limits.h>
 
@@ -63,8 +64,8 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
 {
     const struct tconv_layer *layer = request->layer;
     const tconv_type data = layer->data_type;
-    const bool bytes = tconv_type_size(data) == 1;
-    if (bytes ? tconv_type_size(layer->filter_type) != 1
+    const bool bytes = tconv_type_is_byte(data);
+    if (bytes ? !tconv_type_is_byte(layer->filter_type)
               : data != TCONV_F16 && data != TCONV_BF16 && data != TCONV_F32)
         return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
     if (rounds_f32(request) && request->math != TCONV_MATH_FAST)
