@@ -8,7 +8,7 @@ names=$(sed -n 's/^ *A([A-Z0-9_]*, *[0-9]*, *\([a-z0-9_]*\),.*/\1/p' cl/common/a
 # The first column of semantics.md's table: "| clamp(a, b), relu6 | ...".
 table=$(sed -n '/^| activation /,/^$/s/^| *\([^|]*\) *|.*/\1/p' docs/semantics.md)
 for name in $names; do
-    echo "$table" | grep -qw "$name" || { echo "docs/semantics.md has no activation $name" && bad=1; }
+    echo "$table" | grep -qwe "$name" || { echo "docs/semantics.md has no activation $name" && bad=1; }
     [ "$name" = none ] || grep -q "\"$name\"" python/tconv_cl/_convolution.py || { echo "python/tconv_cl/_convolution.py does not explain activation \"$name\"" && bad=1; }
 done
 count=$(($(echo "$names" | wc -l) - 1))

@@ -2,6 +2,7 @@
 /* Resolving: the worked examples of the operators' pages and of three runtimes, the rejections, the
  * count of useful work. */
 #include "base/addressable.h"
+#include "base/element_types.h"
 #include "common/activation_list.h"
 #include "tconv_cl/epilogue.h"
 
@@ -525,6 +526,8 @@ static void names_go_both_ways(void **state)
         assert_true(tconv_type_from_name(tconv_type_name((tconv_type)t), &type));
         assert_int_equal(type, t);
         assert_true(tconv_type_size(type) <= 8);
+        assert_int_equal(tconv_type_is_byte(type), type == TCONV_I8 || type == TCONV_U8);
+        assert_int_equal(tconv_type_is_integer(type), !tconv_type_is_floating(type));
     }
     assert_true(types >= 12);
     for (int a = 0; a < ACTIVATION_COUNT; a++) {

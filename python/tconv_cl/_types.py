@@ -66,7 +66,7 @@ def output_type_of(wanted: Any) -> int:
 def _names(kind: str) -> str:
     """The library's names of a kind, for the sentence of an error."""
     name_of = getattr(library, f"tconv_{kind}_name")
-    names = [name.decode() for name in map(name_of, range(100)) if name != b"?"]
+    names: list[str] = [name.decode() for name in map(name_of, range(100)) if name != b"?"]
     return ", ".join(names[:-1]) + " and " + names[-1]
 
 
