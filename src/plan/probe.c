@@ -3,7 +3,7 @@
 #include "plan/probe.h"
 
 #include "base/error.h"
-#include "plan/probe_run.h"
+#include "plan/probe_parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "device/device_internal.h"
-#include "plan/probe_run.h"
+#include "plan/probe_parts.h"
 
 #include <stdio.h>
 #include <string.h>

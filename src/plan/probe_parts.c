@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue, the buffers and the verdicts of probes: probe_run.h. */
-#include "plan/probe_run.h"
+/* The queue, the buffers and the verdicts of probes: probe_parts.h. */
+#include "plan/probe_parts.h"
 
 #include "base/error.h"
 #include "device/device_internal.h"

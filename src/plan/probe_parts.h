@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What probes by plans and by a kernel have in common: a queue, buffers with numbers, and verdicts
  * that the device keeps. */
-#ifndef TCONV_PLAN_PROBE_RUN_H
-#define TCONV_PLAN_PROBE_RUN_H
+#ifndef TCONV_PLAN_PROBE_PARTS_H
+#define TCONV_PLAN_PROBE_PARTS_H
 
 #include "plan/plan_internal.h"
 
