@@ -90,7 +90,7 @@ enum tconv_packing {
     TCONV_PACK_RAW,    /* an element of the filter's type */
     TCONV_PACK_QUADS,  /* four bytes of neighbouring input channels in a word: cl/gpu/dot.clh */
     TCONV_PACK_WORDS,  /* a word of neighbouring input channels, as many as fill it:
-                          cl/gpu/matrix.clh */
+                          cl/gpu/factors.clh */
     TCONV_PACK_CHANNEL_WORDS, /* a word of tconv_word_channels of them: cl/cpu/parts/words.clh */
 };
 
@@ -259,6 +259,21 @@ tconv_type tconv_result_type(const struct tconv_request *request);
 size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing);
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg);
+
+/* The units of devices that a plan uses only where they passed a test. */
+enum tconv_unit_use {
+    TCONV_USES_NO_UNIT,
+    TCONV_USES_WORDS,  /* a CPU's products of words: cl/cpu/parts/words.clh */
+    TCONV_USES_MATRIX, /* a matrix unit: cl/gpu/unit/ */
+};
+
+/* What an algorithm would use for a request. How it packs weights says which unit may multiply
+ * them. */
+enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
+                                   const struct tconv_request *request);
+
+/* Whether the device's matrix unit would multiply the request's types (gpu/units.c). */
+bool tconv_uses_matrix_unit(const struct tconv_request *request);
 
 /* Input channels in a word of TCONV_PACK_CHANNEL_WORDS: 4 where the device multiplies data without
  * a sign with weights that have one, and the filter's zero point is none once its bytes have it;

@@ -60,6 +60,22 @@ static tconv_type packed_type(const struct tconv_request *request, enum tconv_pa
     return is_raw(request, packing) ? request->layer->filter_type : acc_type(request->layer);
 }
 
+enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
+                                   const struct tconv_request *request)
+{
+    switch (algorithm->packing) {
+    case TCONV_PACK_SUMMED:
+    case TCONV_PACK_RAW:
+    case TCONV_PACK_QUADS: break;
+    case TCONV_PACK_CHANNEL_WORDS:
+        return tconv_dots(request->device, request->layer->data_type) == 0 ? TCONV_USES_NO_UNIT
+                                                                           : TCONV_USES_WORDS;
+    case TCONV_PACK_WORDS:
+        return tconv_uses_matrix_unit(request) ? TCONV_USES_MATRIX : TCONV_USES_NO_UNIT;
+    }
+    return TCONV_USES_NO_UNIT;
+}
+
 int tconv_word_channels(const struct tconv_request *request)
 {
     const tconv_type type = request->layer->filter_type;

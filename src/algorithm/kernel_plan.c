@@ -122,7 +122,8 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
 {
     /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless
      * told, even if sums then go to memory. Where it has 8, kernels that need just as many ask for
-     * them themselves (OF_LANES in cl/gpu/matrix.clh), and it finds the best number for the others.
+     * them themselves (OF_LANES in cl/gpu/unit/intel.clh), and it finds the best number for the
+     * others.
      */
     const uint32_t lanes = request->device->subgroup_least;
     text[0] = '\0';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plan/probe.c asks a device before words are multiplied by its own instructions: PROBE_WORDS
- * words of data, each with a vector of words of weights,
+/* What plan/probe_words.c asks a device before words are multiplied by its own instructions:
+ * PROBE_WORDS words of data, each with a vector of words of weights,
  *
  *     sums[lane] += data[i] * weights[i][lane]
  *
