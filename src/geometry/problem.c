@@ -3,6 +3,7 @@
  * with a message that names the argument, the axis and the values. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/members.h"
 #include "base/struct_size.h"
 #include "geometry/count.h"
 #include "geometry/rules.h"
@@ -207,34 +208,32 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
     return TCONV_OK;
 }
 
+#define NUMBERS(kind, member, ...) int64_t member[TCONV_MAX_AXES];
+#define READ(kind, member, option, absent, least)                                                  \
+    if (status == TCONV_OK)                                                                        \
+        status = read_list(#member, &p->member, g->axes, absent, least, of.member, error);
+
 static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
-    int64_t pads_begin[TCONV_MAX_AXES], pads_end[TCONV_MAX_AXES], padding[TCONV_MAX_AXES],
-        output[TCONV_MAX_AXES];
-    tconv_status status;
-    if ((status = read_list("strides", &p->strides, g->axes, 1, 1, g->stride, error)) != TCONV_OK ||
-        (status = read_list("dilations", &p->dilations, g->axes, 1, 1, g->dilation, error)) !=
-            TCONV_OK ||
-        (status = read_list("pads_begin", &p->pads_begin, g->axes, 0, 0, pads_begin, error)) !=
-            TCONV_OK ||
-        (status = read_list("pads_end", &p->pads_end, g->axes, 0, 0, pads_end, error)) !=
-            TCONV_OK ||
-        (status = read_list("output_padding", &p->output_padding, g->axes, 0, 0, padding, error)) !=
-            TCONV_OK ||
-        (status = read_list("output_shape", &p->output_shape, g->axes, 1, 1, output, error)) !=
-            TCONV_OK)
-        return status;
+    struct {
+        TCONV_PROBLEM_LISTS(NUMBERS)
+    } of;
+    tconv_status status = TCONV_OK;
+    TCONV_PROBLEM_LISTS(READ)
+    if (status != TCONV_OK) return status;
+    memcpy(g->stride, of.strides, (size_t)g->axes * sizeof *g->stride);
+    memcpy(g->dilation, of.dilations, (size_t)g->axes * sizeof *g->dilation);
     for (int a = 0; a < g->axes; a++) {
         const struct tconv_axis_request request = {
             .input = g->input[a],
             .kernel = g->kernel[a],
             .stride = g->stride[a],
             .dilation = g->dilation[a],
-            .pad_begin = pads_begin[a],
-            .pad_end = pads_end[a],
-            .output_padding = padding[a],
+            .pad_begin = of.pads_begin[a],
+            .pad_end = of.pads_end[a],
+            .output_padding = of.output_padding[a],
             .has_output = p->output_shape.count != 0,
-            .output = output[a],
+            .output = of.output_shape[a],
         };
         struct tconv_axis_pads pads;
         if (!tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads))

@@ -54,7 +54,7 @@
     O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
       "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
       "openvino")                                                                                  \
-    O(LAYERS, TEXT, type, "type", 0, "TYPE",                                                       \
+    O(LAYERS, TEXT, data_type, "type", 0, "TYPE",                                                       \
       "element type where files do not say it; default f32")
 
 #define EPILOGUE_OPTIONS(O)                                                                        \
