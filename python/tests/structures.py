@@ -72,5 +72,6 @@ if __name__ == "__main__":
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     differences = layouts(module, "cc") + missing_options(module, path)
-    print("\n".join(differences))
+    for difference in differences:
+        print(difference)
     sys.exit(bool(differences))
