@@ -21,32 +21,38 @@ static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
            (own == TCONV_I32 && tconv_type_size(data) == 1);
 }
 
+/* 0 is the default, or the first, of every enumeration that has a row. */
+static tconv_status check_enumerator(const char *member, int value, const char *name,
+                                     const char *kind, tconv_error *error)
+{
+    if (value == 0 || strcmp(name, "?") != 0) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is no %s", member, value, kind);
+}
+
+#define KIND_auto_pad "padding mode"
+#define KIND_rules "rule set"
+#define KIND_type "element type"
+#define KIND_data_format "format"
+#define KIND_filter_format "format"
+#define CHECK(kind, ...) CHECK_##kind(__VA_ARGS__)
+#define CHECK_NAME(member, option, when, kind)                                                     \
+    if (status == TCONV_OK)                                                                        \
+        status = check_enumerator(#member, (int)p->member, tconv_##kind##_name(p->member),         \
+                                  KIND_##kind, error);
+#define CHECK_NUMBER(member, option, when) /* read_channels */
+
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
 {
     if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_ONEAPI_CONV_BACKPROP)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is no operator",
                           (int)p->operation);
-    if ((int)p->rules < TCONV_RULES_SPEC || p->rules > TCONV_RULES_ONNX)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "rules is %d, which is no rule set",
-                          (int)p->rules);
-    if ((int)p->auto_pad < TCONV_EXPLICIT || p->auto_pad > TCONV_SAME_LOWER)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "auto_pad is %d, which is no padding mode",
-                          (int)p->auto_pad);
-    if ((int)p->data_format < TCONV_DATA_DEFAULT || p->data_format > TCONV_NXC)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_format is %d, which is no format",
-                          (int)p->data_format);
-    if ((int)p->filter_format < TCONV_FILTER_DEFAULT || p->filter_format > TCONV_XIO)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter_format is %d, which is no format",
-                          (int)p->filter_format);
-    if (tconv_type_size(p->data_type) == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_type is %d, which is no element type",
-                          (int)p->data_type);
-    if (tconv_type_size(p->filter_type) == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "filter_type is %d, which is no element type", (int)p->filter_type);
-    if (p->output_type != TCONV_TYPE_DEFAULT && tconv_type_size(p->output_type) == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "output_type is %d, which is no element type", (int)p->output_type);
+    tconv_status status = TCONV_OK;
+    TCONV_PROBLEM_NUMBERS(CHECK)
+    if (status != TCONV_OK) return status;
+    if (p->data_type == TCONV_TYPE_DEFAULT || p->filter_type == TCONV_TYPE_DEFAULT)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is no element type",
+                          p->data_type == TCONV_TYPE_DEFAULT ? "data_type" : "filter_type",
+                          (int)TCONV_TYPE_DEFAULT);
     if (!types_fit(p->data_type, p->filter_type, p->output_type)) {
         const bool bytes = tconv_type_size(p->data_type) == 1 &&
                            tconv_type_size(p->filter_type) == 1;
