@@ -23,6 +23,7 @@
 #include "fuzz.h"
 #include "kernel_plans.h"
 
+#include "base/members.h"
 #include "geometry/count.h"
 #include "geometry/layer.h"
 #include "geometry/taps.h"
@@ -81,18 +82,25 @@ static void read_list(struct input *in, int axes, tconv_list *list)
     for (int i = 0; i < list->count && i < TCONV_MAX_AXES; i++) list->value[i] = number(in, 1);
 }
 
+/* A number of the problem that was not drawn under its name does not compile. */
+#define DRAW(type, member, fitting) const type member = (type)number(in, fitting)
+#define TAKE(kind, member, ...) p.member = member;
+#define LIST(kind, member, ...) read_list(in, rank - 2, &p.member);
+
 static tconv_problem read_problem(struct input *in)
 {
     tconv_problem p = TCONV_PROBLEM_INIT;
-    p.operation = (tconv_operation)(int)number(in, TCONV_ONEAPI_CONV_BACKPROP);
-    p.rules = (tconv_rules)(int)number(in, TCONV_RULES_ONNX);
-    p.auto_pad = (tconv_auto_pad)(int)number(in, TCONV_SAME_UPPER);
-    p.data_type = (tconv_type)(int)number(in, TCONV_F32);
-    p.filter_type = (tconv_type)(int)number(in, p.data_type);
-    p.output_type = (tconv_type)(int)number(in, p.data_type);
-    p.data_format = (tconv_data_format)(int)number(in, TCONV_NCX);
-    p.filter_format = (tconv_filter_format)(int)number(in, TCONV_OIX);
-    p.groups = number(in, 1);
+    DRAW(tconv_operation, operation, TCONV_ONEAPI_CONV_BACKPROP);
+    DRAW(tconv_rules, rules, TCONV_RULES_ONNX);
+    DRAW(tconv_auto_pad, auto_pad, TCONV_SAME_UPPER);
+    DRAW(tconv_type, data_type, TCONV_F32);
+    DRAW(tconv_type, filter_type, data_type);
+    DRAW(tconv_type, output_type, data_type);
+    DRAW(tconv_data_format, data_format, TCONV_NCX);
+    DRAW(tconv_filter_format, filter_format, TCONV_OIX);
+    DRAW(int64_t, groups, 1);
+    p.operation = operation;
+    TCONV_PROBLEM_NUMBERS(TAKE)
     int64_t fitting[TCONV_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     read_shape(in, 4, fitting, &p.data);
     const bool grouped = p.operation == TCONV_GROUP_CONV_BACKPROP;
@@ -101,9 +109,7 @@ static tconv_problem read_problem(struct input *in)
     const int64_t channels = p.data.dim[oneapi && p.data_format != TCONV_NCX ? rank - 1 : 1];
     fitting[oneapi && p.filter_format != TCONV_OIX ? rank - 1 : grouped ? 1 : 0] = channels;
     read_shape(in, rank + grouped, fitting, &p.filter);
-    tconv_list *const lists[] = {&p.strides,  &p.dilations,      &p.pads_begin,
-                                 &p.pads_end, &p.output_padding, &p.output_shape};
-    for (int i = 0; i < 6; i++) read_list(in, rank - 2, lists[i]);
+    TCONV_PROBLEM_LISTS(LIST)
     return p;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of abi_layout.h; TABLE is its name. It lists what the first release has: later
- * enumerators are not in it. */
+ * enumerators are not in it. Beside the headers of the first release is its base/members.h, so that
+ * both tables have the members of their headers. */
 #include "abi_layout.h"
 
+#include "base/members.h"
 #include <tconv_cl/tconv_cl.h>
 
 #define SIZE(type, member) sizeof(((type *)NULL)->member)
@@ -10,8 +12,8 @@
     {                                                                                              \
 #type "." #member, ABI_MEMBER, offsetof(type, member), SIZE(type, member)                  \
     }
-/* A structure with struct_size, and its last member: none ends with padding, which a later member
- * would share. */
+/* A structure with struct_size, and its last member in the first release: none ends with padding,
+ * which a later member would share. */
 #define GROWING(type, last)                                                                        \
     {                                                                                              \
 #type, ABI_GROWING, offsetof(type, last) + SIZE(type, last), sizeof(type)                  \
@@ -25,18 +27,18 @@
 #name, ABI_VALUE, name, 0                                                                  \
     }
 
+/* The rows of base/members.h. Later members take the place of `reserved`. */
+#define PROBLEM(kind, member, ...) MEMBER(tconv_problem, member),
+#define OPTION(kind, member) MEMBER(tconv_plan_options, member),
+#define EPILOGUE(kind, member, ...) EPILOGUE_##kind(member)
+#define EPILOGUE_NUMBER(member) MEMBER(tconv_epilogue, member),
+#define EPILOGUE_REAL(member) MEMBER(tconv_epilogue, member),
+#define EPILOGUE_RESERVED(member)
+
 /* clang-format off */
 const struct abi_entry TABLE[] = {
     GROWING(tconv_problem, filter_format),
-    MEMBER(tconv_problem, operation), MEMBER(tconv_problem, rules),
-    MEMBER(tconv_problem, data_type),
-    MEMBER(tconv_problem, filter_type), MEMBER(tconv_problem, output_type),
-    MEMBER(tconv_problem, auto_pad), MEMBER(tconv_problem, data), MEMBER(tconv_problem, filter),
-    MEMBER(tconv_problem, strides), MEMBER(tconv_problem, dilations),
-    MEMBER(tconv_problem, pads_begin), MEMBER(tconv_problem, pads_end),
-    MEMBER(tconv_problem, output_padding), MEMBER(tconv_problem, output_shape),
-    MEMBER(tconv_problem, groups), MEMBER(tconv_problem, data_format),
-    MEMBER(tconv_problem, filter_format),
+    TCONV_PROBLEM_MEMBERS(PROBLEM)
 
     GROWING(tconv_geometry, output_bytes),
     MEMBER(tconv_geometry, axes), MEMBER(tconv_geometry, batch), MEMBER(tconv_geometry, groups),
@@ -65,11 +67,7 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_device_info, architecture),
 
     GROWING(tconv_plan_options, search_context),
-    MEMBER(tconv_plan_options, algorithm), MEMBER(tconv_plan_options, epilogue),
-    MEMBER(tconv_plan_options, workspace_limit), MEMBER(tconv_plan_options, math),
-    MEMBER(tconv_plan_options, output_begin), MEMBER(tconv_plan_options, output_end),
-    MEMBER(tconv_plan_options, search), MEMBER(tconv_plan_options, search_ms),
-    MEMBER(tconv_plan_options, search_progress), MEMBER(tconv_plan_options, search_context),
+    TCONV_PLAN_OPTIONS_MEMBERS(OPTION)
 
     GROWING(tconv_choice, best_ms),
     MEMBER(tconv_choice, source), MEMBER(tconv_choice, candidates), MEMBER(tconv_choice, model_ms),
@@ -94,11 +92,7 @@ const struct abi_entry TABLE[] = {
     MEMBER(tconv_session_layer_counts, filters_packed),
 
     FIXED(tconv_epilogue),
-    MEMBER(tconv_epilogue, bias), MEMBER(tconv_epilogue, scale), MEMBER(tconv_epilogue, residual),
-    MEMBER(tconv_epilogue, requantize), MEMBER(tconv_epilogue, activation),
-    MEMBER(tconv_epilogue, alpha), MEMBER(tconv_epilogue, beta), MEMBER(tconv_epilogue, a),
-    MEMBER(tconv_epilogue, b), MEMBER(tconv_epilogue, data_zero_point),
-    MEMBER(tconv_epilogue, filter_zero_point), MEMBER(tconv_epilogue, output_zero_point),
+    TCONV_EPILOGUE_MEMBERS(EPILOGUE)
 
     FIXED(tconv_stored_search), MEMBER(tconv_stored_search, state),
     MEMBER(tconv_stored_search, candidates), MEMBER(tconv_stored_search, model_ms),

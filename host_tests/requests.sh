@@ -72,7 +72,7 @@ expect 2 "two numbers" check --activation clamp:2
 expect 2 "no number" check --activation relu:1
 expect 2 "alpha" bench --ids B05 --alpha one
 expect 2 "data-zero-point" check --data-zero-point 300
-expect 2 "f32 f16" $shape --type f8
+expect 2 "f32, f16" $shape --type f8
 expect 2 "--filter-shape is missing" shape --data-shape 1,2,3
 expect 2 "--data-shape is missing" shape --filter-shape 1,2,3
 expect 2 "unknown option" shape --stride 2
@@ -106,7 +106,7 @@ expect 2 "a layer needs --data-shape" bench --strides 3
 expect 2 "a layer needs --data-shape" check --strides 3
 expect 2 "cannot be given together" check --data-shape 1,2,3 --filter-shape 2,2,2 --ids B05
 expect 2 "have their own" bench --model "$vectors/ir/plain_f32.xml" --groups 3
-expect 2 "f32 f16" bench --model "$vectors/ir/plain_f32.xml" --type f8
+expect 2 "f32, f16" bench --model "$vectors/ir/plain_f32.xml" --type f8
 expect 2 "more than 6 numbers" bench --model "$vectors/ir/plain_f32.xml" --output-shape 5,5,5,5,5,5,5
 expect 2 "1 to 1000" bench --runs 0
 expect 2 "1 to 1000" bench --repeat 0

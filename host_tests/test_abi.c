@@ -9,13 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 static void layouts_and_values_stay(void **state)
 {
     (void)state;
-    for (const struct abi_entry *a = first_release, *b = today; a->name != NULL; a++, b++) {
+    for (const struct abi_entry *a = first_release; a->name != NULL; a++) {
+        const struct abi_entry *b = today;
+        while (b->name != NULL && strcmp(a->name, b->name) != 0) b++;
+        if (b->name == NULL) fail_msg("%s is not there any more", a->name);
         const bool grown = a->kind == ABI_GROWING && b->size > a->size;
         if ((!grown && a->size != b->size) || a->place != b->place)
             fail_msg("%s was %zu, %zu and is %zu, %zu", a->name, a->place, a->size, b->place,

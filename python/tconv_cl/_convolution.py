@@ -25,7 +25,8 @@ from ._device import (
     number_of,
 )
 from ._library import RequestError, library
-from ._request import NXC, XIO, Attributes, Tensor, Window, _integer, attributes_of, extents, resolve, window_of
+from ._request import NXC, XIO, Attributes, Tensor, Window, _integer
+from ._request import DEFAULTS, attributes_among, attributes_of, extents, resolve, window_of
 from ._request import window_input as _window_input
 from ._types import type_of
 
@@ -177,31 +178,7 @@ def conv_transpose(
         >>> conv_transpose(np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32), strides=2)
         array([[[1., 1., 2., 1., 1.]]], dtype=float32)
     """
-    attributes = attributes_of(
-        strides=strides,
-        dilations=dilations,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        auto_pad=auto_pad,
-        output_padding=output_padding,
-        output_shape=output_shape,
-        groups=groups,
-        data_format=data_format,
-        filter_format=filter_format,
-        rules=rules,
-        algorithm=algorithm,
-        math=math,
-        search=search,
-        workspace_limit=workspace_limit,
-        output_type=output_type,
-        alpha=alpha,
-        beta=beta,
-        activation=activation,
-        requantize=requantize,
-        data_zero_point=data_zero_point,
-        filter_zero_point=filter_zero_point,
-        output_zero_point=output_zero_point,
-    )
+    attributes = attributes_among(locals())
     arrays = Arrays(data, filter, bias, scale, slope, residual, out)
     output: Array = _run(arrays, attributes, device, memory_limit, window_of(output_rows, data_rows), progress)
     return output
@@ -375,20 +352,7 @@ def output_shape(
     Raises:
         RequestError: a ValueError: the request cannot be carried out; the sentence says why.
     """
-    attributes = attributes_of(
-        strides=strides,
-        dilations=dilations,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        auto_pad=auto_pad,
-        output_padding=output_padding,
-        output_shape=output_shape,
-        groups=groups,
-        data_format=data_format,
-        filter_format=filter_format,
-        rules=rules,
-        algorithm=algorithm,
-    )
+    attributes = attributes_among({**DEFAULTS, **locals()})
     return extents(resolve(_problem(attributes, data, filter)).output_shape)
 
 

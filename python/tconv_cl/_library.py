@@ -17,6 +17,8 @@ from typing import Any
 NO_DEVICE = 42  # of tconv_status
 MAX_AXES = 6
 MAX_RANK = MAX_AXES + 3
+# The enumerations whose values have names. A member of tconv_problem that is called as its enumeration is one of them.
+NAMED = ("type", "auto_pad", "rules", "math", "search", "data_format", "filter_format", "activation")
 
 
 class Error(RuntimeError):
@@ -319,11 +321,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_scale_type": (c_int, c_int),
     "tconv_activation_parameter_count": (c_int, c_int),
     "tconv_activation_has_slope": (c_bool, c_int),
+    **{f"tconv_{kind}_name": (c_char_p, c_int) for kind in NAMED},
+    **{f"tconv_{kind}_from_name": (c_bool, c_char_p, POINTER(c_int)) for kind in NAMED},
 }
-# The enumerations with names: tconv_type_name, tconv_type_from_name and so on.
-for _kind in ("type", "auto_pad", "rules", "math", "search", "data_format", "filter_format", "activation"):
-    _FUNCTIONS[f"tconv_{_kind}_name"] = (c_char_p, c_int)
-    _FUNCTIONS[f"tconv_{_kind}_from_name"] = (c_bool, c_char_p, POINTER(c_int))
 
 # OpenCL's own, with the same: through the library's link to the loader or, where it opens the loader at run time, from
 # the loader of that name, so that both use the same one.

@@ -32,20 +32,17 @@ class Window(NamedTuple):
     end: int
 
 
+# The members of tconv_problem that a call asks for: lists, and enumerators by their names.
+LISTS = tuple(name for name, kind, *_ in c.Problem._fields_ if kind is c.List)
+NAMES = tuple(name for name, *_ in c.Problem._fields_ if name in c.NAMED)
+
+
 class Attributes(NamedTuple):
     """All that a call asks for besides its arrays; equal requests are equal and hash alike."""
 
-    strides: int | tuple[int, ...]
-    dilations: int | tuple[int, ...]
-    pads_begin: int | tuple[int, ...]
-    pads_end: int | tuple[int, ...]
-    output_padding: int | tuple[int, ...]
-    output_shape: int | tuple[int, ...]
-    auto_pad: int
-    rules: int
+    lists: tuple[int | tuple[int, ...], ...]  # of LISTS
+    names: tuple[int, ...]  # of NAMES
     groups: int | None
-    data_format: int
-    filter_format: int
     output_type: int
     algorithm: bytes
     math: int
@@ -61,44 +58,48 @@ class Attributes(NamedTuple):
     filter_zero_point: int
     output_zero_point: int
 
+    def __getattr__(self, name: str) -> Any:
+        """A member of LISTS or NAMES."""
+        if name in LISTS:
+            return self.lists[LISTS.index(name)]
+        if name in NAMES:
+            return self.names[NAMES.index(name)]
+        raise AttributeError(name)
+
     def problem(self, data: Tensor, filter: Tensor) -> c.Problem:
         """The tconv_problem for arrays of these shapes and types."""
         axes = len(data.shape) - 2
         problem = c.Problem(
-            rules=self.rules,
             data_type=data.type,
             filter_type=filter.type,
             data=_shape("data", data.shape),
             filter=_shape("filter", filter.shape),
-            auto_pad=self.auto_pad,
             output_type=self.output_type,
+            **{name: _list(name, value, axes) for name, value in zip(LISTS, self.lists)},
+            **dict(zip(NAMES, self.names)),
         )
-        for name in ("strides", "dilations", "pads_begin", "pads_end", "output_padding", "output_shape"):
-            setattr(problem, name, _list(name, getattr(self, name), axes))
         if self.groups is not None or (self.data_format, self.filter_format) != (1, 1):
             problem.operation = ONEAPI_CONV_BACKPROP
             problem.groups = 0 if self.groups is None else self.groups
-            problem.data_format, problem.filter_format = self.data_format, self.filter_format
-        elif len(filter.shape) == len(data.shape) + 1:
-            problem.operation = GROUP_CONV_BACKPROP
-        else:
-            problem.operation = CONV_BACKPROP
+            return problem
+        problem.operation = GROUP_CONV_BACKPROP if len(filter.shape) == len(data.shape) + 1 else CONV_BACKPROP
+        problem.data_format = problem.filter_format = 0  # theirs are fixed
         return problem
 
     def options(self, *, bias: bool, scale: bool, residual: bool) -> c.PlanOptions:
         """The tconv_plan_options where these arrays are there."""
         epilogue = c.Epilogue(bias=bias, scale=scale, residual=residual)
-        for name in ("alpha", "beta", "activation", "a", "b", "requantize"):
-            setattr(epilogue, name, getattr(self, name))
-        for name in ("data_zero_point", "filter_zero_point", "output_zero_point"):
-            setattr(epilogue, name, getattr(self, name))
-        return c.PlanOptions(
-            algorithm=self.algorithm,
-            epilogue=epilogue,
-            workspace_limit=self.workspace_limit,
-            math=self.math,
-            search=self.search,
-        )
+        options = c.PlanOptions()
+        for structure, names in ((epilogue, _EPILOGUE), (options, _OPTIONS)):
+            for name in names:
+                setattr(structure, name, getattr(self, name))
+        options.epilogue = epilogue
+        return options
+
+
+# The members of tconv_epilogue and tconv_plan_options that a call asks for.
+_EPILOGUE = tuple(name for name, *_ in c.Epilogue._fields_ if name in Attributes._fields)
+_OPTIONS = tuple(name for name, *_ in c.PlanOptions._fields_ if name in Attributes._fields)
 
 
 def resolve(problem: c.Problem) -> c.Geometry:
@@ -140,68 +141,60 @@ def extents(shape: c.Shape) -> tuple[int, ...]:
     return tuple(shape.dim[: shape.rank])
 
 
-def attributes_of(
-    *,
-    strides: Any = 1,
-    dilations: Any = 1,
-    pads_begin: Any = 0,
-    pads_end: Any = 0,
-    auto_pad: str = "explicit",
-    output_padding: Any = 0,
-    output_shape: Any = None,
-    groups: Any = None,
-    data_format: str = "NCX",
-    filter_format: str = "OIX",
-    rules: str = "spec",
-    algorithm: str = "auto",
-    math: str = "exact",
-    search: str | None = None,
-    workspace_limit: Any = 0,
-    output_type: Any = None,
-    alpha: Any = 1.0,
-    beta: Any = 0.0,
-    activation: str | tuple[Any, ...] = "none",
-    requantize: bool = False,
-    data_zero_point: Any = 0,
-    filter_zero_point: Any = 0,
-    output_zero_point: Any = 0,
-) -> Attributes:
-    """Reads the attributes of a call as conv_transpose documents them."""
-    activation_number, a, b = _activation(activation)
+# What stands for an option that is not given; None: the library's default.
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys((*LISTS, *NAMES, "groups", "output_type", "search")),
+    **dict.fromkeys(("strides", "dilations"), 1),
+    **dict.fromkeys(("pads_begin", "pads_end", "output_padding", "workspace_limit", "beta"), 0),
+    **dict.fromkeys(("data_zero_point", "filter_zero_point", "output_zero_point"), 0),
+    **{"auto_pad": "explicit", "rules": "spec", "data_format": "NCX", "filter_format": "OIX"},
+    **{"algorithm": "auto", "math": "exact", "alpha": 1, "activation": "none", "requantize": False},
+}
+
+
+def attributes_of(**options: Any) -> Attributes:
+    """Reads the attributes of a call: _convolution.Options."""
+    given: dict[str, Any] = {**DEFAULTS, **options}
+    if len(given) > len(DEFAULTS):
+        unknown = next(name for name in given if name not in DEFAULTS)
+        raise TypeError(f"got an unexpected keyword argument {unknown!r}")
+    return attributes_among(given)
+
+
+def attributes_among(given: dict[str, Any]) -> Attributes:
+    """The same from a function's arguments: from its locals() before it has others. All of them must be there."""
+    activation, a, b = _activation(given["activation"])
+    groups = given["groups"]
     if groups is not None and _integer("groups", groups) < 1:
         raise RequestError(f"groups is {groups}: at least 1 is needed")
     return Attributes(
-        strides=_integers("strides", strides),
-        dilations=_integers("dilations", dilations),
-        pads_begin=_integers("pads_begin", pads_begin),
-        pads_end=_integers("pads_end", pads_end),
-        output_padding=_integers("output_padding", output_padding),
-        output_shape=() if output_shape is None else _integers("output_shape", output_shape),
-        auto_pad=_number_of("auto_pad", auto_pad),
-        rules=_number_of("rules", rules),
+        lists=tuple([read(name, given[name]) for name, read in _LIST_READERS]),
+        names=tuple([read(name, given[name]) for name, read in _NAME_READERS]),
         groups=None if groups is None else _integer("groups", groups),
-        data_format=_number_of("data_format", data_format),
-        filter_format=_number_of("filter_format", filter_format),
-        output_type=output_type_of(output_type),
-        algorithm=text("algorithm", algorithm),
-        math=_number_of("math", math),
-        search=0 if search is None else _number_of("search", search),
-        workspace_limit=_integer("workspace_limit", workspace_limit, 0),
-        alpha=_real("alpha", alpha),
-        beta=_real("beta", beta),
-        activation=activation_number,
+        output_type=output_type_of(given["output_type"]),
+        algorithm=text("algorithm", given["algorithm"]),
+        math=_number_of("math", given["math"]),
+        search=_number_or_none("search", given["search"]),
+        workspace_limit=_integer("workspace_limit", given["workspace_limit"], 0),
+        alpha=_real("alpha", given["alpha"]),
+        beta=_real("beta", given["beta"]),
+        activation=activation,
         a=a,
         b=b,
-        requantize=bool(requantize),
-        data_zero_point=_integer("data_zero_point", data_zero_point, -128, 255),
-        filter_zero_point=_integer("filter_zero_point", filter_zero_point, -128, 255),
-        output_zero_point=_integer("output_zero_point", output_zero_point, -128, 255),
+        requantize=bool(given["requantize"]),
+        data_zero_point=_integer("data_zero_point", given["data_zero_point"], -128, 255),
+        filter_zero_point=_integer("filter_zero_point", given["filter_zero_point"], -128, 255),
+        output_zero_point=_integer("output_zero_point", given["output_zero_point"], -128, 255),
     )
 
 
 @lru_cache(maxsize=64)
-def _number_of(argument: str, name: str) -> int:
+def _number_of(argument: str, name: Any) -> int:
     return number_of(argument, argument, name)
+
+
+def _number_or_none(argument: str, name: Any) -> int:
+    return 0 if name is None else _number_of(argument, name)
 
 
 def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
@@ -223,6 +216,15 @@ def _integers(argument: str, value: Any) -> int | tuple[int, ...]:
     except TypeError:
         return _integer(argument, value)
     return tuple(_integer(argument, one) for one in values)
+
+
+def _integers_or_none(argument: str, value: Any) -> int | tuple[int, ...]:
+    return () if value is None else _integers(argument, value)
+
+
+# How each is read; None is a value only where it is the default.
+_LIST_READERS = tuple((name, _integers_or_none if DEFAULTS[name] is None else _integers) for name in LISTS)
+_NAME_READERS = tuple((name, _number_or_none if DEFAULTS[name] is None else _number_of) for name in NAMES)
 
 
 def _real(argument: str, value: Any) -> float:

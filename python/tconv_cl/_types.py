@@ -64,10 +64,10 @@ def output_type_of(wanted: Any) -> int:
 
 
 def _names(kind: str) -> str:
-    """The library's names of a kind, for the sentence of an error."""
+    """The names of an enumeration, for the sentence of an error."""
     name_of = getattr(library, f"tconv_{kind}_name")
-    names: list[str] = [name.decode() for name in map(name_of, range(100)) if name != b"?"]
-    return ", ".join(names[:-1]) + " and " + names[-1]
+    names = [name for number in range(64) if (name := name_of(number).decode()) != "?"]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def number_of(argument: str, kind: str, name: str) -> int:

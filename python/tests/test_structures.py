@@ -1,36 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structures of _library.py against what a C compiler makes of the public headers."""
+"""No structure of the C library, and no member of a request, is forgotten in Python."""
 
-import ctypes
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+import structures
 
-from tconv_cl._library import MAX_AXES, MAX_RANK, STRUCTURES
+import tconv_cl
+from tconv_cl import _convolution, _library, _request
 
-INCLUDE = Path(__file__).parents[2] / "include"
 
-
-def test_sizes_and_offsets(tmp_path):
+def test_sizes_and_offsets():
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    lines, wanted = [], []
-    for name, structure in STRUCTURES.items():
-        lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
-        wanted.append(f"{name} {ctypes.sizeof(structure)}")
-        for member, *_ in structure._fields_:
-            size = f"sizeof((({name} *)0)->{member})"
-            lines.append(f'printf("{name}.{member} %zu %zu\\n", offsetof({name}, {member}), {size});')
-            place = getattr(structure, member)
-            wanted.append(f"{name}.{member} {place.offset} {place.size}")
-    lines.append('printf("limits %d %d\\n", TCONV_MAX_AXES, TCONV_MAX_RANK);')
-    wanted.append(f"limits {MAX_AXES} {MAX_RANK}")
-    source = tmp_path / "structures.c"
-    body = "\n    ".join(lines)
-    source.write_text(f"#include <stdio.h>\n#include <tconv_cl/tconv_cl.h>\nint main(void)\n{{\n    {body}\n}}\n")
-    program = tmp_path / "structures"
-    subprocess.run([compiler, "-I", INCLUDE, source, "-o", program], check=True)
-    assert subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines() == wanted
+    assert structures.layouts(_library, compiler) == []
+
+
+def test_options_of_the_members():
+    assert structures.missing_options(_library, Path(tconv_cl.__file__).parent) == []
+
+
+def test_each_option_changes_the_request():
+    """Equal requests share plans: an option that a request does not have would be ignored."""
+    plain = _request.attributes_of()
+    others = {"output_shape": 3, "groups": 2, "output_type": "f32", "algorithm": "reference", "search": "model"}
+    others |= {"auto_pad": "valid", "rules": "onnx", "data_format": "NXC", "filter_format": "XIO", "math": "fast"}
+    others |= {"activation": "relu", "alpha": 0.5, "beta": 0.5}
+    for name in _convolution.Options.__annotations__:
+        assert _request.attributes_of(**{name: others.get(name, 7)}) != plain, name
+
+
+def test_unknown_option():
+    with pytest.raises(TypeError, match="stride'"):
+        _request.attributes_of(stride=2)

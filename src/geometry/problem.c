@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/element_types.h"
 #include "base/error.h"
+#include "base/members.h"
 #include "base/struct_size.h"
 #include "geometry/count.h"
 #include "geometry/rules.h"
@@ -21,32 +22,38 @@ static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
            (own == TCONV_I32 && tconv_type_is_byte(data));
 }
 
+/* 0 is the default, or the first, of every enumeration that has a row. */
+static tconv_status check_enumerator(const char *member, int value, const char *name,
+                                     const char *kind, tconv_error *error)
+{
+    if (value == 0 || strcmp(name, "?") != 0) return TCONV_OK;
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is no %s", member, value, kind);
+}
+
+#define KIND_auto_pad "padding mode"
+#define KIND_rules "rule set"
+#define KIND_type "element type"
+#define KIND_data_format "format"
+#define KIND_filter_format "format"
+#define CHECK(kind, ...) CHECK_##kind(__VA_ARGS__)
+#define CHECK_NAME(member, option, when, kind)                                                     \
+    if (status == TCONV_OK)                                                                        \
+        status = check_enumerator(#member, (int)p->member, tconv_##kind##_name(p->member),         \
+                                  KIND_##kind, error);
+#define CHECK_NUMBER(member, option, when) /* read_channels */
+
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
 {
     if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_ONEAPI_CONV_BACKPROP)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is no operator",
                           (int)p->operation);
-    if ((int)p->rules < TCONV_RULES_SPEC || p->rules > TCONV_RULES_ONNX)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "rules is %d, which is no rule set",
-                          (int)p->rules);
-    if ((int)p->auto_pad < TCONV_EXPLICIT || p->auto_pad > TCONV_SAME_LOWER)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "auto_pad is %d, which is no padding mode",
-                          (int)p->auto_pad);
-    if ((int)p->data_format < TCONV_DATA_DEFAULT || p->data_format > TCONV_NXC)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_format is %d, which is no format",
-                          (int)p->data_format);
-    if ((int)p->filter_format < TCONV_FILTER_DEFAULT || p->filter_format > TCONV_XIO)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter_format is %d, which is no format",
-                          (int)p->filter_format);
-    if (tconv_type_size(p->data_type) == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_type is %d, which is no element type",
-                          (int)p->data_type);
-    if (tconv_type_size(p->filter_type) == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "filter_type is %d, which is no element type", (int)p->filter_type);
-    if (p->output_type != TCONV_TYPE_DEFAULT && tconv_type_size(p->output_type) == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "output_type is %d, which is no element type", (int)p->output_type);
+    tconv_status status = TCONV_OK;
+    TCONV_PROBLEM_NUMBERS(CHECK)
+    if (status != TCONV_OK) return status;
+    if (p->data_type == TCONV_TYPE_DEFAULT || p->filter_type == TCONV_TYPE_DEFAULT)
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is no element type",
+                          p->data_type == TCONV_TYPE_DEFAULT ? "data_type" : "filter_type",
+                          (int)TCONV_TYPE_DEFAULT);
     if (!types_fit(p->data_type, p->filter_type, p->output_type)) {
         const bool bytes = tconv_type_is_byte(p->data_type) && tconv_type_is_byte(p->filter_type);
         const char *const data = tconv_type_name(p->data_type);
@@ -207,34 +214,32 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
     return TCONV_OK;
 }
 
+#define NUMBERS(kind, member, ...) int64_t member[TCONV_MAX_AXES];
+#define READ(kind, member, option, absent, least)                                                  \
+    if (status == TCONV_OK)                                                                        \
+        status = read_list(#member, &p->member, g->axes, absent, least, of.member, error);
+
 static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
-    int64_t pads_begin[TCONV_MAX_AXES], pads_end[TCONV_MAX_AXES], padding[TCONV_MAX_AXES],
-        output[TCONV_MAX_AXES];
-    tconv_status status;
-    if ((status = read_list("strides", &p->strides, g->axes, 1, 1, g->stride, error)) != TCONV_OK ||
-        (status = read_list("dilations", &p->dilations, g->axes, 1, 1, g->dilation, error)) !=
-            TCONV_OK ||
-        (status = read_list("pads_begin", &p->pads_begin, g->axes, 0, 0, pads_begin, error)) !=
-            TCONV_OK ||
-        (status = read_list("pads_end", &p->pads_end, g->axes, 0, 0, pads_end, error)) !=
-            TCONV_OK ||
-        (status = read_list("output_padding", &p->output_padding, g->axes, 0, 0, padding, error)) !=
-            TCONV_OK ||
-        (status = read_list("output_shape", &p->output_shape, g->axes, 1, 1, output, error)) !=
-            TCONV_OK)
-        return status;
+    struct {
+        TCONV_PROBLEM_LISTS(NUMBERS)
+    } of;
+    tconv_status status = TCONV_OK;
+    TCONV_PROBLEM_LISTS(READ)
+    if (status != TCONV_OK) return status;
+    memcpy(g->stride, of.strides, (size_t)g->axes * sizeof *g->stride);
+    memcpy(g->dilation, of.dilations, (size_t)g->axes * sizeof *g->dilation);
     for (int a = 0; a < g->axes; a++) {
         const struct tconv_axis_request request = {
             .input = g->input[a],
             .kernel = g->kernel[a],
             .stride = g->stride[a],
             .dilation = g->dilation[a],
-            .pad_begin = pads_begin[a],
-            .pad_end = pads_end[a],
-            .output_padding = padding[a],
+            .pad_begin = of.pads_begin[a],
+            .pad_end = of.pads_end[a],
+            .output_padding = of.output_padding[a],
             .has_output = p->output_shape.count != 0,
-            .output = output[a],
+            .output = of.output_shape[a],
         };
         struct tconv_axis_pads pads;
         if (!tconv_axis_resolve(p->rules, p->auto_pad, &request, &pads))

@@ -4,6 +4,7 @@
 #include "tconv_cl/problem.h"
 
 #include "base/format.h"
+#include "base/members.h"
 #include "base/struct_size.h"
 
 #include <inttypes.h>
@@ -37,10 +38,18 @@ static void put_values(struct text *text, const char *option, const int64_t *val
         put(text, "%s%" PRId64, i == 0 ? "" : ",", values[i]);
 }
 
-static void put_list(struct text *text, const char *option, const tconv_list *list)
-{
-    if (list->count != 0) put_values(text, option, list->value, list->count, TCONV_MAX_AXES);
-}
+/* What the text has of a member, by the kind of its row. */
+#define PUT(kind, ...) PUT_##kind(__VA_ARGS__)
+#define PUT_SHAPE(member, option)                                                                  \
+    put_values(&text, option, p->member.dim, p->member.rank, TCONV_MAX_RANK);
+#define PUT_LIST(member, option, absent, least)                                                    \
+    if (p->member.count != 0)                                                                      \
+        put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES);
+#define PUT_NAME(member, option, when, kind)                                                       \
+    if (when) put(&text, " --%s %s", option, tconv_##kind##_name(p->member));
+#define PUT_NUMBER(member, option, when)                                                           \
+    if (when) put(&text, " --%s %" PRId64, option, p->member);
+#define PUT_IMPLIED(member, option)
 
 int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
 {
@@ -52,27 +61,11 @@ int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
         put(&text, "no problem");
         return text.length;
     }
-    put_values(&text, "data-shape", p->data.dim, p->data.rank, TCONV_MAX_RANK);
-    put_values(&text, "filter-shape", p->filter.dim, p->filter.rank, TCONV_MAX_RANK);
-    put_list(&text, "strides", &p->strides);
-    put_list(&text, "dilations", &p->dilations);
-    put_list(&text, "pads-begin", &p->pads_begin);
-    put_list(&text, "pads-end", &p->pads_end);
-    put_list(&text, "output-padding", &p->output_padding);
-    put_list(&text, "output-shape", &p->output_shape);
-    if (p->auto_pad != TCONV_EXPLICIT)
-        put(&text, " --auto-pad %s", tconv_auto_pad_name(p->auto_pad));
-    if (p->rules != TCONV_RULES_SPEC) put(&text, " --rules %s", tconv_rules_name(p->rules));
-    if (p->data_type != TCONV_F32) put(&text, " --type %s", tconv_type_name(p->data_type));
-    if (p->filter_type != p->data_type)
-        put(&text, " --filter-type %s", tconv_type_name(p->filter_type));
-    if (p->output_type != TCONV_TYPE_DEFAULT)
-        put(&text, " --output-type %s", tconv_type_name(p->output_type));
-    if (p->operation == TCONV_ONEAPI_CONV_BACKPROP) {
-        put(&text, " --groups %" PRId64, p->groups == 0 ? 1 : p->groups);
-        put(&text, " --data-format %s", p->data_format == TCONV_NCX ? "NCX" : "NXC");
-        put(&text, " --filter-format %s", p->filter_format == TCONV_OIX ? "OIX" : "XIO");
-    }
+    /* Defaults of the oneAPI form, which its options spell out. */
+    if (own.groups == 0) own.groups = 1;
+    if (own.data_format == TCONV_DATA_DEFAULT) own.data_format = TCONV_NXC;
+    if (own.filter_format == TCONV_FILTER_DEFAULT) own.filter_format = TCONV_XIO;
+    TCONV_PROBLEM_MEMBERS(PUT)
     return text.length;
 }
 

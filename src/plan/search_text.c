@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/members.h"
 #include "base/number.h"
 #include "device/device_internal.h"
 #include "tconv_cl/cache.h"
@@ -32,6 +33,8 @@ static void add(struct text *t, const char *format, ...)
     t->room -= (size_t)length;
 }
 
+#define WORD(kind, member, set, word) {set, word},
+
 /* The words of an epilogue and of the plan's options that are set. */
 static void add_words(struct text *t, const tconv_plan *plan)
 {
@@ -39,21 +42,10 @@ static void add_words(struct text *t, const tconv_plan *plan)
     const struct {
         bool set;
         const char *word;
-    } words[] = {
-        {e->bias, "bias"},
-        {e->scale, "scale"},
-        {e->residual, "residual"},
-        {e->alpha != 1, "alpha"},
-        {e->beta != 0, "beta"},
-        {e->requantize, "requantize"},
-        {e->data_zero_point != 0, "data_zero"},
-        {e->filter_zero_point != 0, "filter_zero"},
-        {e->output_zero_point != 0, "output_zero"},
-        {e->activation != TCONV_ACTIVATION_NONE, tconv_activation_name(e->activation)},
-        {plan->request.math != TCONV_MATH_EXACT, tconv_math_name(plan->request.math)},
-    };
+    } words[] = {TCONV_EPILOGUE_MEMBERS(WORD)};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].set) add(t, " %s", words[i].word);
+    if (plan->request.math != TCONV_MATH_EXACT) add(t, " %s", tconv_math_name(plan->request.math));
     if (plan->request.workspace_limit != 0)
         add(t, " workspace %llu", (unsigned long long)plan->request.workspace_limit);
 }

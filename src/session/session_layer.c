@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
+#include "session/key.h"
 #include "session/lane.h"
 #include "session/session_internal.h"
 
@@ -15,18 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 128, MOST_FILTERS = 16, MOST_NUMBERS = 128 };
-
-/* All that a plan depends on, as numbers: structures have padding, and lists have places that are
- * not used. */
-struct key {
-    int count;
-    int64_t number[MOST_NUMBERS];
-};
+enum { MOST_PLANS = 128, MOST_FILTERS = 16 };
 
 /* `users`: the layer, while it keeps them, and runs. */
 struct kept_plan {
-    struct key key;
+    struct tconv_key key;
     tconv_plan *plan;
     int users;
 };
@@ -47,76 +41,6 @@ struct tconv_session_layer {
     atomic_uint_least64_t runs, filters_packed;
 };
 
-static void add(struct key *key, int64_t number)
-{
-    key->number[key->count++] = number;
-}
-
-static void add_list(struct key *key, int count, const int64_t *value)
-{
-    add(key, count);
-    for (int i = 0; i < count; i++) add(key, value[i]);
-}
-
-static void add_real(struct key *key, double value)
-{
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    add(key, bits);
-}
-
-/* An algorithm with its tile; -1: the library chooses. */
-static int64_t algorithm_number(const char *name)
-{
-    return name == NULL || strcmp(name, "auto") == 0 ? -1
-                                                     : (int64_t)XXH3_64bits(name, strlen(name));
-}
-
-/* False where a list is longer than lists can be, which tconv_plan_create refuses. */
-static bool make_key(const tconv_problem *p, const tconv_plan_options *o, struct key *key)
-{
-    const tconv_shape *const shapes[] = {&p->data, &p->filter};
-    const tconv_list *const lists[] = {&p->strides,  &p->dilations,      &p->pads_begin,
-                                       &p->pads_end, &p->output_padding, &p->output_shape};
-    const tconv_epilogue *e = &o->epilogue;
-    const int64_t numbers[] = {p->operation,
-                               p->rules,
-                               p->data_type,
-                               p->filter_type,
-                               p->output_type,
-                               p->auto_pad,
-                               p->groups,
-                               p->data_format,
-                               p->filter_format,
-                               algorithm_number(o->algorithm),
-                               (int64_t)o->workspace_limit,
-                               o->math,
-                               o->search,
-                               o->output_begin,
-                               o->output_end,
-                               e->bias,
-                               e->scale,
-                               e->residual,
-                               e->requantize,
-                               e->activation,
-                               e->data_zero_point,
-                               e->filter_zero_point,
-                               e->output_zero_point};
-    const double reals[] = {e->alpha, e->beta, e->a, e->b};
-    key->count = 0;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        if (shapes[i]->rank < 0 || shapes[i]->rank > TCONV_MAX_RANK) return false;
-        add_list(key, shapes[i]->rank, shapes[i]->dim);
-    }
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        if (lists[i]->count < 0 || lists[i]->count > TCONV_MAX_AXES) return false;
-        add_list(key, lists[i]->count, lists[i]->value);
-    }
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) add(key, numbers[i]);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) add_real(key, reals[i]);
-    return true;
-}
-
 static void drop_plan(struct kept_plan *plan)
 {
     if (--plan->users > 0) return;
@@ -132,7 +56,8 @@ static void drop_filter(struct kept_filter *filter)
 }
 
 static tconv_status make_plan(tconv_session *session, const struct tconv_session_call *call,
-                              const struct key *key, struct kept_plan **out, tconv_error *error)
+                              const struct tconv_key *key, struct kept_plan **out,
+                              tconv_error *error)
 {
     struct kept_plan *made = calloc(1, sizeof *made);
     if (made == NULL) return tconv_fail_memory(error, sizeof *made, "keeping a plan");
@@ -153,17 +78,15 @@ static tconv_status make_plan(tconv_session *session, const struct tconv_session
 static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_session_call *call,
                               struct kept_plan **out, tconv_error *error)
 {
-    struct key key;
+    struct tconv_key key;
     struct kept_plan *found = NULL;
-    const bool known = make_key(&call->problem, &call->options, &key);
+    const bool known = tconv_key_make(&call->problem, &call->options, &key);
     if (!known) return make_plan(layer->session, call, &key, out, error); /* the error */
     int place = 0;
     tconv_status status = TCONV_OK;
     pthread_mutex_lock(&layer->mutex);
     for (; place < MOST_PLANS && layer->plan[place] != NULL; place++) {
-        const struct key *other = &layer->plan[place]->key;
-        if (other->count == key.count &&
-            memcmp(other->number, key.number, (size_t)key.count * sizeof *key.number) == 0) {
+        if (tconv_key_equal(&layer->plan[place]->key, &key)) {
             found = layer->plan[place];
             break;
         }

@@ -11,7 +11,8 @@
  *     LAYER_OR_SUITE   also beside a suite
  *     LAYER_OR_MODEL   also beside a model
  *   kind     TEXT, FLAG (takes no value), or a file: READ, WRITTEN
- *   member   of struct options: char *, for a FLAG int
+ *   member   of struct options: char *, for a FLAG int. The option of a member of tconv_problem is
+ *            called as that member: src/base/members.h
  *   letter   of the short form, or 0 */
 #ifndef TCONV_TOOL_OPTION_LIST_H
 #define TCONV_TOOL_OPTION_LIST_H
@@ -65,7 +66,7 @@
     O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
       "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
       "openvino")                                                                                  \
-    O(LAYERS, TEXT, type, "type", 0, "TYPE",                                                       \
+    O(LAYERS, TEXT, data_type, "type", 0, "TYPE",                                                       \
       "element type where files do not say it; default f32")
 
 #define EPILOGUE_OPTIONS(O)                                                                        \

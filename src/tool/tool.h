@@ -151,8 +151,8 @@ enum exit_code choose_device(int *number);
 /* The same for a command that takes several, with commas between them; `most` at most. */
 enum exit_code choose_devices(int *numbers, int most, int *count);
 
-/* Rules, pads, formats and type among the options; false after a message. */
-bool read_names(tconv_problem *problem);
+/* Rules, auto_pad, groups, formats and types among the options; false after a message. */
+bool read_scalars(tconv_problem *problem);
 
 /* An attribute's list, where `text` is not NULL; one number stands for every axis. False after a
  * message. */

@@ -33,7 +33,7 @@ static bool complete(struct entry *entry, const tconv_shape *data, bool several)
 /* The element types among the options, where there are such. */
 static void set_types(tconv_problem *p, const tconv_problem *names)
 {
-    if (options.type != NULL) p->data_type = p->filter_type = names->data_type;
+    if (options.data_type != NULL) p->data_type = p->filter_type = names->data_type;
     if (options.filter_type != NULL) p->filter_type = names->filter_type;
     if (options.output_type != NULL) p->output_type = names->output_type;
 }
@@ -43,7 +43,7 @@ static enum exit_code layers_of_model(struct suite *suite)
     tconv_shape data;
     enum exit_code code = refuse_attributes("layers of a --model have their own attributes", false);
     if (code != EXIT_DONE) return code;
-    if (!read_names(&names) ||
+    if (!read_scalars(&names) ||
         (options.data_shape != NULL &&
          !read_numbers("--data-shape", options.data_shape, data.dim, TCONV_MAX_RANK, &data.rank)))
         return EXIT_REQUEST_WRONG;
@@ -77,7 +77,7 @@ static enum exit_code layers_of_suite(struct suite *suite, const char *why,
 {
     tconv_problem names = TCONV_PROBLEM_INIT;
     enum exit_code code = refuse_attributes(why, true);
-    if (code == EXIT_DONE && !read_names(&names)) code = EXIT_REQUEST_WRONG;
+    if (code == EXIT_DONE && !read_scalars(&names)) code = EXIT_REQUEST_WRONG;
     if (code == EXIT_DONE) code = read(suite);
     if (code == EXIT_DONE && options.ids != NULL) code = suite_select(suite, options.ids);
     for (size_t i = 0; i < suite->count; i++) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A problem from the options of its shapes, attributes and types. */
+#include "base/members.h"
 #include "tool/tool.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 bool read_attribute(const char *option, const char *text, int axes, tconv_list *list)
@@ -14,34 +16,56 @@ bool read_attribute(const char *option, const char *text, int axes, tconv_list *
     return true;
 }
 
-static bool unknown_name(const char *option, const char *text, const char *names)
+/* The names of an enumeration for a sentence: "explicit, valid, same_upper and same_lower". */
+struct names {
+    char text[200];
+    const char *last; /* not yet in the text */
+};
+
+static void add_name(struct names *names, const char *name)
 {
-    wrong_request("%s is \"%s\": %s are possible", option, text, names);
+    if (strcmp(name, "?") == 0) return;
+    const size_t used = strlen(names->text);
+    if (names->last != NULL)
+        snprintf(names->text + used, sizeof names->text - used, "%s%s", used == 0 ? "" : ", ",
+                 names->last);
+    names->last = name;
+}
+
+static bool unknown_name(const char *option, const char *text, const struct names *names)
+{
+    wrong_request("%s is \"%s\": %s and %s are possible", option, text, names->text, names->last);
     return false;
 }
 
-bool read_names(tconv_problem *p)
-{
-    static const char type_names[] = "f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64";
-    if (options.auto_pad != NULL && !tconv_auto_pad_from_name(options.auto_pad, &p->auto_pad))
-        return unknown_name("--auto-pad", options.auto_pad,
-                            "explicit, valid, same_upper and same_lower");
-    if (options.rules != NULL && !tconv_rules_from_name(options.rules, &p->rules))
-        return unknown_name("--rules", options.rules, "spec, openvino and onnx");
-    if (options.type != NULL && !tconv_type_from_name(options.type, &p->data_type))
-        return unknown_name("--type", options.type, type_names);
-    p->filter_type = p->data_type;
-    if (options.filter_type != NULL && !tconv_type_from_name(options.filter_type, &p->filter_type))
-        return unknown_name("--filter-type", options.filter_type, type_names);
-    if (options.output_type != NULL && !tconv_type_from_name(options.output_type, &p->output_type))
-        return unknown_name("--output-type", options.output_type, type_names);
+/* Reading the option of a member, by the kind of its row. Enumerators are small numbers. */
+enum { MOST_ENUMERATORS = 64 };
+#define READ(kind, ...) READ_##kind(__VA_ARGS__)
+#define READ_NAME(member, option, when, kind)                                                      \
+    if (options.member != NULL && !tconv_##kind##_from_name(options.member, &p->member)) {         \
+        struct names names = {"", NULL};                                                           \
+        for (int i = 0; i < MOST_ENUMERATORS; i++)                                                 \
+            add_name(&names, tconv_##kind##_name((tconv_##kind)i));                                \
+        return unknown_name("--" option, options.member, &names);                                  \
+    }
+#define READ_NUMBER(member, option, when)                                                          \
+    if (options.member != NULL && !read_count("--" option, options.member, &p->member))            \
+        return false;
+#define READ_LIST(member, option, absent, least)                                                   \
+    if (!read_attribute("--" option, options.member, axes, &p->member)) return EXIT_REQUEST_WRONG;
 
-    if (options.data_format != NULL &&
-        !tconv_data_format_from_name(options.data_format, &p->data_format))
-        return unknown_name("--data-format", options.data_format, "NCX and NXC");
-    if (options.filter_format != NULL &&
-        !tconv_filter_format_from_name(options.filter_format, &p->filter_format))
-        return unknown_name("--filter-format", options.filter_format, "OIX and XIO");
+static bool read_count(const char *option, const char *text, int64_t *number)
+{
+    int count;
+    if (!read_numbers(option, text, number, 1, &count)) return false;
+    if (*number < 1) wrong_request("%s is %" PRId64 ": at least 1 is needed", option, *number);
+    return *number >= 1;
+}
+
+bool read_scalars(tconv_problem *p)
+{
+    TCONV_PROBLEM_NUMBERS(READ)
+    if (options.filter_type == NULL) p->filter_type = p->data_type;
     return true;
 }
 
@@ -54,20 +78,9 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, 
     else
         p->operation = filter->rank == data->rank + 1 ? TCONV_GROUP_CONV_BACKPROP
                                                       : TCONV_CONV_BACKPROP;
-    int count;
     const int axes = data->rank - 2;
-    if (!read_names(p) ||
-        (options.groups != NULL &&
-         !read_numbers("--groups", options.groups, &p->groups, 1, &count)) ||
-        !read_attribute("--strides", options.strides, axes, &p->strides) ||
-        !read_attribute("--dilations", options.dilations, axes, &p->dilations) ||
-        !read_attribute("--pads-begin", options.pads_begin, axes, &p->pads_begin) ||
-        !read_attribute("--pads-end", options.pads_end, axes, &p->pads_end) ||
-        !read_attribute("--output-padding", options.output_padding, axes, &p->output_padding) ||
-        !read_attribute("--output-shape", options.output_shape, axes, &p->output_shape))
-        return EXIT_REQUEST_WRONG;
-    if (options.groups != NULL && p->groups < 1)
-        return wrong_request("--groups is %" PRId64 ": at least 1 is needed", p->groups);
+    if (!read_scalars(p)) return EXIT_REQUEST_WRONG;
+    TCONV_PROBLEM_LISTS(READ)
     return EXIT_DONE;
 }
 

@@ -54,7 +54,7 @@ static enum exit_code check_options(void)
 
 static enum exit_code wrong_type(const struct job *job)
 {
-    return wrong_request("--type is %s, but --data %s holds %s", options.type, options.data,
+    return wrong_request("--type is %s, but --data %s holds %s", options.data_type, options.data,
                          tconv_type_name(job->data.type));
 }
 
@@ -72,7 +72,7 @@ static enum exit_code problem_from_model(struct job *job)
     if (entry == NULL) return EXIT_REQUEST_WRONG;
     if (entry->error == NULL) model_set_data(entry, &job->data.shape);
     if (entry->error != NULL) return model_failure(options.model, entry);
-    if (options.type != NULL && named.data_type != job->data.type) return wrong_type(job);
+    if (options.data_type != NULL && named.data_type != job->data.type) return wrong_type(job);
     if (options.filter_type != NULL && named.filter_type != entry->weights_type)
         return wrong_request("--filter-type is %s, but the model's filter is %s",
                              options.filter_type, tconv_type_name(entry->weights_type));
@@ -91,7 +91,8 @@ static enum exit_code problem_from_files(struct job *job)
     if ((code = npy_read("--filter", options.filter, &job->filter)) != EXIT_DONE ||
         (code = read_problem(&job->data.shape, &job->filter.shape, &job->problem)) != EXIT_DONE)
         return code;
-    if (options.type != NULL && job->problem.data_type != job->data.type) return wrong_type(job);
+    if (options.data_type != NULL && job->problem.data_type != job->data.type)
+        return wrong_type(job);
     job->problem.data_type = job->data.type;
     if (options.filter_type != NULL && job->problem.filter_type != job->filter.type)
         return wrong_request("--filter-type is %s, but --filter %s holds %s", options.filter_type,

@@ -195,8 +195,8 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     in_file_close(file);
     if (code != EXIT_DONE) npy_free(npy);
     tconv_type wanted;
-    if (code == EXIT_DONE && npy->type == TCONV_U16 && options.type != NULL &&
-        tconv_type_from_name(options.type, &wanted) && wanted == TCONV_BF16)
+    if (code == EXIT_DONE && npy->type == TCONV_U16 && options.data_type != NULL &&
+        tconv_type_from_name(options.data_type, &wanted) && wanted == TCONV_BF16)
         npy->type = TCONV_BF16;
     return code;
 }

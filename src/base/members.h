@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The members of the public structures that make up a request: a row for each. What must not forget
+ * a member is made of the rows: the key of a layer's plans, the problem's text, the key of stored
+ * searches, the checks of lists, the tool's options, the ABI table, the tests of all of these. A
+ * member without a row does not compile.
+ *
+ * The rows of the problem stand in the order of its text. Expressions in a row call the structure
+ * `p`, or `e`.
+ *
+ *   P(SHAPE, member, "option")                    extents of a tensor
+ *   P(LIST, member, "option", absent, least)      a number for each spatial axis: what stands for
+ *                                                 an absent list, the least that is legal
+ *   P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
+ *                                                 tconv_KIND_from_name; the text has it `when`
+ *   P(NUMBER, member, "option", when)             an integer
+ *   P(IMPLIED, member, NULL)                      follows from other options
+ *
+ *   E(NUMBER, member, set, word)                  an integer, enumerator or flag; the key of a
+ *                                                 stored search has the word where `set`
+ *   E(REAL, member, set, word)                    a floating-point number
+ *   E(RESERVED, member, set, word)                numbers that must be 0
+ *
+ *   O(NUMBER, member)                             of tconv_plan_options
+ *   O(ALGORITHM, member)                          a name, perhaps with a tile
+ *   O(EPILOGUE, member)                           the structure above
+ *   O(SEARCH, member)                             how long a search takes and whom it tells: does
+ *                                                 not tell one plan from another */
+#ifndef TCONV_BASE_MEMBERS_H
+#define TCONV_BASE_MEMBERS_H
+
+#include "tconv_cl/epilogue.h"
+#include "tconv_cl/problem.h"
+
+/* clang-format off */
+
+#define TCONV_PROBLEM_SHAPES(P)                                                                    \
+    P(SHAPE, data, "data-shape")                                                                   \
+    P(SHAPE, filter, "filter-shape")
+
+#define TCONV_PROBLEM_LISTS(P)                                                                     \
+    P(LIST, strides, "strides", 1, 1)                                                              \
+    P(LIST, dilations, "dilations", 1, 1)                                                          \
+    P(LIST, pads_begin, "pads-begin", 0, 0)                                                        \
+    P(LIST, pads_end, "pads-end", 0, 0)                                                            \
+    P(LIST, output_padding, "output-padding", 0, 0)                                                \
+    P(LIST, output_shape, "output-shape", 1, 1)
+
+#define TCONV_PROBLEM_NUMBERS(P)                                                                   \
+    P(NAME, auto_pad, "auto-pad", p->auto_pad != TCONV_EXPLICIT, auto_pad)                         \
+    P(NAME, rules, "rules", p->rules != TCONV_RULES_SPEC, rules)                                   \
+    P(NAME, data_type, "type", p->data_type != TCONV_F32, type)                                    \
+    P(NAME, filter_type, "filter-type", p->filter_type != p->data_type, type)                      \
+    P(NAME, output_type, "output-type", p->output_type != TCONV_TYPE_DEFAULT, type)                \
+    P(NUMBER, groups, "groups", p->operation == TCONV_ONEAPI_CONV_BACKPROP)                        \
+    P(NAME, data_format, "data-format", p->operation == TCONV_ONEAPI_CONV_BACKPROP, data_format)   \
+    P(NAME, filter_format, "filter-format", p->operation == TCONV_ONEAPI_CONV_BACKPROP,            \
+      filter_format)
+
+#define TCONV_PROBLEM_MEMBERS(P)                                                                   \
+    TCONV_PROBLEM_SHAPES(P) TCONV_PROBLEM_LISTS(P) TCONV_PROBLEM_NUMBERS(P)                        \
+    P(IMPLIED, operation, NULL)
+
+#define TCONV_EPILOGUE_MEMBERS(E)                                                                  \
+    E(NUMBER, bias, e->bias, "bias")                                                               \
+    E(NUMBER, scale, e->scale, "scale")                                                            \
+    E(NUMBER, residual, e->residual, "residual")                                                   \
+    E(REAL, alpha, e->alpha != 1, "alpha")                                                         \
+    E(REAL, beta, e->beta != 0, "beta")                                                            \
+    E(NUMBER, requantize, e->requantize, "requantize")                                             \
+    E(NUMBER, data_zero_point, e->data_zero_point != 0, "data_zero")                               \
+    E(NUMBER, filter_zero_point, e->filter_zero_point != 0, "filter_zero")                         \
+    E(NUMBER, output_zero_point, e->output_zero_point != 0, "output_zero")                         \
+    E(NUMBER, activation, e->activation != TCONV_ACTIVATION_NONE,                                  \
+      tconv_activation_name(e->activation))                                                        \
+    E(REAL, a, false, "") /* speed does not depend on a, b */                                      \
+    E(REAL, b, false, "")                                                                          \
+    E(RESERVED, reserved, false, "")
+
+#define TCONV_PLAN_OPTIONS_MEMBERS(O)                                                              \
+    O(ALGORITHM, algorithm)                                                                        \
+    O(EPILOGUE, epilogue)                                                                          \
+    O(NUMBER, workspace_limit)                                                                     \
+    O(NUMBER, math)                                                                                \
+    O(NUMBER, output_begin)                                                                        \
+    O(NUMBER, output_end)                                                                          \
+    O(NUMBER, search)                                                                              \
+    O(SEARCH, search_ms)                                                                           \
+    O(SEARCH, search_progress)                                                                     \
+    O(SEARCH, search_context)
+
+/* clang-format on */
+
+/* No member lacks its row: with 64-bit pointers the bytes of the rows, and of the padding that the
+ * structure has, are those of the structure. No row stands twice: enumerators of the same name
+ * would not compile. */
+#define TCONV_ROWS_ARE_COMPLETE(bytes, structure)                                                  \
+    _Static_assert(sizeof(void *) != 8 || (bytes) == sizeof(structure),                            \
+                   "a member of " #structure " has no row in base/members.h, or the structure "    \
+                   "ends with padding, which a later member would share")
+
+#define TCONV_ROW(kind, member, ...) TCONV_PROBLEM_##member,
+enum { TCONV_PROBLEM_MEMBERS(TCONV_ROW) TCONV_PROBLEM_ROWS };
+#undef TCONV_ROW
+#define TCONV_ROW(kind, member, ...) TCONV_EPILOGUE_##member,
+enum { TCONV_EPILOGUE_MEMBERS(TCONV_ROW) TCONV_EPILOGUE_ROWS };
+#undef TCONV_ROW
+
+#define TCONV_ROW(kind, member, ...) +sizeof(((tconv_problem *)NULL)->member)
+TCONV_ROWS_ARE_COMPLETE(sizeof(size_t) TCONV_PROBLEM_MEMBERS(TCONV_ROW), tconv_problem);
+#undef TCONV_ROW
+#define TCONV_ROW(kind, member, ...) +sizeof(((tconv_epilogue *)NULL)->member)
+TCONV_ROWS_ARE_COMPLETE(0 TCONV_EPILOGUE_MEMBERS(TCONV_ROW), tconv_epilogue);
+#undef TCONV_ROW
+
+#endif
