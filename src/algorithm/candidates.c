@@ -105,14 +105,11 @@ void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *ti
     memcpy(list[at].tile, tile, (size_t)tile_size(candidates->algorithm) * sizeof *tile);
 }
 
-/* What a cost becomes on a device: the same where the algorithm is made for such devices, else so
- * much, for tiny layers too, that the algorithm is taken only by name. */
-static double cost_on(const tconv_device_info *device, enum tconv_made_for made_for, double cost)
+static bool is_made_for(const struct tconv_algorithm *algorithm, const tconv_device_info *device)
 {
     const bool vectors = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
-    const bool fits = made_for == TCONV_FOR_ALL || (made_for == TCONV_FOR_VECTORS) == vectors;
-    /* More than what algorithms for GPUs count for a launch on a large one. */
-    return fits ? cost : 20 * cost + (device->kind == TCONV_DEVICE_GPU ? 1e12 : 1e7);
+    return algorithm->made_for == TCONV_FOR_ALL ||
+           (algorithm->made_for == TCONV_FOR_VECTORS) == vectors;
 }
 
 static bool is_empty(const struct tconv_layer *layer)
@@ -141,9 +138,10 @@ bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv
         }
     } else if (!algorithm->enumerate(request, candidates, reason))
         return false;
-    for (int i = 0; i < candidates->count; i++)
-        candidates->list[i].cost =
-            cost_on(request->device, algorithm->made_for, candidates->list[i].cost);
+    if (!is_made_for(algorithm, request->device))
+        for (int i = 0; i < candidates->count; i++)
+            candidates->list[i].cost =
+                tconv_machine_unsuited(request->device, candidates->list[i].cost);
     return true;
 }
 

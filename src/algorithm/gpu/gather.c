@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/gpu.h"
 #include "base/checked.h"
 #include "gpu/gather_table.h"
 
@@ -277,7 +278,7 @@ static bool enumerate(const struct tconv_request *request, enum variant variant,
         const double cost = cost_of(&g) + begin_cost(&g, request->device);
         tconv_candidates_add(
             candidates, tile,
-            tconv_folded_gpu_cost(request, cost, request->machine.gather_wait, waits) * factor);
+            tconv_gpu_portable_cost(request, cost, request->machine.gather_wait, waits) * factor);
     }
     return candidates->count > 0;
 }

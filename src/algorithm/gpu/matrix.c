@@ -143,16 +143,6 @@ static int64_t local_bytes(const struct tconv_places *g, const struct fragment *
     return 4 * (tconv_max(stage, finished) + row * t->mt) + tconv_places_output_bytes(g) * t->nt;
 }
 
-/* The second launch, which adds up the sums of all parts. */
-static double finish_cycles(const struct tconv_places *g, double units)
-{
-    const struct tconv_machine *m = g->folded.machine;
-    if (g->parts == 1) return 0;
-    const double sums = tconv_places_groups(g) * g->mt * g->nt / units;
-    return m->gpu_launch + m->matrix_finish_wait + g->parts * m->matrix_part_wait +
-           2 * sums * (double)g->folded.acc_bytes / m->unit_l2;
-}
-
 static bool is_amd(const struct fragment *f)
 {
     return f->macro == 3 || f->macro == 4;
@@ -179,7 +169,6 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
                       const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double units = tconv_places_units(m, device);
     const double items = items_of(f, t), word = (double)word_of(g);
     const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double stages = tconv_places_stages(g);
@@ -215,7 +204,7 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f, co
         .registers = m->matrix_registers + registers_of(g, f, t),
         .local = local_bytes(g, f, t),
         .l2 = stages * t->kt * 4 * (t->mt + t->nt),
-        .finish = finish_cycles(g, units),
+        .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
     const double all = tconv_places_cost(g, &group, device);
     return f->macro == 1 ? all * 1000 : all;
