@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -41,10 +42,10 @@ static bool read_parameter(const char *text, size_t length, struct tconv_pattern
         pattern->tile[index] = value;
         return true;
     }
-    char names[120] = "";
-    for (int i = 0, used = 0; i < tile_size(pattern->algorithm); i++)
-        used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", i == 0 ? "" : ", ",
-                         pattern->algorithm->tile_names[i]);
+    char names[120];
+    struct tconv_text list = tconv_text_begin(names, sizeof names);
+    for (int i = 0; i < tile_size(pattern->algorithm); i++)
+        tconv_text_add(&list, "%s%s", i == 0 ? "" : ", ", pattern->algorithm->tile_names[i]);
     return tconv_refuse(reason, "\"%.*s\" is no tile parameter with a number; it has %s",
                         (int)(length < 40 ? length : 40), text, names[0] == '\0' ? "none" : names);
 }
@@ -166,19 +167,11 @@ bool tconv_choose(const struct tconv_request *request, const struct tconv_patter
 
 int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t size)
 {
-    char none[1];
-    int used = 0;
-    if (size == 0) {
-        text = none;
-        size = sizeof none;
-    }
-    text[0] = '\0';
-    for (int i = 0; i < tile_size(candidate->algorithm); i++) {
-        const size_t place = (size_t)used < size ? (size_t)used : size - 1;
-        used += snprintf(text + place, size - place, "%s%s=%" PRId64, i == 0 ? "" : " ",
-                         candidate->algorithm->tile_names[i], candidate->tile[i]);
-    }
-    return used;
+    struct tconv_text tile = tconv_text_begin(text, size);
+    for (int i = 0; i < tile_size(candidate->algorithm); i++)
+        tconv_text_add(&tile, "%s%s=%" PRId64, i == 0 ? "" : " ",
+                       candidate->algorithm->tile_names[i], candidate->tile[i]);
+    return (int)tile.length;
 }
 
 tconv_status tconv_kernel_plan_write(const struct tconv_request *request,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl compare: two reports of bench, layer by layer, with the noise of both. */
+#include "base/text.h"
 #include "tool/bench/reports.h"
 #include "tool/io/in_file.h"
 
@@ -168,12 +169,11 @@ static void print_list(const char *what, enum verdict verdict, int count, const 
 {
     char text[4000];
     size_t i;
-    int used = snprintf(text, sizeof text, "%s beyond noise: %d", what, count);
+    struct tconv_text list = tconv_text_begin(text, sizeof text);
+    tconv_text_add(&list, "%s beyond noise: %d", what, count);
     const json_t *layer;
-    json_array_foreach(layers, i,
-                       layer) if (strcmp(text_of(layer, "verdict"), word(verdict)) == 0 &&
-                                  (size_t)used < sizeof text)
-        used += snprintf(text + used, sizeof text - (size_t)used, " %s", text_of(layer, "id"));
+    json_array_foreach(layers, i, layer) if (strcmp(text_of(layer, "verdict"), word(verdict)) == 0)
+        tconv_text_add(&list, " %s", text_of(layer, "id"));
     print_wrapped(text, 0);
 }
 
