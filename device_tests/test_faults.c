@@ -8,7 +8,7 @@
 #include "faults.h"
 #include "percent.h"
 
-#include "device/object.h"
+#include "device/device_internal.h"
 #include "plan/probe.h"
 #include "tool/tool.h"
 

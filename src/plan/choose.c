@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "base/text.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
 #include "plan/probe.h"

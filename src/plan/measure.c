@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Times the candidates for a problem, and takes the fastest. */
 #include "plan/measure.h"
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/os.h"
 #include "base/text.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Probes units of devices by small problems with known results. */
 #include "plan/probe.h"
 
 #include "base/error.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,12 +65,12 @@ struct probe {
     cl_mem data, weights, output;
 };
 
-static tconv_status copied(const tconv_device *device, size_t bytes, void *session, cl_mem *memory,
+static tconv_status copied(const tconv_device *device, size_t bytes, void *from, cl_mem *memory,
                            tconv_error *error)
 {
     cl_int code;
     *memory =
-        clCreateBuffer(tconv_device_context(device), CL_MEM_COPY_HOST_PTR, bytes, session, &code);
+        clCreateBuffer(tconv_device_context(device), CL_MEM_COPY_HOST_PTR, bytes, from, &code);
     if (code == CL_SUCCESS) return TCONV_OK;
     *memory = NULL;
     return tconv_fail_opencl(error, code, "clCreateBuffer", "creating a buffer of %zu bytes",

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 #include "tconv_cl/cache.h"
 
 #include <stdio.h>

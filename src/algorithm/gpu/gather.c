@@ -150,7 +150,7 @@ static double work_groups(const struct gather *g)
  * along x. */
 static double own_longs(const struct gather *g)
 {
-    return GATHER_LONGS - FOLDED_LONGS + (double)g->folded.x.kernel * TAP_LONGS;
+    return GATHER_LONGS - FOLDED_LONGS + (double)g->folded.x.kernel * GATHER_TAP_LONGS;
 }
 
 /* Elements of a packed filter in front of the weights. */
@@ -295,10 +295,10 @@ static bool write_taps(const struct gather *g, int64_t *list)
     for (int64_t r = 0; r < x->stride; r++) {
         for (int64_t j = 0; j < classes[r].taps; j++) {
             const int64_t k = classes[r].first + j * tconv_tap_step(x);
-            int64_t *tap = list + k * TAP_LONGS;
-            tap[TAP_START] = g->merged ? 0 : start;
-            tap[TAP_COUNT] = g->merged ? x->kernel : classes[r].taps;
-            tap[TAP_NUMBER] = g->merged ? k : j;
+            int64_t *tap = list + k * GATHER_TAP_LONGS;
+            tap[GATHER_TAP_START] = g->merged ? 0 : start;
+            tap[GATHER_TAP_COUNT] = g->merged ? x->kernel : classes[r].taps;
+            tap[GATHER_TAP_NUMBER] = g->merged ? k : j;
         }
         start += classes[r].taps;
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Implicit matrix products on GPUs: sides, tiles, cost, table, and launches. */
 #include "algorithm/gpu/places.h"
 #include "algorithm/cost/gpu.h"
 
