@@ -208,7 +208,8 @@ static double part_groups(const struct tconv_places *p)
            (double)p->folded.layer.groups;
 }
 
-double tconv_places_groups(const struct tconv_places *p)
+/* Work-groups of all parts. */
+static double all_groups(const struct tconv_places *p)
 {
     return part_groups(p) * p->parts;
 }
@@ -228,7 +229,7 @@ double tconv_places_stages(const struct tconv_places *p)
 /* Of what parts leave for the second launch: the sums of all tiles, and what aligns them. */
 static double workspace_bytes(const struct tconv_places *p)
 {
-    return (tconv_places_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
+    return (all_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
 }
 
 int64_t tconv_places_output_bytes(const struct tconv_places *p)
@@ -252,7 +253,7 @@ bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_req
 bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
                         struct tconv_reason *reason)
 {
-    if (tconv_places_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
+    if (all_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)p->mt * p->nt / items;
     if (tconv_folded_group_too_long(
@@ -265,7 +266,7 @@ double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_
                          const tconv_device_info *device)
 {
     const struct tconv_machine *m = p->folded.machine;
-    const double units = tconv_gpu_units(m, device), groups = tconv_places_groups(p);
+    const double units = tconv_gpu_units(m, device), groups = all_groups(p);
     const int64_t local = (int64_t)(m->unit_local * (double)device->local_memory);
     const int64_t registers = (int64_t)(group->registers * m->warp * group->warps);
     const int64_t fitting = tconv_min(tconv_min((int64_t)m->unit_registers / registers,
@@ -482,7 +483,7 @@ struct tconv_launch *tconv_places_run(const struct tconv_places *p, const char *
     run->local[0] = (size_t)items;
     run->divides = true;
     run->macs = issued(p, kernel_plan->table);
-    run->global[0] = (size_t)items * (size_t)tconv_places_groups(p);
+    run->global[0] = (size_t)items * (size_t)all_groups(p);
     if (p->parts == 1) {
         tconv_launch_args(run,
                           (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,

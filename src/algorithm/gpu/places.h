@@ -56,9 +56,6 @@ void tconv_places_set_tile(struct tconv_places *p, int mt, int nt, int stage, in
 /* Of struct outputs in cl/gpu/places.clh, for each place. */
 int64_t tconv_places_output_bytes(const struct tconv_places *p);
 
-/* Work-groups of all parts. */
-double tconv_places_groups(const struct tconv_places *p);
-
 /* Stages of one work-group, the mean of all phases. */
 double tconv_places_stages(const struct tconv_places *p);
 

@@ -45,7 +45,9 @@ static double number_of(const json_t *object, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-enum exit_code report_read(const char *option, const char *path, json_t **report)
+/* Reads a report of bench; `option` is named in messages. "-" is stdin. What cannot be read or is
+ * damaged is failed work; JSON of something else is a wrong request. */
+static enum exit_code report_read(const char *option, const char *path, json_t **report)
 {
     json_error_t error;
     FILE *file = in_file_open(path);
@@ -208,8 +210,10 @@ static int repeat_of(const json_t *report)
     return json_is_integer(repeat) ? (int)json_integer_value(repeat) : 1;
 }
 
-json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
-                       const char *new_name)
+/* Compares two reports, layer by layer: prints a table where one is wanted, and returns the same as
+ * JSON; NULL where memory is missing. The names are for messages. */
+static json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
+                              const char *new_name)
 {
     const char *old_device = text_of(json_object_get(old, "device"), "name");
     const char *new_device = text_of(json_object_get(new, "device"), "name");
