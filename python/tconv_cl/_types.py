@@ -63,18 +63,11 @@ def output_type_of(wanted: Any) -> int:
     return type_of("output_type", np.dtype(wanted))
 
 
-# What the library's names may be, for the sentence of an error.
-_NAMES = {
-    "type": "f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32 and u64",
-    "auto_pad": "explicit, valid, same_upper and same_lower",
-    "rules": "spec, openvino and onnx",
-    "math": "exact and fast",
-    "search": "model, records, measure and renew",
-    "data_format": "NCX and NXC",
-    "filter_format": "OIX and XIO",
-    "activation": "none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu, elu, snake, "
-    "hardswish and mish",
-}
+def _names(kind: str) -> str:
+    """The library's names of a kind, for the sentence of an error."""
+    name_of = getattr(library, f"tconv_{kind}_name")
+    names: list[str] = [name.decode() for name in map(name_of, range(100)) if name != b"?"]
+    return ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def number_of(argument: str, kind: str, name: str) -> int:
@@ -82,5 +75,5 @@ def number_of(argument: str, kind: str, name: str) -> int:
     number = c_int()
     known = isinstance(name, str) and name.isascii() and "\0" not in name
     if not known or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
-        raise RequestError(f"{argument} is {name!r}: {_NAMES[kind]} are possible")
+        raise RequestError(f"{argument} is {name!r}: {_names(kind)} are possible")
     return number.value

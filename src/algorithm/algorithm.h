@@ -133,13 +133,15 @@ struct tconv_algorithm {
     const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
     int program_parameters; /* the first so many of them are options of its programs */
 
-    /* Adds all candidates for a request; false with a reason where there is none. */
+    /* Adds all candidates of candidates->algorithm for a request; false with a reason where there
+     * is none. Algorithms that share a source share this function. */
     bool (*enumerate)(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason);
 
     /* Writes the kernel plan of a candidate of this request. Returns TCONV_ERROR_HOST_MEMORY where
      * the table cannot be allocated; it does not refuse. */
-    tconv_status (*write)(const struct tconv_request *request, const int64_t *tile,
+    tconv_status (*write)(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error);
 };
 
@@ -260,7 +262,8 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
  * else 2. */
 int tconv_word_channels(const struct tconv_request *request);
 
-/* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type. */
+/* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type; 0 for types that are
+ * neither bytes nor bf16. */
 int tconv_dots(const tconv_device_info *device, tconv_type type);
 
 /* Whether the epilogue has that tensor; true for all other arguments. */

@@ -101,6 +101,12 @@ int read_reals(const char *option, const char *text, double *numbers, int most);
 /* The epilogue among the options, but for the tensors that it may have; false after a message. */
 bool read_epilogue(tconv_epilogue *epilogue);
 
+/* "prelu and snake": the activations, or those with a slope, for a message. */
+struct activation_names {
+    char text[1000];
+};
+struct activation_names activation_names(bool with_slope);
+
 /* ---- options.c: options that several commands take ---- */
 
 /* Every option stands in one of these tables; a command includes those that it takes, and

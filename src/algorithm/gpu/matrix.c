@@ -4,6 +4,7 @@
 
 #include "algorithm/gpu/places.h"
 #include "base/checked.h"
+#include "base/element_types.h"
 
 #include <limits.h>
 
@@ -63,8 +64,8 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
 {
     const struct tconv_layer *layer = request->layer;
     const tconv_type data = layer->data_type;
-    const bool bytes = tconv_type_size(data) == 1;
-    if (bytes ? tconv_type_size(layer->filter_type) != 1
+    const bool bytes = tconv_type_is_byte(data);
+    if (bytes ? !tconv_type_is_byte(layer->filter_type)
               : data != TCONV_F16 && data != TCONV_BF16 && data != TCONV_F32)
         return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
     if (rounds_f32(request) && request->math != TCONV_MATH_FAST)
@@ -283,7 +284,8 @@ static void write_options(const struct tconv_places *g, const struct fragment *f
     tconv_places_options(g, split, items, launch);
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     enum { FINISHED_ROWS = 16, FINISHING_ITEMS = 128 }; /* PASS_ROWS of cl/gpu/matrix.cl */
@@ -291,9 +293,10 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     struct fragment f;
     struct tconv_reason reason;
     prepare(request, &g, &f, &reason);
-    const struct tile t = {(int)tile[0], (int)tile[1], (int)tile[2],
-                           (int)tile[3], (int)tile[4], (int)tile[5]};
-    tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)tile[7]);
+    const struct tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
+                           (int)candidate->tile[2], (int)candidate->tile[3],
+                           (int)candidate->tile[4], (int)candidate->tile[5]};
+    tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[7]);
     if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const int items = items_of(&f, &t);
     struct tconv_launch *run = tconv_places_run(&g, "tconv_matrix", items, kernel_plan);
