@@ -14,10 +14,6 @@
 
 #include <cmocka.h>
 
-/* How often each algorithm took a problem: an algorithm that takes none would pass by doing
- * nothing. */
-static int taken[32];
-
 /* Where only one algorithm is meant. */
 static const char *only;
 
@@ -47,7 +43,6 @@ static void run_all(const tconv_problem *problem, enum contents contents, unsign
             /* In a short run all of an algorithm's programs have a bias, or none. */
             const bool bias = ((sample_is_whole() ? seed : 0) + (unsigned)a) % 2 == 0;
             if (!run_algorithm(&devices[d], problem, algorithm, bias, &t, seed)) continue;
-            taken[a]++;
             compare_with_oracle(&devices[d], problem, algorithm, bias, &t);
         }
     free_tensors(&t);
@@ -90,9 +85,9 @@ static bool run_random(const struct device *device, const char *algorithm, const
     return ran;
 }
 
-/* What is drawn without regard to an algorithm would leave some of them without a single problem:
- * here each runs `count` of them on every device that supports it, and others that need no program
- * of their own. */
+/* An algorithm that takes no problem would pass by doing nothing, and problems that are drawn
+ * without regard to algorithms leave some without any. Here each algorithm runs `count` problems on
+ * every device that supports it, and others that need no program of their own. */
 static void random_problems_of_every_algorithm(void **state)
 {
     (void)state;
@@ -786,13 +781,10 @@ static void huge_dilations_are_right_or_refused(void **state)
     }
 }
 
-static void every_algorithm_took_problems(void **state)
+/* Whatever tests ran: a sample leaves out no feature of the problems that an algorithm accepted. */
+static void a_sample_has_every_feature(void **state)
 {
     (void)state;
-    for (int a = 0; tconv_algorithm_name(a) != NULL; a++) {
-        print_message("%s took %d problems\n", tconv_algorithm_name(a), taken[a]);
-        assert_true(taken[a] > 0 || !is_supported(tconv_algorithm_name(a), largest_group()));
-    }
     expect_all_features();
 }
 
@@ -811,7 +803,7 @@ int main(void)
         cmocka_unit_test(tiles_by_name),
         cmocka_unit_test(many_weights_are_packed_or_refused),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
-        cmocka_unit_test(every_algorithm_took_problems),
+        cmocka_unit_test(a_sample_has_every_feature),
     };
     return cmocka_run_group_tests_name("algorithms", tests, open_all_devices, close_all_devices);
 }

@@ -2,7 +2,7 @@
 /* An execution of several commands, one of which the device refuses: what plan.h promises of the
  * output, and that nothing leaks. */
 #include "algorithm/cost/machine.h"
-#include "device/object.h"
+#include "device/device_internal.h"
 #include "faults.h"
 #include "plan/plan_internal.h"
 #include "setup.h"

@@ -8,7 +8,7 @@
 #include "faults.h"
 #include "percent.h"
 
-#include "device/object.h"
+#include "device/device_internal.h"
 #include "plan/probe.h"
 #include "tool/tool.h"
 
@@ -433,7 +433,7 @@ static void kept_programs_that_fail(void **state)
     fail_everywhere("kept programs", kept_programs, TCONV_OK, true);
 }
 
-static void lists_that_fail(void **state)
+static void calls_that_list_devices_fail_one_by_one(void **state)
 {
     (void)state;
     fail_everywhere("the list of devices", the_list, TCONV_OK, true);
@@ -798,7 +798,7 @@ static int close_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_that_fail),
+        cmocka_unit_test(calls_that_list_devices_fail_one_by_one),
         cmocka_unit_test(plans_that_fail),
         cmocka_unit_test(host_runs_that_fail),
         cmocka_unit_test(kept_programs_that_fail),

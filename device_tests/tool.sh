@@ -42,10 +42,11 @@ done
 env -u POCL_AFFINITY "$tool" bench $device --ids S5 --runs 1 --no-ceilings --json "$work/b.json" >"$work/out" || fail "bench --no-ceilings"
 grep -q POCL_AFFINITY "$work/b.json" && fail "a variable that is not set is in the JSON"
 grep -q '^ceilings\|^corrected' "$work/out" && fail "ceilings that are not wanted"
-"$tool" bench $device --ids S5 --runs 2 --repeat 3 --no-ceilings --compare "$work/b.json" --json "$work/c.json" >"$work/out" 2>"$work/err" ||
+"$tool" bench $device --ids S5 --runs 2 --repeat 3 --no-ceilings --json "$work/c.json" >"$work/out" 2>"$work/err" ||
     fail "bench --repeat"
 grep -q '"repeat": 3' "$work/c.json" || fail "no --repeat in the JSON of bench"
-grep -q 'have --repeat 1, of this run 3' "$work/err" || fail "other runs are compared without a word: $(cat "$work/err")"
+"$tool" compare "$work/b.json" "$work/c.json" >"$work/out" 2>"$work/err" || fail "compare: $(cat "$work/err")"
+grep -q "have --repeat 1, of $work/c.json 3" "$work/err" || fail "other runs are compared without a word: $(cat "$work/err")"
 # Fewer multiply-adds say nothing about the peak.
 "$tool" bench $device --data-shape 1,40,20,32 --filter-shape 40,30,4,4 --strides 2 --pads-begin 1 --pads-end 1 --math fast --algorithm winograd_vector \
     --runs 2 --json "$work/b.json" >"$work/out" || fail "bench --math fast"
@@ -94,10 +95,11 @@ END
 # ---- compared with an earlier run; a picture, where there is matplotlib ----
 cp "$work/b.json" "$work/old.json"
 printf 'id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n' >"$work/s.csv"
-"$tool" bench $device --suite "$work/s.csv" --runs 5 --no-ceilings --compare "$work/old.json" --json "$work/b.json" >"$work/out" 2>"$work/err" ||
-    fail "bench --compare: $(cat "$work/err")"
+"$tool" bench $device --suite "$work/s.csv" --runs 5 --no-ceilings --json "$work/b.json" >"$work/out" 2>"$work/err" &&
+    "$tool" compare "$work/old.json" "$work/b.json" >"$work/out" 2>"$work/err" &&
+    "$tool" compare "$work/old.json" "$work/b.json" --json "$work/c.json" >/dev/null 2>"$work/err" || fail "compare: $(cat "$work/err")"
 grep -qE '^X .* [0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+%' "$work/out" && grep -q '^1 layers in both; geometric mean of old / new time [0-9.]*$' "$work/out" &&
-    grep -q '"geomean_ratio": [0-9]' "$work/b.json" && grep -q '"file": "this run"' "$work/b.json" || fail "bench --compare: $(cat "$work/out")"
+    grep -q '"geomean_ratio": [0-9]' "$work/c.json" || fail "compare: $(cat "$work/out")"
 mkdir "$work/python"
 printf '#!/bin/sh\nexit 1\n' >"$work/python/python3"
 chmod +x "$work/python/python3"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks selection and kernel plans of one layer, without any device. */
 #include "kernel_plans.h"
 
 #include "fuzz.h"

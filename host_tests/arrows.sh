@@ -10,9 +10,9 @@ allowed() {
     geometry) echo base geometry ;;
     algorithm) echo base geometry algorithm algorithm/cost common ;;
     algorithm/cost) echo base geometry algorithm algorithm/cost algorithm/any ;;
-    algorithm/any) echo base geometry algorithm algorithm/any common any ;;
-    algorithm/cpu) echo base geometry algorithm algorithm/any cpu ;;
-    algorithm/gpu) echo base geometry algorithm algorithm/any algorithm/gpu gpu ;;
+    algorithm/any) echo base geometry algorithm algorithm/cost algorithm/any common any ;;
+    algorithm/cpu) echo base geometry algorithm algorithm/cost algorithm/any cpu ;;
+    algorithm/gpu) echo base geometry algorithm algorithm/cost algorithm/any algorithm/gpu gpu ;;
     cache) echo base cache ;;
     device) echo base cache device ;;
     plan) echo base geometry algorithm algorithm/cost device plan common ;;

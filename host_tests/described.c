@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The described devices, and how one is found by its name. */
 #include "described.h"
 
 #include <stdlib.h>

@@ -138,8 +138,8 @@ static bool add_layer(struct program **list, const tconv_device_info *device,
     const struct tconv_request request = request_for(&layer, device, &epilogue, math);
     struct tconv_reason reason;
     const struct tconv_algorithm *taken = chosen(&request, NULL, &reason);
-    for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
-        const struct tconv_algorithm *algorithm = tconv_algorithm_at(f);
+    for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
+        const struct tconv_algorithm *algorithm = tconv_algorithm_at(a);
         if ((device->matrix_unit != TCONV_MATRIX_NONE || algorithm != taken) &&
             !for_gpus(algorithm, device, type))
             continue;

@@ -144,9 +144,7 @@ expect 1 "none.json cannot be opened: No such file" compare "$work/old.json" "$w
 expect 1 "cut.json is no JSON: line 2" compare "$work/cut.json" "$work/new.json"
 expect 2 "is no report of tconv-cl bench" compare "$work/tune.json" "$work/new.json"
 expect 1 "No such file" compare "$work/old.json" "$work/new.json" --json "$work/none/c.json"
-expect 1 "--compare $work/cut.json is no JSON" bench --ids B05 --compare "$work/cut.json"
-expect 2 "--suite and --compare are both -: stdin can be read once" bench --compare - --suite -
-expect 2 "--csv and --compare are both" bench --ids B05 --csv "$work/old.json" --compare "$work/old.json"
+expect 2 "--csv and --suite are both" bench --suite "$work/old.json" --csv "$work/old.json"
 expect 2 "--json and --csv are both -: the results need a file of their own" bench --ids B05 --json - --csv -
 expect 2 "--no-ceilings leaves out the roofline" bench --ids B05 --no-ceilings --plot "$work/x.svg"
 expect 1 "--csv" bench --csv "$work/none/x.csv"

@@ -10,7 +10,9 @@
 
 #include "described.h"
 #include "selecting.h"
-#include "tool/io/suite.h"
+#include "tool/bench/trial.h"
+
+_Static_assert((int)TILE_TEXT == (int)TCONV_TILE_TEXT, "the tool has room for each tile's text");
 
 /* Counts the choice for one layer in one element type, with both kinds of arithmetic. */
 static void count_choices(tconv_problem p, tconv_type type, const tconv_device_info *device,
@@ -29,8 +31,8 @@ static void count_choices(tconv_problem p, tconv_type type, const tconv_device_i
             request_for(&layer, &own, &epilogue, fast ? TCONV_MATH_FAST : TCONV_MATH_EXACT);
         struct tconv_reason reason;
         const struct tconv_algorithm *algorithm = chosen(&request, "auto", &reason);
-        for (int f = 0; tconv_algorithm_at(f) != NULL; f++)
-            if (tconv_algorithm_at(f) == algorithm) counts[f]++;
+        for (int a = 0; tconv_algorithm_at(a) != NULL; a++)
+            if (tconv_algorithm_at(a) == algorithm) counts[a]++;
     }
 }
 
@@ -59,9 +61,9 @@ static void each_algorithm_is_chosen(void **state)
     large_stride.strides = (tconv_list){2, {46889, 4}};
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         count_choices(large_stride, TCONV_F32, &d->info, counts);
-    for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
-        print_message("%-18s %ld\n", tconv_algorithm_at(f)->name, counts[f]);
-        if (counts[f] == 0) fail_msg("%s is never chosen", tconv_algorithm_at(f)->name);
+    for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
+        print_message("%-18s %ld\n", tconv_algorithm_at(a)->name, counts[a]);
+        if (counts[a] == 0) fail_msg("%s is never chosen", tconv_algorithm_at(a)->name);
     }
 }
 

@@ -106,10 +106,10 @@ static void matrix_units_are_off_or_tried(void **state)
     static const struct {
         const char *value;
         enum tconv_matrix_use use;
-    } right[] = {{NULL, TCONV_MATRIX_USUAL},
-                 {"", TCONV_MATRIX_USUAL},
-                 {"off", TCONV_MATRIX_OFF},
-                 {"try", TCONV_MATRIX_TRY}};
+    } right[] = {{NULL, TCONV_USE_USUAL},
+                 {"", TCONV_USE_USUAL},
+                 {"off", TCONV_USE_OFF},
+                 {"try", TCONV_USE_TRY}};
     static const char *const wrong[] = {"on", "Off", "0", "try "};
     tconv_error error;
     enum tconv_matrix_use use;

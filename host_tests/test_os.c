@@ -122,7 +122,7 @@ static void what_is_no_folder_is_refused(void **state)
     assert_null(tconv_os_folder_open("", &absent));
 }
 
-static void streams_have_such_names_too(void **state)
+static void files_open_as_streams_by_names_in_utf8(void **state)
 {
     (void)state;
     FILE *file = tconv_os_fopen(in_base(NAME), "wb");
@@ -260,7 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_written_replaced_and_removed),
         cmocka_unit_test(what_is_no_folder_is_refused),
-        cmocka_unit_test(streams_have_such_names_too),
+        cmocka_unit_test(files_open_as_streams_by_names_in_utf8),
         cmocka_unit_test(variables_are_set_or_not),
         cmocka_unit_test(the_cache_has_a_home),
         cmocka_unit_test(numbers_have_a_point),

@@ -73,8 +73,7 @@ static void compilers_that_take_assembly(void **state)
     }
 }
 
-/* Whatever it is, asking it works. */
-static void this_processor(void **state)
+static void the_unit_of_the_processor_here_is_one_that_it_has(void **state)
 {
     (void)state;
     const struct tconv_processor p = tconv_processor_read();
@@ -88,7 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invented_processors),
         cmocka_unit_test(compilers_that_take_assembly),
-        cmocka_unit_test(this_processor),
+        cmocka_unit_test(the_unit_of_the_processor_here_is_one_that_it_has),
     };
     return cmocka_run_group_tests_name("processor", tests, NULL, NULL);
 }

@@ -119,13 +119,13 @@ static void kernel_plans_fit_their_device(void **state)
     int written = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
-            for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
+            for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
                 const struct tconv_layer layer = layer_of(&problems[p]);
                 const struct tconv_request request =
                     request_for(&layer, &d->info, &no_epilogue, TCONV_MATH_FAST);
                 struct tconv_reason reason = {""};
                 struct tconv_candidates candidates;
-                if (!tconv_enumerate(tconv_algorithm_at(f), &request, NULL, &candidates, &reason))
+                if (!tconv_enumerate(tconv_algorithm_at(a), &request, NULL, &candidates, &reason))
                     assert_true(strlen(reason.text) > 0);
                 for (int i = 0; i < candidates.count; i++, written++) {
                     assert_true(i == 0 || candidates.list[i].cost >= candidates.list[i - 1].cost);
@@ -380,7 +380,7 @@ static void long_loops_are_refused_where_they_end(void **state)
     const tconv_problem few = plane(8, 16, 9, 5, 1), many = plane(8192, 16, 9, 5, 1);
     const struct tconv_algorithm *const algorithms[] = {&tconv_gather_group, &tconv_matrix_group,
                                                         &tconv_col2im_group, &tconv_reference};
-    for (size_t f = 0; f < sizeof algorithms / sizeof *algorithms; f++) {
+    for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
         const struct {
             const tconv_problem *problem;
             const tconv_device_info *device;
@@ -393,7 +393,7 @@ static void long_loops_are_refused_where_they_end(void **state)
                 request_for(&layer, cases[i].device, &no_epilogue, TCONV_MATH_FAST);
             struct tconv_reason reason;
             double cost;
-            assert_true(accepts(algorithms[f], &request, &cost, &reason) == cases[i].taken);
+            assert_true(accepts(algorithms[a], &request, &cost, &reason) == cases[i].taken);
         }
     }
 }
@@ -499,8 +499,8 @@ static void pads_share_programs(void **state)
     } pads[] = {{1, true}, {3, true}, {2, false}};
     int compared = 0;
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
-        for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
-            const struct tconv_algorithm *algorithm = tconv_algorithm_at(f);
+        for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
+            const struct tconv_algorithm *algorithm = tconv_algorithm_at(a);
             const bool depends = algorithm == &tconv_packed || algorithm == &tconv_thin ||
                                  algorithm == &tconv_winograd || algorithm == &tconv_gather_group ||
                                  algorithm == &tconv_gather_dot;
@@ -568,8 +568,8 @@ static void layouts_follow_the_filter_alone(void **state)
         for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
             for (int64_t k = 1; k <= 8; k++)
                 for (int64_t s = 1; s <= 5; s++)
-                    for (int f = 0; tconv_algorithm_at(f) != NULL; f++)
-                        compared += compare_layouts(tconv_algorithm_at(f), &devices[d],
+                    for (int a = 0; tconv_algorithm_at(a) != NULL; a++)
+                        compared += compare_layouts(tconv_algorithm_at(a), &devices[d],
                                                     plane(channels[c][0], channels[c][1], 1, k, s));
     assert_true(compared > 10000);
 }
@@ -724,13 +724,13 @@ static void programs_do_not_depend_on_extents(void **state)
     const tconv_device_info devices[] = {*described_device("CPU AVX-512"),
                                          *described_device("NVIDIA")};
     for (int d = 0; d < 2; d++)
-        for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
+        for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
             char known[40][TCONV_MAX_OPTIONS];
             int count = 0, most = 16;
             for (int64_t x = 1; x <= 300; x++) {
                 const tconv_problem p = plane(24, 40, x, 4, 2);
                 struct tconv_kernel_plan kernel_plan;
-                if (!write_kernel_plan(tconv_algorithm_at(f), &p, &devices[d], TCONV_MATH_FAST,
+                if (!write_kernel_plan(tconv_algorithm_at(a), &p, &devices[d], TCONV_MATH_FAST,
                                        &kernel_plan))
                     continue;
                 const char *options = kernel_plan.run[kernel_plan.run_count - 1].options;
@@ -814,16 +814,16 @@ static void impossible_sizes_are_refused(void **state)
     const tconv_problem problems[] = {many_outputs, large_filter};
     for (const struct described_device *d = described_devices; d->name != NULL; d++)
         for (size_t p = 0; p < sizeof problems / sizeof *problems; p++)
-            for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
+            for (int a = 0; tconv_algorithm_at(a) != NULL; a++) {
                 struct tconv_kernel_plan kernel_plan = {0};
-                if (!write_kernel_plan(tconv_algorithm_at(f), &problems[p], &d->info,
+                if (!write_kernel_plan(tconv_algorithm_at(a), &problems[p], &d->info,
                                        TCONV_MATH_FAST, &kernel_plan))
                     continue;
                 const tconv_shape *filter = &problems[p].filter;
                 uint64_t weights = 1;
                 for (int i = 0; i < filter->rank; i++) weights *= (uint64_t)filter->dim[i];
                 if (kernel_plan.filter_bytes < weights)
-                    fail_msg("%s on %s: a filter of %llu bytes", tconv_algorithm_at(f)->name,
+                    fail_msg("%s on %s: a filter of %llu bytes", tconv_algorithm_at(a)->name,
                              d->name, (unsigned long long)kernel_plan.filter_bytes);
                 tconv_kernel_plan_clear(&kernel_plan);
             }

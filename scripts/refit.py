@@ -156,7 +156,7 @@ def write(fields: dict[str, float], device: str) -> None:
     text = path.read_text()
     for name, value in fields.items():
         number = r"([\d.e]+)"
-        pattern, changed = rf"F\({name}, [^\"\n]*, \"", f'F({name}, {value:g}, "'
+        pattern, changed = rf"F\({name}, [^,\n]*, (\d), \"", rf'F({name}, {value:g}, \1, "'
         own = rf"F\({name}, {number}, {number}\)"  # of RDNA and of CDNA
         nvidia = rf"F\({name}, {number}\)"
         if device.startswith("NVIDIA") and re.search(nvidia, text):

@@ -58,7 +58,7 @@ END
         { "$python" -m auditwheel show "$out"/*"manylinux2014_$processor.whl"; exit 1; }
     runner=env
     if [ $processor = aarch64 ]; then
-        sh scripts/foreign_packages.sh arm64 "$work/run" libc6
+        (work=$work/run; foreign_packages arm64 libc6)
         runner="qemu-aarch64 -L $work/run/sysroot"
     fi
     load "$work/bin/cc" -ldl -- $runner

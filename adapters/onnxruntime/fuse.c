@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the nodes behind a ConvTranspose that its layer can compute, and adds them to the layer. */
 #include "fuse.h"
 
 #include "constant.h"

@@ -5,8 +5,10 @@
 
 #include "node.h"
 
-/* Takes in what follows and is free, until the layer has `most` nodes: what is together one factor
- * and one addend for each output channel, then one tensor that is added, then one activation. */
+/* Adds the nodes that follow the ConvTranspose to the layer, until it has `most` nodes, in this
+ * order: nodes that multiply each output channel by a constant or add one to it (together one
+ * factor and one addend a channel); one addition of a tensor; one activation. Stops at the first
+ * node of another kind, and at one that is taken. */
 void fuse_followers(struct node_layer *layer, size_t most, const struct taken *taken);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a layer on its device, in slabs where the device cannot run it at once. */
 #include "layer.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a ConvTranspose from ONNX Runtime's graph: attributes, shapes, types and neighbours. */
 #include "node.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds layers of integers among float operators, and reads their scales and zero points. */
 #include "quantize.h"
 
 #include "constant.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// OpenCL devices, each opened once.
 #include "device.hpp"
 
 #include <map>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds a model of OpenVINO's own operators that computes the same as one operator here.
 #include "fallback.hpp"
 
 #include <openvino/core/model.hpp>

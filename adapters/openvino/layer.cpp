@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs one operator of a model on a device.
 #include "layer.hpp"
 
 #include <openvino/core/type/bfloat16.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The operator: shape inference, evaluation, and how models are written and read.
 #include "op.hpp"
 
 #include <openvino/op/add.hpp>

@@ -92,16 +92,16 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
                 const int distance = (int)(o + table[FOLDED_PAD_X] - k * table[FOLDED_DILATION_X]);
                 const int stride = (int)table[FOLDED_STRIDE_X], i = distance / stride;
                 if (distance < 0 || i * stride != distance || i >= table[FOLDED_INPUT_X]) continue;
-                __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
+                __global const long *tap = table + table[GATHER_TAPS_AT] + k * GATHER_TAP_LONGS;
                 for (long ci = 0; ci < in_channels; ci++)
-                    sum =
-                        MULTIPLY_ADD(READ_DATA(x + ci * table[FOLDED_DATA_CHANNEL_STEP] + i, zero),
-                                     READ_WEIGHT(w +
-                                                 (tap[TAP_START] * in_channels +
-                                                  ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
-                                                     MW +
-                                                 m),
-                                     sum);
+                    sum = MULTIPLY_ADD(
+                        READ_DATA(x + ci * table[FOLDED_DATA_CHANNEL_STEP] + i, zero),
+                        READ_WEIGHT(w +
+                                    (tap[GATHER_TAP_START] * in_channels +
+                                     ci * tap[GATHER_TAP_COUNT] + tap[GATHER_TAP_NUMBER]) *
+                                        MW +
+                                    m),
+                        sum);
             }
         }
     return sum;
@@ -408,16 +408,17 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
                kernel_zy = table[FOLDED_KERNEL_Z] * kernel_y;
     const long k = tap_number % kernel_x, kzy = tap_number / kernel_x;
     const long g = all_blocks / table[FOLDED_BLOCKS], block = all_blocks % table[FOLDED_BLOCKS];
-    __global const long *tap = table + table[GATHER_TAPS_AT] + k * TAP_LONGS;
+    __global const long *tap = table + table[GATHER_TAPS_AT] + k * GATHER_TAP_LONGS;
     __global const filter_t *from =
         weights + g * table[FOLDED_SOURCE_GROUP_STEP] +
         (DOT ? 4 : 1) * ci * table[FOLDED_SOURCE_IN_STEP] +
         block * MW * table[FOLDED_SOURCE_OUT_STEP] + kzy / kernel_y * table[FOLDED_SOURCE_Z_STEP] +
         kzy % kernel_y * table[FOLDED_SOURCE_Y_STEP] + k * table[FOLDED_SOURCE_X_STEP];
-    __global packed_t *to = filter + table[GATHER_HEADER] +
-                            (((all_blocks * kernel_zy + kzy) * kernel_x + tap[TAP_START]) * quads +
-                             ci * tap[TAP_COUNT] + tap[TAP_NUMBER]) *
-                                MW;
+    __global packed_t *to =
+        filter + table[GATHER_HEADER] +
+        (((all_blocks * kernel_zy + kzy) * kernel_x + tap[GATHER_TAP_START]) * quads +
+         ci * tap[GATHER_TAP_COUNT] + tap[GATHER_TAP_NUMBER]) *
+            MW;
     bool finite = true;
     for (int m = 0; m < MW; m++) {
         if (block * MW + m < table[FOLDED_OUT_CHANNELS]) {

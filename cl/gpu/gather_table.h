@@ -23,10 +23,10 @@ enum {
 
 /* One tap along x: its place in the packed filter. */
 enum {
-    TAP_START, /* CLASS_START of its class */
-    TAP_COUNT, /* CLASS_TAPS of its class */
-    TAP_NUMBER,
-    TAP_LONGS
+    GATHER_TAP_START, /* CLASS_START of its class */
+    GATHER_TAP_COUNT, /* CLASS_TAPS of its class */
+    GATHER_TAP_NUMBER,
+    GATHER_TAP_LONGS
 };
 
 #endif

@@ -510,7 +510,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
 #if ROUNDS
-    for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
+    for (; left > 0; left -= ROUND_TAPS, list += ROUND_TAPS * TAP_LONGS)
 #endif
     {
 #if ROUNDS

@@ -156,13 +156,6 @@ struct fetch {
     acc_t zero;
 };
 
-/* A stage: one tap, input channels from `channel` on. */
-struct stage {
-    __global const packed_t *weights; /* of the first channel */
-    long data;                        /* from a place to its input in the first channel */
-    int tap, channel;
-};
-
 /* A stage on its way. */
 struct waiting {
     vec_t weights[WEIGHT_PARTS];
@@ -541,12 +534,12 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
     const int tap_stages = (fetch.in_channels + KS - 1) / KS;
 #if ROUNDS
-    for (; left > 0; left -= 32, list += 32 * TAP_LONGS)
+    for (; left > 0; left -= ROUND_TAPS, list += ROUND_TAPS * TAP_LONGS)
 #endif
     {
         uint taps = 0;
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
-        for (int t = 0; t < min(left, 32); t++) {
+        for (int t = 0; t < min(left, ROUND_TAPS); t++) {
             table_t tap = list + t * TAP_LONGS;
             const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
             const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;

@@ -251,9 +251,6 @@ bool tconv_adds_integers(const struct tconv_layer *layer);
 tconv_device_info tconv_device_for(const tconv_device_info *device,
                                    const struct tconv_layer *layer);
 
-/* What the numbers of the epilogue are: f32, f64, or the accumulator. */
-tconv_type tconv_result_type(const struct tconv_request *request);
-
 /* Bytes of an element of a packed filter, or of any argument; the offsets of arguments count in
  * them. */
 size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing);

@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -41,10 +42,10 @@ static bool read_parameter(const char *text, size_t length, struct tconv_pattern
         pattern->tile[index] = value;
         return true;
     }
-    char names[120] = "";
-    for (int i = 0, used = 0; i < tile_size(pattern->algorithm); i++)
-        used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", i == 0 ? "" : ", ",
-                         pattern->algorithm->tile_names[i]);
+    char names[120];
+    struct tconv_text list = tconv_text_begin(names, sizeof names);
+    for (int i = 0; i < tile_size(pattern->algorithm); i++)
+        tconv_text_add(&list, "%s%s", i == 0 ? "" : ", ", pattern->algorithm->tile_names[i]);
     return tconv_refuse(reason, "\"%.*s\" is no tile parameter with a number; it has %s",
                         (int)(length < 40 ? length : 40), text, names[0] == '\0' ? "none" : names);
 }
@@ -105,14 +106,11 @@ void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *ti
     memcpy(list[at].tile, tile, (size_t)tile_size(candidates->algorithm) * sizeof *tile);
 }
 
-/* What a cost becomes on a device: the same where the algorithm is made for such devices, else so
- * much, for tiny layers too, that the algorithm is taken only by name. */
-static double cost_on(const tconv_device_info *device, enum tconv_made_for made_for, double cost)
+static bool is_made_for(const struct tconv_algorithm *algorithm, const tconv_device_info *device)
 {
     const bool vectors = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
-    const bool fits = made_for == TCONV_FOR_ALL || (made_for == TCONV_FOR_VECTORS) == vectors;
-    /* More than what algorithms for GPUs count for a launch on a large one. */
-    return fits ? cost : 20 * cost + (device->kind == TCONV_DEVICE_GPU ? 1e12 : 1e7);
+    return algorithm->made_for == TCONV_FOR_ALL ||
+           (algorithm->made_for == TCONV_FOR_VECTORS) == vectors;
 }
 
 static bool is_empty(const struct tconv_layer *layer)
@@ -141,9 +139,10 @@ bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv
         }
     } else if (!algorithm->enumerate(request, candidates, reason))
         return false;
-    for (int i = 0; i < candidates->count; i++)
-        candidates->list[i].cost =
-            cost_on(request->device, algorithm->made_for, candidates->list[i].cost);
+    if (!is_made_for(algorithm, request->device))
+        for (int i = 0; i < candidates->count; i++)
+            candidates->list[i].cost =
+                tconv_machine_unsuited(request->device, candidates->list[i].cost);
     return true;
 }
 
@@ -168,19 +167,11 @@ bool tconv_choose(const struct tconv_request *request, const struct tconv_patter
 
 int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t size)
 {
-    char none[1];
-    int used = 0;
-    if (size == 0) {
-        text = none;
-        size = sizeof none;
-    }
-    text[0] = '\0';
-    for (int i = 0; i < tile_size(candidate->algorithm); i++) {
-        const size_t place = (size_t)used < size ? (size_t)used : size - 1;
-        used += snprintf(text + place, size - place, "%s%s=%" PRId64, i == 0 ? "" : " ",
-                         candidate->algorithm->tile_names[i], candidate->tile[i]);
-    }
-    return used;
+    struct tconv_text tile = tconv_text_begin(text, size);
+    for (int i = 0; i < tile_size(candidate->algorithm); i++)
+        tconv_text_add(&tile, "%s%s=%" PRId64, i == 0 ? "" : " ",
+                       candidate->algorithm->tile_names[i], candidate->tile[i]);
+    return (int)tile.length;
 }
 
 tconv_status tconv_kernel_plan_write(const struct tconv_request *request,

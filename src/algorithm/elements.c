@@ -34,7 +34,8 @@ tconv_device_info tconv_device_for(const tconv_device_info *device, const struct
     return own;
 }
 
-tconv_type tconv_result_type(const struct tconv_request *request)
+/* What the numbers of the epilogue are: f32, f64, or the accumulator. */
+static tconv_type result_type(const struct tconv_request *request)
 {
     return request->epilogue->requantize ? TCONV_F32 : acc_type(request->layer);
 }
@@ -114,7 +115,7 @@ size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing pa
     case TCONV_ARG_BIAS:
         return tconv_type_size(tconv_bias_type(request->epilogue, request->layer->output_type));
     case TCONV_ARG_SCALE:
-    case TCONV_ARG_SLOPE: return tconv_type_size(tconv_result_type(request));
+    case TCONV_ARG_SLOPE: return tconv_type_size(result_type(request));
     case TCONV_ARG_RESIDUAL:
     case TCONV_ARG_OUTPUT: return tconv_type_size(layer->output_type);
     case TCONV_ARG_NOTHING:
@@ -167,7 +168,7 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
         tconv_type_name(packed_type(request, packing)), tconv_type_name(layer->output_type),
         e->requantize ? "_saturated" : "",
         tconv_type_name(tconv_bias_type(request->epilogue, request->layer->output_type)),
-        c_name(acc), c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, packing),
+        c_name(acc), c_name(result_type(request)), has_zeros(e), is_raw(request, packing),
         request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
         e->beta != 0, e->residual, tconv_activation_name(e->activation), e->requantize, dot,
         halves ? " -DHALF=1" : "");
@@ -191,7 +192,7 @@ static int64_t bits_of(double number, tconv_type type)
 void tconv_write_epilogue(const struct tconv_request *request, int64_t *table)
 {
     const tconv_epilogue *e = request->epilogue;
-    const tconv_type type = tconv_result_type(request);
+    const tconv_type type = result_type(request);
     table[EPILOGUE_ALPHA] = bits_of(e->alpha, type);
     table[EPILOGUE_BETA] = bits_of(e->beta, type);
     table[EPILOGUE_A] = bits_of(e->a, type);

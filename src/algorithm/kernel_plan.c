@@ -3,6 +3,7 @@
 #include "algorithm/algorithm.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -46,43 +47,28 @@ bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan)
     return fits;
 }
 
-/* Appends to a text of `size` bytes; false where it does not fit. */
-static bool append(char *text, size_t size, const char *format, ...) TCONV_PRINTF(3, 4);
-static bool append(char *text, size_t size, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(text + used, size - used, format, arguments);
-    va_end(arguments);
-    return length >= 0 && (size_t)length < size - used;
-}
-
 void tconv_kernel_plan_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
                               const struct tconv_layer *layer, const int64_t *kernel, int axes)
 {
-    kernel_plan->layout[0] = '\0';
-    bool fits = append(kernel_plan->layout, sizeof kernel_plan->layout,
-                       "%s %s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", algorithm,
-                       tconv_type_name(layer->filter_type), tconv_type_name(layer->data_type),
-                       layer->groups, layer->in_channels, layer->out_channels);
+    struct tconv_text layout = tconv_text_begin(kernel_plan->layout, sizeof kernel_plan->layout);
+    tconv_text_add(&layout, "%s %s %s g%" PRId64 " i%" PRId64 " o%" PRId64 " k", algorithm,
+                   tconv_type_name(layer->filter_type), tconv_type_name(layer->data_type),
+                   layer->groups, layer->in_channels, layer->out_channels);
     for (int a = 0; a < axes; a++)
-        fits = append(kernel_plan->layout, sizeof kernel_plan->layout, "%s%" PRId64,
-                      a == 0 ? "" : "x", kernel[a]) &&
-               fits;
-    kernel_plan->overflow = kernel_plan->overflow || !fits;
+        tconv_text_add(&layout, "%s%" PRId64, a == 0 ? "" : "x", kernel[a]);
+    if (!tconv_text_fits(&layout)) kernel_plan->overflow = true;
 }
 
 void tconv_kernel_plan_types(struct tconv_kernel_plan *kernel_plan,
                              const struct tconv_request *request, enum tconv_packing packing)
 {
-    const bool fits =
-        append(kernel_plan->layout, sizeof kernel_plan->layout, "%s %zu bytes zero %d",
-               packing == TCONV_PACK_QUADS   ? " quads"
-               : packing == TCONV_PACK_WORDS ? " words"
-                                             : "",
-               tconv_packed_bytes(request, packing), (int)request->epilogue->filter_zero_point);
-    kernel_plan->overflow = kernel_plan->overflow || !fits;
+    struct tconv_text layout = tconv_text_resume(kernel_plan->layout, sizeof kernel_plan->layout);
+    tconv_text_add(&layout, "%s %zu bytes zero %d",
+                   packing == TCONV_PACK_QUADS   ? " quads"
+                   : packing == TCONV_PACK_WORDS ? " words"
+                                                 : "",
+                   tconv_packed_bytes(request, packing), (int)request->epilogue->filter_zero_point);
+    if (!tconv_text_fits(&layout)) kernel_plan->overflow = true;
 }
 
 static struct tconv_launch *one_more(struct tconv_kernel_plan *kernel_plan,
@@ -112,8 +98,9 @@ struct tconv_launch *tconv_kernel_plan_run(struct tconv_kernel_plan *kernel_plan
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value)
 {
-    if (!append(launch->options, sizeof launch->options, " -D%s=%" PRId64, name, value))
-        launch->overflow = true;
+    struct tconv_text options = tconv_text_resume(launch->options, sizeof launch->options);
+    tconv_text_add(&options, " -D%s=%" PRId64, name, value);
+    if (!tconv_text_fits(&options)) launch->overflow = true;
 }
 
 bool tconv_launch_all_options(const struct tconv_launch *launch,
@@ -126,15 +113,16 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
      * others.
      */
     const uint32_t lanes = request->device->subgroup_least;
-    text[0] = '\0';
     char types[TCONV_MAX_OPTIONS];
-    bool fits = tconv_type_options(request, algorithm->packing, types, sizeof types) <
-                (int)sizeof types;
-    fits = append(text, size, "%s", types) && fits;
+    const bool fits = tconv_type_options(request, algorithm->packing, types, sizeof types) <
+                      (int)sizeof types;
+    struct tconv_text all = tconv_text_begin(text, size);
+    tconv_text_add(&all, "%s", types);
     if (lanes >= 16 && request->device->kind == TCONV_DEVICE_GPU)
-        fits = append(text, size, " -DSUBGROUP=%" PRIu32, lanes) && fits;
-    if (launch->pieces > 1) fits = append(text, size, " -DDIVIDED=1") && fits;
-    return append(text, size, "%s", launch->options) && fits;
+        tconv_text_add(&all, " -DSUBGROUP=%" PRIu32, lanes);
+    if (launch->pieces > 1) tconv_text_add(&all, " -DDIVIDED=1");
+    tconv_text_add(&all, "%s", launch->options);
+    return fits && tconv_text_fits(&all);
 }
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers to and from texts, in the "C" locale. */
 #include "base/number.h"
 
 #include "base/os.h"

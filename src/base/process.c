@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Remembers which process used OpenCL first. */
 #include "base/process.h"
 
 #include "base/error.h"

@@ -29,7 +29,7 @@ struct tconv_sized {
 #define TCONV_SIZED_CHOICE TCONV_SIZED(tconv_choice, best_ms, "choice", "TCONV_CHOICE_INIT")
 #define TCONV_SIZED_ARGS TCONV_SIZED(tconv_args, output, "args", "TCONV_ARGS_INIT")
 #define TCONV_SIZED_ARRAYS TCONV_SIZED(tconv_arrays, output, "arrays", "TCONV_ARRAYS_INIT")
-#define TCONV_SIZED_HOST_LAYER_COUNTS                                                              \
+#define TCONV_SIZED_SESSION_LAYER_COUNTS                                                           \
     TCONV_SIZED(tconv_session_layer_counts, filters_packed, "counts",                              \
                 "TCONV_SESSION_LAYER_COUNTS_INIT")
 #define TCONV_SIZED_SLABS_OPTIONS                                                                  \

@@ -96,20 +96,19 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
     } amd[] = {{"gfx11", TCONV_MATRIX_AMD_WMMA},
                {"gfx90a", TCONV_MATRIX_AMD_MFMA},
                {"gfx942", TCONV_MATRIX_AMD_MFMA}};
-    if (use == TCONV_MATRIX_OFF) return TCONV_MATRIX_NONE;
+    if (use == TCONV_USE_OFF) return TCONV_MATRIX_NONE;
     if (d->kind == TCONV_DEVICE_CPU) {
         const struct tconv_processor processor = tconv_processor_read();
         const tconv_matrix_unit unit = computes_here(device, d) ? tconv_processor_unit(&processor)
                                                                 : TCONV_MATRIX_NONE;
-        return unit == TCONV_MATRIX_NONE && use == TCONV_MATRIX_TRY ? TCONV_MATRIX_PLAIN_QUADS
-                                                                    : unit;
+        return unit == TCONV_MATRIX_NONE && use == TCONV_USE_TRY ? TCONV_MATRIX_PLAIN_QUADS : unit;
     }
     /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
      * headers do not name. */
     if (has_extension(device, "cl_nv_device_attribute_query"))
         return read_number(device, 0x4000, sizeof(cl_uint)) >= 8 ? TCONV_MATRIX_NVIDIA_MMA
                                                                  : TCONV_MATRIX_NONE;
-    if (use != TCONV_MATRIX_TRY) return TCONV_MATRIX_NONE;
+    if (use != TCONV_USE_TRY) return TCONV_MATRIX_NONE;
     if (has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate"))
         return TCONV_MATRIX_INTEL_DPAS;
     for (size_t i = 0; i < sizeof amd / sizeof *amd; i++)

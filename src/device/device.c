@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
+#include "device/device_internal.h"
 #include "device/environment.h"
-#include "device/object.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,62 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device in a context, and the programs that were built for it. */
+/* The inside of a device object, for this room only. */
 #ifndef TCONV_DEVICE_DEVICE_INTERNAL_H
 #define TCONV_DEVICE_DEVICE_INTERNAL_H
 
-#include "tconv_cl/cache.h"
-#include "tconv_cl/device.h"
+#include "device/device.h"
 #include "tconv_cl/problem.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
-cl_context tconv_device_context(const tconv_device *device);
-cl_device_id tconv_device_id_of(const tconv_device *device);
+/* How many programs a device object keeps. device.h and cache.h of include/tconv_cl say the
+ * number. */
+enum { TCONV_MOST_PROGRAMS = 256 };
 
-/* What was found out by the probe that is called so (plan/probe.h): above 0 right, below 0 wrong, 0
- * not asked yet. It lives as long as the device. NULL without memory. Any thread. */
-atomic_int *tconv_device_verdict(tconv_device *device, const char *probe);
-
-/* The longest launch that may be expected, in ms; 0: there is no limit. By default GPUs have one:
- * drivers end what runs for long (Windows after 2 s), and a display stands still meanwhile. */
-double tconv_device_launch_ms(const tconv_device *device);
-
-/* Whether kernel sources come from a folder, not from the library. */
-bool tconv_device_has_own_sources(const tconv_device *device);
-
-/* What a search found for a problem, as text: from memory, or from the folder of programs. From
- * malloc; NULL: there is nothing, or it is damaged, or of another device, driver or version. Any
- * thread. */
-char *tconv_device_search_record(tconv_device *device, const char *key);
-
-/* Keeps it, instead of an older one. Nothing happens where it cannot be kept. Any thread. */
-void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text);
-
-/* The fields of the cost model's machine that were stored for the device, as text, in the same
- * places. From malloc; NULL: none. Any thread. */
-char *tconv_device_machine_record(tconv_device *device);
-
-/* Keeps them in memory, and in the folder where there is one. False without memory. Any thread. */
-bool tconv_device_keep_machine_record(tconv_device *device, const char *text);
-
-/* A search record of the folder, or another file there that is no program; texts that are not known
- * are "". `device` is what the key of a foreign record begins with: library, platform, device and
- * driver. */
-struct tconv_stored_text {
-    tconv_record_state state;
-    const char *file, *device, *key, *text;
+struct tconv_program {
+    struct tconv_program *next;
+    char *key; /* file name and options */
+    cl_program program;
 };
 
-/* Tells of all of them. False where memory is missing. */
-typedef void tconv_stored_visit(void *context, const struct tconv_stored_text *stored);
-bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_visit *visit,
-                                      void *context);
+/* What a search for the fastest algorithm found for a problem. */
+struct tconv_search_record {
+    struct tconv_search_record *next;
+    char *key, *text;
+};
 
-/* What TCONV_SEARCH_DEFAULT stands for; never that one itself. */
-tconv_search tconv_device_search(const tconv_device *device);
+/* How many of them a device object keeps in memory. */
+enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
 
-/* The program of the kernels in the file `name`, built with `options`. Later calls with the same
- * options share it while the device object keeps it. The caller releases it. Any thread. */
-tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
-                                  cl_program *program, tconv_error *error);
+/* What a probe found out: tconv_device_verdict. */
+struct tconv_verdict {
+    struct tconv_verdict *next;
+    atomic_int right;
+    char probe[];
+};
+
+struct tconv_device {
+    atomic_int owners;
+    cl_context context;
+    cl_device_id id;
+    tconv_device_info info;
+    char *kernel_dir; /* NULL: the sources inside the library */
+    char *identity;   /* all that programs depend on besides their key; NULL: nothing is kept */
+    char *cache;      /* folder of programs and search records; NULL: none */
+    uint64_t cache_limit;
+    bool programs_on_disk; /* whether programs go into the folder, too */
+    tconv_search search;   /* where TCONV_SEARCH_DEFAULT looks */
+    double launch_ms;      /* as somebody set it, or negative: tconv_device_launch_ms */
+    pthread_mutex_t lock;
+    struct tconv_program *programs;      /* the one used last comes first */
+    struct tconv_search_record *records; /* the newest comes first */
+    char *machine;      /* fields of the cost model that were stored for the device, or NULL */
+    bool machine_known; /* else the folder has not been asked yet */
+    struct tconv_verdict *verdicts;
+};
+
+/* The program of that key from the list, retained, or NULL. It counts as used. */
+cl_program tconv_program_find(tconv_device *device, const char *key);
+
+/* Keeps a program that was just built, unless another thread was faster: then `*program` becomes
+ * that thread's. Gives up the program that was not used for longest where there are more than
+ * TCONV_MOST_PROGRAMS. It takes the key, and on an error the program too. */
+tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *program,
+                                tconv_error *error);
+
+/* Gives up a list of programs. */
+void tconv_programs_release(struct tconv_program *first);
+
+/* Finds out who the device is and where programs are kept. */
+tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
+
+/* Everything that compiled programs depend on besides their own sources and options: from malloc;
+ * NULL where it cannot be found out. */
+char *tconv_identity_of(const tconv_device *device);
+
+/* The identity, what kind of record it is (TCONV_KIND_PROGRAM or TCONV_KIND_SEARCH) and its own
+ * key: from malloc; NULL without memory. */
+#define TCONV_KIND_PROGRAM "program "
+#define TCONV_KIND_SEARCH "search 2 " /* the number changes with plan/search_text.c */
+char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key);
+
+/* Keeps a search record in memory alone. False without memory. */
+bool tconv_search_record_add(tconv_device *device, const char *key, const char *text);
+
+void tconv_search_records_release(struct tconv_search_record *first);
+
+/* The program of that key from the folder, built and retained; NULL: it is not there, or is of no
+ * use. */
+cl_program tconv_program_load(const tconv_device *device, const char *key);
+
+/* Puts a program that was just built into the folder. */
+void tconv_program_store(const tconv_device *device, const char *key, cl_program program);
 
 #endif

@@ -5,8 +5,8 @@
 #include "base/os.h"
 #include "base/process.h"
 #include "cache/folder.h"
+#include "device/device_internal.h"
 #include "device/environment.h"
-#include "device/object.h"
 #include "device/processor.h"
 #include "tconv_cl/cache.h"
 

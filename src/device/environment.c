@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and checks the library's environment variables. */
 #include "device/environment.h"
 
 #include "base/error.h"
@@ -51,12 +52,12 @@ tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *e
 {
     static const char name[] = "TCONV_CL_MATRIX";
     char value[WORD];
-    *use = TCONV_MATRIX_USUAL;
+    *use = TCONV_USE_USUAL;
     const tconv_status status = read_value(name, value, sizeof value, error);
     if (status != TCONV_OK || value[0] == '\0') return status;
     if (strcmp(value, "off") != 0 && strcmp(value, "try") != 0)
         return fail_value(error, name, value, "set it to off or try");
-    *use = strcmp(value, "off") == 0 ? TCONV_MATRIX_OFF : TCONV_MATRIX_TRY;
+    *use = strcmp(value, "off") == 0 ? TCONV_USE_OFF : TCONV_USE_TRY;
     return TCONV_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kept programs and search records depend on besides themselves, and the keys made of it. */
 #include "base/sources.h"
-#include "device/object.h"
+#include "device/device_internal.h"
 #include "tconv_cl/version.h"
 
 #define XXH_INLINE_ALL

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Puts the text of a program together from its files. */
 #include "device/kernel_source.h"
 
 #include "base/error.h"

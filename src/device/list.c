@@ -6,12 +6,12 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "device/environment.h"
 #include "device/opencl_loader.h"
 
 #include <ctype.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +33,8 @@ static bool add_platform(struct list *list, cl_platform_id platform)
 {
     char name[80] = "";
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
-    const size_t used = strlen(list->names);
-    snprintf(list->names + used, sizeof list->names - used, "%s%s", used == 0 ? "" : ", ", name);
+    struct tconv_text names = tconv_text_resume(list->names, sizeof list->names);
+    tconv_text_add(&names, "%s%s", names.length == 0 ? "" : ", ", name);
     list->platforms++;
     cl_uint count = 0;
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count) != CL_SUCCESS || count == 0)
@@ -188,12 +188,12 @@ static int find_preferred(const struct list *list)
 static tconv_status none_named(const struct list *list, const char *who, const char *name,
                                tconv_error *error)
 {
-    char all[700] = "";
+    char all[700];
+    struct tconv_text devices = tconv_text_begin(all, sizeof all);
     for (int i = 0; i < list->count; i++) {
         char own[100] = "";
         clGetDeviceInfo(list->entries[i].device, CL_DEVICE_NAME, sizeof own, own, NULL);
-        const size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%d (%s)", i == 0 ? "" : ", ", i, own);
+        tconv_text_add(&devices, "%s%d (%s)", i == 0 ? "" : ", ", i, own);
     }
     return tconv_fail(
         error, TCONV_ERROR_NO_DEVICE,

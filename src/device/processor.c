@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the processor which instructions it has. */
 #include "device/processor.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * from source. Building happens outside the lock, so that threads do not wait for each other's
  * compilers; where two build the same program, the first to finish is kept. */
 #include "base/error.h"
+#include "device/device_internal.h"
 #include "device/kernel_source.h"
-#include "device/object.h"
 #include "device/processor.h"
 
 #include <stdio.h>

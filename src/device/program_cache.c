@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The programs that a device object keeps, those used last first. */
 #include "base/error.h"
-#include "device/object.h"
+#include "device/device_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * folder. */
 #include "base/os.h"
 #include "cache/folder.h"
-#include "device/object.h"
+#include "device/device_internal.h"
 #include "tconv_cl/cache.h"
 
 #include <stdlib.h>

@@ -6,36 +6,17 @@
 #include "base/format.h"
 #include "base/members.h"
 #include "base/struct_size.h"
+#include "base/text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-struct text {
-    char *begin;
-    size_t size;
-    int length; /* of the whole text, also where it does not fit */
-};
-
-static void put(struct text *text, const char *format, ...) TCONV_PRINTF(2, 3);
-static void put(struct text *text, const char *format, ...)
+static void put_values(struct tconv_text *text, const char *option, const int64_t *values,
+                       int count, int most)
 {
-    const size_t used = (size_t)text->length < text->size ? (size_t)text->length : text->size;
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(text->begin == NULL ? NULL : text->begin + used, text->size - used,
-                                 format, arguments);
-    va_end(arguments);
-    if (length > 0) text->length += length;
-}
-
-static void put_values(struct text *text, const char *option, const int64_t *values, int count,
-                       int most)
-{
-    put(text, "%s--%s ", text->length == 0 ? "" : " ", option);
+    tconv_text_add(text, "%s--%s ", text->length == 0 ? "" : " ", option);
     for (int i = 0; i < count && i < most; i++)
-        put(text, "%s%" PRId64, i == 0 ? "" : ",", values[i]);
+        tconv_text_add(text, "%s%" PRId64, i == 0 ? "" : ",", values[i]);
 }
 
 /* What the text has of a member, by the kind of its row. */
@@ -46,27 +27,27 @@ static void put_values(struct text *text, const char *option, const int64_t *val
     if (p->member.count != 0)                                                                      \
         put_values(&text, option, p->member.value, p->member.count, TCONV_MAX_AXES);
 #define PUT_NAME(member, option, when, kind)                                                       \
-    if (when) put(&text, " --%s %s", option, tconv_##kind##_name(p->member));
+    if (when) tconv_text_add(&text, " --%s %s", option, tconv_##kind##_name(p->member));
 #define PUT_NUMBER(member, option, when)                                                           \
-    if (when) put(&text, " --%s %" PRId64, option, p->member);
+    if (when) tconv_text_add(&text, " --%s %" PRId64, option, p->member);
 #define PUT_IMPLIED(member, option)
 
 int tconv_problem_text(const tconv_problem *problem, char *buffer, size_t size)
 {
-    struct text text = {size == 0 ? NULL : buffer, size, 0};
+    struct tconv_text text = tconv_text_begin(buffer, size);
     tconv_problem own = TCONV_PROBLEM_INIT;
     const tconv_problem *p = &own;
     if (problem == NULL ||
         tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &own, NULL) != TCONV_OK) {
-        put(&text, "no problem");
-        return text.length;
+        tconv_text_add(&text, "no problem");
+        return (int)text.length;
     }
     /* Defaults of the oneAPI form, which its options spell out. */
     if (own.groups == 0) own.groups = 1;
     if (own.data_format == TCONV_DATA_DEFAULT) own.data_format = TCONV_NXC;
     if (own.filter_format == TCONV_FILTER_DEFAULT) own.filter_format = TCONV_XIO;
     TCONV_PROBLEM_MEMBERS(PUT)
-    return text.length;
+    return (int)text.length;
 }
 
 static bool is_zero(const tconv_list *list)
@@ -93,7 +74,7 @@ static bool ignores_pads(const tconv_problem *problem, const tconv_geometry *geo
     return tconv_resolve(&other, &without, NULL) == TCONV_OK && same_pads(geometry, &without);
 }
 
-static void note_rules(struct text *text, const tconv_problem *problem,
+static void note_rules(struct tconv_text *text, const tconv_problem *problem,
                        const tconv_geometry *geometry)
 {
     tconv_problem other = *problem;
@@ -101,7 +82,8 @@ static void note_rules(struct text *text, const tconv_problem *problem,
     other.rules = TCONV_RULES_SPEC;
     const bool refused = tconv_resolve(&other, &spec, NULL) != TCONV_OK;
     if (refused || !same_pads(geometry, &spec))
-        put(text,
+        tconv_text_add(
+            text,
             "the rules %s resolve pads and output otherwise than the published formulas (rules "
             "spec)%s\n",
             tconv_rules_name(problem->rules), refused ? ", which refuse the layer" : "");
@@ -109,25 +91,25 @@ static void note_rules(struct text *text, const tconv_problem *problem,
 
 int tconv_problem_notes(const tconv_problem *problem, char *buffer, size_t size)
 {
-    struct text text = {size == 0 ? NULL : buffer, size, 0};
+    struct tconv_text text = tconv_text_begin(buffer, size);
     tconv_problem p = TCONV_PROBLEM_INIT;
     tconv_geometry g = TCONV_GEOMETRY_INIT;
-    put(&text, "%s", "");
     if (problem == NULL || tconv_struct_read(TCONV_SIZED_PROBLEM, problem, &p, NULL) != TCONV_OK ||
         tconv_resolve(&p, &g, NULL) != TCONV_OK)
         return 0;
     const bool has_output = p.output_shape.count != 0;
     if (ignores_pads(&p, &g))
-        put(&text, "the given pads have no effect: %s%s\n",
-            has_output ? "pads follow from the output shape under the rules "
-                       : "pads follow from auto_pad ",
-            has_output ? tconv_rules_name(p.rules) : tconv_auto_pad_name(p.auto_pad));
+        tconv_text_add(&text, "the given pads have no effect: %s%s\n",
+                       has_output ? "pads follow from the output shape under the rules "
+                                  : "pads follow from auto_pad ",
+                       has_output ? tconv_rules_name(p.rules) : tconv_auto_pad_name(p.auto_pad));
     if ((p.auto_pad == TCONV_SAME_UPPER || p.auto_pad == TCONV_SAME_LOWER) && !has_output &&
         p.rules != TCONV_RULES_ONNX)
-        put(&text,
+        tconv_text_add(
+            &text,
             "auto_pad %s has no effect without an output shape under the rules %s: pads are 0, as "
             "with valid; give an output shape, or the rules onnx\n",
             tconv_auto_pad_name(p.auto_pad), tconv_rules_name(p.rules));
     if (p.rules != TCONV_RULES_SPEC) note_rules(&text, &p, &g);
-    return text.length;
+    return (int)text.length;
 }

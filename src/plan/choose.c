@@ -2,7 +2,8 @@
 /* Choosing and making the algorithm of a plan: by the cost model, by what is recorded, or by time.
  */
 #include "base/error.h"
-#include "device/device_internal.h"
+#include "base/text.h"
+#include "device/device.h"
 #include "plan/measure.h"
 #include "plan/plan_internal.h"
 #include "plan/search_text.h"

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 
 #include <string.h>
 
@@ -283,6 +283,69 @@ tconv_status tconv_check_overlap(const char *written, const struct tconv_range *
                       (unsigned long long)b->begin, (unsigned long long)b->end);
 }
 
+/* A buffer of the arguments besides filter and workspace. */
+struct argument {
+    enum tconv_arg arg;
+    const char *name, *option;
+    const tconv_buffer *buffer;
+    uint64_t bytes; /* 0: one element for each output channel */
+    cl_mem_flags use;
+    struct tconv_range range;
+};
+
+enum { ARGUMENTS = 6 }; /* the output is the last one */
+
+/* Checks one of them, and finds its range, which stays empty where no kernel uses it. */
+static tconv_status check_argument(const tconv_plan *plan, struct argument *a, tconv_error *error)
+{
+    const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, a->arg);
+    const uint64_t channels = (uint64_t)(plan->layer.groups * plan->layer.out_channels);
+    const uint64_t bytes = a->bytes != 0 ? a->bytes : channels * unit;
+    if (!tconv_arg_used(&plan->epilogue, a->arg)) {
+        if (a->buffer->memory == NULL) return TCONV_OK;
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "%s is given, but the plan's epilogue was made without it: see its "
+                          "member %s",
+                          a->name, a->option);
+    }
+    const tconv_status status =
+        tconv_check_buffer(plan, a->name, a->buffer, bytes, unit, a->use, error);
+    if (status != TCONV_OK) return status;
+    return tconv_find_range(a->name, a->buffer, bytes, &a->range, error);
+}
+
+/* Finds the range of the workspace, which stays empty where there is none. */
+static tconv_status check_workspace(const tconv_plan *plan, const tconv_buffer *workspace,
+                                    struct tconv_range *range, tconv_error *error)
+{
+    const uint64_t bytes = plan->kernel_plan.workspace_bytes;
+    if (bytes == 0) return TCONV_OK;
+    const size_t unit =
+        tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, TCONV_ARG_WORKSPACE);
+    const tconv_status status = tconv_check_buffer(plan, "args.workspace", workspace, bytes, unit,
+                                                   CL_MEM_READ_WRITE, error);
+    if (status != TCONV_OK) return status;
+    return tconv_find_range("args.workspace", workspace, bytes, range, error);
+}
+
+/* Output and workspace must not overlap each other or what is read. */
+static tconv_status check_overlaps(const struct argument *arguments,
+                                   const struct tconv_range *filter,
+                                   const struct tconv_range *workspace, tconv_error *error)
+{
+    const struct tconv_range *output = &arguments[ARGUMENTS - 1].range;
+    tconv_status status = tconv_check_overlap("args.output", output, "args.filter", filter, error);
+    if (status == TCONV_OK)
+        status = tconv_check_overlap("args.workspace", workspace, "args.filter", filter, error);
+    for (size_t i = 0; i < ARGUMENTS && status == TCONV_OK; i++) {
+        const struct argument *a = &arguments[i];
+        status = tconv_check_overlap("args.workspace", workspace, a->name, &a->range, error);
+        if (status == TCONV_OK && &a->range != output)
+            status = tconv_check_overlap("args.output", output, a->name, &a->range, error);
+    }
+    return status;
+}
+
 tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
                                 const tconv_args *given, cl_uint wait_count, const cl_event *wait,
                                 cl_event *done, tconv_error *error)
@@ -304,72 +367,47 @@ tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_queue queue,
         return tconv_enqueue_launches(plan, NULL, NULL, 0, queue, NULL, wait_count, wait, done,
                                       error);
 
-    const uint64_t channels = (uint64_t)(plan->layer.groups * plan->layer.out_channels);
     const uint64_t outputs = plan->geometry.output_bytes;
-    const struct {
-        enum tconv_arg arg;
-        const char *name, *option;
-        const tconv_buffer *buffer;
-        uint64_t bytes; /* 0: one element for each output channel */
-        cl_mem_flags use;
-    } buffers[] = {
-        {TCONV_ARG_DATA, "args.data", NULL, &args->data, plan->geometry.data_bytes,
-         CL_MEM_READ_ONLY},
-        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0, CL_MEM_READ_ONLY},
-        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0, CL_MEM_READ_ONLY},
-        {TCONV_ARG_SLOPE, "args.slope", "activation", &args->slope, 0, CL_MEM_READ_ONLY},
-        {TCONV_ARG_RESIDUAL, "args.residual", "residual", &args->residual, outputs,
-         CL_MEM_READ_ONLY},
-        {TCONV_ARG_OUTPUT, "args.output", NULL, &args->output, outputs,
-         plan->epilogue.beta != 0 ? CL_MEM_READ_WRITE : CL_MEM_WRITE_ONLY},
+    struct argument arguments[ARGUMENTS] = {
+        {TCONV_ARG_DATA,
+         "args.data",
+         NULL,
+         &args->data,
+         plan->geometry.data_bytes,
+         CL_MEM_READ_ONLY,
+         {0}},
+        {TCONV_ARG_BIAS, "args.bias", "bias", &args->bias, 0, CL_MEM_READ_ONLY, {0}},
+        {TCONV_ARG_SCALE, "args.scale", "scale", &args->scale, 0, CL_MEM_READ_ONLY, {0}},
+        {TCONV_ARG_SLOPE, "args.slope", "activation", &args->slope, 0, CL_MEM_READ_ONLY, {0}},
+        {TCONV_ARG_RESIDUAL,
+         "args.residual",
+         "residual",
+         &args->residual,
+         outputs,
+         CL_MEM_READ_ONLY,
+         {0}},
+        {TCONV_ARG_OUTPUT,
+         "args.output",
+         NULL,
+         &args->output,
+         outputs,
+         plan->epilogue.beta != 0 ? CL_MEM_READ_WRITE : CL_MEM_WRITE_ONLY,
+         {0}},
     };
-    enum { BUFFERS = sizeof buffers / sizeof *buffers };
-    struct tconv_range ranges[BUFFERS] = {{NULL, 0, 0}}, filter, workspace = {NULL, 0, 0};
+    struct tconv_range filter, workspace = {NULL, 0, 0};
     struct tconv_bindings bindings = {0};
-    for (size_t i = 0; i < BUFFERS; i++) {
-        const enum tconv_arg arg = buffers[i].arg;
-        const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, arg);
-        const uint64_t bytes = buffers[i].bytes != 0 ? buffers[i].bytes : channels * unit;
-        if (arg == TCONV_ARG_DATA && plan->geometry.data_bytes == 0) continue; /* read by nobody */
-        if (tconv_arg_used(&plan->epilogue, arg))
-            status = tconv_check_buffer(plan, buffers[i].name, buffers[i].buffer, bytes, unit,
-                                        buffers[i].use, error);
-        else if (buffers[i].buffer->memory != NULL)
-            status = tconv_fail(
-                error, TCONV_ERROR_ARGUMENT,
-                "%s is given, but the plan's epilogue was made without it: see its member %s",
-                buffers[i].name, buffers[i].option);
-        if (status == TCONV_OK && tconv_arg_used(&plan->epilogue, arg))
-            status = tconv_find_range(buffers[i].name, buffers[i].buffer, bytes, &ranges[i], error);
-        if (status != TCONV_OK) return status;
-        bindings.buffer[arg] = *buffers[i].buffer;
+    for (size_t i = 0; i < ARGUMENTS; i++) {
+        if (arguments[i].arg == TCONV_ARG_DATA && plan->geometry.data_bytes == 0)
+            continue; /* read by nobody */
+        if ((status = check_argument(plan, &arguments[i], error)) != TCONV_OK) return status;
+        bindings.buffer[arguments[i].arg] = *arguments[i].buffer;
     }
-    const uint64_t workspace_bytes = plan->kernel_plan.workspace_bytes;
-    if (workspace_bytes != 0 &&
-        (status =
-             tconv_check_buffer(plan, "args.workspace", &args->workspace, workspace_bytes,
-                                tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing,
-                                               TCONV_ARG_WORKSPACE),
-                                CL_MEM_READ_WRITE, error)) != TCONV_OK)
-        return status;
     bindings.buffer[TCONV_ARG_FILTER] = (tconv_buffer){args->filter->memory, args->filter->offset};
-    if ((status = tconv_find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],
+    if ((status = check_workspace(plan, &args->workspace, &workspace, error)) != TCONV_OK ||
+        (status = tconv_find_range("args.filter", &bindings.buffer[TCONV_ARG_FILTER],
                                    plan->kernel_plan.filter_bytes, &filter, error)) != TCONV_OK ||
-        (workspace_bytes != 0 &&
-         (status = tconv_find_range("args.workspace", &args->workspace, workspace_bytes, &workspace,
-                                    error)) != TCONV_OK))
+        (status = check_overlaps(arguments, &filter, &workspace, error)) != TCONV_OK)
         return status;
-    const struct tconv_range *output = &ranges[BUFFERS - 1];
-    status = tconv_check_overlap("args.output", output, "args.filter", &filter, error);
-    if (status == TCONV_OK)
-        status = tconv_check_overlap("args.workspace", &workspace, "args.filter", &filter, error);
-    for (size_t i = 0; i < BUFFERS && status == TCONV_OK; i++) {
-        status =
-            tconv_check_overlap("args.workspace", &workspace, buffers[i].name, &ranges[i], error);
-        if (status == TCONV_OK && &ranges[i] != output)
-            status = tconv_check_overlap("args.output", output, buffers[i].name, &ranges[i], error);
-    }
-    if (status != TCONV_OK) return status;
     bindings.buffer[TCONV_ARG_FLAGS] = bindings.buffer[TCONV_ARG_FILTER];
     bindings.buffer[TCONV_ARG_WORKSPACE] = args->workspace;
     return tconv_enqueue_launches(plan, plan->kernel_plan.run, plan->run,

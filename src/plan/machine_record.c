@@ -6,9 +6,9 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "tconv_cl/cache.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,19 +41,16 @@ tconv_status tconv_device_set_machine(tconv_device *device, const char *fields, 
 int tconv_device_machine(tconv_device *device, char *text, size_t size)
 {
     TCONV_WITHOUT_CANCELLATION;
-    int length = 0;
-    if (size > 0) text[0] = '\0';
+    struct tconv_text lines = tconv_text_begin(text, size);
     if (device == NULL) return 0;
     struct tconv_machine machine =
         tconv_machine_for(device, tconv_device_properties(device), sizeof(float));
     for (int i = 0; tconv_machine_field_at(i) != NULL; i++) {
         const struct tconv_machine_field *f = tconv_machine_field_at(i);
         const double *value = (const double *)((const char *)&machine + f->offset);
-        const size_t place = (size_t)length < size ? (size_t)length : size;
         char number[24];
-        length += snprintf(place < size ? text + place : NULL, size - place, "%s%s %s %s: %s",
-                           i == 0 ? "" : "\n", f->name,
-                           tconv_number_write(*value, number, sizeof number), f->unit, f->text);
+        tconv_text_add_line(&lines, "%s %s %s: %s", f->name,
+                            tconv_number_write(*value, number, sizeof number), f->unit, f->text);
     }
-    return length;
+    return (int)lines.length;
 }

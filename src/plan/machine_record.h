@@ -4,7 +4,7 @@
 #define TCONV_PLAN_MACHINE_RECORD_H
 
 #include "algorithm/cost/machine.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 
 /* That of `info`, with what was stored for the device. A stored text that is of no use counts as
  * none. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Times the candidates for a problem, and takes the fastest. */
 #include "plan/measure.h"
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/os.h"
-#include "device/device_internal.h"
+#include "base/text.h"
+#include "device/device.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MOST_CANDIDATES = 8,
@@ -296,17 +296,18 @@ static char *report(const struct bench *bench)
 {
     enum { LINE_BYTES = TCONV_TILE_TEXT + 120 };
     const size_t size = (size_t)bench->count * LINE_BYTES + 1;
-    char *text = calloc(1, size);
-    for (int i = 0, used = 0; text != NULL && i < bench->count; i++) {
+    char *text = malloc(size);
+    if (text == NULL) return NULL;
+    struct tconv_text lines = tconv_text_begin(text, size);
+    for (int i = 0; i < bench->count; i++) {
         const struct timed *c = &bench->candidates[i];
         char tile[TCONV_TILE_TEXT], cost[24], ms[24];
         tconv_tile_text(&c->candidate, tile, sizeof tile);
         if (c->ms > 0)
-            used += snprintf(text + used, size - (size_t)used, "%s%s%s%s cost %s ms %s",
-                             used == 0 ? "" : "\n", c->candidate.algorithm->name,
-                             tile[0] == '\0' ? "" : " ", tile,
-                             tconv_number_write(c->candidate.cost, cost, sizeof cost),
-                             tconv_number_write(c->ms, ms, sizeof ms));
+            tconv_text_add_line(&lines, "%s%s%s cost %s ms %s", c->candidate.algorithm->name,
+                                tile[0] == '\0' ? "" : " ", tile,
+                                tconv_number_write(c->candidate.cost, cost, sizeof cost),
+                                tconv_number_write(c->ms, ms, sizeof ms));
     }
     return text;
 }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 #include "geometry/window.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "plan/probe_parts.h"
 
 #include "base/error.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 
 #include <string.h>
 

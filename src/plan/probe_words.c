@@ -3,7 +3,7 @@
 #include "plan/probe.h"
 
 #include "base/error.h"
-#include "device/device_internal.h"
+#include "device/device.h"
 #include "plan/probe_parts.h"
 
 #include <stdio.h>

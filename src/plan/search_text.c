@@ -6,37 +6,16 @@
 #include "base/error.h"
 #include "base/members.h"
 #include "base/number.h"
-#include "device/device_internal.h"
+#include "base/text.h"
+#include "device/device.h"
 #include "tconv_cl/cache.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-/* A text that grows; `full` where it did not fit. */
-struct text {
-    char *at;
-    size_t room;
-    bool full;
-};
-
-static void add(struct text *t, const char *format, ...) TCONV_PRINTF(2, 3);
-static void add(struct text *t, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(t->at, t->room, format, arguments);
-    va_end(arguments);
-    t->full = t->full || length < 0 || (size_t)length >= t->room;
-    if (t->full) return;
-    t->at += length;
-    t->room -= (size_t)length;
-}
 
 #define WORD(kind, member, set, word) {set, word},
 
 /* The words of an epilogue and of the plan's options that are set. */
-static void add_words(struct text *t, const tconv_plan *plan)
+static void add_words(struct tconv_text *t, const tconv_plan *plan)
 {
     const tconv_epilogue *e = &plan->epilogue;
     const struct {
@@ -44,29 +23,33 @@ static void add_words(struct text *t, const tconv_plan *plan)
         const char *word;
     } words[] = {TCONV_EPILOGUE_MEMBERS(WORD)};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (words[i].set) add(t, " %s", words[i].word);
-    if (plan->request.math != TCONV_MATH_EXACT) add(t, " %s", tconv_math_name(plan->request.math));
+        if (words[i].set) tconv_text_add(t, " %s", words[i].word);
+    if (plan->request.math != TCONV_MATH_EXACT)
+        tconv_text_add(t, " %s", tconv_math_name(plan->request.math));
     if (plan->request.workspace_limit != 0)
-        add(t, " workspace %llu", (unsigned long long)plan->request.workspace_limit);
+        tconv_text_add(t, " workspace %llu", (unsigned long long)plan->request.workspace_limit);
 }
 
 bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY])
 {
     const struct tconv_layer *l = &plan->layer;
-    struct text t = {key, TCONV_SEARCH_KEY, false};
-    add(&t, "%s", tconv_type_name(l->data_type));
+    struct tconv_text t = tconv_text_begin(key, TCONV_SEARCH_KEY);
+    tconv_text_add(&t, "%s", tconv_type_name(l->data_type));
     if (l->filter_type != l->data_type || l->output_type != l->data_type)
-        add(&t, " %s %s", tconv_type_name(l->filter_type), tconv_type_name(l->output_type));
-    add(&t, " n%lld g%lld i%lld o%lld", (long long)l->batch, (long long)l->groups,
-        (long long)l->in_channels, (long long)l->out_channels);
+        tconv_text_add(&t, " %s %s", tconv_type_name(l->filter_type),
+                       tconv_type_name(l->output_type));
+    tconv_text_add(&t, " n%lld g%lld i%lld o%lld", (long long)l->batch, (long long)l->groups,
+                   (long long)l->in_channels, (long long)l->out_channels);
     for (int a = 0; a < l->axes; a++) {
         const struct tconv_axis *x = &l->axis[a];
-        add(&t, " x%lld k%lld s%lld d%lld p%lld y%lld", (long long)x->input, (long long)x->kernel,
-            (long long)x->stride, (long long)x->dilation, (long long)x->pad, (long long)x->output);
+        tconv_text_add(&t, " x%lld k%lld s%lld d%lld p%lld y%lld", (long long)x->input,
+                       (long long)x->kernel, (long long)x->stride, (long long)x->dilation,
+                       (long long)x->pad, (long long)x->output);
     }
-    add(&t, " steps %lld %lld", (long long)l->data_channel_step, (long long)l->output_channel_step);
+    tconv_text_add(&t, " steps %lld %lld", (long long)l->data_channel_step,
+                   (long long)l->output_channel_step);
     add_words(&t, plan);
-    return !t.full;
+    return tconv_text_fits(&t);
 }
 
 void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT])

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes: taking them, their buffers, and transfers. */
 #include "session/lane.h"
 
 #include "base/error.h"

@@ -22,7 +22,7 @@ enum tconv_role {
 
 struct tconv_lane;
 
-/* A lane of the host that no other call has, until tconv_lane_give_back. */
+/* A lane of the session that no other call has, until tconv_lane_give_back. */
 tconv_status tconv_lane_take(tconv_session *session, struct tconv_lane **out, tconv_error *error);
 
 /* Waits for the lane's commands and lets go of the caller's arrays. Buffers of the lane's own stay
@@ -54,7 +54,7 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
 tconv_status tconv_lane_download(struct tconv_lane *lane, void *target, uint64_t bytes,
                                  tconv_error *error);
 
-/* Gives back the lanes of a host, while no call runs. */
+/* Gives back the lanes of a session, while no call runs. */
 void tconv_lanes_release(tconv_session *session);
 
 #endif

@@ -374,7 +374,7 @@ tconv_status tconv_session_layer_count(const tconv_session_layer *layer,
     if (layer == NULL || counts == NULL)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is NULL",
                           layer == NULL ? "layer" : "counts");
-    const tconv_status status = tconv_struct_check(TCONV_SIZED_HOST_LAYER_COUNTS, counts, error);
+    const tconv_status status = tconv_struct_check(TCONV_SIZED_SESSION_LAYER_COUNTS, counts, error);
     if (status != TCONV_OK) return status;
     tconv_session_layer_counts own = TCONV_SESSION_LAYER_COUNTS_INIT;
     tconv_session_layer *inside = (tconv_session_layer *)(uintptr_t)layer; /* for its lock */
@@ -384,6 +384,6 @@ tconv_status tconv_session_layer_count(const tconv_session_layer *layer,
     own.plans_made = layer->plans_made;
     while (own.plans_kept < MOST_PLANS && layer->plan[own.plans_kept] != NULL) own.plans_kept++;
     pthread_mutex_unlock(&inside->mutex);
-    tconv_struct_write(TCONV_SIZED_HOST_LAYER_COUNTS, &own, counts);
+    tconv_struct_write(TCONV_SIZED_SESSION_LAYER_COUNTS, &own, counts);
     return TCONV_OK;
 }

@@ -505,8 +505,8 @@ static tconv_status run_workers(struct job *job, tconv_session *const *sessions,
     return job->stopped ? job->error.status : TCONV_OK;
 }
 
-static tconv_status check_hosts(tconv_session *const *sessions, int session_count,
-                                tconv_error *error)
+static tconv_status check_sessions(tconv_session *const *sessions, int session_count,
+                                   tconv_error *error)
 {
     if (sessions == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "sessions is NULL");
     if (session_count < 1)
@@ -559,7 +559,7 @@ tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
     TCONV_WITHOUT_CANCELLATION;
     struct job job = {.geometry = TCONV_GEOMETRY_INIT, .slabs = TCONV_SLABS_OPTIONS_INIT};
     tconv_status status;
-    if ((status = check_hosts(sessions, session_count, error)) != TCONV_OK ||
+    if ((status = check_sessions(sessions, session_count, error)) != TCONV_OK ||
         (status = tconv_session_read(problem, options, arrays, &job.call, error)) != TCONV_OK ||
         (status = tconv_struct_read(TCONV_SIZED_SLABS_OPTIONS, slabs, &job.slabs, error)) !=
             TCONV_OK ||

@@ -141,8 +141,6 @@
       "do not measure what the device can do at most: seconds less, and no % floor")               \
     O(ANY, FLAG, why, "why", 0, NULL,                                                              \
       "print the expected time, or the reason of the rejection, for each algorithm")               \
-    O(ANY, READ, compare, "compare", 0, "OLD.json",                                                \
-      "compare with an earlier run, layer by layer; - is stdin")                                   \
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \
     O(ANY, WRITTEN, plot, "plot", 0, "FILE.svg",                                                   \
       "draw the layers under the roofline, with Python's matplotlib; - is stdout")

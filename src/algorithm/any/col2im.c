@@ -3,6 +3,8 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/cpu.h"
+#include "algorithm/cost/gpu.h"
 #include "any/col2im_table.h"
 #include "base/checked.h"
 
@@ -96,7 +98,7 @@ static double cost_of(const struct col2im *g, bool vector)
                          (double)(g->tiles * g->parts);
     const double cost = adds * lanes * loads * (g->nx == 1 ? m->col2im_narrow : 1) +
                         outputs * add_up + zeros;
-    return vector ? tconv_folded_shared(r, cost + m->col2im_item * items, 1 / items) : cost;
+    return vector ? tconv_cpu_launch_cost(r, cost + m->col2im_item * items, 1 / items) : cost;
 }
 
 /* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */
@@ -230,7 +232,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const double cost = cost_of(&g, vector);
     tconv_candidates_add(
         candidates, tile,
-        vector ? cost : tconv_folded_gpu_cost(request, cost, g.folded.machine->col2im_wait, 0));
+        vector ? cost : tconv_gpu_portable_cost(request, cost, g.folded.machine->col2im_wait, 0));
     return true;
 }
 

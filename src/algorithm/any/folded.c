@@ -183,3 +183,37 @@ int64_t tconv_folded_taps_z(const struct tconv_folded_layer *folded)
         taps *= tconv_most_taps(&folded->layer.axis[a]);
     return taps;
 }
+
+bool tconv_folded_too_long(double iterations, const tconv_device_info *device)
+{
+    enum { MOST_ITERATIONS = 30000 };
+    return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
+}
+
+bool tconv_folded_group_too_long(double iterations, const tconv_device_info *device)
+{
+    return device->kind == TCONV_DEVICE_CPU && tconv_folded_too_long(iterations, device);
+}
+
+double tconv_folded_exact_loops(const struct tconv_folded_layer *folded)
+{
+    if (!tconv_type_is_floating(folded->layer.data_type)) return 0;
+    const double taps = (double)(folded->z.kernel * folded->y.kernel * folded->x.kernel);
+    const double phases = (double)(folded->z.stride * folded->y.stride * folded->x.stride);
+    return taps * (1 + (double)folded->layer.in_channels / phases);
+}
+
+static double bytes_of(const struct tconv_layer *layer, int64_t batch_step, tconv_type type)
+{
+    return (double)layer->batch * (double)batch_step * (double)tconv_type_size(type);
+}
+
+double tconv_folded_data_bytes(const struct tconv_folded_layer *folded)
+{
+    return bytes_of(&folded->layer, folded->layer.data_batch_step, folded->layer.data_type);
+}
+
+double tconv_folded_output_bytes(const struct tconv_folded_layer *folded)
+{
+    return bytes_of(&folded->layer, folded->layer.output_batch_step, folded->layer.output_type);
+}

@@ -66,17 +66,6 @@ int tconv_folded_outer_axes(const struct tconv_folded_layer *folded);
 /* How many taps along z reach one output at most. */
 int64_t tconv_folded_taps_z(const struct tconv_folded_layer *folded);
 
-/* What work costs that is handed out in items, the largest of which is the share `largest` of it,
- * to compute units as they become free; all but one of them begin late. In multiply-adds at full
- * speed of all units. */
-double tconv_folded_shared(const struct tconv_folded_layer *folded, double cost, double largest);
-
-/* What a cost that counts multiply-adds becomes on a GPU: each takes as long as `loads` of them,
- * because few are done for each load, and no launch is shorter than the latencies of the
- * `iterations` of a work-item. Elsewhere it remains. */
-double tconv_folded_gpu_cost(const struct tconv_request *request, double cost, double loads,
-                             double iterations);
-
 /* Whether a work-item has more loop iterations than devices stand whose work-items are lanes:
  * drivers end what runs long, and llvmpipe ends all loops of a work-item after 65535 iterations in
  * all. */
@@ -90,49 +79,9 @@ bool tconv_folded_group_too_long(double iterations, const tconv_device_info *dev
  * integers are finite. */
 double tconv_folded_exact_loops(const struct tconv_folded_layer *folded);
 
-/* What kernels with explicit vectors choose by: lanes of the widest vector, and how many vectors of
- * accumulators stay in registers. */
-int tconv_folded_widest(const struct tconv_folded_layer *folded);
-int tconv_folded_accumulators(const struct tconv_folded_layer *folded);
-
-/* For vectors whose lanes are channels: chooses how wide they are, 4 lanes at least and no wider
- * than all channels need, and a block of as many of them as leaves the fewest lanes in vain; of
- * several such numbers the first in `order`. Does not depend on extents: filters are shared. */
-void tconv_folded_lanes(const struct tconv_folded_layer *folded, int64_t channels, const int *order,
-                        int count, int *vw, int *mw);
-
-/* How many input channels a round of an innermost loop adds that has `sums` vectors of them,
- * channels coming `step` at a time. Counting and addresses take a third of the instructions where a
- * round has 12 additions; with 48 few, however many registers there are. No channels are left
- * over. */
-int tconv_folded_round(int sums, int64_t channels, int64_t step);
-
-/* Input channels that come at a time, of more than 8 in so many chunks or fewer: a multiple of 8,
- * so that a round may have several. */
-int64_t tconv_folded_chunk(int64_t channels, int64_t chunks);
-
-/* Cycles in which a CPU with 16 vector registers issues the instructions of an innermost loop: it
- * has so many for each multiply-add that they count. With 32 registers 0: other things take
- * longer. */
-double tconv_folded_issue(const struct tconv_folded_layer *folded, double instructions);
-
-/* For `nx` vectors of inputs and `mw` weights: cycles of the innermost loop over those that its
- * multiply-adds need at best. It also loads, waits for chains of multiply-adds and issues
- * instructions. */
-double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx, int mw);
-
 /* Of all batch items. */
 double tconv_folded_data_bytes(const struct tconv_folded_layer *folded);
 double tconv_folded_output_bytes(const struct tconv_folded_layer *folded);
-
-/* Whether the output is so large that it would not stay in a processor's caches. */
-bool tconv_folded_streams(const struct tconv_folded_layer *folded);
-
-/* Whether to use non-temporal stores for such an output, `run` outputs being neighbours: only where
- * they are as long as whole cache lines, since parts of a line that do not meet are written one by
- * one, or at least `long_run` bytes, 0 being never. */
-bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t run,
-                               int64_t long_run);
 
 /* Names the packed layout: the algorithm's own text, groups, channels and the kernel along z, y and
  * x. */

@@ -5,6 +5,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/gpu.h"
 #include "any/reference_table.h"
 #include "base/checked.h"
 
@@ -52,7 +53,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (!filter_fits(request, reason)) return false;
     const double outputs = outputs_of(layer, false);
     const struct tconv_machine *m = &request->machine;
-    const double cost = tconv_folded_gpu_cost(
+    const double cost = tconv_gpu_portable_cost(
         request, m->reference_tap * (double)layer->macs + m->reference_output * outputs,
         m->reference_wait, iterations(layer));
     tconv_candidates_add(candidates, (const int64_t[]){0}, cost);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of struct tconv_machine: name, value, unit, meaning. The values are those of a CPU
- * with 32 vector registers of 64 bytes; machine.c has what differs elsewhere. Cycles are those of
+/* The fields of struct tconv_machine: name, value, least value, unit, meaning. The values are those
+ * of a CPU with 32 vector registers of 64 bytes; machine.c has what differs elsewhere. The least
+ * value is 1 where the model divides by the field or makes an integer of it. Cycles are those of
  * one core. A "madd" is one multiply-add of one lane at full speed; a core does lanes * adds of
  * them in a cycle. */
 #ifndef TCONV_ALGORITHM_MACHINE_FIELDS_H
@@ -10,64 +11,64 @@
 
 /* The hardware: what OpenCL reports, then what data sheets say. */
 #define TCONV_HARDWARE_FIELDS(F)                                                                   \
-    F(units, 1, "number", "compute units")                                                         \
-    F(lanes, 1, "number", "lanes of a vector of accumulators; 1: work-items are lanes")            \
-    F(clock, 3000, "MHz", "clock rate")                                                            \
-    F(l3, 32 << 20, "bytes", "last-level cache")                                                   \
-    F(l2, 1 << 20, "bytes", "second-level cache of a core")                                        \
-    F(l1, 48 << 10, "bytes", "first-level cache of a core")                                        \
-    F(line, 64, "bytes", "cache line")                                                             \
-    F(registers, 32, "number", "vector registers")                                                 \
-    F(adds, 2, "per cycle", "vector multiply-adds")                                                \
-    F(loads, 2, "per cycle", "vector loads")                                                       \
-    F(issue, 6, "per cycle", "instructions of an innermost loop")                                  \
-    F(latency, 4, "cycles", "of a multiply-add")
+    F(units, 1, 1, "number", "compute units")                                                      \
+    F(lanes, 1, 1, "number", "lanes of a vector of accumulators; 1: work-items are lanes")         \
+    F(clock, 3000, 1, "MHz", "clock rate")                                                         \
+    F(l3, 32 << 20, 1, "bytes", "last-level cache")                                                \
+    F(l2, 1 << 20, 1, "bytes", "second-level cache of a core")                                     \
+    F(l1, 48 << 10, 1, "bytes", "first-level cache of a core")                                     \
+    F(line, 64, 1, "bytes", "cache line")                                                          \
+    F(registers, 32, 1, "number", "vector registers")                                              \
+    F(adds, 2, 1, "per cycle", "vector multiply-adds")                                             \
+    F(loads, 2, 1, "per cycle", "vector loads")                                                    \
+    F(issue, 6, 1, "per cycle", "instructions of an innermost loop")                               \
+    F(latency, 4, 1, "cycles", "of a multiply-add")
 
 /* GPUs. What puts the costs in the order of times predicted from code that was compiled for
  * NVIDIA's cards; until others are there, that is what is known of them. */
 #define TCONV_GPU_FIELDS(F)                                                                        \
-    F(unit_lanes, 128, "per cycle", "multiply-adds of a compute unit")                             \
-    F(warp, 32, "number", "work-items that go on together")                                        \
-    F(unit_warps, 32, "number", "warps that a compute unit holds")                                 \
-    F(unit_registers, 65536, "number", "registers of 32 bits of a compute unit")                   \
-    F(unit_issue, 3.2, "per cycle", "instructions of all warps of a unit: 4 schedulers, 0.8 each") \
-    F(unit_read, 4, "cycles", "of local memory, for 16 bytes of each work-item of a warp")         \
-    F(unit_local, 3, "ratio", "of a unit's local memory to what a work-group may have")            \
-    F(unit_l2, 20, "bytes", "that a unit has from the cache in a cycle, if all units read")        \
-    F(unit_dram, 10, "bytes", "the same from memory")                                              \
-    F(gpu_launch, 6000, "cycles", "of one more launch in a queue")                                 \
-    F(gpu_begin, 20e3, "cycles", "of a launch, of dependent loads and of the last work-groups")    \
-    F(gpu_wait, 60, "cycles", "of an iteration that waits for its loads")
+    F(unit_lanes, 128, 1, "per cycle", "multiply-adds of a compute unit")                          \
+    F(warp, 32, 1, "number", "work-items that go on together")                                     \
+    F(unit_warps, 32, 1, "number", "warps that a compute unit holds")                              \
+    F(unit_registers, 65536, 1, "number", "registers of 32 bits of a compute unit")                \
+    F(unit_issue, 3.2, 1, "per cycle", "instructions of a unit's warps: 4 schedulers, 0.8 each")   \
+    F(unit_read, 4, 1, "cycles", "of local memory, for 16 bytes of each work-item of a warp")      \
+    F(unit_local, 3, 1, "ratio", "of a unit's local memory to what a work-group may have")         \
+    F(unit_l2, 20, 1, "bytes", "that a unit has from the cache in a cycle, if all units read")     \
+    F(unit_dram, 10, 1, "bytes", "the same from memory")                                           \
+    F(gpu_launch, 6000, 0, "cycles", "of one more launch in a queue")                              \
+    F(gpu_begin, 20e3, 0, "cycles", "of a launch, of dependent loads and of the last work-groups") \
+    F(gpu_wait, 60, 0, "cycles", "of an iteration that waits for its loads")
 
 /* Implicit GEMM on GPUs (tiled.c); instructions are those of a warp. */
 #define TCONV_TILED_FIELDS(F)                                                                      \
-    F(tiled_registers, 104, "number", "registers of a work-item beside its accumulators")          \
-    F(tiled_sliced, 50, "number", "more, where slices have 8 x 8 accumulators")                    \
-    F(tiled_stage, 60, "number", "instructions of a stage beside products, reads and copies")      \
-    F(tiled_weight, 3, "number", "instructions to copy four weights")                              \
-    F(tiled_input, 4, "number", "instructions to copy an input")                                   \
-    F(tiled_stage_wait, 580, "cycles", "of a warp in a stage beside its instructions")             \
-    F(tiled_begin, 1200, "number", "instructions before and after all stages")                     \
-    F(tiled_begin_wait, 6000, "cycles", "of loads before and after all stages")                    \
-    F(tiled_store, 14, "number", "instructions to store an accumulator")                           \
-    F(tiled_around_wait, 3.9, "cycles", "of an instruction before and after all stages")           \
-    F(tiled_part_wait, 500, "cycles", "to add the sums of a part")
+    F(tiled_registers, 104, 0, "number", "registers of a work-item beside its accumulators")       \
+    F(tiled_sliced, 50, 0, "number", "more, where slices have 8 x 8 accumulators")                 \
+    F(tiled_stage, 60, 0, "number", "instructions of a stage beside products, reads and copies")   \
+    F(tiled_weight, 3, 0, "number", "instructions to copy four weights")                           \
+    F(tiled_input, 4, 0, "number", "instructions to copy an input")                                \
+    F(tiled_stage_wait, 580, 0, "cycles", "of a warp in a stage beside its instructions")          \
+    F(tiled_begin, 1200, 0, "number", "instructions before and after all stages")                  \
+    F(tiled_begin_wait, 6000, 0, "cycles", "of loads before and after all stages")                 \
+    F(tiled_store, 14, 0, "number", "instructions to store an accumulator")                        \
+    F(tiled_around_wait, 3.9, 0, "cycles", "of an instruction before and after all stages")        \
+    F(tiled_part_wait, 500, 0, "cycles", "to add the sums of a part")
 
 /* Implicit GEMM by matrix units of GPUs (matrix.c); instructions are those of a warp. */
 #define TCONV_MATRIX_FIELDS(F)                                                                     \
-    F(matrix_speed, 4, "ratio", "of the unit to f32, for words of 32 bits")                        \
-    F(matrix_registers, 100, "number", "registers of a work-item beside those of the tile")        \
-    F(matrix_stage, 3, "number", "instructions of a stage beside products, reads and copies")      \
-    F(matrix_quad, 5, "number", "instructions to copy 16 bytes")                                   \
-    F(matrix_weight, 5, "number", "the same of weights beside plain data, or their time")          \
-    F(matrix_element, 13, "number", "more, for each element that is loaded alone")                 \
-    F(matrix_stage_wait, 960, "cycles", "of a stage beside its instructions")                      \
-    F(matrix_begin, 1200, "number", "instructions before and after all stages")                    \
-    F(matrix_begin_wait, 7000, "cycles", "of loads before and after all stages")                   \
-    F(matrix_store, 16, "number", "instructions to store an output")                               \
-    F(matrix_store_wait, 2.6, "cycles", "of an output")                                            \
-    F(matrix_finish_wait, 7000, "cycles", "of the launch that adds up parts")                      \
-    F(matrix_part_wait, 500, "cycles", "to add the sums of a part")
+    F(matrix_speed, 4, 0, "ratio", "of the unit to f32, for words of 32 bits")                     \
+    F(matrix_registers, 100, 0, "number", "registers of a work-item beside those of the tile")     \
+    F(matrix_stage, 3, 0, "number", "instructions of a stage beside products, reads and copies")   \
+    F(matrix_quad, 5, 0, "number", "instructions to copy 16 bytes")                                \
+    F(matrix_weight, 5, 0, "number", "the same of weights beside plain data, or their time")       \
+    F(matrix_element, 13, 0, "number", "more, for each element that is loaded alone")              \
+    F(matrix_stage_wait, 960, 0, "cycles", "of a stage beside its instructions")                   \
+    F(matrix_begin, 1200, 0, "number", "instructions before and after all stages")                 \
+    F(matrix_begin_wait, 7000, 0, "cycles", "of loads before and after all stages")                \
+    F(matrix_store, 16, 0, "number", "instructions to store an output")                            \
+    F(matrix_store_wait, 2.6, 0, "cycles", "of an output")                                         \
+    F(matrix_finish_wait, 7000, 0, "cycles", "of the launch that adds up parts")                   \
+    F(matrix_part_wait, 500, 0, "cycles", "to add the sums of a part")
 
 /* NVIDIA's GPUs, as an H200 took them (docs/benchmarks/h200.md). */
 #define TCONV_NVIDIA_FIELDS(F)                                                                     \
@@ -127,163 +128,163 @@
 
 /* Direct computation on GPUs (direct.c); instructions are those of a warp. */
 #define TCONV_DIRECT_FIELDS(F)                                                                     \
-    F(direct_begin, 220, "number", "instructions before the first product")                        \
-    F(direct_begin_loads, 45, "number", "loads before the first product")                          \
-    F(direct_begin_wait, 3500, "cycles", "of these loads")                                         \
-    F(direct_row, 16, "number", "instructions to begin a row of taps")                             \
-    F(direct_row_wait, 450, "cycles", "of the loads of a row of taps")                             \
-    F(direct_part, 6, "number", "instructions to begin a channel of a row of taps")                \
-    F(direct_part_wait, 200, "cycles", "of the loads of a further channel")                        \
-    F(direct_address, 4, "number", "instructions of a load, of several input channels")            \
-    F(direct_store, 10, "number", "instructions to store an accumulator")
+    F(direct_begin, 220, 0, "number", "instructions before the first product")                     \
+    F(direct_begin_loads, 45, 0, "number", "loads before the first product")                       \
+    F(direct_begin_wait, 3500, 0, "cycles", "of these loads")                                      \
+    F(direct_row, 16, 0, "number", "instructions to begin a row of taps")                          \
+    F(direct_row_wait, 450, 0, "cycles", "of the loads of a row of taps")                          \
+    F(direct_part, 6, 0, "number", "instructions to begin a channel of a row of taps")             \
+    F(direct_part_wait, 200, 0, "cycles", "of the loads of a further channel")                     \
+    F(direct_address, 4, 0, "number", "instructions of a load, of several input channels")         \
+    F(direct_store, 10, 0, "number", "instructions to store an accumulator")
 
 /* What all algorithms for CPUs have in common. */
 #define TCONV_CPU_FIELDS(F)                                                                        \
-    F(sums, 26, "number", "vectors of accumulators that compilers keep in registers")              \
-    F(crossing, 1.5, "ratio", "instructions of a load that may cross a cache line")                \
-    F(round, 5, "number", "instructions that begin a round of an innermost loop")                  \
-    F(narrow, 1.1, "ratio", "cycles of a tile that is one vector wide")                            \
-    F(overhead, 0.05, "ratio", "cycles beside the multiply-adds")                                  \
-    F(wake, 100e3, "cycles", "until another thread works at full speed")                           \
-    F(wake_share, 0.25, "ratio", "of the work that another thread misses at most")                 \
-    F(wait_l3, 2, "madds", "to wait for a byte of weights from l3")                                \
-    F(wait_memory, 4, "madds", "the same from memory")                                             \
-    F(hidden, 0.3, "ratio", "of the multiply-adds that hide the loads of weights")                 \
-    F(streamed_output, 0.5, "ratio", "of l3; larger outputs bypass the caches")
+    F(sums, 26, 1, "number", "vectors of accumulators that compilers keep in registers")           \
+    F(crossing, 1.5, 0, "ratio", "instructions of a load that may cross a cache line")             \
+    F(round, 5, 0, "number", "instructions that begin a round of an innermost loop")               \
+    F(narrow, 1.1, 0, "ratio", "cycles of a tile that is one vector wide")                         \
+    F(overhead, 0.05, 0, "ratio", "cycles beside the multiply-adds")                               \
+    F(wake, 100e3, 0, "cycles", "until another thread works at full speed")                        \
+    F(wake_share, 0.25, 0, "ratio", "of the work that another thread misses at most")              \
+    F(wait_l3, 2, 0, "madds", "to wait for a byte of weights from l3")                             \
+    F(wait_memory, 4, 0, "madds", "the same from memory")                                          \
+    F(hidden, 0.3, 0, "ratio", "of the multiply-adds that hide the loads of weights")              \
+    F(streamed_output, 0.5, 0, "ratio", "of l3; larger outputs bypass the caches")
 
 /* One vector of outputs along a row (packed.c). */
 #define TCONV_PACKED_FIELDS(F)                                                                     \
-    F(packed_budget, 0.75, "ratio", "of l2 that packed inputs may take")                           \
-    F(packed_block, 0.2, "ratio", "of a tap's cycles that each block of channels adds")            \
-    F(packed_hold, 0.6, "ratio", "of a tap that stores take, where taps do not overlap")           \
-    F(packed_single, 1.6, "ratio", "cycles of a tile of one channel")                              \
-    F(packed_several, 1.08, "ratio", "cycles of other tiles")                                      \
-    F(packed_store, 24, "madds", "to store an output as part of a vector")                         \
-    F(packed_store_thirds, 50, "madds", "the same with three phases in a vector")                  \
-    F(packed_store_fours, 13, "madds", "more, to store an output as one of four")                  \
-    F(packed_store_ones, 21, "madds", "more, to store an output alone")                            \
-    F(packed_store_phase, 60, "madds", "to store an output of one phase alone")                    \
-    F(packed_store_apart, 100, "madds", "to store an output of a strided row")                     \
-    F(packed_copy, 2.5, "madds", "to copy an input as part of a vector")                           \
-    F(packed_copy_border, 38, "madds", "more, to copy an input at a row's end")                    \
-    F(packed_copy_apart, 48, "madds", "to copy an input of a strided row")                         \
-    F(packed_tap, 600, "madds", "to begin and end a tap's loop")                                   \
-    F(packed_chunks, 1.3, "ratio", "cost of input channels in chunks")                             \
-    F(packed_item, 10e3, "madds", "to begin a work-item")
+    F(packed_budget, 0.75, 0, "ratio", "of l2 that packed inputs may take")                        \
+    F(packed_block, 0.2, 0, "ratio", "of a tap's cycles that each block of channels adds")         \
+    F(packed_hold, 0.6, 0, "ratio", "of a tap that stores take, where taps do not overlap")        \
+    F(packed_single, 1.6, 0, "ratio", "cycles of a tile of one channel")                           \
+    F(packed_several, 1.08, 0, "ratio", "cycles of other tiles")                                   \
+    F(packed_store, 24, 0, "madds", "to store an output as part of a vector")                      \
+    F(packed_store_thirds, 50, 0, "madds", "the same with three phases in a vector")               \
+    F(packed_store_fours, 13, 0, "madds", "more, to store an output as one of four")               \
+    F(packed_store_ones, 21, 0, "madds", "more, to store an output alone")                         \
+    F(packed_store_phase, 60, 0, "madds", "to store an output of one phase alone")                 \
+    F(packed_store_apart, 100, 0, "madds", "to store an output of a strided row")                  \
+    F(packed_copy, 2.5, 0, "madds", "to copy an input as part of a vector")                        \
+    F(packed_copy_border, 38, 0, "madds", "more, to copy an input at a row's end")                 \
+    F(packed_copy_apart, 48, 0, "madds", "to copy an input of a strided row")                      \
+    F(packed_tap, 600, 0, "madds", "to begin and end a tap's loop")                                \
+    F(packed_chunks, 1.3, 0, "ratio", "cost of input channels in chunks")                          \
+    F(packed_item, 10e3, 0, "madds", "to begin a work-item")
 
 /* Rows of few channels (thin.c). */
 #define TCONV_THIN_FIELDS(F)                                                                       \
-    F(thin_budget, 0.25, "ratio", "of l2 that copied inputs may take")                             \
-    F(thin_rows, 0.75, "ratio", "of the accumulators that a band of rows may take")                \
-    F(thin_block, 0.6, "cycles", "of a tap row beside its products")                               \
-    F(thin_block_factor, 1.05, "ratio", "cycles of a tile of several vectors and channels")        \
-    F(thin_row, 1, "cycles", "of a tap row of other tiles")                                        \
-    F(thin_row_factor, 0.08, "ratio", "more cycles of such tiles")                                 \
-    F(thin_begin, 8, "cycles", "to begin a tap row")                                               \
-    F(thin_again, 0.1, "cycles", "to load inputs again for each block of one channel")             \
-    F(thin_weights, 4, "cycles", "to load a line of weights that l1 does not hold")                \
-    F(thin_held_weights, 1.0 / 3, "ratio", "of l1 that weights may take")                          \
-    F(thin_ahead, 1500, "bytes", "between rows that prefetchers follow")                           \
-    F(thin_far, 0.1, "cycles", "to wait for a byte of inputs whose rows are further apart")        \
-    F(thin_near, 0.01, "cycles", "the same of others that exceed twice l1")                        \
-    F(thin_copy_begin, 10, "cycles", "to begin a copy of an input row")                            \
-    F(thin_copy, 2.5, "cycles", "to copy a vector of it")                                          \
-    F(thin_ahead_begin, 12, "cycles", "to begin such a copy after a prefetch")                     \
-    F(thin_ahead_copy, 1.5, "cycles", "to copy a vector after a prefetch")                         \
-    F(thin_store_begin, 10, "cycles", "to begin storing a tile's row")                             \
-    F(thin_store_band, 20, "cycles", "to begin storing a band")                                    \
-    F(thin_store_one, 1, "cycles", "to store a vector of one phase")                               \
-    F(thin_store_even, 3, "cycles", "to interleave and store a vector of 2 or 4 phases")           \
-    F(thin_store_odd, 5, "cycles", "the same of 3 or 8 phases")                                    \
-    F(thin_plane, 40, "cycles", "to begin a plane")                                                \
-    F(thin_item, 700, "cycles", "to begin a work-item")
+    F(thin_budget, 0.25, 0, "ratio", "of l2 that copied inputs may take")                          \
+    F(thin_rows, 0.75, 0, "ratio", "of the accumulators that a band of rows may take")             \
+    F(thin_block, 0.6, 0, "cycles", "of a tap row beside its products")                            \
+    F(thin_block_factor, 1.05, 0, "ratio", "cycles of a tile of several vectors and channels")     \
+    F(thin_row, 1, 0, "cycles", "of a tap row of other tiles")                                     \
+    F(thin_row_factor, 0.08, 0, "ratio", "more cycles of such tiles")                              \
+    F(thin_begin, 8, 0, "cycles", "to begin a tap row")                                            \
+    F(thin_again, 0.1, 0, "cycles", "to load inputs again for each block of one channel")          \
+    F(thin_weights, 4, 0, "cycles", "to load a line of weights that l1 does not hold")             \
+    F(thin_held_weights, 1.0 / 3, 0, "ratio", "of l1 that weights may take")                       \
+    F(thin_ahead, 1500, 0, "bytes", "between rows that prefetchers follow")                        \
+    F(thin_far, 0.1, 0, "cycles", "to wait for a byte of inputs whose rows are further apart")     \
+    F(thin_near, 0.01, 0, "cycles", "the same of others that exceed twice l1")                     \
+    F(thin_copy_begin, 10, 0, "cycles", "to begin a copy of an input row")                         \
+    F(thin_copy, 2.5, 0, "cycles", "to copy a vector of it")                                       \
+    F(thin_ahead_begin, 12, 0, "cycles", "to begin such a copy after a prefetch")                  \
+    F(thin_ahead_copy, 1.5, 0, "cycles", "to copy a vector after a prefetch")                      \
+    F(thin_store_begin, 10, 0, "cycles", "to begin storing a tile's row")                          \
+    F(thin_store_band, 20, 0, "cycles", "to begin storing a band")                                 \
+    F(thin_store_one, 1, 0, "cycles", "to store a vector of one phase")                            \
+    F(thin_store_even, 3, 0, "cycles", "to interleave and store a vector of 2 or 4 phases")        \
+    F(thin_store_odd, 5, 0, "cycles", "the same of 3 or 8 phases")                                 \
+    F(thin_plane, 40, 0, "cycles", "to begin a plane")                                             \
+    F(thin_item, 700, 0, "cycles", "to begin a work-item")
 
 /* Vectors of channels, of phases, and of bytes (channels.c). */
 #define TCONV_CHANNELS_FIELDS(F)                                                                   \
-    F(channels_budget, 0.625, "ratio", "of l2 that copied inputs may take")                        \
-    F(channels_weights, 2.3, "cycles", "to load a vector of weights from l2")                      \
-    F(channels_last_factor, 1.05, "ratio", "cycles of a tile whose outputs are vectors")           \
-    F(channels_rows_factor, 1.1, "ratio", "the same whose outputs are rows")                       \
-    F(channels_segment, 8, "cycles", "to begin a segment of input channels")                       \
-    F(channels_chunk, 12, "cycles", "to begin a chunk of input channels")                          \
-    F(channels_store, 4, "cycles", "to store a vector")                                            \
-    F(channels_place, 6, "cycles", "to begin storing a place")                                     \
-    F(channels_scatter, 2, "cycles", "to store one lane that is not beside the next")              \
-    F(channels_scatter_step, 20, "elements", "between lanes that take a cycle more")               \
-    F(channels_scatter_most, 30, "cycles", "at most")                                              \
-    F(channels_row, 1.2, "cycles", "to keep an accumulator and store it in its row")               \
-    F(channels_row_overlap, 2, "cycles", "the same where a row's last vectors overlap")            \
-    F(channels_row_part, 2.4, "cycles", "the same where a row is shorter than a vector")           \
-    F(channels_row_bytes, 0.6, "ratio", "of these three where outputs are bytes")                  \
-    F(channels_again, 3, "cycles", "to keep a vector of accumulators for the next chunk")          \
-    F(channels_copy, 2.5, "cycles", "to copy a vector of channels, or one input of a row")         \
-    F(channels_copy_row, 1.1, "cycles", "to copy and transpose an input of a row")                 \
-    F(channels_copy_rows, 1.8, "cycles", "the same of several rows together")                      \
-    F(channels_copy_part, 18, "cycles", "to copy a row that is shorter than a vector")             \
-    F(channels_copy_place, 8, "cycles", "to begin copying a place")                                \
-    F(channels_copy_begin, 240, "cycles", "to begin a piece of a row")                             \
-    F(channels_held, 600e3, "bytes", "of weights of a phase that caches hold for the next row")    \
-    F(channels_l2, 16, "bytes", "of weights that l2 delivers in a cycle")                          \
-    F(channels_l3, 8, "bytes", "the same of l3")                                                   \
-    F(channels_near, 4, "ratio", "of l2; larger weights come from l3")                             \
-    F(channels_wait, 0.125, "ratio", "of their loads that multiply-adds never hide")               \
-    F(channels_places, 12, "number", "of places whose outputs prefetchers follow")                 \
-    F(channels_fetch, 20, "cycles", "to fetch a line before a part of it is written")              \
-    F(channels_item, 200, "cycles", "to begin a work-item")
+    F(channels_budget, 0.625, 0, "ratio", "of l2 that copied inputs may take")                     \
+    F(channels_weights, 2.3, 0, "cycles", "to load a vector of weights from l2")                   \
+    F(channels_last_factor, 1.05, 0, "ratio", "cycles of a tile whose outputs are vectors")        \
+    F(channels_rows_factor, 1.1, 0, "ratio", "the same whose outputs are rows")                    \
+    F(channels_segment, 8, 0, "cycles", "to begin a segment of input channels")                    \
+    F(channels_chunk, 12, 0, "cycles", "to begin a chunk of input channels")                       \
+    F(channels_store, 4, 0, "cycles", "to store a vector")                                         \
+    F(channels_place, 6, 0, "cycles", "to begin storing a place")                                  \
+    F(channels_scatter, 2, 0, "cycles", "to store one lane that is not beside the next")           \
+    F(channels_scatter_step, 20, 0, "elements", "between lanes that take a cycle more")            \
+    F(channels_scatter_most, 30, 0, "cycles", "at most")                                           \
+    F(channels_row, 1.2, 0, "cycles", "to keep an accumulator and store it in its row")            \
+    F(channels_row_overlap, 2, 0, "cycles", "the same where a row's last vectors overlap")         \
+    F(channels_row_part, 2.4, 0, "cycles", "the same where a row is shorter than a vector")        \
+    F(channels_row_bytes, 0.6, 0, "ratio", "of these three where outputs are bytes")               \
+    F(channels_again, 3, 0, "cycles", "to keep a vector of accumulators for the next chunk")       \
+    F(channels_copy, 2.5, 0, "cycles", "to copy a vector of channels, or one input of a row")      \
+    F(channels_copy_row, 1.1, 0, "cycles", "to copy and transpose an input of a row")              \
+    F(channels_copy_rows, 1.8, 0, "cycles", "the same of several rows together")                   \
+    F(channels_copy_part, 18, 0, "cycles", "to copy a row that is shorter than a vector")          \
+    F(channels_copy_place, 8, 0, "cycles", "to begin copying a place")                             \
+    F(channels_copy_begin, 240, 0, "cycles", "to begin a piece of a row")                          \
+    F(channels_held, 600e3, 0, "bytes", "of weights of a phase that caches hold for the next row") \
+    F(channels_l2, 16, 0, "bytes", "of weights that l2 delivers in a cycle")                       \
+    F(channels_l3, 8, 0, "bytes", "the same of l3")                                                \
+    F(channels_near, 4, 0, "ratio", "of l2; larger weights come from l3")                          \
+    F(channels_wait, 0.125, 0, "ratio", "of their loads that multiply-adds never hide")            \
+    F(channels_places, 12, 0, "number", "of places whose outputs prefetchers follow")              \
+    F(channels_fetch, 20, 0, "cycles", "to fetch a line before a part of it is written")           \
+    F(channels_item, 200, 0, "cycles", "to begin a work-item")
 
 /* Depthwise layers, channels last (depthwise.c). */
 #define TCONV_DEPTHWISE_FIELDS(F)                                                                  \
-    F(depthwise_tap, 1, "cycles", "of a tap beside its products")                                  \
-    F(depthwise_tile, 30, "cycles", "to begin a phase of a tile")                                  \
-    F(depthwise_block, 8, "cycles", "to begin storing a block of channels")                        \
-    F(depthwise_store, 2, "cycles", "to store a vector")                                           \
-    F(depthwise_item, 300, "cycles", "to begin a work-item")
+    F(depthwise_tap, 1, 0, "cycles", "of a tap beside its products")                               \
+    F(depthwise_tile, 30, 0, "cycles", "to begin a phase of a tile")                               \
+    F(depthwise_block, 8, 0, "cycles", "to begin storing a block of channels")                     \
+    F(depthwise_store, 2, 0, "cycles", "to store a vector")                                        \
+    F(depthwise_item, 300, 0, "cycles", "to begin a work-item")
 
 /* Winograd (winograd.c). */
 #define TCONV_WINOGRAD_FIELDS(F)                                                                   \
-    F(winograd_budget, 0.9375, "ratio", "of l2 that transformed inputs and sums may take")         \
-    F(winograd_far, 0.625, "ratio", "of l3; larger weights come from memory")                      \
-    F(winograd_block, 0.6, "ratio", "of a point's cycles that each block of channels adds")        \
-    F(winograd_gather, 36, "madds", "to begin collecting a row of a tile's inputs")                \
-    F(winograd_gather_run, 6, "madds", "to collect each run or point of it")                       \
-    F(winograd_transform, 12, "madds", "to transform a point of inputs along an axis")             \
-    F(winograd_sum, 8, "madds", "to transform a point of accumulators")                            \
-    F(winograd_store, 40, "madds", "to store an output as part of a vector")                       \
-    F(winograd_store_run, 5, "madds", "more for each run of it")                                   \
-    F(winograd_store_apart, 150, "madds", "to store an output through local memory")               \
-    F(winograd_strided, 4, "ratio", "cost of storing to strided rows")                             \
-    F(winograd_begin, 2500, "madds", "to begin a product of a point")                              \
-    F(winograd_keep, 5, "madds", "to store an accumulator")                                        \
-    F(winograd_keep_again, 14, "madds", "to load and store an accumulator between chunks")         \
-    F(winograd_wait, 5500, "madds", "to wait for a point's weights from memory")                   \
-    F(winograd_item, 1500, "madds", "to begin a work-item")
+    F(winograd_budget, 0.9375, 0, "ratio", "of l2 that transformed inputs and sums may take")      \
+    F(winograd_far, 0.625, 0, "ratio", "of l3; larger weights come from memory")                   \
+    F(winograd_block, 0.6, 0, "ratio", "of a point's cycles that each block of channels adds")     \
+    F(winograd_gather, 36, 0, "madds", "to begin collecting a row of a tile's inputs")             \
+    F(winograd_gather_run, 6, 0, "madds", "to collect each run or point of it")                    \
+    F(winograd_transform, 12, 0, "madds", "to transform a point of inputs along an axis")          \
+    F(winograd_sum, 8, 0, "madds", "to transform a point of accumulators")                         \
+    F(winograd_store, 40, 0, "madds", "to store an output as part of a vector")                    \
+    F(winograd_store_run, 5, 0, "madds", "more for each run of it")                                \
+    F(winograd_store_apart, 150, 0, "madds", "to store an output through local memory")            \
+    F(winograd_strided, 4, 0, "ratio", "cost of storing to strided rows")                          \
+    F(winograd_begin, 2500, 0, "madds", "to begin a product of a point")                           \
+    F(winograd_keep, 5, 0, "madds", "to store an accumulator")                                     \
+    F(winograd_keep_again, 14, 0, "madds", "to load and store an accumulator between chunks")      \
+    F(winograd_wait, 5500, 0, "madds", "to wait for a point's weights from memory")                \
+    F(winograd_item, 1500, 0, "madds", "to begin a work-item")
 
 /* The portable algorithms (gather.c, col2im.c, reference.c). */
 #define TCONV_PORTABLE_FIELDS(F)                                                                   \
-    F(gather_tile, 1.04, "ratio", "cycles of a tile beside its loads")                             \
-    F(gather_load, 0.3, "ratio", "cycles of a load that products do not hide")                     \
-    F(gather_narrow, 1.07, "ratio", "cycles of a tile that is one vector wide")                    \
-    F(gather_store, 2, "madds", "to store an output as part of a vector")                          \
-    F(gather_store_apart, 16, "madds", "to store an output alone")                                 \
-    F(gather_store_page, 120, "madds", "to store an output in a page of its own")                  \
-    F(gather_stage, 4, "madds", "to copy an input to the workspace")                               \
-    F(gather_begin, 375, "madds", "to begin a work-item on a GPU")                                 \
-    F(gather_wait, 4, "ratio", "time on a GPU of a multiply-add that has a load of its own")       \
-    F(gather_bytes, 100, "ratio", "cost of a product of bytes where it is not an instruction")     \
-    F(col2im_load, 0.3, "ratio", "cycles of a load that products do not hide")                     \
-    F(col2im_narrow, 1.07, "ratio", "cycles of a tile that is one vector wide")                    \
-    F(col2im_tap, 13, "madds", "to add a column to an output")                                     \
-    F(col2im_store, 75, "madds", "to store an output")                                             \
-    F(col2im_zero, 25, "madds", "to clear an accumulator")                                         \
-    F(col2im_item, 22e3, "madds", "to begin a work-item")                                          \
-    F(col2im_group_tap, 2, "madds", "to add a column to an output, work-items being lanes")        \
-    F(col2im_group_store, 24, "madds", "to store an output, work-items being lanes")               \
-    F(col2im_wait, 8, "ratio", "time on a GPU of a multiply-add that has a load of its own")       \
-    F(reference_tap, 200, "madds", "of a multiply-add")                                            \
-    F(reference_output, 2000, "madds", "to begin an output")                                       \
-    F(reference_wait, 4, "ratio", "time on a GPU of a multiply-add that has a load of its own")    \
-    F(sparse_tap, 500, "madds", "to look at a tap for the next output that is reached")            \
-    F(sparse_fill, 25, "madds", "to store an output that no tap reaches")
+    F(gather_tile, 1.04, 0, "ratio", "cycles of a tile beside its loads")                          \
+    F(gather_load, 0.3, 0, "ratio", "cycles of a load that products do not hide")                  \
+    F(gather_narrow, 1.07, 0, "ratio", "cycles of a tile that is one vector wide")                 \
+    F(gather_store, 2, 0, "madds", "to store an output as part of a vector")                       \
+    F(gather_store_apart, 16, 0, "madds", "to store an output alone")                              \
+    F(gather_store_page, 120, 0, "madds", "to store an output in a page of its own")               \
+    F(gather_stage, 4, 0, "madds", "to copy an input to the workspace")                            \
+    F(gather_begin, 375, 0, "madds", "to begin a work-item on a GPU")                              \
+    F(gather_wait, 4, 0, "ratio", "time on a GPU of a multiply-add that has a load of its own")    \
+    F(gather_bytes, 100, 0, "ratio", "cost of a product of bytes where it is not an instruction")  \
+    F(col2im_load, 0.3, 0, "ratio", "cycles of a load that products do not hide")                  \
+    F(col2im_narrow, 1.07, 0, "ratio", "cycles of a tile that is one vector wide")                 \
+    F(col2im_tap, 13, 0, "madds", "to add a column to an output")                                  \
+    F(col2im_store, 75, 0, "madds", "to store an output")                                          \
+    F(col2im_zero, 25, 0, "madds", "to clear an accumulator")                                      \
+    F(col2im_item, 22e3, 0, "madds", "to begin a work-item")                                       \
+    F(col2im_group_tap, 2, 0, "madds", "to add a column to an output, work-items being lanes")     \
+    F(col2im_group_store, 24, 0, "madds", "to store an output, work-items being lanes")            \
+    F(col2im_wait, 8, 0, "ratio", "time on a GPU of a multiply-add that has a load of its own")    \
+    F(reference_tap, 200, 0, "madds", "of a multiply-add")                                         \
+    F(reference_output, 2000, 0, "madds", "to begin an output")                                    \
+    F(reference_wait, 4, 0, "ratio", "time on a GPU of a multiply-add that has a load of its own") \
+    F(sparse_tap, 500, 0, "madds", "to look at a tap for the next output that is reached")         \
+    F(sparse_fill, 25, 0, "madds", "to store an output that no tap reaches")
 
 /* clang-format on */
 

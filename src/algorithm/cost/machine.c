@@ -9,13 +9,14 @@
 #include <string.h>
 
 static const struct tconv_machine wide = {
-#define FIELD(name, value, unit, text) .name = (value),
+#define FIELD(name, value, least, unit, text) .name = (value),
     TCONV_MACHINE_FIELDS(FIELD)
 #undef FIELD
 };
 
 static const struct tconv_machine_field fields[] = {
-#define FIELD(name, value, unit, text) {#name, unit, text, offsetof(struct tconv_machine, name)},
+#define FIELD(name, value, least, unit, text)                                                      \
+    {#name, unit, text, least, offsetof(struct tconv_machine, name)},
     TCONV_MACHINE_FIELDS(FIELD)
 #undef FIELD
 };
@@ -42,13 +43,10 @@ static bool is_fixed(const struct tconv_machine_field *field)
            field->offset == offsetof(struct tconv_machine, lanes);
 }
 
-/* Sizes and speeds of hardware, which come first, are divisors; some become integers. */
 static bool in_range(const struct tconv_machine_field *field, double value)
 {
-    const bool divisor = field->offset <= offsetof(struct tconv_machine, unit_dram) ||
-                         field->offset == offsetof(struct tconv_machine, sums);
     const double most = strcmp(field->unit, "bytes") == 0 ? 1e12 : 1e7;
-    return value >= (divisor ? 1 : 0) && value <= most; /* and so no NaN */
+    return value >= field->least && value <= most; /* and so not NaN */
 }
 
 bool tconv_machine_read(struct tconv_machine *machine, const char *text,
@@ -104,6 +102,12 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
 #undef FIELD
     }
     return machine;
+}
+
+double tconv_machine_unsuited(const tconv_device_info *device, double cost)
+{
+    /* On GPUs more than any launch costs there (gpu.c). */
+    return 20 * cost + (device->kind == TCONV_DEVICE_GPU ? 1e12 : 1e7);
 }
 
 double tconv_machine_ms(const struct tconv_machine *machine, double cost)

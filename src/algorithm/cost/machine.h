@@ -14,7 +14,7 @@
 struct tconv_reason; /* algorithm.h */
 
 struct tconv_machine {
-#define FIELD(name, value, unit, text) double name;
+#define FIELD(name, value, least, unit, text) double name;
     TCONV_MACHINE_FIELDS(FIELD)
 #undef FIELD
 };
@@ -32,11 +32,16 @@ bool tconv_machine_read(struct tconv_machine *machine, const char *text,
 /* One field, for programs that print all of them. */
 struct tconv_machine_field {
     const char *name, *unit, *text;
+    double least;  /* that it may be set to */
     size_t offset; /* in struct tconv_machine */
 };
 
 /* Field number `index`, or NULL past the last one. */
 const struct tconv_machine_field *tconv_machine_field_at(int index);
+
+/* What a cost becomes on a device that the algorithm is not made for: so much, for tiny layers too,
+ * that the algorithm is taken only by name. */
+double tconv_machine_unsuited(const tconv_device_info *device, double cost);
 
 /* A cost in milliseconds. */
 double tconv_machine_ms(const struct tconv_machine *machine, double cost);

@@ -4,6 +4,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/cpu.h"
 #include "base/checked.h"
 #include "base/element_types.h"
 #include "cpu/channels_table.h"
@@ -293,7 +294,7 @@ static double cost_of(const struct channels *g)
     for (int a = 0; a < 3; a++)
         largest *= (double)(g->parts[a] * tconv_min(g->box[a], g->places[a])) /
                    (double)g->places[a];
-    return tconv_folded_shared(&g->folded, cycles * m->adds * m->lanes, largest);
+    return tconv_cpu_launch_cost(&g->folded, cycles * m->adds * m->lanes, largest);
 }
 
 /* Whether a work-item of this division has too much to do. */

@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/cpu.h"
 #include "base/checked.h"
 #include "cpu/depthwise_table.h"
 
@@ -104,7 +105,7 @@ static double cost_of(const struct depthwise *g)
          (double)g->blocks * (m->depthwise_store * g->mw / g->vw * g->px + m->depthwise_block));
     const double items = (double)g->items;
     const double cycles = (double)r->layer.batch * (adds + stores) + items * m->depthwise_item;
-    return tconv_folded_shared(r, cycles * m->adds * m->lanes, 1 / items);
+    return tconv_cpu_launch_cost(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
 /* Whether a work-item of this division has too much to do. */

@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/cpu.h"
 #include "base/checked.h"
 #include "cpu/packed_table.h"
 
@@ -184,9 +185,9 @@ static double cost_of(const struct packed *g)
                          m->packed_tap;
     const double cost = adds + outputs * store_cost(g) + copies + waits + loops +
                         m->packed_item * (double)g->items;
-    return tconv_folded_shared(&g->folded, cost * (chunks > 1 ? m->packed_chunks : 1),
-                               (double)(g->item_tiles * g->item_blocks) /
-                                   (groups * (double)(g->tiles * g->blocks)));
+    return tconv_cpu_launch_cost(&g->folded, cost * (chunks > 1 ? m->packed_chunks : 1),
+                                 (double)(g->item_tiles * g->item_blocks) /
+                                     (groups * (double)(g->tiles * g->blocks)));
 }
 
 /* Loop iterations of a work-item: packing inputs, adding, storing one by one, all with care. */

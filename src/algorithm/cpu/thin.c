@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/cpu.h"
 #include "base/checked.h"
 #include "cpu/thin_table.h"
 
@@ -192,7 +193,7 @@ static double cost_of(const struct thin *g)
                              (double)g->together;
     const double items = (double)g->items;
     const double cycles = adds + stores + ends + waits + copies + per_plane + items * m->thin_item;
-    return tconv_folded_shared(r, cycles * m->adds * m->lanes, 1 / items);
+    return tconv_cpu_launch_cost(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
 /* Loop iterations of a work-item: copying input rows, adding, storing the ends of rows, all with

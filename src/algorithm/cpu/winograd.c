@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/cpu.h"
 #include "base/checked.h"
 #include "cpu/winograd_table.h"
 
@@ -176,7 +177,7 @@ static double cost_of(const struct winograd *g)
     const double first_teams = groups * (double)tconv_ceil_div(g->teams, g->item_teams);
     const double restarts = loops * (teams * restart + first_teams * wait);
     const double cost = adds + prepares + finishes + restarts + m->winograd_item * (double)g->items;
-    return tconv_folded_shared(
+    return tconv_cpu_launch_cost(
         &g->folded, cost,
         (double)(g->item_teams * g->item_blocks) /
             (groups * (double)outer_phases(g) * (double)(g->teams * g->blocks)));

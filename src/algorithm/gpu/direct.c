@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/gpu.h"
 #include "base/checked.h"
 #include "gpu/direct_table.h"
 
@@ -124,7 +125,6 @@ static double cost_of(const struct direct *g)
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_folded_layer *r = &g->folded;
     const struct tile *t = &g->tile;
-    const double units = m->units;
     const double items = (double)(t->lanes[0] * t->lanes[1] * t->lanes[2]);
     const double group_warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double rows = tconv_folded_slices(r) / (double)r->z.output *
@@ -153,16 +153,15 @@ static double cost_of(const struct direct *g)
     const double alone =
         m->direct_begin_wait +
         rounds * (rows * m->direct_row_wait + (parts - rows) * m->direct_part_wait) + instructions;
-    const double each = g->groups / units > (1 << 20)
-                            ? g->groups / units
-                            : (double)tconv_ceil_div((int64_t)g->groups, (int64_t)units);
-    const double warps = each * group_warps;
+    const double warps = tconv_gpu_rounds(g->groups, m->units) * group_warps;
     const double waves = warps / m->unit_warps > 1 ? warps / m->unit_warps : 1;
-    const double cycles =
-        tconv_larger(warps * tconv_larger(instructions / m->unit_issue, loads), waves * alone);
-    const double dram = (tconv_folded_data_bytes(r) + tconv_folded_output_bytes(r)) / units /
-                        m->unit_dram;
-    return (tconv_larger(cycles, dram) + m->gpu_launch) * units * m->unit_lanes;
+    const struct tconv_gpu_launch run = {
+        .units = m->units,
+        .cycles =
+            tconv_larger(warps * tconv_larger(instructions / m->unit_issue, loads), waves * alone),
+        .dram = tconv_folded_data_bytes(r) + tconv_folded_output_bytes(r),
+    };
+    return tconv_gpu_launch_cost(m, &run);
 }
 
 /* ---- kernel plan ---------------------------------------------------------------------------- */

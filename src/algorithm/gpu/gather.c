@@ -3,6 +3,7 @@
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
+#include "algorithm/cost/gpu.h"
 #include "base/checked.h"
 #include "base/element_types.h"
 #include "gpu/gather_table.h"
@@ -149,7 +150,7 @@ static double work_groups(const struct gather *g)
  * along x. */
 static double own_longs(const struct gather *g)
 {
-    return GATHER_LONGS - FOLDED_LONGS + (double)g->folded.x.kernel * TAP_LONGS;
+    return GATHER_LONGS - FOLDED_LONGS + (double)g->folded.x.kernel * GATHER_TAP_LONGS;
 }
 
 /* Elements of a packed filter in front of the weights. */
@@ -273,7 +274,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
         const double cost = cost_of(&g) + begin_cost(&g, request->device);
         tconv_candidates_add(
             candidates, tile,
-            tconv_folded_gpu_cost(request, cost, request->machine.gather_wait, waits) * factor);
+            tconv_gpu_portable_cost(request, cost, request->machine.gather_wait, waits) * factor);
     }
     return candidates->count > 0;
 }
@@ -290,10 +291,10 @@ static bool write_taps(const struct gather *g, int64_t *list)
     for (int64_t r = 0; r < x->stride; r++) {
         for (int64_t j = 0; j < classes[r].taps; j++) {
             const int64_t k = classes[r].first + j * tconv_tap_step(x);
-            int64_t *tap = list + k * TAP_LONGS;
-            tap[TAP_START] = g->merged ? 0 : start;
-            tap[TAP_COUNT] = g->merged ? x->kernel : classes[r].taps;
-            tap[TAP_NUMBER] = g->merged ? k : j;
+            int64_t *tap = list + k * GATHER_TAP_LONGS;
+            tap[GATHER_TAP_START] = g->merged ? 0 : start;
+            tap[GATHER_TAP_COUNT] = g->merged ? x->kernel : classes[r].taps;
+            tap[GATHER_TAP_NUMBER] = g->merged ? k : j;
         }
         start += classes[r].taps;
     }

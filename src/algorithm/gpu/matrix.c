@@ -66,16 +66,6 @@ static int64_t local_bytes(const struct tconv_places *g, const struct fragment *
     return 4 * (tconv_max(stage, finished) + row * t->mt) + tconv_places_output_bytes(g) * t->nt;
 }
 
-/* The second launch, which adds up the sums of all parts. */
-static double finish_cycles(const struct tconv_places *g, double units)
-{
-    const struct tconv_machine *m = g->folded.machine;
-    if (g->parts == 1) return 0;
-    const double sums = tconv_places_groups(g) * g->mt * g->nt / units;
-    return m->gpu_launch + m->matrix_finish_wait + g->parts * m->matrix_part_wait +
-           2 * sums * (double)g->folded.acc_bytes / m->unit_l2;
-}
-
 /* Registers of a work-item that depend on the tile: sums; where its compiler reads the fragments of
  * a whole stage in front of all products, also these and what is on its way to the next stage. */
 static double registers_of(const struct tconv_places *g, const struct fragment *f,
@@ -94,7 +84,6 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f,
                       const struct tconv_matrix_tile *t, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double units = tconv_places_units(m, device);
     const double items = items_of(f, t), word = (double)word_of(g);
     const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double stages = tconv_places_stages(g);
@@ -128,7 +117,7 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f,
         .registers = m->matrix_registers + registers_of(g, f, t),
         .local = local_bytes(g, f, t),
         .l2 = stages * t->kt * 4 * (t->mt + t->nt),
-        .finish = finish_cycles(g, units),
+        .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
     return tconv_places_cost(g, &group, device) * f->unit->slowness;
 }

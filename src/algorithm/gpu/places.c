@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Implicit matrix products on GPUs: sides, tiles, cost, table, and launches. */
 #include "algorithm/gpu/places.h"
+#include "algorithm/cost/gpu.h"
 
 #include "base/checked.h"
 #include "gpu/tiled_table.h"
@@ -206,12 +208,14 @@ static double part_groups(const struct tconv_places *p)
            (double)p->folded.layer.groups;
 }
 
-double tconv_places_groups(const struct tconv_places *p)
+/* Work-groups of all parts. */
+static double all_groups(const struct tconv_places *p)
 {
     return part_groups(p) * p->parts;
 }
 
-int64_t tconv_places_part_channels(const struct tconv_places *p)
+/* Input channels of a part: whole stages. */
+static int64_t part_channels(const struct tconv_places *p)
 {
     return tconv_ceil_div(tconv_ceil_div(p->folded.layer.in_channels, p->stage), p->parts) *
            p->stage;
@@ -219,14 +223,13 @@ int64_t tconv_places_part_channels(const struct tconv_places *p)
 
 double tconv_places_stages(const struct tconv_places *p)
 {
-    return (double)p->reaching / (double)p->phases *
-           (double)(tconv_places_part_channels(p) / p->stage);
+    return (double)p->reaching / (double)p->phases * (double)(part_channels(p) / p->stage);
 }
 
 /* Of what parts leave for the second launch: the sums of all tiles, and what aligns them. */
 static double workspace_bytes(const struct tconv_places *p)
 {
-    return (tconv_places_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
+    return (all_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
 }
 
 int64_t tconv_places_output_bytes(const struct tconv_places *p)
@@ -250,7 +253,7 @@ bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_req
 bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
                         struct tconv_reason *reason)
 {
-    if (tconv_places_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
+    if (all_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)p->mt * p->nt / items;
     if (tconv_folded_group_too_long(
@@ -259,27 +262,11 @@ bool tconv_places_check(const struct tconv_places *p, int items, const tconv_dev
     return true;
 }
 
-double tconv_places_units(const struct tconv_machine *m, const tconv_device_info *device)
-{
-    enum { INTEL_CORES = 8 }; /* compute units as Intel counts them that share local memory */
-    return device->subgroup_least > 0 && m->units >= INTEL_CORES
-               ? (double)((int64_t)m->units / INTEL_CORES)
-               : m->units;
-}
-
-/* The groups of the unit that has most. */
-static double rounds_of(double groups, double units)
-{
-    enum { MANY = 1 << 20 };
-    const double each = groups / units;
-    return each > MANY ? each : (double)tconv_ceil_div((int64_t)groups, (int64_t)units);
-}
-
 double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_cost *group,
                          const tconv_device_info *device)
 {
     const struct tconv_machine *m = p->folded.machine;
-    const double units = tconv_places_units(m, device), groups = tconv_places_groups(p);
+    const double units = tconv_gpu_units(m, device), groups = all_groups(p);
     const int64_t local = (int64_t)(m->unit_local * (double)device->local_memory);
     const int64_t registers = (int64_t)(group->registers * m->warp * group->warps);
     const int64_t fitting = tconv_min(tconv_min((int64_t)m->unit_registers / registers,
@@ -287,16 +274,23 @@ double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_
                                       local / group->local);
     const double held = (double)tconv_max(fitting, 1);
     /* The last groups of a unit have it for themselves. */
-    const double each = rounds_of(groups, units);
+    const double each = tconv_gpu_rounds(groups, units);
     const double full = (double)(int64_t)(each / held), rest = each - full * held;
-    const double cycles = full * tconv_larger(held * group->busy, group->alone) +
-                          (rest > 0 ? tconv_larger(rest * group->busy, group->alone) : 0);
-    const double l2 = groups * group->l2 / units / m->unit_l2;
-    const double dram =
-        (tconv_folded_data_bytes(&p->folded) + tconv_folded_output_bytes(&p->folded)) / units /
-        m->unit_dram;
-    return (tconv_larger(cycles, tconv_larger(l2, dram)) + m->gpu_launch + group->finish) * units *
-           m->unit_lanes;
+    const struct tconv_gpu_launch run = {
+        .units = units,
+        .cycles = full * tconv_larger(held * group->busy, group->alone) +
+                  (rest > 0 ? tconv_larger(rest * group->busy, group->alone) : 0),
+        .l2 = groups * group->l2,
+        .dram = tconv_folded_data_bytes(&p->folded) + tconv_folded_output_bytes(&p->folded),
+    };
+    if (p->parts == 1) return tconv_gpu_launch_cost(m, &run);
+    /* Each part's sums are written and read, from the second-level cache. */
+    const double bytes = 2 * groups * p->mt * p->nt * (double)p->folded.acc_bytes;
+    const struct tconv_gpu_launch finish = {
+        .units = units,
+        .cycles = group->finish + bytes / units / m->unit_l2,
+    };
+    return tconv_gpu_launch_cost(m, &run) + tconv_gpu_launch_cost(m, &finish);
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
@@ -385,7 +379,7 @@ bool tconv_places_write_table(const struct tconv_places *g, struct tconv_kernel_
     t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.layer.out_channels, 4) * 4);
     t[TILED_OUTPUT_QUADS] = tconv_places_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;
-    t[TILED_PART_CHANNELS] = tconv_places_part_channels(g);
+    t[TILED_PART_CHANNELS] = part_channels(g);
     t[TILED_PART] = tconv_divisor((int64_t)part_groups(g));
     t[TILED_ALL_PHASES] = tconv_divisor(g->phases);
     t[TILED_BLOCKS] = tconv_divisor(g->blocks);
@@ -489,7 +483,7 @@ struct tconv_launch *tconv_places_run(const struct tconv_places *p, const char *
     run->local[0] = (size_t)items;
     run->divides = true;
     run->macs = issued(p, kernel_plan->table);
-    run->global[0] = (size_t)items * (size_t)tconv_places_groups(p);
+    run->global[0] = (size_t)items * (size_t)all_groups(p);
     if (p->parts == 1) {
         tconv_launch_args(run,
                           (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,

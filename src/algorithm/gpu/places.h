@@ -56,12 +56,6 @@ void tconv_places_set_tile(struct tconv_places *p, int mt, int nt, int stage, in
 /* Of struct outputs in cl/gpu/places.clh, for each place. */
 int64_t tconv_places_output_bytes(const struct tconv_places *p);
 
-/* Work-groups of all parts. */
-double tconv_places_groups(const struct tconv_places *p);
-
-/* Input channels of a part: whole stages. */
-int64_t tconv_places_part_channels(const struct tconv_places *p);
-
 /* Stages of one work-group, the mean of all phases. */
 double tconv_places_stages(const struct tconv_places *p);
 
@@ -72,9 +66,6 @@ bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_req
 bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
                         struct tconv_reason *reason);
 
-/* Compute units of a device. */
-double tconv_places_units(const struct tconv_machine *m, const tconv_device_info *device);
-
 /* What a work-group of a tile takes. */
 struct tconv_group_cost {
     double busy;      /* cycles of a compute unit that has enough of them to hide all waits */
@@ -83,10 +74,10 @@ struct tconv_group_cost {
     double registers; /* of a work-item */
     int64_t local;    /* bytes of local memory */
     double l2;        /* bytes that it reads */
-    double finish;    /* cycles of the launch that adds up parts, 0: there is none */
+    double finish;    /* cycles of the launch that adds up parts, but for its reads */
 };
 
-/* The time of all work-groups, in multiply-adds that all units could have done in it. */
+/* The cost of all launches that run. */
 double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_cost *group,
                          const tconv_device_info *device);
 

@@ -43,22 +43,11 @@ static int64_t local_bytes(const struct tconv_places *g, const struct tile *t)
            tconv_places_output_bytes(g) * t->nt;
 }
 
-/* The second launch, which adds up the sums of all parts: `groups` of a unit wrote them. */
-static double finish_cycles(const struct tconv_places *g, const struct tile *t, double groups)
-{
-    const struct tconv_machine *m = g->folded.machine;
-    if (g->parts == 1) return 0;
-    const double bytes = 2 * groups * t->mt * t->nt * (double)g->folded.acc_bytes;
-    return m->gpu_launch + 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait +
-           bytes / m->unit_l2;
-}
-
 /* The time of a tile, in multiply-adds that all units could have done in it. */
 static double cost_of(const struct tconv_places *g, const struct tile *t,
                       const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double units = tconv_places_units(m, device), groups = tconv_places_groups(g);
     const double items = items_of(t), sums = t->tm * t->tn, k = t->ks / t->slices;
     const double warps = (double)tconv_ceil_div(items_of(t), (int64_t)m->warp);
     /* Numbers of 64 bits, and integers, take two instructions. */
@@ -86,7 +75,7 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
         .registers = m->tiled_registers + sliced + words * t->tm * t->tn,
         .local = local_bytes(g, t),
         .l2 = stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
-        .finish = finish_cycles(g, t, groups / units),
+        .finish = 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait,
     };
     return tconv_places_cost(g, &group, device);
 }

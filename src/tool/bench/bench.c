@@ -376,14 +376,10 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
 
 /* What the options want of the results besides the table. Takes the reference; the first error
  * counts, but the others are written in any case. */
-static enum exit_code write_results(json_t *report, const json_t *old)
+static enum exit_code write_results(json_t *report)
 {
     enum exit_code code = report == NULL ? failed_work("the results need memory that is not there")
                                          : EXIT_DONE;
-    if (report != NULL && old != NULL) {
-        json_t *comparison = report_compare(old, options.compare, report, "this run");
-        if (comparison != NULL) json_object_set_new(report, "comparison", comparison);
-    }
     const struct {
         const char *path;
         enum exit_code (*write)(const json_t *);
@@ -400,7 +396,7 @@ static enum exit_code write_results(json_t *report, const json_t *old)
     return code == EXIT_DONE ? written : code;
 }
 
-static enum exit_code bench(const struct work *work, const struct timing *timing, const json_t *old)
+static enum exit_code bench(const struct work *work, const struct timing *timing)
 {
     const struct suite *suite = &work->suite;
     tconv_session *session = work->session;
@@ -433,7 +429,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
                 first_peak, roofline_peak(&roofline));
         if (table_wanted()) print_end(suite, &s, results, &roofline);
         const enum exit_code written = write_results(
-            with_origin(report_json(work->number, d, timing, &roofline, suite, results)), old);
+            with_origin(report_json(work->number, d, timing, &roofline, suite, results)));
         if (code == EXIT_DONE) code = written;
         if (code == EXIT_DONE) code = verdict(&s, suite->count);
     }
@@ -465,22 +461,15 @@ enum exit_code command_bench(int argc, const char **argv)
                                        argc, argv, &leave);
     if (leave) return code;
     struct work work = {.session = NULL};
-    json_t *old = NULL;
     struct timing timing = {.repeat = 1};
     if (options.plot != NULL && options.no_ceilings)
         return wrong_request("--plot is given, but --no-ceilings leaves out the roofline that it "
                              "draws");
-    if (options.compare != NULL && !table_wanted() && options.json == NULL)
-        return wrong_request("--compare is given, but stdout is taken by results: give --json FILE "
-                             "for the comparison");
     if ((code = read_count("--runs", options.runs, MOST_RUNS, &timing.runs)) == EXIT_DONE &&
         (code = read_count("--repeat", options.repeat, MOST_RUNS, &timing.repeat)) == EXIT_DONE &&
-        (options.compare == NULL ||
-         (code = report_read("--compare", options.compare, &old)) == EXIT_DONE) &&
         (code = work_open(&work, built_in_suite)) == EXIT_DONE &&
         (options.plot == NULL || (code = plot_check()) == EXIT_DONE))
-        code = bench(&work, &timing, old);
-    json_decref(old);
+        code = bench(&work, &timing);
     work_close(&work);
     return code;
 }

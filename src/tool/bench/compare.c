@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl compare: two reports of bench, layer by layer, with the noise of both. */
+#include "base/text.h"
 #include "tool/bench/reports.h"
 #include "tool/io/in_file.h"
 
@@ -44,7 +45,9 @@ static double number_of(const json_t *object, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-enum exit_code report_read(const char *option, const char *path, json_t **report)
+/* Reads a report of bench; `option` is named in messages. "-" is stdin. What cannot be read or is
+ * damaged is failed work; JSON of something else is a wrong request. */
+static enum exit_code report_read(const char *option, const char *path, json_t **report)
 {
     json_error_t error;
     FILE *file = in_file_open(path);
@@ -168,12 +171,11 @@ static void print_list(const char *what, enum verdict verdict, int count, const 
 {
     char text[4000];
     size_t i;
-    int used = snprintf(text, sizeof text, "%s beyond noise: %d", what, count);
+    struct tconv_text list = tconv_text_begin(text, sizeof text);
+    tconv_text_add(&list, "%s beyond noise: %d", what, count);
     const json_t *layer;
-    json_array_foreach(layers, i,
-                       layer) if (strcmp(text_of(layer, "verdict"), word(verdict)) == 0 &&
-                                  (size_t)used < sizeof text)
-        used += snprintf(text + used, sizeof text - (size_t)used, " %s", text_of(layer, "id"));
+    json_array_foreach(layers, i, layer) if (strcmp(text_of(layer, "verdict"), word(verdict)) == 0)
+        tconv_text_add(&list, " %s", text_of(layer, "id"));
     print_wrapped(text, 0);
 }
 
@@ -208,8 +210,10 @@ static int repeat_of(const json_t *report)
     return json_is_integer(repeat) ? (int)json_integer_value(repeat) : 1;
 }
 
-json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
-                       const char *new_name)
+/* Compares two reports, layer by layer: prints a table where one is wanted, and returns the same as
+ * JSON; NULL where memory is missing. The names are for messages. */
+static json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
+                              const char *new_name)
 {
     const char *old_device = text_of(json_object_get(old, "device"), "name");
     const char *new_device = text_of(json_object_get(new, "device"), "name");

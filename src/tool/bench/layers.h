@@ -6,13 +6,6 @@
 
 #include "tool/io/suite.h"
 
-/* Reads them as the options say. Without any option about layers, `otherwise` gives them. Options
- * that would not be used are a wrong request. */
-enum exit_code choose_layers(struct suite *suite, enum exit_code (*otherwise)(struct suite *suite));
-
-/* The suite inside the tool, for `otherwise`. */
-enum exit_code built_in_suite(struct suite *suite);
-
 /* What bench, check and tune work with: layers, and the device that is to run them. */
 struct work {
     struct suite suite;
@@ -20,9 +13,14 @@ struct work {
     tconv_session *session;
 };
 
-/* Chooses the layers and opens the device, as the options say. To be closed in any case. */
+/* Chooses the layers and opens the device, as the options say. Without any option about layers,
+ * `otherwise` gives them. Options that would not be used are a wrong request. To be closed in any
+ * case. */
 enum exit_code work_open(struct work *work, enum exit_code (*otherwise)(struct suite *suite));
 void work_close(struct work *work);
+
+/* The suite inside the tool, for `otherwise`. */
+enum exit_code built_in_suite(struct suite *suite);
 
 /* What failed of a command's work. */
 struct failures {

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with reports of bench: comparing two of them, rows of CSV, a picture. */
+/* What is done with reports of bench: rows of CSV, a picture. */
 #ifndef TCONV_TOOL_REPORTS_H
 #define TCONV_TOOL_REPORTS_H
 
 #include "tool/tool.h"
-
-/* Reads a report of bench; `option` is named in messages. "-" is stdin. What cannot be read or is
- * damaged is failed work; JSON of something else is a wrong request. */
-enum exit_code report_read(const char *option, const char *path, json_t **report);
-
-/* Compares two reports, layer by layer: prints a table where one is wanted, and returns the same as
- * JSON; NULL where memory is missing. The names are for messages. */
-json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
-                       const char *new_name);
 
 /* Writes the layers of a report as CSV to the file that --csv names. */
 enum exit_code report_csv(const json_t *report);

@@ -9,7 +9,7 @@
 #include "tool/io/suite.h"
 #include "tool/tool.h"
 
-enum { TILE_TEXT = 200 }; /* room for what tconv_plan_tile writes */
+enum { TILE_TEXT = 240 }; /* bytes that suffice for what tconv_plan_tile writes */
 
 /* A text about a plan, from malloc; NULL where it is empty or memory is missing. */
 char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t));

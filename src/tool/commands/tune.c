@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl tune: times the algorithms for layers and stores the fastest, for later plans on this
  * device. --records is in records.c, --machine and --fields in tune_machine.c. */
+#include "base/text.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/trial.h"
 
@@ -47,10 +48,10 @@ static bool tell_progress(void *context, const char *algorithm, int index, int c
 {
     const struct place *p = context;
     char text[160];
-    const int used = snprintf(text, sizeof text, "%s %s, %d of %d", p->entry->id, algorithm,
-                              index < count ? index + 1 : count, count);
-    if (best_ms > 0 && used > 0 && (size_t)used < sizeof text)
-        snprintf(text + used, sizeof text - (size_t)used, ", best %.4g ms", best_ms);
+    struct tconv_text line = tconv_text_begin(text, sizeof text);
+    tconv_text_add(&line, "%s %s, %d of %d", p->entry->id, algorithm,
+                   index < count ? index + 1 : count, count);
+    if (best_ms > 0) tconv_text_add(&line, ", best %.4g ms", best_ms);
     progress(p->layer, p->layers, text);
     return !interrupted();
 }

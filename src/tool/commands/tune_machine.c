@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl tune --machine: measures the speeds of the hardware that the cost model counts with, and
  * stores them for the device. With --fields it stores given ones. */
+#include "base/text.h"
 #include "tool/bench/roofline.h"
 #include "tool/tool.h"
 
@@ -111,10 +112,9 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
         add_gpu(m, &roofline);
     else
         add_cpu(m, &roofline);
-    int used = 0;
+    struct tconv_text text = tconv_text_begin(fields, sizeof fields);
     for (int i = 0; i < m->count; i++)
-        used += snprintf(fields + used, sizeof fields - (size_t)used, "%s%s=%.6g",
-                         i == 0 ? "" : " ", m->list[i].name, m->list[i].value);
+        tconv_text_add(&text, "%s%s=%.6g", i == 0 ? "" : " ", m->list[i].name, m->list[i].value);
     if (tconv_device_set_machine(device, fields, &error) != TCONV_OK) return failed_call(&error);
     if (table_wanted()) {
         printf("device %d: %s (%s)\n", number, info->name, info->platform);

@@ -5,6 +5,7 @@
 
 #include "base/element_types.h"
 #include "base/os.h"
+#include "base/text.h"
 #include "tool/io/xml_graph.h"
 #include "tool/system/system.h"
 
@@ -354,16 +355,15 @@ struct entry *model_layer(const char *path, const struct suite *suite, const cha
     if (name == NULL && suite->count == 1) return &suite->entries[0];
     struct entry *found = NULL;
     int same = 0;
-    char known[800] = "";
+    char known[800];
+    struct tconv_text list = tconv_text_begin(known, sizeof known);
     for (size_t i = 0; i < suite->count; i++) {
         struct entry *entry = &suite->entries[i];
         if (name != NULL && strcmp(entry->layer, name) == 0) {
             found = entry;
             same++;
         }
-        const size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s %s", i == 0 ? "" : ", ", entry->id,
-                 entry->layer);
+        tconv_text_add(&list, "%s%s %s", i == 0 ? "" : ", ", entry->id, entry->layer);
     }
     for (size_t i = 0; i < suite->count && name != NULL && same == 0; i++)
         if (strcmp(suite->entries[i].id, name) == 0) return &suite->entries[i];
@@ -396,6 +396,14 @@ bool model_data_fits(const struct entry *entry, const tconv_shape *data)
     return fits;
 }
 
+static const char *shape_text(const tconv_shape *shape, char *buffer, size_t size)
+{
+    struct tconv_text text = tconv_text_begin(buffer, size);
+    for (int i = 0; i < shape->rank && i < TCONV_MAX_RANK; i++)
+        tconv_text_add(&text, "%s%" PRId64, i == 0 ? "" : ",", shape->dim[i]);
+    return buffer;
+}
+
 bool model_set_data(struct entry *entry, const tconv_shape *data)
 {
     if (model_data_fits(entry, data)) {
@@ -403,13 +411,8 @@ bool model_set_data(struct entry *entry, const tconv_shape *data)
         return true;
     }
     const tconv_shape own = entry->problem.data;
-    char want[200] = "", got[200] = "";
-    for (int i = 0; i < own.rank && i < TCONV_MAX_RANK; i++)
-        snprintf(want + strlen(want), sizeof want - strlen(want), "%s%" PRId64, i == 0 ? "" : ",",
-                 own.dim[i]);
-    for (int i = 0; i < data->rank && i < TCONV_MAX_RANK; i++)
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%" PRId64, i == 0 ? "" : ",",
-                 data->dim[i]);
-    set_error(entry, "its data has shape %s in the model, not %s", want, got);
+    char want[200], got[200];
+    set_error(entry, "its data has shape %s in the model, not %s",
+              shape_text(&own, want, sizeof want), shape_text(data, got, sizeof got));
     return false;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Costs on folded layers, and what kernels with explicit vectors choose by them. */
-#include "algorithm/any/folded.h"
+/* Costs on CPUs, and what kernels with explicit vectors choose by them. */
+#include "algorithm/cost/cpu.h"
 
 #include "base/checked.h"
 
-double tconv_folded_shared(const struct tconv_folded_layer *folded, double cost, double largest)
+double tconv_cpu_launch_cost(const struct tconv_folded_layer *folded, double cost, double largest)
 {
     /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part
      * in the work. */
@@ -21,33 +21,6 @@ double tconv_folded_shared(const struct tconv_folded_layer *folded, double cost,
         (double)tconv_min(tconv_ceil_div(items + (units - 1) * (missed + 1), units), items);
     const double other = (double)tconv_ceil_div(items - missed, units) + late;
     return (first < other ? first : other) * item * (double)units;
-}
-
-double tconv_folded_gpu_cost(const struct tconv_request *request, double cost, double loads,
-                             double iterations)
-{
-    const struct tconv_machine *m = &request->machine;
-    if (request->device->kind != TCONV_DEVICE_GPU) return cost;
-    return cost * loads + (m->gpu_begin + m->gpu_wait * iterations) * m->unit_lanes * m->units;
-}
-
-bool tconv_folded_too_long(double iterations, const tconv_device_info *device)
-{
-    enum { MOST_ITERATIONS = 30000 };
-    return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
-}
-
-bool tconv_folded_group_too_long(double iterations, const tconv_device_info *device)
-{
-    return device->kind == TCONV_DEVICE_CPU && tconv_folded_too_long(iterations, device);
-}
-
-double tconv_folded_exact_loops(const struct tconv_folded_layer *folded)
-{
-    if (!tconv_type_is_floating(folded->layer.data_type)) return 0;
-    const double taps = (double)(folded->z.kernel * folded->y.kernel * folded->x.kernel);
-    const double phases = (double)(folded->z.stride * folded->y.stride * folded->x.stride);
-    return taps * (1 + (double)folded->layer.in_channels / phases);
 }
 
 int tconv_folded_widest(const struct tconv_folded_layer *folded)
@@ -77,12 +50,6 @@ void tconv_folded_lanes(const struct tconv_folded_layer *folded, int64_t channel
     }
 }
 
-double tconv_folded_issue(const struct tconv_folded_layer *folded, double instructions)
-{
-    const struct tconv_machine *m = folded->machine;
-    return m->registers < 32 ? instructions / m->issue : 0;
-}
-
 int tconv_folded_round(int sums, int64_t channels, int64_t step)
 {
     enum { MOST_CHANNELS = 8, MOST_ADDITIONS = 48 };
@@ -97,6 +64,12 @@ int64_t tconv_folded_chunk(int64_t channels, int64_t chunks)
 {
     enum { STEP = 8 };
     return tconv_ceil_div(tconv_ceil_div(channels, chunks), STEP) * STEP;
+}
+
+double tconv_folded_issue(const struct tconv_folded_layer *folded, double instructions)
+{
+    const struct tconv_machine *m = folded->machine;
+    return m->registers < 32 ? instructions / m->issue : 0;
 }
 
 double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx, int mw)
@@ -117,22 +90,8 @@ double tconv_folded_inefficiency(const struct tconv_folded_layer *folded, int nx
     return (cycles > issue ? cycles : issue) / adds * (nx == 1 ? m->narrow : 1) + m->overhead;
 }
 
-static double bytes_of(const struct tconv_layer *layer, int64_t batch_step, tconv_type type)
-{
-    return (double)layer->batch * (double)batch_step * (double)tconv_type_size(type);
-}
-
-double tconv_folded_data_bytes(const struct tconv_folded_layer *folded)
-{
-    return bytes_of(&folded->layer, folded->layer.data_batch_step, folded->layer.data_type);
-}
-
-double tconv_folded_output_bytes(const struct tconv_folded_layer *folded)
-{
-    return bytes_of(&folded->layer, folded->layer.output_batch_step, folded->layer.output_type);
-}
-
-bool tconv_folded_streams(const struct tconv_folded_layer *folded)
+/* Whether the output is so large that it would not stay in a processor's caches. */
+static bool streams(const struct tconv_folded_layer *folded)
 {
     return tconv_folded_output_bytes(folded) >
            folded->machine->streamed_output * folded->machine->l3;
@@ -143,6 +102,5 @@ bool tconv_folded_non_temporal(const struct tconv_folded_layer *folded, int64_t 
 {
     const int64_t line = (int64_t)folded->machine->line,
                   bytes = run * (int64_t)tconv_type_size(folded->layer.output_type);
-    return tconv_folded_streams(folded) &&
-           (bytes % line == 0 || (long_run > 0 && bytes >= long_run));
+    return streams(folded) && (bytes % line == 0 || (long_run > 0 && bytes >= long_run));
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Costs on GPUs. */
+#include "algorithm/cost/gpu.h"
+
+#include "algorithm/any/folded.h"
+#include "base/checked.h"
+
+double tconv_gpu_units(const struct tconv_machine *m, const tconv_device_info *device)
+{
+    enum { INTEL_CORES = 8 }; /* compute units as Intel counts them that share local memory */
+    return device->subgroup_least > 0 && m->units >= INTEL_CORES
+               ? (double)((int64_t)m->units / INTEL_CORES)
+               : m->units;
+}
+
+double tconv_gpu_rounds(double groups, double units)
+{
+    enum { MANY = 1 << 20 };
+    const double each = groups / units;
+    return each > MANY ? each : (double)tconv_ceil_div((int64_t)groups, (int64_t)units);
+}
+
+double tconv_gpu_launch_cost(const struct tconv_machine *m, const struct tconv_gpu_launch *launch)
+{
+    const double l2 = launch->l2 / launch->units / m->unit_l2,
+                 dram = launch->dram / launch->units / m->unit_dram;
+    const double cycles = tconv_larger(launch->cycles, tconv_larger(l2, dram));
+    return (cycles + m->gpu_launch) * launch->units * m->unit_lanes;
+}
+
+double tconv_gpu_portable_cost(const struct tconv_request *request, double cost, double loads,
+                               double iterations)
+{
+    const struct tconv_machine *m = &request->machine;
+    if (request->device->kind != TCONV_DEVICE_GPU) return cost;
+    return cost * loads + (m->gpu_begin + m->gpu_wait * iterations) * m->units * m->unit_lanes;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text that is put together in a buffer. What does not fit is left out, but counted. */
+#ifndef TCONV_BASE_TEXT_H
+#define TCONV_BASE_TEXT_H
+
+#include "base/format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tconv_text {
+    char *begin;
+    size_t size;   /* of the buffer, in bytes; 0: `begin` may be NULL */
+    size_t length; /* of the whole text, also where it does not fit */
+};
+
+/* An empty text in a buffer. */
+struct tconv_text tconv_text_begin(char *buffer, size_t size);
+
+/* The text that a buffer holds, to go on with it. */
+struct tconv_text tconv_text_resume(char *buffer, size_t size);
+
+void tconv_text_add(struct tconv_text *text, const char *format, ...) TCONV_PRINTF(2, 3);
+
+/* Adds a line. Line breaks stand between lines, not at the end. */
+void tconv_text_add_line(struct tconv_text *text, const char *format, ...) TCONV_PRINTF(2, 3);
+
+bool tconv_text_fits(const struct tconv_text *text);
+
+#endif
