@@ -77,7 +77,7 @@ tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type
     if (!succeeded(ort.GetValueInfoTypeInfo(value, &info), error) ||
         !succeeded(ort.CastTypeInfoToTensorInfo(info, &tensor), error))
         return error->status;
-    if (tensor == NULL) return fail(error, TCONV_ERROR_TYPE, "an input is no tensor");
+    if (tensor == NULL) return fail(error, TCONV_ERROR_TYPE, "an input is not a tensor");
     if (!succeeded(ort.GetTensorElementType(tensor, &element), error) ||
         !succeeded(ort.GetDimensionsCount(tensor, &rank), error))
         return error->status;

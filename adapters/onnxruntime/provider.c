@@ -720,7 +720,7 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
     (void)logger;
     *count = 0;
     if (!ort_load(base)) { /* there is no function to say so with */
-        fprintf(stderr, "tconv_cl: ONNX Runtime 1.24 or later is needed, this is %s\n",
+        fprintf(stderr, "tconv_cl: this is ONNX Runtime %s, but must be 1.24 or later\n",
                 base->GetVersionString());
         return NULL;
     }

@@ -134,7 +134,7 @@ tconv_search search_of(const std::string &name)
     tconv_search search = TCONV_SEARCH_DEFAULT;
     if (!name.empty() && !tconv_search_from_name(name.c_str(), &search))
         throw Failure(TCONV_ERROR_ARGUMENT,
-                      "search is \"" + name + "\": model, records, measure and renew are possible");
+                      "search is \"" + name + "\": it must be model, records, measure or renew");
     return search;
 }
 

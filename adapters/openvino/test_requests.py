@@ -120,7 +120,7 @@ def test_an_output_shape_that_is_wrong_raises():
     model = ov.Model([node], [parameter, shape])
     assert convert(model) == 1
     ours, data, counted = compiled(model), random([1, 3, 6, 7]), Counted()
-    with pytest.raises(RuntimeError, match="output_shape is -5 at spatial axis 1: at least 1 is needed"):
+    with pytest.raises(RuntimeError, match="output_shape is -5 at spatial axis 1: it must be at least 1"):
         ours([data, np.array([12, -5])])
     assert counted.evaluations == counted.fallbacks == 0
 

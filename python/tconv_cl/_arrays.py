@@ -41,7 +41,7 @@ def numpy_array(name: str, value: Any) -> np.ndarray:
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RequestTypeError(f"{name}, a {kind}, gives no array that NumPy can read: {error}") from error
     raise RequestTypeError(
-        f"{name} is a {kind}: an array is needed: NumPy's, pyopencl's (then all are), a list, or an object with "
+        f"{name} is a {kind}: it must be an array: NumPy's, pyopencl's (then all are), a list, or an object with "
         "__array_interface__ or __dlpack__"
     )
 
@@ -75,6 +75,6 @@ def _expect(name: str, array: Any, shape: tuple[int, ...], number: int) -> None:
     if array is None:
         return
     if array.shape != shape:
-        raise RequestError(f"{name} has shape {array.shape}: {shape} is needed")
+        raise RequestError(f"{name} has shape {array.shape}: it must be {shape}")
     if type_of(name, array.dtype) != number:
-        raise RequestError(f"{name} has elements of type {array.dtype}: {dtype_of(number)} is needed")
+        raise RequestError(f"{name} has elements of type {array.dtype}: it must have {dtype_of(number)}")

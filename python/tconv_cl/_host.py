@@ -21,7 +21,7 @@ LINE = 64  # bytes that processors store at once
 def contiguous(arrays: Arrays) -> Arrays:
     """Arrays that lie dense in memory: copies of those that do not. `out` is written, so that it must lie so itself."""
     if isinstance(arrays.out, (list, tuple)):
-        raise RequestTypeError(f"out is a {type(arrays.out).__name__}: an array is needed")
+        raise RequestTypeError(f"out is a {type(arrays.out).__name__}: it must be an array")
     arrays = Arrays(
         numpy_array("data", arrays.data),
         numpy_array("filter", arrays.filter),

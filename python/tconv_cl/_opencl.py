@@ -29,7 +29,7 @@ def check_arrays(arrays: Arrays) -> None:
         if array is None:
             continue
         if not is_array(array):
-            raise RequestError(f"{name} is a {type(array).__name__}: a pyopencl array is needed, as data is one")
+            raise RequestError(f"{name} is a {type(array).__name__}: it must be a pyopencl array, as data is one")
         if not array.flags.c_contiguous:
             raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied: make it so first")
     if arrays.data.queue is None:

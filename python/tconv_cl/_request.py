@@ -128,7 +128,7 @@ def window_of(output_rows: Any, data_rows: Any) -> Window | None:
         raise RequestError("output_rows and data_rows go together: which rows, and how many rows all data have")
     rows = _integers("output_rows", output_rows)
     if isinstance(rows, int) or len(rows) != 2:
-        raise RequestError(f"output_rows is {output_rows!r}: (begin, end) is needed")
+        raise RequestError(f"output_rows is {output_rows!r}: it must be (begin, end)")
     return Window(_integer("data_rows", data_rows, 0), *rows)
 
 
@@ -169,7 +169,7 @@ def attributes_of(
     """Reads the attributes of a call as conv_transpose documents them."""
     activation_number, a, b = _activation(activation)
     if groups is not None and _integer("groups", groups) < 1:
-        raise RequestError(f"groups is {groups}: at least 1 is needed")
+        raise RequestError(f"groups is {groups}: it must be at least 1")
     return Attributes(
         strides=_integers("strides", strides),
         dilations=_integers("dilations", dilations),
@@ -208,9 +208,9 @@ def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63
     try:
         number = operator.index(value)
     except TypeError:
-        raise RequestTypeError(f"{argument} is {value!r}: an integer is needed") from None
+        raise RequestTypeError(f"{argument} is {value!r}: it must be an integer") from None
     if not least <= number <= most:
-        raise RequestError(f"{argument} is {number}: {least} to {most} are possible")
+        raise RequestError(f"{argument} is {number}: it must be {least} to {most}")
     return number
 
 
@@ -229,7 +229,7 @@ def _real(argument: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise RequestTypeError(f"{argument} is {value!r}: a number is needed") from None
+        raise RequestTypeError(f"{argument} is {value!r}: it must be a number") from None
 
 
 def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
@@ -248,7 +248,7 @@ def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
 
 def _shape(argument: str, shape: tuple[int, ...]) -> c.Shape:
     if len(shape) > c.MAX_RANK:
-        raise RequestError(f"{argument} has rank {len(shape)}: {c.MAX_RANK} at most is possible")
+        raise RequestError(f"{argument} has rank {len(shape)}: it must be at most {c.MAX_RANK}")
     return c.Shape(len(shape), tuple(_integer(argument, extent) for extent in shape))
 
 
@@ -256,5 +256,5 @@ def _list(argument: str, value: int | tuple[int, ...], axes: int) -> c.List:
     if isinstance(value, int):
         value = (value,) * max(1, min(axes, c.MAX_AXES))
     if len(value) > c.MAX_AXES:
-        raise RequestError(f"{argument} has {len(value)} entries: {c.MAX_AXES} at most are possible")
+        raise RequestError(f"{argument} has {len(value)} entries: it may have at most {c.MAX_AXES}")
     return c.List(len(value), value)

@@ -312,5 +312,5 @@ def search_of(search: str | None) -> str | None:
 
 def fallback_of(fallback: str) -> str:
     if fallback not in FALLBACKS:
-        raise ValueError(f'fallback is {fallback!r}: "warn" or "error" is needed')
+        raise ValueError(f'fallback is {fallback!r}: it must be "warn" or "error"')
     return fallback

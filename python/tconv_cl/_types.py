@@ -42,7 +42,7 @@ def type_of(what: str, dtype: np.dtype[Any]) -> int:
     if number is None:
         known = ", ".join(dtype.name for dtype in _TYPES)
         raise RequestTypeError(
-            f"{what} has elements of type {dtype}: {known} are possible, in this machine's byte order"
+            f"{what} has elements of type {dtype}: it must be one of {known}, in this machine's byte order"
         )
     return number
 
@@ -65,15 +65,15 @@ def output_type_of(wanted: Any) -> int:
 
 # What the library's names may be, for the sentence of an error.
 _NAMES = {
-    "type": "f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32 and u64",
-    "auto_pad": "explicit, valid, same_upper and same_lower",
-    "rules": "spec, openvino and onnx",
-    "math": "exact and fast",
-    "search": "model, records, measure and renew",
-    "data_format": "NCX and NXC",
-    "filter_format": "OIX and XIO",
+    "type": "f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32 or u64",
+    "auto_pad": "explicit, valid, same_upper or same_lower",
+    "rules": "spec, openvino or onnx",
+    "math": "exact or fast",
+    "search": "model, records, measure or renew",
+    "data_format": "NCX or NXC",
+    "filter_format": "OIX or XIO",
     "activation": "none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu, elu, snake, "
-    "hardswish and mish",
+    "hardswish or mish",
 }
 
 
@@ -82,5 +82,5 @@ def number_of(argument: str, kind: str, name: str) -> int:
     number = c_int()
     known = isinstance(name, str) and name.isascii() and "\0" not in name
     if not known or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
-        raise RequestError(f"{argument} is {name!r}: {_NAMES[kind]} are possible")
+        raise RequestError(f"{argument} is {name!r}: it must be {_NAMES[kind]}")
     return number.value

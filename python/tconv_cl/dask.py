@@ -78,11 +78,11 @@ def conv_transpose(
         ((1, 1, 2002), (200, 200), 2.0)
     """
     if not isinstance(data, da.Array) or type(data._meta) is not np.ndarray:
-        raise RequestError(f"data is a {type(data).__name__}: a Dask array of NumPy arrays is needed")
+        raise RequestError(f"data is a {type(data).__name__}: it must be a Dask array of NumPy arrays")
     if any(np.isnan(extent) for extent in data.shape):
         raise RequestError(f"data has the shape {data.shape}: call its compute_chunk_sizes() first")
     if isinstance(device, str) and device != "worker":
-        raise RequestError(f'device is {device!r}: a number, several, or "worker" are possible')
+        raise RequestError(f'device is {device!r}: it must be a number, several, or "worker"')
     small = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
     small = {name: _dask_array(name, array) for name, array in small.items()}
     residual = _dask_array("residual", residual)
@@ -122,7 +122,7 @@ class _Division:
         self.axis = rows_at(geometry)
         limit = parse_bytes(dask.config.get("array.chunk-size") if memory_limit is None else memory_limit)
         if limit < 1:
-            raise RequestError(f"memory_limit is {memory_limit}: at least 1 is needed")
+            raise RequestError(f"memory_limit is {memory_limit}: it must be at least 1")
         items = max(data.chunks[0])
         if chunks == "auto":
             stride = geometry.stride[0]
@@ -250,7 +250,7 @@ def _dask_array(name: str, array: Any) -> da.Array | None:
     if array is None or isinstance(array, da.Array):
         return array
     if not isinstance(array, np.ndarray):
-        raise RequestError(f"{name} is a {type(array).__name__}: a NumPy or a Dask array is needed")
+        raise RequestError(f"{name} is a {type(array).__name__}: it must be a NumPy or a Dask array")
     return da.from_array(array, chunks=-1)
 
 

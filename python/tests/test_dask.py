@@ -226,7 +226,7 @@ def test_requests():
         "strides is 0": dict(strides=0),
         "device is \"?cpu|device is 'cpu'": dict(device="cpu"),
         "data has 2 channels": dict(groups=3),
-        "output rows 0 to 0 are no part": dict(chunks=(0, 10)),
+        "output rows 0 to 0 are not a part": dict(chunks=(0, 10)),
         "memory_limit is 0": dict(memory_limit=0),
     }
     for sentence, arguments in requests.items():

@@ -25,7 +25,7 @@ tconv_status tconv_struct_check(struct tconv_sized sized, const void *given, tco
     const size_t size = size_of(given);
     if (size >= sized.least && size <= LONGEST) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                      "struct_size of %s is %zu, but %zu to %d bytes are possible: start from %s",
+                      "struct_size of %s is %zu, but must be %zu to %d bytes: start from %s",
                       sized.argument, size, sized.least, (int)LONGEST, sized.start);
 }
 

@@ -20,32 +20,40 @@ static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
            (own == TCONV_I32 && tconv_type_size(data) == 1);
 }
 
+/* The output types that types_fit takes with data and a filter that go together. */
+static const char *output_types(tconv_type data, tconv_type filter)
+{
+    if (tconv_type_size(data) == 1) return filter == TCONV_I8 ? "i32, i8 or u8" : "u8 or i32";
+    if (data == TCONV_F16) return "f16 or f32";
+    return data == TCONV_BF16 ? "bf16 or f32" : tconv_type_name(data);
+}
+
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
 {
     if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_ONEAPI_CONV_BACKPROP)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is no operator",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is not an operator",
                           (int)p->operation);
     if ((int)p->rules < TCONV_RULES_SPEC || p->rules > TCONV_RULES_ONNX)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "rules is %d, which is no rule set",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "rules is %d, which is not a rule set",
                           (int)p->rules);
     if ((int)p->auto_pad < TCONV_EXPLICIT || p->auto_pad > TCONV_SAME_LOWER)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "auto_pad is %d, which is no padding mode",
-                          (int)p->auto_pad);
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "auto_pad is %d, which is not a padding mode", (int)p->auto_pad);
     if ((int)p->data_format < TCONV_DATA_DEFAULT || p->data_format > TCONV_NXC)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_format is %d, which is no format",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_format is %d, which is not a format",
                           (int)p->data_format);
     if ((int)p->filter_format < TCONV_FILTER_DEFAULT || p->filter_format > TCONV_XIO)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter_format is %d, which is no format",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "filter_format is %d, which is not a format",
                           (int)p->filter_format);
     if (tconv_type_size(p->data_type) == 0)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "data_type is %d, which is no element type",
-                          (int)p->data_type);
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
+                          "data_type is %d, which is not an element type", (int)p->data_type);
     if (tconv_type_size(p->filter_type) == 0)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "filter_type is %d, which is no element type", (int)p->filter_type);
+                          "filter_type is %d, which is not an element type", (int)p->filter_type);
     if (p->output_type != TCONV_TYPE_DEFAULT && tconv_type_size(p->output_type) == 0)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "output_type is %d, which is no element type", (int)p->output_type);
+                          "output_type is %d, which is not an element type", (int)p->output_type);
     if (!types_fit(p->data_type, p->filter_type, p->output_type)) {
         const bool bytes = tconv_type_size(p->data_type) == 1 &&
                            tconv_type_size(p->filter_type) == 1;
@@ -60,13 +68,13 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
                               "data is %s but filter is %s: output_type must say what the "
                               "output is: i32, i8 or u8",
                               data, filter);
+        if (p->data_type != p->filter_type && p->filter_type != TCONV_I8)
+            return tconv_fail(error, TCONV_ERROR_TYPE,
+                              "data is %s but filter is %s: the filter must be i8", data, filter);
         return tconv_fail(error, TCONV_ERROR_TYPE,
-                          "data is %s, filter %s, output %s: the output has the data's type, or "
-                          "f32 for f16 and bf16, or for i8 and u8 data with an i8 filter i32, i8 "
-                          "or u8",
-                          data, filter,
-                          p->output_type == TCONV_TYPE_DEFAULT ? "as the data"
-                                                               : tconv_type_name(p->output_type));
+                          "data is %s, filter %s, output %s: the output must be %s", data, filter,
+                          tconv_type_name(p->output_type),
+                          output_types(p->data_type, p->filter_type));
     }
 
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
@@ -85,7 +93,7 @@ static tconv_status check_ranks(const tconv_problem *p, tconv_error *error)
     if (p->data.rank < 3 || p->data.rank > TCONV_MAX_AXES + 2)
         return tconv_fail(
             error, TCONV_ERROR_SHAPE,
-            "data has rank %d: 3 to %d are possible (batch, channels and 1 to %d spatial axes)",
+            "data has rank %d: it must be 3 to %d (batch, channels and 1 to %d spatial axes)",
             p->data.rank, TCONV_MAX_AXES + 2, TCONV_MAX_AXES);
     const int wanted = p->data.rank + (p->operation == TCONV_GROUP_CONV_BACKPROP);
     if (p->filter.rank != wanted)
@@ -174,7 +182,7 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
     }
     if (p->groups < 0)
         return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
-                          "groups is %" PRId64 ": at least 1 is needed", p->groups);
+                          "groups is %" PRId64 ": it must be at least 1", p->groups);
     g->groups = p->groups == 0 ? 1 : p->groups;
     if (channels % g->groups != 0)
         return tconv_fail(error, TCONV_ERROR_SHAPE,
@@ -194,14 +202,13 @@ static tconv_status read_list(const char *argument, const tconv_list *list, int 
     if (list->count != 0 && list->count != axes)
         return tconv_fail(
             error, TCONV_ERROR_ATTRIBUTE,
-            "%s has %d values: one for each of the %d spatial axes is needed, or none", argument,
+            "%s has %d values: it must have one for each of the %d spatial axes, or none", argument,
             list->count, axes);
     for (int a = 0; a < axes; a++) {
         values[a] = list->count == 0 ? absent : list->value[a];
         if (values[a] < least)
             return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
-                              "%s is %" PRId64 " at spatial axis %d: at least %" PRId64
-                              " is needed",
+                              "%s is %" PRId64 " at spatial axis %d: it must be at least %" PRId64,
                               argument, values[a], a, least);
     }
     return TCONV_OK;

@@ -26,7 +26,7 @@ tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_b
     if (output_begin < 0 || output_end <= output_begin || output_end > g.output[0])
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "output rows %" PRId64 " to %" PRId64
-                          " are no part of the outermost spatial axis: it has extent %" PRId64,
+                          " are not a part of the outermost spatial axis: it has extent %" PRId64,
                           output_begin, output_end, g.output[0]);
     const int64_t span = g.dilation[0] * (g.kernel[0] - 1), input = g.input[0];
     int64_t first = tconv_ceil_div(output_begin + g.pad_begin[0] - span, g.stride[0]);

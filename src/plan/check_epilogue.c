@@ -65,7 +65,7 @@ static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tcon
         const double most = data == TCONV_F64 ? DBL_MAX : (double)FLT_MAX;
         if (!(numbers[i].value >= -most && numbers[i].value <= most))
             return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                              "epilogue.%s is %g, which is no finite %s", numbers[i].name,
+                              "epilogue.%s is %g, which is not a finite %s", numbers[i].name,
                               numbers[i].value, data == TCONV_F64 ? "f64" : "f32");
     }
     for (int i = 2 + used; i < 4; i++)
@@ -95,7 +95,8 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
                               i, e->reserved[i]);
     if ((int)e->activation < TCONV_ACTIVATION_NONE || e->activation > TCONV_ACTIVATION_MISH)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "epilogue.activation is %d, which is no activation", (int)e->activation);
+                          "epilogue.activation is %d, which is not an activation",
+                          (int)e->activation);
     tconv_status status;
     if ((status = check_numbers(e, data, error)) != TCONV_OK ||
         (status = check_zero_point("data_zero_point", e->data_zero_point, data, error)) !=

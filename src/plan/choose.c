@@ -268,7 +268,7 @@ static tconv_status choose(tconv_plan *plan, const tconv_plan_options *options, 
                                     : options->search;
     if ((unsigned)search > TCONV_SEARCH_RENEW)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "search is %d: a TCONV_SEARCH_* is needed, 0 to 4", (int)search);
+                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)search);
     struct tconv_reason reason;
     if (!tconv_pattern_read(name, &plan->pattern, &reason))
         return fail_refused(name, &reason, error);

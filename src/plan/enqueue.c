@@ -47,7 +47,7 @@ tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                           argument, (unsigned long long)bytes);
     if (buffer->offset % unit != 0)
         return tconv_fail(error, TCONV_ERROR_BUFFER,
-                          "%s begins at byte %zu, which is no multiple of %zu", argument,
+                          "%s begins at byte %zu, which is not a multiple of %zu", argument,
                           buffer->offset, unit);
     size_t size = 0;
     cl_context context = NULL;

@@ -231,7 +231,7 @@ bool tconv_kernel_is_unfit(const tconv_error *error)
 static tconv_status check_math(const tconv_plan_options *options, tconv_error *error)
 {
     if (options->math != TCONV_MATH_EXACT && options->math != TCONV_MATH_FAST)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "math is %d: exact and fast are possible",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "math is %d: it must be exact or fast",
                           (int)options->math);
     return TCONV_OK;
 }

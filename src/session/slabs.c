@@ -510,8 +510,8 @@ static tconv_status check_hosts(tconv_session *const *sessions, int session_coun
 {
     if (sessions == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "sessions is NULL");
     if (session_count < 1)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "session_count is %d: one session at least is needed", session_count);
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "session_count is %d: it must be at least 1",
+                          session_count);
     for (int i = 0; i < session_count; i++)
         for (int j = 0; j <= i; j++)
             if (sessions[i] == NULL || (j < i && sessions[j] == sessions[i]))

@@ -450,7 +450,7 @@ static enum exit_code read_count(const char *option, const char *text, int most,
     if (text == NULL) return EXIT_DONE;
     if (!read_numbers(option, text, &wanted, 1, &numbers)) return EXIT_REQUEST_WRONG;
     if (wanted < 1 || wanted > most)
-        return wrong_request("%s is %s: 1 to %d are possible", option, text, most);
+        return wrong_request("%s is %s: it must be 1 to %d", option, text, most);
     *number = (int)wanted;
     return EXIT_DONE;
 }

@@ -64,8 +64,8 @@ enum exit_code report_read(const char *option, const char *path, json_t **report
     if (whole) return EXIT_DONE;
     json_decref(*report);
     *report = NULL;
-    return wrong_request("%s %s is no report of tconv-cl bench: layers with id and ms_median are "
-                         "needed",
+    return wrong_request("%s %s is not a report of tconv-cl bench: its layers must have id and "
+                         "ms_median",
                          option, path);
 }
 

@@ -12,10 +12,11 @@ static bool read_activation(tconv_epilogue *e)
     const size_t length = strcspn(options.activation, ":");
     snprintf(name, sizeof name, "%.*s", (int)length, options.activation);
     if (length >= sizeof name || !tconv_activation_from_name(name, &e->activation)) {
-        wrong_request("--activation is \"%s\": none, relu, relu6, leaky_relu, prelu, clamp, "
-                      "sigmoid, tanh, gelu, "
-                      "gelu_tanh, silu, elu, snake, hardswish and mish are possible",
-                      options.activation);
+        wrong_request(
+            "--activation is \"%s\": it must be none, relu, relu6, leaky_relu, prelu, clamp, "
+            "sigmoid, tanh, gelu, "
+            "gelu_tanh, silu, elu, snake, hardswish or mish",
+            options.activation);
         return false;
     }
     const int wanted = tconv_activation_parameter_count(e->activation);
@@ -44,8 +45,7 @@ static bool read_zero_point(const char *option, const char *text, int32_t *zero)
     int count;
     if (!read_numbers(option, text, &number, 1, &count)) return false;
     if (number < -128 || number > 255) {
-        wrong_request("%s is %s: -128 to 127 for i8 and 0 to 255 for u8 are possible", option,
-                      text);
+        wrong_request("%s is %s: it must be -128 to 127 for i8 or 0 to 255 for u8", option, text);
         return false;
     }
     *zero = (int32_t)number;

@@ -21,7 +21,7 @@ static const struct command {
     {"compare", "compare two reports of bench, layer by layer, with the noise of both",
      command_compare},
     {"run", "compute one layer from .npy files, or a layer of an OpenVINO model", command_run},
-    {"shape", "resolve pads and output shape; no device is needed", command_shape},
+    {"shape", "resolve pads and output shape, without a device", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
     {"check", "compare every kernel that accepts a problem with an f64 computation", command_check},

@@ -250,7 +250,7 @@ enum exit_code read_arguments(const struct poptOption *table, const char *synops
     else if (options.algorithm != NULL && !algorithm_exists(options.algorithm))
         code = unknown_algorithm();
     else if (options.math != NULL && !tconv_math_from_name(options.math, &math))
-        code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
+        code = wrong_request("--math is \"%s\": it must be exact or fast", options.math);
     else if (!read_epilogue(&epilogue))
         code = EXIT_REQUEST_WRONG;
     else if (!files_apart())

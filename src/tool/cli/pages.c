@@ -49,7 +49,7 @@ enum exit_code command_manual(int argc, const char **argv)
         return EXIT_DONE;
     }
     if (!command_has_options(argv[1]))
-        return wrong_request("%s is no command with a manual page; tconv-cl --help lists the "
+        return wrong_request("%s is not a command with a manual page; tconv-cl --help lists the "
                              "commands",
                              argv[1]);
     print_name(argv[1]);

@@ -16,18 +16,18 @@ bool read_attribute(const char *option, const char *text, int axes, tconv_list *
 
 static bool unknown_name(const char *option, const char *text, const char *names)
 {
-    wrong_request("%s is \"%s\": %s are possible", option, text, names);
+    wrong_request("%s is \"%s\": it must be %s", option, text, names);
     return false;
 }
 
 bool read_names(tconv_problem *p)
 {
-    static const char type_names[] = "f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64";
+    static const char type_names[] = "f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32 or u64";
     if (options.auto_pad != NULL && !tconv_auto_pad_from_name(options.auto_pad, &p->auto_pad))
         return unknown_name("--auto-pad", options.auto_pad,
-                            "explicit, valid, same_upper and same_lower");
+                            "explicit, valid, same_upper or same_lower");
     if (options.rules != NULL && !tconv_rules_from_name(options.rules, &p->rules))
-        return unknown_name("--rules", options.rules, "spec, openvino and onnx");
+        return unknown_name("--rules", options.rules, "spec, openvino or onnx");
     if (options.type != NULL && !tconv_type_from_name(options.type, &p->data_type))
         return unknown_name("--type", options.type, type_names);
     p->filter_type = p->data_type;
@@ -38,10 +38,10 @@ bool read_names(tconv_problem *p)
 
     if (options.data_format != NULL &&
         !tconv_data_format_from_name(options.data_format, &p->data_format))
-        return unknown_name("--data-format", options.data_format, "NCX and NXC");
+        return unknown_name("--data-format", options.data_format, "NCX or NXC");
     if (options.filter_format != NULL &&
         !tconv_filter_format_from_name(options.filter_format, &p->filter_format))
-        return unknown_name("--filter-format", options.filter_format, "OIX and XIO");
+        return unknown_name("--filter-format", options.filter_format, "OIX or XIO");
     return true;
 }
 
@@ -67,7 +67,7 @@ enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter, 
         !read_attribute("--output-shape", options.output_shape, axes, &p->output_shape))
         return EXIT_REQUEST_WRONG;
     if (options.groups != NULL && p->groups < 1)
-        return wrong_request("--groups is %" PRId64 ": at least 1 is needed", p->groups);
+        return wrong_request("--groups is %" PRId64 ": it must be at least 1", p->groups);
     return EXIT_DONE;
 }
 

@@ -110,12 +110,12 @@ static enum exit_code read_channels(const char *option, const char *path, tconv_
     const enum exit_code code = npy_read(option, path, npy);
     if (code != EXIT_DONE) return code;
     if (npy->type != type)
-        return wrong_request("%s holds %s, but %s is needed", option, tconv_type_name(npy->type),
+        return wrong_request("%s holds %s, but must hold %s", option, tconv_type_name(npy->type),
                              tconv_type_name(type));
     if (npy->shape.rank != 1 || npy->shape.dim[0] != channels)
         return wrong_request(
-            "%s has rank %d and %" PRId64 " elements at axis 0: one axis with the %" PRId64
-            " output channels is needed",
+            "%s has rank %d and %" PRId64
+            " elements at axis 0: it must have one axis with the %" PRId64 " output channels",
             option, npy->shape.rank, npy->shape.rank == 0 ? 1 : npy->shape.dim[0], channels);
     return EXIT_DONE;
 }
@@ -206,7 +206,7 @@ static enum exit_code read_limit(int64_t *limit)
     if (!read_numbers("--memory-limit", options.memory_limit, limit, 1, &count))
         return EXIT_REQUEST_WRONG;
     if (*limit < 1 || *limit > INT64_MAX >> 20)
-        return wrong_request("--memory-limit is %s: at least 1 MiB is needed",
+        return wrong_request("--memory-limit is %s: it must be at least 1 MiB",
                              options.memory_limit);
     return EXIT_DONE;
 }
@@ -365,7 +365,7 @@ static enum exit_code compute(struct job *job)
                              (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR);
         if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
             code = regular ? compute_in_slabs(job, &devices, &geometry)
-                           : wrong_request("--output %s is no regular file: several devices, "
+                           : wrong_request("--output %s is not a regular file: several devices, "
                                            "--memory-limit and large "
                                            "tensors need one",
                                            options.output);

@@ -220,7 +220,7 @@ static enum exit_code read_budget(uint32_t *budget)
     if (options.budget == NULL) return EXIT_DONE;
     if (!read_numbers("--budget", options.budget, &wanted, 1, &count)) return EXIT_REQUEST_WRONG;
     if (wanted < 1 || wanted > MOST_BUDGET)
-        return wrong_request("--budget is %s: 1 to %d milliseconds are possible", options.budget,
+        return wrong_request("--budget is %s: it must be 1 to %d milliseconds", options.budget,
                              MOST_BUDGET);
     *budget = (uint32_t)wanted;
     return EXIT_DONE;
@@ -237,7 +237,7 @@ enum exit_code command_tune(int argc, const char **argv)
     if (leave) return code;
     if (options.records && (options.machine || options.fields != NULL))
         return wrong_request("--records lists, and --machine and --fields change what is stored: "
-                             "one is possible");
+                             "give one of them");
     if (options.records) return list_records();
     if (options.machine || options.fields != NULL) return tune_machine();
     struct work work = {.session = NULL};

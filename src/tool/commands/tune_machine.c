@@ -134,7 +134,7 @@ enum exit_code tune_machine(void)
     enum exit_code code =
         refuse_layers("--machine and --fields are about the device, and time no layer");
     if (code == EXIT_DONE && options.machine && options.fields != NULL)
-        code = wrong_request("--machine measures fields and --fields gives them: one is possible");
+        code = wrong_request("--machine measures fields and --fields gives them: give one");
     if (code == EXIT_DONE && options.json != NULL && options.fields != NULL)
         code = wrong_request("--json is given, but --fields has no results");
     if (code == EXIT_DONE) code = choose_device(&number);

@@ -72,12 +72,12 @@ static void read_attributes(struct entry *entry, const struct graph_layer *layer
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const char *text = graph_attribute_of(layer, lists[i].name);
         if (!read_list(text, lists[i].list->value, TCONV_MAX_AXES, &lists[i].list->count))
-            set_error(entry, "its %s is \"%s\", which is no list of up to %d numbers",
+            set_error(entry, "its %s is \"%s\", which is not a list of up to %d numbers",
                       lists[i].name, text, TCONV_MAX_AXES);
     }
     const char *auto_pad = graph_attribute_of(layer, "auto_pad");
     if (auto_pad != NULL && !tconv_auto_pad_from_name(auto_pad, &p->auto_pad))
-        set_error(entry, "its auto_pad is \"%s\", which is no padding mode", auto_pad);
+        set_error(entry, "its auto_pad is \"%s\", which is not a padding mode", auto_pad);
 }
 
 /* The bytes of a constant, copied out of the .bin: offsets are not aligned. NULL with the entry's
@@ -240,7 +240,7 @@ static void read_output_shape(struct entry *entry, const struct graph *graph,
     const size_t size = tconv_type_size(type);
     const bool integer = type >= TCONV_I8, is_signed = type <= TCONV_I64;
     if (!integer || shape.rank != 1 || shape.dim[0] > TCONV_MAX_AXES) {
-        set_error(entry, "its output_shape is no list of up to %d integers", TCONV_MAX_AXES);
+        set_error(entry, "its output_shape is not a list of up to %d integers", TCONV_MAX_AXES);
     } else {
         tconv_list *list = &entry->problem.output_shape;
         list->count = (int)shape.dim[0];
@@ -266,7 +266,8 @@ static void read_type(struct entry *entry, const char *precision)
     if (tconv_type_from_name(name, &type))
         entry->problem.data_type = type;
     else
-        set_error(entry, "its data has elements of type %s, which is no element type", precision);
+        set_error(entry, "its data has elements of type %s, which is not an element type",
+                  precision);
 }
 
 static bool read_layer(struct suite *suite, const struct graph *graph,
@@ -374,7 +375,7 @@ struct entry *model_layer(const char *path, const struct suite *suite, const cha
         wrong_request("--layer %s names %d layers of %s: give its number (%s)", name, same, path,
                       known);
     else
-        wrong_request("--layer %s is no transposed convolution of %s; there are: %s", name, path,
+        wrong_request("--layer %s is not a transposed convolution of %s; there are: %s", name, path,
                       known);
     return NULL;
 }

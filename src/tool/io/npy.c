@@ -114,15 +114,15 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
         value_of(header, "'shape'") == NULL)
         code = failed_work("%s %s has a damaged header", option, path);
     else if (!typed)
-        code = wrong_request("%s %s has elements of the type %.*s: f2, f4, f8, i1 to i8 and u1 to "
-                             "u8 are possible, little-endian",
+        code = wrong_request("%s %s has elements of the type %.*s: it must be f2, f4, f8, i1 to i8 "
+                             "or u1 to u8, little-endian",
                              option, path, (int)strcspn(value_of(header, "'descr'"), ",}"),
                              value_of(header, "'descr'"));
     else if (fortran)
         code = wrong_request("%s %s is in Fortran order: save it with numpy.ascontiguousarray",
                              option, path);
     else if (!shaped)
-        code = wrong_request("%s %s has a shape that cannot be read: up to %d extents are possible",
+        code = wrong_request("%s %s has a shape that cannot be read: it may have up to %d extents",
                              option, path, TCONV_MAX_RANK);
     free(header);
     *bytes = tconv_type_size(npy->type);

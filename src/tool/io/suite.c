@@ -128,10 +128,9 @@ static bool read_numbers_x(struct reader *r, enum column column, int64_t *number
         const long long number = strtoll(at, &end, 10);
         if (end == at || errno == ERANGE || *count == most || (*end != 'x' && *end != '\0') ||
             (*end == 'x' && end[1] == '\0')) {
-            stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": a number is needed"
-                                            : "%s row %d: column %s is \"%s\": up to %d numbers "
-                                              "with x between them are "
-                                              "needed, for example 4x4",
+            stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": it must be a number"
+                                            : "%s row %d: column %s is \"%s\": it must be up to "
+                                              "%d numbers with x between them, for example 4x4",
                                   r->path, r->row, columns[column].name, field(r, column), most));
             return false;
         }
@@ -201,8 +200,8 @@ static void read_layer(struct reader *r)
     for (size_t i = 0; i < sizeof which / sizeof *which; i++)
         if (!read_numbers_x(r, which[i], lists[i]->value, TCONV_MAX_AXES, &lists[i]->count)) return;
     if (!tconv_type_from_name(field(r, TYPE), &p->data_type)) {
-        stop(r, wrong_request("%s row %d: column type is \"%s\", which is no element type", r->path,
-                              r->row, field(r, TYPE)));
+        stop(r, wrong_request("%s row %d: column type is \"%s\", which is not an element type",
+                              r->path, r->row, field(r, TYPE)));
         return;
     }
     p->filter_type = p->data_type;
@@ -296,7 +295,7 @@ enum exit_code suite_read(const char *path, struct suite *suite)
     json_decref(utf8);
     if (memchr(text, '\0', length) != NULL) {
         free(text);
-        return wrong_request("%s is no text: it has a zero byte", r.path);
+        return wrong_request("%s is not a text: it has a zero byte", r.path);
     }
     const size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0
                             ? 3

@@ -206,7 +206,7 @@ static enum exit_code parse(const char *path, FILE *file, struct reader *r)
             return failed_work("--model %s cannot be read: %s", path, strerror(errno));
         last = got == 0;
         if (XML_ParseBuffer(r->parser, (int)got, last) != XML_STATUS_OK)
-            return failed_work("--model %s is no model at line %lu: %s", path,
+            return failed_work("--model %s is not a model: line %lu: %s", path,
                                (unsigned long)XML_GetCurrentLineNumber(r->parser),
                                r->mistake != NULL ? r->mistake
                                                   : XML_ErrorString(XML_GetErrorCode(r->parser)));
