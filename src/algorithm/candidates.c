@@ -45,7 +45,7 @@ static bool read_parameter(const char *text, size_t length, struct tconv_pattern
     for (int i = 0, used = 0; i < tile_size(pattern->algorithm); i++)
         used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", i == 0 ? "" : ", ",
                          pattern->algorithm->tile_names[i]);
-    return tconv_refuse(reason, "\"%.*s\" is no tile parameter with a number; it has %s",
+    return tconv_refuse(reason, "\"%.*s\" is not a tile parameter with a number; it has %s",
                         (int)(length < 40 ? length : 40), text, names[0] == '\0' ? "none" : names);
 }
 
@@ -87,7 +87,7 @@ static bool is_wanted(const struct tconv_candidates *candidates, const int64_t *
 void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost)
 {
     struct tconv_candidate *list = candidates->list;
-    if (isnan(cost)) cost = INFINITY; /* fields that somebody set can make it one */
+    if (isnan(cost)) cost = INFINITY; /* a field that was set by hand can make the cost NaN */
     int at = 0, end = candidates->count;
     if (end == TCONV_MAX_CANDIDATES && cost >= list[end - 1].cost) return;
     if (candidates->wanted != NULL && !is_wanted(candidates, tile)) return;
@@ -95,7 +95,7 @@ void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *ti
         if (same_program(&list[at], tile)) return;
         at++;
     }
-    /* What is moved up takes the place of the one with the same program, or of the last one. */
+    /* The moved candidates overwrite the one with the same program, or the last one. */
     int place = at;
     while (place < end && !same_program(&list[place], tile)) place++;
     if (place == end && end < TCONV_MAX_CANDIDATES) candidates->count++;
@@ -105,13 +105,13 @@ void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *ti
     memcpy(list[at].tile, tile, (size_t)tile_size(candidates->algorithm) * sizeof *tile);
 }
 
-/* What a cost becomes on a device: the same where the algorithm is made for such devices, else so
- * much, for tiny layers too, that the algorithm is taken only by name. */
+/* The cost on a device: unchanged if the algorithm is made for this kind of device. Otherwise the
+ * cost is so high, for tiny layers too, that the algorithm runs only when named. */
 static double cost_on(const tconv_device_info *device, enum tconv_made_for made_for, double cost)
 {
     const bool vectors = device->kind == TCONV_DEVICE_CPU && device->vector_width > 1;
     const bool fits = made_for == TCONV_FOR_ALL || (made_for == TCONV_FOR_VECTORS) == vectors;
-    /* More than what algorithms for GPUs count for a launch on a large one. */
+    /* More than the cost of a launch on a large GPU. */
     return fits ? cost : 20 * cost + (device->kind == TCONV_DEVICE_GPU ? 1e12 : 1e7);
 }
 

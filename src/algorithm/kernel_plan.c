@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing kernel plans: small helpers that all algorithms share. */
+/* Helpers with which all algorithms write their kernel plans. */
 #include "algorithm/algorithm.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 bool tconv_table_fits(double numbers, struct tconv_reason *reason)
 {
     if (numbers <= TCONV_TABLE_LIMIT) return true;
-    return tconv_refuse(reason, "its table would have %.0f numbers; at most %d are possible",
+    return tconv_refuse(reason, "its table would have %.0f numbers; it may have at most %d",
                         numbers, TCONV_TABLE_LIMIT);
 }
 
@@ -89,7 +89,7 @@ static struct tconv_launch *one_more(struct tconv_kernel_plan *kernel_plan,
                                      struct tconv_launch *launches, int *count, const char *kernel)
 {
     if (*count == TCONV_MAX_LAUNCHES)
-        kernel_plan->overflow = true; /* the last one is written again */
+        kernel_plan->overflow = true; /* the caller writes into the last launch again */
     else
         ++*count;
     struct tconv_launch *launch = &launches[*count - 1];
@@ -120,10 +120,10 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
                               const struct tconv_algorithm *algorithm, char *text, size_t size)
 {
-    /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless
-     * told, even if sums then go to memory. Where it has 8, kernels that need just as many ask for
-     * them themselves (OF_LANES in cl/gpu/matrix.clh), and it finds the best number for the others.
-     */
+    /* Intel's compiler (IGC 1.0.12504) takes sub-groups of 32 lanes unless told otherwise, even if
+     * sums then spill to memory; so devices whose smallest sub-group has 16 lanes are told. Devices
+     * whose smallest has 8 are not: there the compiler finds the best number, and kernels that need
+     * exactly 8 lanes ask for them (OF_LANES in cl/gpu/matrix.clh). */
     const uint32_t lanes = request->device->subgroup_least;
     text[0] = '\0';
     char types[TCONV_MAX_OPTIONS];
