@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which epilogues go with which element types. */
+/* Checks an epilogue against the element types of a problem. */
 #include "plan/plan_internal.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <float.h>
 #include <inttypes.h>
 
-/* A zero point is a value of its tensor's type. */
+/* Checks that a zero point is a value of its tensor's type. */
 static tconv_status check_zero_point(const char *what, int32_t value, tconv_type type,
                                      tconv_error *error)
 {
@@ -53,7 +53,7 @@ static tconv_status check_requantize(const tconv_epilogue *e, tconv_type data, t
     return TCONV_OK;
 }
 
-/* The numbers must be such in the type that they are computed in. */
+/* Checks that the numbers are finite in the type that computes them. */
 static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tconv_error *error)
 {
     const int used = tconv_activation_parameter_count(e->activation);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing the algorithm of a plan, and telling why. */
+/* Creates a plan: chooses its algorithm by model, record or timing, and explains the choice. */
 #include "algorithm/registry.h"
 #include "base/cancel.h"
 #include "base/error.h"
@@ -53,9 +53,8 @@ static tconv_status probe_unit(const tconv_plan *plan, const struct tconv_candid
                               right, error);
 }
 
-/* A candidate uses the device's matrix unit only where the unit passed its test for the problem's
- * types with this tile. Tests it, and takes the unit away from the plan where it failed; dot_vector
- * does without, too. */
+/* Probes the unit for this tile and the problem's types. If the probe fails, the plan stops using
+ * the unit; dot_vector falls back to portable code. */
 static tconv_status settle_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                 tconv_error *error)
 {
@@ -88,8 +87,8 @@ static tconv_status fail_refused(const char *name, const struct tconv_reason *re
                       name == NULL ? "auto" : name, reason->text);
 }
 
-/* What the cost model takes of what the caller asked for. `*found` is false with a reason where
- * nothing takes the problem. */
+/* Chooses by the cost model among the candidates that the caller allows. `*found` is false, with a
+ * reason, if none takes the problem. */
 static tconv_status choose_by_model(tconv_plan *plan, unsigned excluded,
                                     struct tconv_candidate *candidate, bool *found,
                                     struct tconv_reason *reason, tconv_error *error)
@@ -102,8 +101,8 @@ static tconv_status choose_by_model(tconv_plan *plan, unsigned excluded,
     return status;
 }
 
-/* Whether a tile of a made algorithm may take its place: not where its unit fails, which the others
- * have passed. */
+/* Tries to replace the plan's tile. `*made` is false if the matrix unit fails its probe for the new
+ * tile. */
 static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candidate *candidate,
                                     bool *made, tconv_error *error)
 {
@@ -120,10 +119,9 @@ static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candida
     return status;
 }
 
-/* What a GPU's compiler cannot keep in registers is in memory, which the cost model does not
- * expect. Then another tile of the algorithm takes the place of the one that was made: one without
- * memory of its own that is expected to take at most twice as long. Where there is none it stays.
- */
+/* Register spills are not in the cost model. If the kernel spills on a GPU, try other tiles of its
+ * algorithm that do not spill and cost at most twice as much. If there is none, the plan keeps its
+ * tile. */
 static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 {
     enum { MOST_TILES = 3, DEAREST = 2 };
@@ -147,10 +145,10 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 }
 
 /* Chooses a candidate and makes it. An algorithm whose kernels do not build or cannot run on the
- * device is passed over, so that a driver's defect in one kernel does not take the others away; not
- * where it was asked for by name, and not where kernels come from a folder: who edits a kernel
+ * device is passed over, so that a driver's defect in one kernel leaves the others usable. It is
+ * not passed over if the caller named it, or if kernels come from a folder: whoever edits a kernel
  * wants to see its errors. Every other error, such as missing memory, ends the choice: the next
- * algorithm would meet it too, or be a slower one without need. */
+ * algorithm would meet the same error, or be slower without need. */
 static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
     unsigned excluded = 0; /* what a search passed over is tried again: its error is the call's
@@ -184,8 +182,8 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
     }
 }
 
-/* The candidate that a record names. `*found` is false where there is no record, or where the
- * problem has no such candidate today. */
+/* Finds the candidate that a record names. `*found` is false if there is no record, or if this
+ * version has no such candidate for the problem. */
 static tconv_status find_recorded(tconv_plan *plan, const char *key,
                                   struct tconv_candidate *candidate, bool *found,
                                   tconv_choice *choice, tconv_error *error)
@@ -202,7 +200,7 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     return status;
 }
 
-/* Makes a candidate that was recorded or timed. One that is unfit is passed over, and `*made` is
+/* Makes a candidate that was recorded or timed. If it is unfit it is passed over, and `*made` is
  * false. */
 static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *candidate,
                                 const tconv_choice *choice, bool *made, tconv_error *error)
@@ -217,7 +215,7 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
     return status;
 }
 
-/* Takes what is recorded, or what timing finds, as far as `search` says so. `*made` is false where
+/* Makes the recorded candidate, or the one that timing finds, as `search` says. `*made` is false if
  * the cost model is to choose. */
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
                                    tconv_search search, bool *made, tconv_error *error)
@@ -314,7 +312,8 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
     return status;
 }
 
-/* Appends a line to a text of `size` bytes as far as it fits; `*length` is the whole text's. */
+/* Appends a line to a text of `size` bytes, as much as fits. `*length` is the length of the whole
+ * text. */
 static void add_line(char *text, size_t size, int *length, const char *format, ...)
     TCONV_PRINTF(4, 5);
 static void add_line(char *text, size_t size, int *length, const char *format, ...)

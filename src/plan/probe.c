@@ -42,7 +42,7 @@ static int output_at(const struct small *small, int co, int o)
     return sum;
 }
 
-/* Writes 0, 1 or 2 as element number `index`. */
+/* Writes `value`, 0, 1 or 2, as element number `index`. */
 static void put(tconv_type type, void *tensor, int index, int value)
 {
     static const float single[] = {0, 1, 2};
@@ -56,7 +56,7 @@ static void put(tconv_type type, void *tensor, int index, int value)
     memcpy((char *)tensor + (size_t)index * size, from, size);
 }
 
-/* What a probe holds; everything may be missing. */
+/* What a probe holds. Every member may be missing after an error. */
 struct probe {
     tconv_plan *plan;
     tconv_packed_filter *filter;
@@ -361,7 +361,7 @@ static tconv_status run_words(struct probe *p, tconv_device *device, tconv_type 
     return status;
 }
 
-/* Keeps what was found; an error that is not the kernel's own is returned. */
+/* Keeps the verdict. Returns an error unless it is the kernel's own. */
 static tconv_status keep_verdict(atomic_int *verdict, tconv_status status, const tconv_error *own,
                                  bool *right, tconv_error *error)
 {
