@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with reports of bench: comparing two of them, rows of CSV, a picture. */
+/* Functions on reports of bench: compare two, write rows of CSV, draw a picture. */
 #ifndef TCONV_TOOL_REPORTS_H
 #define TCONV_TOOL_REPORTS_H
 
 #include "tool/tool.h"
 
-/* Reads a report of bench; `option` is named in messages. "-" is stdin. What cannot be read or is
- * damaged is failed work; JSON of something else is a wrong request. */
+/* Reads a report of bench. `option` is for messages; "-" is stdin. An unreadable or damaged file is
+ * failed work; other JSON is a wrong request. */
 enum exit_code report_read(const char *option, const char *path, json_t **report);
 
-/* Compares two reports, layer by layer: prints a table where one is wanted, and returns the same as
- * JSON; NULL where memory is missing. The names are for messages. */
+/* Compares two reports, layer by layer. Prints a table if one is wanted, and returns the same as
+ * JSON; NULL if memory is missing. The names are for messages. */
 json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
                        const char *new_name);
 
 /* Writes the layers of a report as CSV to the file that --csv names. */
 enum exit_code report_csv(const json_t *report);
 
-/* Whether a picture can be drawn; a wrong request where Python or matplotlib is missing. */
+/* Checks that a picture can be drawn: a wrong request if Python or matplotlib is missing. */
 enum exit_code plot_check(void);
 
 /* Draws a report's layers under the roofline into the file that --plot names. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An epilogue from its options. */
+/* Reads an epilogue from its options. */
 #include "tool/tool.h"
 
 #include <stdio.h>

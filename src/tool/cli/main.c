@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl: the command-line tool. This file finds the command and hands over. */
+/* tconv-cl: the command-line tool. Finds the command in the arguments and runs it. */
 #include "tool/system/system.h"
 #include "tool/tool.h"
 
@@ -117,7 +117,7 @@ static enum exit_code command_version(int argc, const char **argv)
     return code;
 }
 
-/* How many arguments an option takes away: itself, and its value where that stands apart. */
+/* How many arguments an option takes: one, or two if its value is an argument of its own. */
 static int width_of(const char *argument)
 {
     if (argument[1] == '-')
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     const enum exit_code code = dispatch(argc, argv);
     if (fflush(stdout) != 0)
         return (int)failed_work("the results cannot be written to stdout: %s", strerror(errno));
-    if (ferror(stdout) != 0) /* of an earlier write, whose reason is gone */
+    if (ferror(stdout) != 0) /* an earlier write failed; its errno is lost */
         return (int)failed_work("the results cannot be written to stdout");
     return (int)code;
 }

@@ -183,7 +183,7 @@ static enum exit_code unknown_algorithm(void)
                                options.algorithm);
 }
 
-/* Takes the arguments that are no options; false after a message. */
+/* Takes the arguments that are not options. False after a message. */
 static bool take_arguments(poptContext context, int most, const char *command)
 {
     for (int i = 0; poptPeekArg(context) != NULL; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A problem from the options of its shapes, attributes and types. */
+/* Reads a problem from the options: shapes, attributes and types. */
 #include "tool/tool.h"
 
 #include <inttypes.h>

@@ -27,7 +27,7 @@ static const struct poptOption table[] = {
 
 enum { MOST_BUDGET = 1000000 };
 
-/* What became of a layer. */
+/* The result of a layer. */
 struct tuned {
     char algorithm[40], tile[TILE_TEXT];
     char *timed; /* from malloc, or NULL: tconv_plan_timed */
@@ -36,7 +36,7 @@ struct tuned {
     char error[1100]; /* not empty: it was not timed */
 };
 
-/* For the progress bar. */
+/* Where tuning is, for the progress bar. */
 struct place {
     const struct entry *entry;
     int layer, layers;
@@ -55,7 +55,7 @@ static bool tell_progress(void *context, const char *algorithm, int index, int c
     return !interrupted();
 }
 
-/* False with the reason in tuned->error. */
+/* Gives up a layer: returns false, with the reason in tuned->error. */
 static bool give_up(struct tuned *t, tconv_status status, const char *why)
 {
     t->status = status;
@@ -99,7 +99,7 @@ static double gain(const struct tuned *t)
     return t->choice.model_ms / t->choice.best_ms;
 }
 
-/* Lines "ALGORITHM TILE cost C ms M", the tile being several words or none, as objects. */
+/* Turns lines "ALGORITHM TILE cost C ms M" into objects. The tile is several words or none. */
 static json_t *timed_json(const char *lines)
 {
     json_t *list = json_array();
@@ -145,7 +145,7 @@ static void print_layer(const struct entry *entry, const struct tuned *t)
     fflush(stdout);
 }
 
-/* Prints the end of the table, and says what is to be said about failures. */
+/* Prints the end of the table and the messages about failures. */
 static enum exit_code conclude(const struct suite *suite, const struct tuned *results)
 {
     double logarithms = 0;

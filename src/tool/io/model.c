@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interpreting the graph of a model: attributes, constants behind filters, output shapes. What
- * cannot be read exactly is an error of that layer, never a guess. */
+/* Finds the transposed convolutions in a model's graph: their attributes, constant filters and
+ * output shapes. A layer that cannot be read exactly gets an error; nothing is guessed. */
 #include "tool/io/model.h"
 
 #include "base/os.h"
@@ -21,11 +21,11 @@ struct bin {
     const char *path;
     FILE *file; /* NULL: there is none */
     uint64_t size;
-    uint64_t left; /* bytes that constants may still take: each layer gets a copy, and many may name
-                      the same */
+    uint64_t left; /* bytes that constants may still take: each layer gets a copy, and many layers
+                      may name the same constant */
 };
 
-enum { MOST_COPIES = 16 }; /* of the whole file */
+enum { MOST_COPIES = 16 }; /* copies of the whole file, in bytes */
 
 static void set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(2, 3);
 static void set_error(struct entry *entry, const char *format, ...)
@@ -80,8 +80,8 @@ static void read_attributes(struct entry *entry, const struct graph_layer *layer
         set_error(entry, "its auto_pad is \"%s\", which is not a padding mode", auto_pad);
 }
 
-/* The bytes of a constant, copied out of the .bin: offsets are not aligned. NULL with the entry's
- * error set where they are not there. */
+/* Copies the bytes of a constant out of the .bin, because offsets are not aligned. If they are
+ * missing, returns NULL and sets the entry's error. */
 static void *read_constant(struct entry *entry, const struct graph_layer *constant, struct bin *bin,
                            tconv_type *type, tconv_shape *shape)
 {
@@ -151,7 +151,7 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
     return values;
 }
 
-/* f16 or f32 numbers as f32 or f64; NULL where memory is missing. */
+/* Converts f16 or f32 numbers to f32 or f64. NULL if memory is missing. */
 static void *widen(const void *values, tconv_type from, size_t count, tconv_type to)
 {
     void *wide = count > PTRDIFF_MAX / tconv_type_size(to)
@@ -168,8 +168,8 @@ static void *widen(const void *values, tconv_type from, size_t count, tconv_type
     return wide;
 }
 
-/* The filter: a constant of any type, or one behind a Convert to f32 or f64, as models are saved
- * whose constants are compressed. */
+/* Reads the filter: a constant of any type, or one behind a Convert to f32 or f64 (models with
+ * compressed constants). */
 static void read_filter(struct entry *entry, const struct graph *graph,
                         const struct graph_layer *layer, struct bin *bin)
 {
@@ -219,13 +219,13 @@ static void read_filter(struct entry *entry, const struct graph *graph,
                   tconv_type_name(type), tconv_type_name(entry->problem.data_type));
 }
 
-/* The third input: the output's spatial shape, a constant of any integer type. */
+/* Reads the third input: the output's spatial shape, a constant of any integer type. */
 static void read_output_shape(struct entry *entry, const struct graph *graph,
                               const struct graph_layer *layer, struct bin *bin)
 {
     const struct graph_layer *source = graph_producer(graph, layer, 2);
     if (source == NULL || options.output_shape != NULL)
-        return; /* the caller's own counts, and is read with the options */
+        return; /* --output-shape counts instead, and is read with the options */
     if (strcmp(source->type, "Const") != 0) {
         set_error(
             entry,
@@ -255,7 +255,7 @@ static void read_output_shape(struct entry *entry, const struct graph *graph,
     free(values);
 }
 
-/* The element type of a layer's data, as ports spell it: FP32, FP16, BF16, FP64, I8, U64. */
+/* Reads the element type of a layer's data, as ports spell it: FP32, FP16, BF16, FP64, I8, U64. */
 static void read_type(struct entry *entry, const char *precision)
 {
     char name[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of options, and lists of numbers among them. */
+/* Reads the values of options: numbers and lists of numbers. */
 #include "tool/tool.h"
 
 #include <errno.h>

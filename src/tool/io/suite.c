@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suites of layers from CSV. */
+/* Reads suites of layers from CSV files. */
 #include "tool/io/suite.h"
 
 #include "base/os.h"
@@ -54,7 +54,7 @@ struct reader {
     char **fields;
     int count, room;
     int row;   /* the first names the columns; empty lines do not count */
-    bool stop; /* after the first mistake, or without memory */
+    bool stop; /* true after the first mistake, or without memory */
     enum exit_code code;
 };
 
@@ -117,7 +117,7 @@ static const char *field(const struct reader *r, enum column column)
     return text[0] == '\0' && columns[column].absent != NULL ? columns[column].absent : text;
 }
 
-/* "4x4" into numbers; no text is no number. */
+/* Reads "4x4" as numbers; an empty text as none. */
 static bool read_numbers_x(struct reader *r, enum column column, int64_t *numbers, int most,
                            int *count)
 {
@@ -246,7 +246,7 @@ static void on_line(int terminator, void *state)
     r->count = 0;
 }
 
-/* The text of the file, or of the built-in suite. */
+/* Reads the text of the file, or of the built-in suite. */
 static char *read_text(const char *path, size_t *length)
 {
     if (path == NULL) {
@@ -299,7 +299,7 @@ enum exit_code suite_read(const char *path, struct suite *suite)
     }
     const size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0
                             ? 3
-                            : 0; /* some editors begin files with it */
+                            : 0; /* some editors begin files with a byte order mark */
     struct csv_parser parser;
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
         free(text);
