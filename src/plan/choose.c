@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates a plan: chooses its algorithm by model, record or timing, and explains the choice. */
+/* Choosing the algorithm of a plan, and telling why. */
 #include "algorithm/registry.h"
 #include "base/cancel.h"
 #include "base/error.h"
@@ -87,8 +87,8 @@ static tconv_status fail_refused(const char *name, const struct tconv_reason *re
                       name == NULL ? "auto" : name, reason->text);
 }
 
-/* Chooses by the cost model among the candidates that the caller allows. `*found` is false, with a
- * reason, if none takes the problem. */
+/* What the cost model takes of what the caller asked for. `*found` is false with a reason where
+ * nothing takes the problem. */
 static tconv_status choose_by_model(tconv_plan *plan, unsigned excluded,
                                     struct tconv_candidate *candidate, bool *found,
                                     struct tconv_reason *reason, tconv_error *error)
@@ -145,10 +145,10 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 }
 
 /* Chooses a candidate and makes it. An algorithm whose kernels do not build or cannot run on the
- * device is passed over, so that a driver's defect in one kernel leaves the others usable. It is
- * not passed over if the caller named it, or if kernels come from a folder: whoever edits a kernel
+ * device is passed over, so that a driver's defect in one kernel does not take the others away; not
+ * where it was asked for by name, and not where kernels come from a folder: who edits a kernel
  * wants to see its errors. Every other error, such as missing memory, ends the choice: the next
- * algorithm would meet the same error, or be slower without need. */
+ * algorithm would meet it too, or be a slower one without need. */
 static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
     unsigned excluded = 0; /* what a search passed over is tried again: its error is the call's
@@ -200,7 +200,7 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     return status;
 }
 
-/* Makes a candidate that was recorded or timed. If it is unfit it is passed over, and `*made` is
+/* Makes a candidate that was recorded or timed. One that is unfit is passed over, and `*made` is
  * false. */
 static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *candidate,
                                 const tconv_choice *choice, bool *made, tconv_error *error)
@@ -215,7 +215,7 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
     return status;
 }
 
-/* Makes the recorded candidate, or the one that timing finds, as `search` says. `*made` is false if
+/* Takes what is recorded, or what timing finds, as far as `search` says so. `*made` is false where
  * the cost model is to choose. */
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
                                    tconv_search search, bool *made, tconv_error *error)
@@ -312,8 +312,7 @@ tconv_status tconv_plan_create(tconv_device *device, const tconv_problem *given_
     return status;
 }
 
-/* Appends a line to a text of `size` bytes, as much as fits. `*length` is the length of the whole
- * text. */
+/* Appends a line to a text of `size` bytes as far as it fits; `*length` is the whole text's. */
 static void add_line(char *text, size_t size, int *length, const char *format, ...)
     TCONV_PRINTF(4, 5);
 static void add_line(char *text, size_t size, int *length, const char *format, ...)

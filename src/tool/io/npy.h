@@ -33,7 +33,7 @@ enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *s
                          const void *values);
 
 /* Writes a file whose values come in pieces. npy_write_begin reserves space on the disk and maps
- * it. npy_write_end gives the file its name, or removes it. */
+ * it. npy_write_end gives the file its name; npy_write_discard removes it. */
 enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_shape *shape,
                                struct npy_out *out);
 enum exit_code npy_write_end(struct npy_out *out);
