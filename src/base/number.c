@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes numbers in the "C" locale, whatever the application's locale is. */
 #include "base/number.h"
 
 #include "base/os.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structures of callers that were compiled with other headers. */
+/* Reads and writes structures of callers that were compiled with other headers. */
 #include "base/struct_size.h"
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* No structure will ever be longer: a larger struct_size was never set. */
+/* No structure will ever be longer: a larger struct_size was not set by a program. */
 enum { LONGEST = 4096 };
 
 static size_t size_of(const void *given)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting the pairs (x, k) with 0 <= x*s + k*d - pb < Y of an axis in logarithmic time, as a
- * difference of two lattice counts. */
+/* Counts useful work: the pairs (x, k) of an axis with 0 <= x*s + k*d - pb < Y, in logarithmic
+ * time, as a difference of two lattice counts. */
 #include "geometry/count.h"
 
 #include "base/checked.h"
@@ -21,8 +21,8 @@ static struct tconv_wide triangle(uint64_t n, uint64_t times)
     return product;
 }
 
-/* sum over i in [0, n) of floor((a*i + b) / m), for n >= 1, all of them below 2^63 and the sum
- * below 2^128; the Euclidean algorithm on the lattice below a line. */
+/* The sum over i in [0, n) of floor((a*i + b) / m), for n >= 1, by the Euclidean algorithm on the
+ * lattice below a line. All arguments are below 2^63, the sum is below 2^128. */
 static struct tconv_wide floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
 {
     struct tconv_wide sum = {0, 0};

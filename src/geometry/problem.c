@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validating a problem and resolving it: every check that the operators' semantics asks for, each
- * with a message that names the argument, the axis and the values. */
+/* Validates a problem and resolves it. Makes every check that the operators' semantics need, with
+ * messages that name the argument, the axis and the values. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/struct_size.h"
@@ -134,8 +134,7 @@ static tconv_status check_extents(const tconv_problem *p, tconv_error *error)
     return status;
 }
 
-/* Where the channels and spatial axes stand in each tensor, and how many channels there are of
- * each. */
+/* Finds the channels and spatial axes of each tensor, and reads the numbers of channels. */
 static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
     const bool oneapi = p->operation == TCONV_ONEAPI_CONV_BACKPROP;
@@ -195,7 +194,7 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
     return TCONV_OK;
 }
 
-/* Reads one attribute into `values`, or its default where it is absent. */
+/* Reads one attribute into `values`, or its default if it is absent. */
 static tconv_status read_list(const char *argument, const tconv_list *list, int axes,
                               int64_t absent, int64_t least, int64_t *values, tconv_error *error)
 {
@@ -267,14 +266,15 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
     return TCONV_OK;
 }
 
-/* The byte count of a tensor: it must fit into 63 bits, which index arithmetic relies on. Whether a
- * process can address so many bytes is checked where they are needed: tconv_check_addressable. */
+/* Counts the bytes of a tensor. They must fit into 63 bits, because index arithmetic relies on it.
+ * tconv_check_addressable checks later whether a process can address them. */
 static tconv_status count_bytes(const char *argument, const tconv_shape *shape, tconv_type type,
                                 uint64_t *bytes, tconv_error *error)
 {
     int64_t count = (int64_t)tconv_type_size(type);
     bool empty = false;
-    for (int i = 0; i < shape->rank; i++) { /* an extent of 0 must not hide those that do not fit */
+    for (int i = 0; i < shape->rank;
+         i++) { /* an extent of 0 must not hide other extents that do not fit */
         empty |= shape->dim[i] == 0;
         if (!tconv_mul(count, tconv_max(shape->dim[i], 1), &count))
             return tconv_fail(error, TCONV_ERROR_SHAPE,
