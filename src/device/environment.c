@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the environment variables of the library. */
 #include "device/environment.h"
 
 #include "base/error.h"

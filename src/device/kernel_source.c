@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Puts a program's source together: the files that a kernel file includes, then the file itself. */
 #include "device/kernel_source.h"
 
 #include "base/error.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Times the candidates for a problem in turn, and finds the fastest. */
 #include "plan/measure.h"
 
 #include "base/error.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Probes matrix units and dot products: runs small problems with known results. */
 #include "plan/probe.h"
 
 #include "base/error.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes: queues with buffers for the arrays of one call, kept by their session for later calls. */
 #include "session/lane.h"
 
 #include "base/error.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The common part of tiled.c and matrix.c: phases, rows and places, costs, table, packing,
+ * launches. */
 #include "algorithm/gpu/places.h"
 
 #include "base/checked.h"
