@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads constants of a graph as numbers. */
 #include "constant.h"
 
 #include <CL/cl_half.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows a ConvTranspose in a graph and is computed with it. */
+/* Fuses the nodes that follow a ConvTranspose and that tconv-cl can compute in the same kernel. */
 #ifndef TCONV_ONNXRUNTIME_FUSE_H
 #define TCONV_ONNXRUNTIME_FUSE_H
 
 #include "node.h"
 
-/* Takes in what follows and is free, until the layer has `most` nodes: what is together one factor
- * and one addend for each output channel, then one tensor that is added, then one activation. */
+/* Fuses free nodes behind the layer, until it has `most` nodes: nodes that together are one factor
+ * and one addend for each output channel, then an added tensor, then an activation. */
 void fuse_followers(struct node_layer *layer, size_t most, const struct taken *taken);
 
 #endif

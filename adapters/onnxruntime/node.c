@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads ConvTranspose nodes of ONNX Runtime's graphs: attributes, shapes and types. */
 #include "node.h"
 
 #include <stdlib.h>
@@ -103,7 +104,7 @@ double number_of(const OrtNode *node, const char *name, double absent)
     return attribute_of(node, name, ORT_OP_ATTR_FLOAT, &value, &size) ? (double)value : absent;
 }
 
-/* A list with one number for each axis, or `parts` of them; what is absent stays empty. */
+/* Reads lists with one number for each axis, or `parts` such lists. An absent list stays empty. */
 static tconv_status lists_of(const OrtNode *node, const char *name, int axes, int parts,
                              tconv_list *lists, tconv_error *error)
 {
@@ -165,7 +166,7 @@ static tconv_status attributes_of(const OrtNode *node, int axes, struct layer_re
     };
     for (size_t i = 0; i < sizeof all / sizeof *all && status == TCONV_OK; i++)
         status = lists_of(node, all[i].name, axes, all[i].parts, all[i].lists, error);
-    if (status == TCONV_OK && p->auto_pad == TCONV_EXPLICIT) { /* else ONNX has no use for pads */
+    if (status == TCONV_OK && p->auto_pad == TCONV_EXPLICIT) { /* otherwise ONNX ignores pads */
         p->pads_begin = pads[0];
         p->pads_end = pads[1];
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opens OpenCL devices, each once, for all models of the process.
 #include "device.hpp"
 
 #include <map>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes an operator by OpenVINO's own operators if the library cannot.
 #include "fallback.hpp"
 
 #include <openvino/core/model.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes one operator of a model on a device by the library, and counts what was done.
 #include "layer.hpp"
 
 #include <openvino/core/type/bfloat16.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in models.
 #include "op.hpp"
 
 #include <openvino/op/add.hpp>
