@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* The error of a call names the variable, its value and what is possible. */
+/* The error of a call names the variable, its value and the legal values. */
 static void expect_error(tconv_status status, const tconv_error *error, const char *name,
                          const char *value, const char *possible)
 {

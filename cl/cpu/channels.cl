@@ -362,8 +362,8 @@ static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global 
         add_tap(sum, x, w, count, segment_step, PX - (n), PX);                                     \
         return true;                                                                               \
     }
-/* Adds to the smallest part of the places that has those from `first` to `end` - 1. False if there
- * is no such part. */
+/* Adds to the smallest part of the places that has those from `first` to `end` - 1. False if none
+ * has them. */
 static INLINED bool add_to_part(vec_t sum[CV][PX], __local const acc_t *x,
                                 __global const packed_t *w, const int count, const int segment_step,
                                 const int first, const int end)

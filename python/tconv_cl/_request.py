@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the arguments of a call to the structures of the C library: attributes once, shapes and types at each call."""
+"""Turns the arguments of a call into structures of the C library: attributes once, shapes and types at each call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NXC = XIO = 2  # tconv_data_format, tconv_filter_format
 
 
 class Tensor(NamedTuple):
-    """What the library must know of an array: extents and tconv_type."""
+    """The extents and the tconv_type of an array."""
 
     shape: tuple[int, ...]
     type: int
@@ -33,7 +33,7 @@ class Window(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """All that a call asks for besides its arrays; equal requests are equal and hash alike."""
+    """The arguments of a call besides its arrays. Equal attributes compare and hash as equal."""
 
     strides: int | tuple[int, ...]
     dilations: int | tuple[int, ...]
@@ -86,7 +86,7 @@ class Attributes(NamedTuple):
         return problem
 
     def options(self, *, bias: bool, scale: bool, residual: bool) -> c.PlanOptions:
-        """The tconv_plan_options where these arrays are there."""
+        """The tconv_plan_options for a call with these arrays."""
         epilogue = c.Epilogue(bias=bias, scale=scale, residual=residual)
         for name in ("alpha", "beta", "activation", "a", "b", "requantize"):
             setattr(epilogue, name, getattr(self, name))
@@ -102,7 +102,7 @@ class Attributes(NamedTuple):
 
 
 def resolve(problem: c.Problem) -> c.Geometry:
-    """Pads, output shape and output type of a problem; needs no device."""
+    """Resolves pads, output shape and output type of a problem, without a device."""
     geometry = c.Geometry()
     call("tconv_resolve", byref(problem), byref(geometry))
     return geometry
@@ -116,12 +116,12 @@ def window_input(geometry: c.Geometry, begin: int, end: int) -> tuple[int, int]:
 
 
 def rows_at(geometry: c.Geometry) -> int:
-    """Where the outermost spatial axis is in data and output."""
+    """The index of the outermost spatial axis in data and output."""
     return 1 if geometry.data_format == NXC else 2
 
 
 def window_of(output_rows: Any, data_rows: Any) -> Window | None:
-    """The arguments output_rows and data_rows of a call."""
+    """Reads the arguments output_rows and data_rows of a call."""
     if output_rows is None and data_rows is None:
         return None
     if output_rows is None or data_rows is None:
@@ -215,7 +215,7 @@ def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63
 
 
 def _integers(argument: str, value: Any) -> int | tuple[int, ...]:
-    """One number, which stands for every axis, or one for each."""
+    """Reads one number for every axis, or one number for each."""
     if isinstance(value, int):
         return _integer(argument, value)
     try:

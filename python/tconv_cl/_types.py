@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's element types and the library's: f32 is float32, and so on; bf16 is ml_dtypes' bfloat16, where installed."""
+"""Converts NumPy's element types to the library's: float32 is f32, and so on; ml_dtypes' bfloat16 is bf16."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def dtype_of(number: int) -> np.dtype[Any]:
 
 
 def output_type_of(wanted: Any) -> int:
-    """The tconv_type for the argument output_type: None (as the data), a name of the library's, or a NumPy type."""
+    """The tconv_type for the argument output_type: None (as the data), a name of the library, or a NumPy type."""
     if wanted is None:
         return 0
     if isinstance(wanted, str):
@@ -63,7 +63,7 @@ def output_type_of(wanted: Any) -> int:
     return type_of("output_type", np.dtype(wanted))
 
 
-# What the library's names may be, for the sentence of an error.
+# The library's names, for the sentence of an error.
 _NAMES = {
     "type": "f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32 or u64",
     "auto_pad": "explicit, valid, same_upper or same_lower",

@@ -77,7 +77,7 @@ bool tconv_count_pairs(int64_t input, int64_t kernel, int64_t stride, int64_t di
 
 bool tconv_count_macs(const tconv_geometry *g, uint64_t *macs)
 {
-    /* No work along one axis is no work at all, however many channels there are. */
+    /* Without work along one axis there is none at all, for any number of channels. */
     bool none = g->batch == 0, fits = true;
     uint64_t count = 1;
     const int64_t channels[] = {g->batch, g->groups, g->group_in_channels, g->group_out_channels};

@@ -211,8 +211,8 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
 }
 
 /* Sets the tile and its lanes. Lanes follow from the device's limits and are not parameters of the
- * tile: a plan whose kernel can run only in smaller work-groups keeps its tile. False if no lanes
- * are possible. */
+ * tile: a plan whose kernel can run only in smaller work-groups keeps its tile. False if there are
+ * no such lanes. */
 static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_info *device)
 {
     g->tile = (struct tile){tile[0], tile[1], tile[2], tile[3], {0}};
