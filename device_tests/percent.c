@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the percentage and the seed, and the draw. */
+/* Reads the percentage and the seed, and draws cases. */
 #include "percent.h"
 
 #include <setjmp.h>

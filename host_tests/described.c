@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The devices of described.h: their names and properties. */
 #include "described.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the listing of listing.h: the launches of layers on described GPUs, as JSON lines. */
 #include "listing.h"
 
 #include "described.h"

@@ -219,7 +219,7 @@ TCONV_API tconv_status tconv_packed_filter_enqueue_pack(tconv_packed_filter *fil
  * device. Any thread. */
 TCONV_API bool tconv_packed_filter_fits(const tconv_packed_filter *filter, const tconv_plan *plan);
 
-/* One more owner, who releases the filter, too. NULL is a no-op. Any thread. */
+/* Adds an owner, who must also release the filter. NULL is a no-op. Any thread. */
 TCONV_API void tconv_packed_filter_retain(tconv_packed_filter *filter);
 
 /* Releases the filter; the last owner's call destroys it. NULL is a no-op. Pending commands that
@@ -227,8 +227,8 @@ TCONV_API void tconv_packed_filter_retain(tconv_packed_filter *filter);
 TCONV_API void tconv_packed_filter_release(tconv_packed_filter *filter);
 
 /* Enqueues one execution: output = epilogue(operation(data, filter)); the formulas are at
- * tconv_resolve and tconv_epilogue. It starts after the events of the wait list; `done`, where not
- * NULL, receives an event that the caller releases. Works on in-order and out-of-order queues of
+ * tconv_resolve and tconv_epilogue. It starts after the events of the wait list. If `done` is not
+ * NULL, it receives an event that the caller releases. Works on in-order and out-of-order queues of
  * the plan's device, or of a part of it.
  *
  * An event of the wait list that has already failed is the call's error, with the event's code. If
@@ -246,12 +246,12 @@ TCONV_API tconv_status tconv_plan_enqueue(const tconv_plan *plan, cl_command_que
                                           const cl_event *wait, cl_event *done, tconv_error *error);
 
 /* Waits until the command of `event` has ended, like clWaitForEvents, but does not sleep for the
- * first 200 microseconds: it asks for the event's state and lets other threads run in between. To
- * be woken takes a thread longer than small layers take, and on a CPU the kernel's threads wake
- * faster on a processor that is not asleep. Where other programs keep the processors busy, it
- * sleeps at once for a while. Flushes the event's queue. The event stays the caller's. Returns
- * TCONV_ERROR_ARGUMENT where `event` is NULL; TCONV_ERROR_OPENCL, _DEVICE_MEMORY, _HOST_MEMORY with
- * the code of the call that failed, or that the command ended with. Any thread. */
+ * first 200 microseconds: it asks for the event's state and lets other threads run in between.
+ * Waking a sleeping thread takes longer than a small layer, and on a CPU the kernel's threads wake
+ * faster on a processor that is not asleep. While other programs keep the processors busy, it
+ * sleeps at once. Flushes the event's queue. The event stays the caller's. Returns
+ * TCONV_ERROR_ARGUMENT if `event` is NULL; TCONV_ERROR_OPENCL, _DEVICE_MEMORY, _HOST_MEMORY with
+ * the code of the failed call, or the code with which the command ended. Any thread. */
 TCONV_API tconv_status tconv_wait(cl_event event, tconv_error *error);
 
 #ifdef __cplusplus
