@@ -721,7 +721,7 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
     (void)logger;
     *count = 0;
     if (!ort_load(base)) { /* no function can report the error yet */
-        fprintf(stderr, "tconv_cl: this is ONNX Runtime %s, but must be 1.24 or later\n",
+        fprintf(stderr, "tconv_cl: ONNX Runtime is %s: it must be 1.24 or later\n",
                 base->GetVersionString());
         return NULL;
     }

@@ -30,7 +30,7 @@ def test_devices_by_name():
     ({"fallback": "no"}, "fallback is 'no': it must be 'warn' or 'error'"),
     ({"fallback": None}, "fallback is None: it must be"),
     ({"device": "0\0"}, "must not have a zero character"),
-    ({"search": "fastest"}, "search is 'fastest': model, records, measure and renew"),
+    ({"search": "fastest"}, "search is 'fastest': it must be model, records, measure or renew"),
     ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
     ({"least_macs": 1.5}, "least_macs is 1.5: it is a whole number"),
     ({"least_macs": 1 << 63}, f"least_macs is {1 << 63}: .* less than"),
@@ -138,7 +138,7 @@ def test_a_library_that_is_not_there(monkeypatch):
 
 def test_an_older_onnx_runtime(monkeypatch):
     monkeypatch.delattr(onnxruntime, "register_execution_provider_library")
-    with pytest.raises(RuntimeError, match="but must be 1.24 or later"):
+    with pytest.raises(RuntimeError, match="it must be 1.24 or later"):
         tconv_cl.onnxruntime.session_options()
 
 

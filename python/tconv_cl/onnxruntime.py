@@ -57,13 +57,13 @@ def register(name: str = "tconv_cl") -> str:
     `onnxruntime.unregister_execution_provider_library(name)` undoes it, when no session uses it any more.
     """
     if not hasattr(onnxruntime, "register_execution_provider_library"):
-        raise RuntimeError(f"this is ONNX Runtime {onnxruntime.__version__}, but must be 1.24 or later")
+        raise RuntimeError(f"ONNX Runtime is {onnxruntime.__version__}: it must be 1.24 or later")
     if not _is_registered(name):
         _load()
         onnxruntime.register_execution_provider_library(name, library())
         if not _is_registered(name):
             onnxruntime.unregister_execution_provider_library(name)
-            raise RuntimeError(f"this is ONNX Runtime {onnxruntime.__version__}, but must be 1.24 or later")
+            raise RuntimeError(f"ONNX Runtime is {onnxruntime.__version__}: it must be 1.24 or later")
     return name
 
 
