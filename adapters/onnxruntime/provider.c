@@ -636,13 +636,13 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     provider->search = TCONV_SEARCH_DEFAULT;
     if (search[0] != '\0' && !tconv_search_from_name(search, &provider->search))
         return fail(error, TCONV_ERROR_ARGUMENT,
-                    "search is \"%s\": \"model\", \"records\", \"measure\" and \"renew\" are "
-                    "possible",
+                    "search is \"%s\": it must be \"model\", \"records\", \"measure\" or "
+                    "\"renew\"",
                     search);
     provider->least_macs = strtoull(macs, NULL, 10);
     if (macs[strspn(macs, "0123456789")] != '\0')
         return fail(error, TCONV_ERROR_ARGUMENT,
-                    "least_macs is \"%s\": it is a number of multiply-adds", macs);
+                    "least_macs is \"%s\": it must be a number of multiply-adds", macs);
     const tconv_status status = device_open(device, &provider->host, error);
     if (macs[0] == '\0' && !provider->strict)
         provider->least_macs = tconv_session_least_macs(provider->host);

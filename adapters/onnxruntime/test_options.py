@@ -32,7 +32,7 @@ def test_devices_by_name():
     ({"device": "0\0"}, "must not have a zero character"),
     ({"search": "fastest"}, "search is 'fastest': it must be model, records, measure or renew"),
     ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
-    ({"least_macs": 1.5}, "least_macs is 1.5: it is a whole number"),
+    ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"),
     ({"least_macs": 1 << 63}, f"least_macs is {1 << 63}: .* less than"),
 ], ids=str)  # yapf: disable
 def test_wrong_options_are_refused(options, sentence):
@@ -81,7 +81,7 @@ def test_no_fallback(tmp_path):
 
 WRONG_ENTRIES = [("fallback", "no", 'fallback is "no": it must be "warn" or "error"'),
                  ("fallback", "e" * 20, "not large enough"),
-                 ("search", "fastest", 'search is "fastest".*"model", "records", "measure" and "renew"'),
+                 ("search", "fastest", 'search is "fastest".*"model", "records", "measure" or "renew"'),
                  ("search", "m" * 20, "not large enough"),
                  ("least_macs", "1e6", 'least_macs is "1e6"'),
                  ("device", "99", 'no device is "99"'),

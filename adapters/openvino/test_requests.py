@@ -154,7 +154,7 @@ def test_attributes_that_only_openvino_has_stay(dynamic, options, sentence, capf
 @pytest.mark.parametrize("options, sentence", [
     ({"device": "0\0"}, "must not have a zero character"), ({"search": "fastest"}, "search is 'fastest'"),
     ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
-    ({"least_macs": 1.5}, "least_macs is 1.5: it is a whole number"), ({"least_macs": 1 << 63}, "less than"),
+    ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"), ({"least_macs": 1 << 63}, "less than"),
 ], ids=str)  # yapf: disable
 def test_wrong_options_are_refused(options, sentence):
     model = layer([1, 4, 5, 6])

@@ -18,7 +18,7 @@ def check_options(search: str | None, least_macs: int | None) -> None:
         number_of("search", "search", search)
     if least_macs is not None and not (isinstance(least_macs, Integral) and 0 <= least_macs < 1 << 63):
         raise RequestError(
-            f"least_macs is {least_macs!r}: it is a whole number of multiply-adds, 0 or more and less than 2**63"
+            f"least_macs is {least_macs!r}: it must be a whole number of multiply-adds, 0 or more and less than 2**63"
         )
 
 

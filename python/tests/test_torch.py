@@ -781,7 +781,9 @@ def test_the_algorithm_can_be_searched_for(search, stored, tmp_path):
 def test_a_search_that_does_not_exist_is_refused():
     layer = nn.ConvTranspose1d(2, 2, 3)
     for use in (lambda: convert(layer, search="fastest"), lambda: dispatch(search="fastest")):
-        with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': it must be model, records, measure or renew"):
+        with pytest.raises(
+            tconv_cl.RequestError, match="search is 'fastest': it must be model, records, measure or renew"
+        ):
             use()
     assert type(layer) is nn.ConvTranspose1d
 
