@@ -68,7 +68,8 @@ static bool write_table(const struct tconv_layer *layer, struct tconv_kernel_pla
     return true;
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct tconv_layer layer;
@@ -79,13 +80,15 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     kernel_plan->filter_bytes = (uint64_t)kernel_plan->table[TOY_WEIGHTS] *
                                 tconv_packed_bytes(request, TCONV_PACK_RAW);
     struct tconv_launch *pack = tconv_kernel_plan_pack(kernel_plan, "tconv_toy_pack");
-    tconv_launch_option(pack, "ITEMS", tile[0]);
-    tconv_launch_items(pack, 0, kernel_plan->table[TOY_WEIGHTS], (size_t)tile[0], request->device);
+    tconv_launch_option(pack, "ITEMS", candidate->tile[0]);
+    tconv_launch_items(pack, 0, kernel_plan->table[TOY_WEIGHTS], (size_t)candidate->tile[0],
+                       request->device);
     tconv_launch_args(pack,
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_toy");
-    tconv_launch_option(run, "ITEMS", tile[0]);
-    tconv_launch_items(run, 0, kernel_plan->table[TOY_OUTPUTS], (size_t)tile[0], request->device);
+    tconv_launch_option(run, "ITEMS", candidate->tile[0]);
+    tconv_launch_items(run, 0, kernel_plan->table[TOY_OUTPUTS], (size_t)candidate->tile[0],
+                       request->device);
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},

@@ -137,13 +137,15 @@ struct tconv_algorithm {
     int program_parameters; /* the number of them, from the first on, that are options of its
                                programs */
 
-    /* Adds all candidates for a request. False with a reason if there is none. */
+    /* Adds all candidates of candidates->algorithm for a request. False with a reason if there is
+     * none. Algorithms that share a source share this function. */
     bool (*enumerate)(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason);
 
     /* Writes the kernel plan of a candidate of this request. Returns TCONV_ERROR_HOST_MEMORY where
      * the table cannot be allocated; it does not refuse. */
-    tconv_status (*write)(const struct tconv_request *request, const int64_t *tile,
+    tconv_status (*write)(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error);
 };
 

@@ -188,7 +188,7 @@ tconv_status tconv_kernel_plan_write(const struct tconv_request *request,
                                      struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     const struct tconv_algorithm *algorithm = candidate->algorithm;
-    const tconv_status status = algorithm->write(request, candidate->tile, kernel_plan, error);
+    const tconv_status status = algorithm->write(request, candidate, kernel_plan, error);
     if (status != TCONV_OK) return status;
     tconv_write_epilogue(request, kernel_plan->table);
     tconv_kernel_plan_types(kernel_plan, request, algorithm->packing);

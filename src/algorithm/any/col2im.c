@@ -204,9 +204,15 @@ static bool check_sizes(const struct col2im *g, const struct tconv_request *requ
                                     tconv_packed_bytes(request, TCONV_PACK_SUMMED), reason);
 }
 
-static bool enumerate(const struct tconv_request *request, bool vector,
-                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+static bool is_vector(const struct tconv_algorithm *algorithm)
 {
+    return algorithm->made_for == TCONV_FOR_VECTORS;
+}
+
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    const bool vector = is_vector(candidates->algorithm);
     const tconv_device_info *device = request->device;
     struct col2im g;
     if (!prepare(request, vector, &g, reason)) return false;
@@ -324,13 +330,15 @@ static void write_options(struct tconv_launch *launch, const struct col2im *g)
     tconv_launch_option(launch, "WG", g->group);
 }
 
-static tconv_status write(const struct tconv_request *request, bool vector, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct col2im g;
     struct tconv_reason reason;
+    const bool vector = is_vector(candidate->algorithm);
     prepare(request, vector, &g, &reason);
-    use_tile(&g, vector, tile, request->device);
+    use_tile(&g, vector, candidate->tile, request->device);
     const struct tconv_layer *layer = request->layer;
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
 
@@ -368,30 +376,6 @@ static tconv_status write(const struct tconv_request *request, bool vector, cons
     return TCONV_OK;
 }
 
-static bool enumerate_vector(const struct tconv_request *request,
-                             struct tconv_candidates *candidates, struct tconv_reason *reason)
-{
-    return enumerate(request, true, candidates, reason);
-}
-
-static bool enumerate_group(const struct tconv_request *request,
-                            struct tconv_candidates *candidates, struct tconv_reason *reason)
-{
-    return enumerate(request, false, candidates, reason);
-}
-
-static tconv_status write_vector(const struct tconv_request *request, const int64_t *tile,
-                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write(request, true, tile, kernel_plan, error);
-}
-
-static tconv_status write_group(const struct tconv_request *request, const int64_t *tile,
-                                struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write(request, false, tile, kernel_plan, error);
-}
-
 const struct tconv_algorithm tconv_col2im_vector = {
     .name = "col2im_vector",
     .summary = "columns of a tile in local memory, then a gather overlap-add; wide vectors, one "
@@ -400,8 +384,8 @@ const struct tconv_algorithm tconv_col2im_vector = {
     .made_for = TCONV_FOR_VECTORS,
     .tile_names = {"vw", "nx", "mw", "mc", "width"},
     .program_parameters = 4,
-    .enumerate = enumerate_vector,
-    .write = write_vector,
+    .enumerate = enumerate,
+    .write = write,
 };
 
 const struct tconv_algorithm tconv_col2im_group = {
@@ -412,6 +396,6 @@ const struct tconv_algorithm tconv_col2im_group = {
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"vw", "nx", "mw", "mc", "width"},
     .program_parameters = 4,
-    .enumerate = enumerate_group,
-    .write = write_group,
+    .enumerate = enumerate,
+    .write = write,
 };

@@ -136,11 +136,13 @@ static void write_options(struct tconv_launch *launch, const struct tconv_layer 
     if (run_outputs != 0) tconv_launch_option(launch, "RUN", run_outputs);
 }
 
-/* Writes the plan of either algorithm; `run_outputs` is 0 for the reference. */
-static tconv_status write_plan(const struct tconv_request *request, int64_t run_outputs,
-                               struct tconv_kernel_plan *kernel_plan, tconv_error *error)
+/* Writes the plan of either algorithm. */
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    const bool sparse = run_outputs != 0;
+    const bool sparse = candidate->algorithm == &tconv_sparse;
+    const int64_t run_outputs = sparse ? candidate->tile[0] : 0;
     const struct tconv_layer *layer = request->layer;
     if (!write_table(layer, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     int64_t kernel[TCONV_MAX_AXES];
@@ -174,19 +176,6 @@ static tconv_status write_plan(const struct tconv_request *request, int64_t run_
     return TCONV_OK;
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
-                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    (void)tile; /* the algorithm has no tile parameters */
-    return write_plan(request, 0, kernel_plan, error);
-}
-
-static tconv_status write_sparse(const struct tconv_request *request, const int64_t *tile,
-                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write_plan(request, tile[0], kernel_plan, error);
-}
-
 const struct tconv_algorithm tconv_sparse = {
     .name = "sparse_vector",
     .summary = "large strides: fills the outputs that no tap reaches and computes the rest one "
@@ -197,7 +186,7 @@ const struct tconv_algorithm tconv_sparse = {
     .tile_names = {"run"},
     .program_parameters = 1,
     .enumerate = enumerate_sparse,
-    .write = write_sparse,
+    .write = write,
 };
 
 const struct tconv_algorithm tconv_reference = {

@@ -26,14 +26,11 @@ enum {
 /* What the lanes of a vector are. */
 enum lanes { LANES_CHANNELS, LANES_PHASES };
 
-/* One of the algorithms that share cl/cpu/channels.cl. */
-struct variant {
-    enum lanes lanes;
-    bool words; /* inputs and weights are words of several input channels: cl/cpu/parts/words.clh */
-};
-static const struct variant channels_variant = {LANES_CHANNELS, false},
-                            phases_variant = {LANES_PHASES, false},
-                            dot_variant = {LANES_CHANNELS, true};
+/* True if inputs and weights are words of several input channels: cl/cpu/parts/words.clh. */
+static bool has_words(const struct tconv_algorithm *algorithm)
+{
+    return algorithm->packing == TCONV_PACK_CHANNEL_WORDS;
+}
 
 /* A division of rows into boxes, with the numbers that follow from it. */
 struct width {
@@ -469,21 +466,21 @@ static void divide(struct channels *g, const tconv_device_info *device,
 }
 
 /* Sets what all candidates have in common. */
-static bool prepare(const struct tconv_request *request, const struct variant *variant,
+static bool prepare(const struct tconv_request *request, const struct tconv_algorithm *algorithm,
                     struct channels *g, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    const enum lanes lanes = variant->lanes;
+    const enum lanes lanes = algorithm == &tconv_phases ? LANES_PHASES : LANES_CHANNELS;
+    const bool words = has_words(algorithm);
     *g = (struct channels){
         .taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1, .products = 1};
-    if (variant->words && tconv_type_size(layer->data_type) != 1 && layer->data_type != TCONV_BF16)
+    if (words && tconv_type_size(layer->data_type) != 1 && layer->data_type != TCONV_BF16)
         return tconv_refuse(reason, "it multiplies bytes and bf16, not %s",
                             tconv_type_name(layer->data_type));
-    if (variant->words) g->word = tconv_word_channels(request);
+    if (words) g->word = tconv_word_channels(request);
     /* Without an instruction for products of bf16, each number needs shifts: slower than plain
      * channels. */
-    if (variant->words && layer->data_type == TCONV_BF16 &&
-        tconv_dots(request->device, TCONV_BF16) == 0)
+    if (words && layer->data_type == TCONV_BF16 && tconv_dots(request->device, TCONV_BF16) == 0)
         g->products = 4;
     g->inputs = tconv_ceil_div(layer->in_channels, g->word);
     if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
@@ -544,19 +541,18 @@ static bool prepare(const struct tconv_request *request, const struct variant *v
                                       : tconv_ceil_div(own->out_channels, g->mw);
     if ((double)g->blocks * (double)own->groups > INT32_MAX / 2)
         return tconv_refuse(reason, "more blocks of lanes than its 32-bit indices count");
-    return tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request,
-                                    variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW,
+    return tconv_folded_filter_fits(&g->folded, g->mw, g->blocks, request, algorithm->packing,
                                     reason);
 }
 
-static bool enumerate(const struct tconv_request *request, const struct variant *variant,
-                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
 {
     /* Not every number of places: each compiles a program of its own. */
     static const int places_at_a_time[] = {1,  2,  3,  4,  6,  7,  8,          10,
                                            12, 13, 14, 16, 20, 24, MOST_PLACES};
     struct channels g;
-    if (!prepare(request, variant, &g, reason)) return false;
+    if (!prepare(request, candidates->algorithm, &g, reason)) return false;
     const int64_t batch = g.folded.layer.batch;
     const int limit = tconv_folded_accumulators(&g.folded) * g.vw / g.mw;
     for (int batched = 0; batched <= (batch > 1); batched++)
@@ -633,15 +629,16 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
            (!sliced(g) || tconv_folded_write_slices(&g->folded, slices_at, t));
 }
 
-static tconv_status write(const struct tconv_request *request, const struct variant *variant,
-                          const int64_t *tile, struct tconv_kernel_plan *kernel_plan,
-                          tconv_error *error)
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct channels g;
     struct tconv_reason reason;
-    const bool phases = variant->lanes == LANES_PHASES;
-    prepare(request, variant, &g, &reason);
-    use_tile(&g, tile);
+    const struct tconv_algorithm *algorithm = candidate->algorithm;
+    prepare(request, algorithm, &g, &reason);
+    const bool phases = g.lanes == LANES_PHASES;
+    use_tile(&g, candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_channels");
     tconv_launch_option(run, "VW", g.vw);
@@ -656,82 +653,40 @@ static tconv_status write(const struct tconv_request *request, const struct vari
     tconv_launch_option(run, "SLICED", sliced(&g));
     tconv_launch_option(run, "STREAM", streams(&g));
     tconv_launch_option(run, "PARTS", has_parts(&g));
-    if (variant->words) {
+    if (has_words(algorithm)) {
         tconv_launch_option(run, "WORD", g.word);
         tconv_launch_option(run, "DOTS", tconv_dots(request->device, g.folded.layer.data_type));
     }
     char kind[60] = "taps";
     if (phases) snprintf(kind, sizeof kind, "%lldphases", (long long)g.x.stride);
     tconv_folded_run(run, g.items, g.local_bytes, request->device);
-    if (variant->words) snprintf(kind, sizeof kind, "%dchannels", g.word);
+    if (has_words(algorithm)) snprintf(kind, sizeof kind, "%dchannels", g.word);
     tconv_folded_pack(kernel_plan, &g.folded, kind, g.mw, g.blocks, run, request,
-                      variant->words ? TCONV_PACK_CHANNEL_WORDS : TCONV_PACK_RAW);
+                      algorithm->packing);
     return TCONV_OK;
 }
 
-static bool enumerate_channels(const struct tconv_request *request,
-                               struct tconv_candidates *candidates, struct tconv_reason *reason)
-{
-    return enumerate(request, &channels_variant, candidates, reason);
-}
+/* What the three algorithms have in common. They are one source with other options. */
+#define COMMON                                                                                     \
+    .source = "cpu/channels.cl", .made_for = TCONV_FOR_VECTORS, .program_parameters = 4,           \
+    .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"},     \
+    .enumerate = enumerate, .write = write
 
-static tconv_status write_channels(const struct tconv_request *request, const int64_t *tile,
-                                   struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write(request, &channels_variant, tile, kernel_plan, error);
-}
-
-static bool enumerate_phases(const struct tconv_request *request,
-                             struct tconv_candidates *candidates, struct tconv_reason *reason)
-{
-    return enumerate(request, &phases_variant, candidates, reason);
-}
-
-static tconv_status write_phases(const struct tconv_request *request, const int64_t *tile,
-                                 struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write(request, &phases_variant, tile, kernel_plan, error);
-}
-
-static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
-                          struct tconv_reason *reason)
-{
-    return enumerate(request, &dot_variant, candidates, reason);
-}
-
-static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
-                              struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write(request, &dot_variant, tile, kernel_plan, error);
-}
-
-/* All variants have the same tiles. */
-#define TILE                                                                                       \
-    .made_for = TCONV_FOR_VECTORS, .program_parameters = 4,                                        \
-    .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"}
-
-/* All variants are one source with other options. */
 const struct tconv_algorithm tconv_channels = {
     .name = "channels_vector",
     .summary =
         "lanes are output channels: channels-last tensors, small images with many channels; wide "
         "vectors: for CPUs",
-    .source = "cpu/channels.cl",
     .packing = TCONV_PACK_RAW,
-    TILE,
-    .enumerate = enumerate_channels,
-    .write = write_channels,
+    COMMON,
 };
 
 const struct tconv_algorithm tconv_phases = {
     .name = "phases_vector",
     .summary = "lanes are the phases of one place: large strides along the last axis; wide "
                "vectors: for CPUs",
-    .source = "cpu/channels.cl",
     .packing = TCONV_PACK_RAW,
-    TILE,
-    .enumerate = enumerate_phases,
-    .write = write_phases,
+    COMMON,
 };
 
 const struct tconv_algorithm tconv_dot = {
@@ -739,9 +694,6 @@ const struct tconv_algorithm tconv_dot = {
     .summary =
         "bytes and bf16, several input channels in one dot product, lanes are output channels; "
         "wide vectors: for CPUs",
-    .source = "cpu/channels.cl",
     .packing = TCONV_PACK_CHANNEL_WORDS,
-    TILE,
-    .enumerate = enumerate_dot,
-    .write = write_dot,
+    COMMON,
 };

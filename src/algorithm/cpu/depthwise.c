@@ -240,13 +240,14 @@ static bool write_table(const struct depthwise *g, struct tconv_kernel_plan *ker
            tconv_folded_write_slices(r, slices_at, t);
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct depthwise g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    use_tile(&g, tile);
+    use_tile(&g, candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_depthwise");
     tconv_launch_option(run, "VW", g.vw);

@@ -413,13 +413,14 @@ static void write_options(struct tconv_launch *launch, const struct packed *g)
                         tconv_folded_non_temporal(&g->folded, g->folded.x.output, LONG_ROW));
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct packed g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    use_tile(&g, tile);
+    use_tile(&g, candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_packed");
     write_options(run, &g);

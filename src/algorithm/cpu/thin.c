@@ -368,14 +368,15 @@ static void use_tile(struct thin *g, const int64_t *tile, const tconv_device_inf
     derive_division(g, image_bytes(g), budget_of(g, device));
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct thin g;
     struct tconv_reason reason;
     const size_t own = THIN_LONGS - FOLDED_LONGS;
     prepare(request, &g, &reason);
-    use_tile(&g, tile, request->device);
+    use_tile(&g, candidate->tile, request->device);
     if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g.folded, own)) ||
         !tconv_folded_write_table(&g.folded, g.blocks, g.tiles, own, kernel_plan->table))
         return tconv_fail_table(error, kernel_plan);

@@ -384,13 +384,14 @@ static void write_pack(const struct winograd *g, struct tconv_kernel_plan *kerne
                       (enum tconv_arg[]){TCONV_ARG_WEIGHTS, TCONV_ARG_FILTER, TCONV_ARG_TABLE}, 3);
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct winograd g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    use_tile(&g, tile);
+    use_tile(&g, candidate->tile);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     kernel_plan->error_factor = error_factor(&g);
     write_pack(&g, kernel_plan, request->device);

@@ -365,13 +365,14 @@ static double issued(const struct direct *g)
            taps_along(&r->x, t->lanes[2], t->along_y ? 1 : t->outputs);
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct direct g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    set_tile(&g, tile, request->device);
+    set_tile(&g, candidate->tile, request->device);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct tconv_layer *layer = request->layer;
     const struct tconv_folded_layer *r = &g.folded;

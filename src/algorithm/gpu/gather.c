@@ -11,9 +11,6 @@
 
 enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
-/* The algorithms of one source: GROUP multiplies numbers, DOT multiplies bytes four at a time. */
-enum variant { GROUP, DOT };
-
 /* The parameters of a kernel, and the numbers that follow from them. */
 struct gather {
     struct tconv_folded_layer folded;
@@ -30,13 +27,13 @@ struct gather {
  * registers. Intel's GPUs (the only ones that report a sub-group's size) have 128, and their
  * compiler copies all sums for each loop that work-items leave one by one. Without merging there is
  * one more such loop. */
-static int sums_limit(const struct gather *g, enum variant variant, int vw,
+static int sums_limit(const struct gather *g, enum tconv_packing packing, int vw,
                       const tconv_device_info *device)
 {
     const int sums = (device->subgroup_least == 0 ? 64 : g->merged ? 32 : 24) / vw;
     /* Numbers of 64 bits take two registers, and integers are multiplied and added in two steps. */
     const bool wide = g->folded.acc_bytes > sizeof(float),
-               integers = tconv_adds_integers(&g->folded.layer) && variant != DOT;
+               integers = tconv_adds_integers(&g->folded.layer) && packing != TCONV_PACK_QUADS;
     return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
 }
 
@@ -103,7 +100,7 @@ static double cost_of(const struct gather *g)
 
 /* Chooses MW. The packed filter depends on it, so MW may depend on channels, kernel and stride, but
  * not on extents. */
-static int choose_channels(const struct gather *g, enum variant variant,
+static int choose_channels(const struct gather *g, enum tconv_packing packing,
                            const tconv_device_info *device)
 {
     const int phases = g->merged ? (int)g->folded.x.stride : 1;
@@ -111,7 +108,7 @@ static int choose_channels(const struct gather *g, enum variant variant,
     double least = 0;
     int best = 1;
     for (int mw = 1; mw <= 16 && mw <= channels &&
-                     (mw == 1 || mw * phases <= sums_limit(g, variant, WIDEST, device));
+                     (mw == 1 || mw * phases <= sums_limit(g, packing, WIDEST, device));
          mw++) {
         const double cost = (double)(tconv_ceil_div(channels, mw) * mw) * inefficiency(g, mw);
         if (mw == 1 || cost < least) {
@@ -157,25 +154,20 @@ static int64_t header_of(const struct gather *g)
     return tconv_ceil_div(g->folded.layer.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
 }
 
-static enum tconv_packing packing_of(enum variant variant)
-{
-    return variant == DOT ? TCONV_PACK_QUADS : TCONV_PACK_SUMMED;
-}
-
 /* True if the packed filter's size fits. */
 static bool filter_fits(const struct gather *g, const struct tconv_request *request,
-                        enum variant variant, struct tconv_reason *reason)
+                        enum tconv_packing packing, struct tconv_reason *reason)
 {
     const struct tconv_folded_layer *r = &g->folded;
     const double taps = (double)r->z.kernel * (double)r->y.kernel * (double)r->x.kernel;
     const double blocks = (double)r->layer.groups * (double)g->blocks;
     return tconv_filter_addressable((double)header_of(g) + blocks * g->mw * taps * (double)g->in,
-                                    tconv_packed_bytes(request, packing_of(variant)), reason);
+                                    tconv_packed_bytes(request, packing), reason);
 }
 
 /* Sets what all candidates have in common. */
-static bool prepare(const struct tconv_request *request, enum variant variant, struct gather *g,
-                    struct tconv_reason *reason)
+static bool prepare(const struct tconv_request *request, enum tconv_packing packing,
+                    struct gather *g, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     *g = (struct gather){0};
@@ -183,7 +175,7 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         !tconv_folded_table_fits(&g->folded, own_longs(g), reason))
         return false;
     g->in = layer->in_channels;
-    if (variant == DOT) {
+    if (packing == TCONV_PACK_QUADS) {
         if (tconv_type_size(layer->data_type) != 1 || tconv_type_size(layer->filter_type) != 1)
             return tconv_refuse(reason, "it multiplies i8 and u8 only");
         if (request->epilogue->filter_zero_point != 0)
@@ -191,9 +183,9 @@ static bool prepare(const struct tconv_request *request, enum variant variant, s
         g->in = tconv_ceil_div(g->in, 4);
     }
     g->merged = g->folded.x.stride <= MERGED_STRIDE && g->folded.x.kernel <= MERGED_KERNEL;
-    g->mw = choose_channels(g, variant, request->device);
+    g->mw = choose_channels(g, packing, request->device);
     g->blocks = tconv_ceil_div(layer->out_channels, g->mw);
-    return filter_fits(g, request, variant, reason);
+    return filter_fits(g, request, packing, reason);
 }
 
 /* Loop iterations that add products, for all phases along z and y. */
@@ -251,17 +243,18 @@ static double begin_cost(const struct gather *g, const tconv_device_info *device
     return device->kind == TCONV_DEVICE_GPU ? g->folded.machine->gather_begin * items : 0;
 }
 
-static bool enumerate(const struct tconv_request *request, enum variant variant,
-                      struct tconv_candidates *candidates, struct tconv_reason *reason)
+static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
 {
+    const enum tconv_packing packing = candidates->algorithm->packing;
     struct gather g;
-    if (!prepare(request, variant, &g, reason)) return false;
-    /* Without such instructions products of bytes are slower than products of words: on Intel's
-     * processors (2026.2) 60 times. */
+    if (!prepare(request, packing, &g, reason)) return false;
+    /* Elsewhere products of bytes take longer than those of words: Intel's processors (2026.2) 60
+     * times as long. */
     const bool fast = request->device->integer_dot_product &&
                       request->device->kind == TCONV_DEVICE_GPU;
-    const double factor = variant == DOT && !fast ? request->machine.gather_bytes : 1;
-    /* The taps of one output. A work-item waits for the loads of each tap. */
+    const double factor = packing == TCONV_PACK_QUADS && !fast ? request->machine.gather_bytes : 1;
+    /* Taps of one output: a work-item waits for the loads of each. */
     const double waits = additions(&g, request->layer) /
                          (double)(g.folded.z.stride * g.folded.y.stride);
     /* Four phases of vectors with an activation are too much to unroll on GPUs: compilers spill the
@@ -335,15 +328,16 @@ static void write_options(struct tconv_launch *launch, const struct gather *g)
     tconv_folded_taps_options(&g->folded, launch);
 }
 
-static tconv_status write(const struct tconv_request *request, enum variant variant,
-                          const int64_t *tile, struct tconv_kernel_plan *kernel_plan,
-                          tconv_error *error)
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
+                          struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
+    const enum tconv_packing packing = candidate->algorithm->packing;
     struct gather g;
     struct tconv_reason reason;
-    prepare(request, variant, &g, &reason);
-    g.vw = (int)tile[0];
-    g.mw = (int)tile[1];
+    prepare(request, packing, &g, &reason);
+    g.vw = (int)candidate->tile[0];
+    g.mw = (int)candidate->tile[1];
     derive(&g);
     choose_group(&g, request->device);
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
@@ -357,7 +351,7 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     tconv_folded_layout(kernel_plan, name, &g.folded);
     kernel_plan->filter_bytes =
         (uint64_t)(kernel_plan->table[GATHER_HEADER] + all_blocks * g.mw * rows * g.in) *
-        tconv_packed_bytes(request, packing_of(variant));
+        tconv_packed_bytes(request, packing);
     kernel_plan->workspace_bytes = (uint64_t)g.stage_elements * tconv_type_size(layer->data_type);
 
     struct tconv_launch *clear = tconv_kernel_plan_pack(kernel_plan, "tconv_gather_clear");
@@ -392,7 +386,7 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     run->local[1] = (size_t)g.group_y;
     run->global[0] = (size_t)work_groups(&g) * (size_t)g.group_x;
     run->global[1] = (size_t)g.group_y;
-    run->macs = issued(&g) * (variant == DOT ? 4 : 1);
+    run->macs = issued(&g) * (packing == TCONV_PACK_QUADS ? 4 : 1);
     tconv_launch_args(
         run,
         (enum tconv_arg[]){TCONV_ARG_DATA,
@@ -402,31 +396,7 @@ static tconv_status write(const struct tconv_request *request, enum variant vari
     return TCONV_OK;
 }
 
-static bool enumerate_group(const struct tconv_request *request,
-                            struct tconv_candidates *candidates, struct tconv_reason *reason)
-{
-    return enumerate(request, GROUP, candidates, reason);
-}
-
-static tconv_status write_group(const struct tconv_request *request, const int64_t *tile,
-                                struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write(request, GROUP, tile, kernel_plan, error);
-}
-
-static bool enumerate_dot(const struct tconv_request *request, struct tconv_candidates *candidates,
-                          struct tconv_reason *reason)
-{
-    return enumerate(request, DOT, candidates, reason);
-}
-
-static tconv_status write_dot(const struct tconv_request *request, const int64_t *tile,
-                              struct tconv_kernel_plan *kernel_plan, tconv_error *error)
-{
-    return write(request, DOT, tile, kernel_plan, error);
-}
-
-/* All variants are one source with other options. */
+/* Both algorithms are one source; they differ in how weights are packed. */
 const struct tconv_algorithm tconv_gather_group = {
     .name = "gather_group",
     .summary = "output-stationary gather with merged phases; work-items side by side along a row: "
@@ -435,8 +405,8 @@ const struct tconv_algorithm tconv_gather_group = {
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"vw", "mw"},
     .program_parameters = 2,
-    .enumerate = enumerate_group,
-    .write = write_group,
+    .enumerate = enumerate,
+    .write = write,
 };
 
 const struct tconv_algorithm tconv_gather_dot = {
@@ -448,6 +418,6 @@ const struct tconv_algorithm tconv_gather_dot = {
     .made_for = TCONV_FOR_LANES,
     .tile_names = {"vw", "mw"},
     .program_parameters = 2,
-    .enumerate = enumerate_dot,
-    .write = write_dot,
+    .enumerate = enumerate,
+    .write = write,
 };

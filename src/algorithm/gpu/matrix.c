@@ -294,7 +294,8 @@ static void write_options(const struct tconv_places *g, const struct fragment *f
     tconv_places_options(g, split, items, launch);
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     enum { FINISHED_ROWS = 16, FINISHING_ITEMS = 128 }; /* PASS_ROWS of cl/gpu/matrix.cl */
@@ -302,9 +303,10 @@ static tconv_status write(const struct tconv_request *request, const int64_t *ti
     struct fragment f;
     struct tconv_reason reason;
     prepare(request, &g, &f, &reason);
-    const struct tile t = {(int)tile[0], (int)tile[1], (int)tile[2],
-                           (int)tile[3], (int)tile[4], (int)tile[5]};
-    tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)tile[7]);
+    const struct tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
+                           (int)candidate->tile[2], (int)candidate->tile[3],
+                           (int)candidate->tile[4], (int)candidate->tile[5]};
+    tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[7]);
     if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const int items = items_of(&f, &t);
     struct tconv_launch *run = tconv_places_run(&g, "tconv_matrix", items, kernel_plan);

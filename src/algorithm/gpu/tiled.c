@@ -172,15 +172,17 @@ static struct tile finishing_tile(const struct tile *tile, const tconv_device_in
     return t;
 }
 
-static tconv_status write(const struct tconv_request *request, const int64_t *tile,
+static tconv_status write(const struct tconv_request *request,
+                          const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     struct tconv_places g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
-    const struct tile t = {(int)tile[0], (int)tile[1], (int)tile[2],
-                           (int)tile[3], (int)tile[4], (int)tile[5]};
-    tconv_places_set_tile(&g, t.mt, t.nt, t.ks, (int)tile[7]);
+    const struct tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
+                           (int)candidate->tile[2], (int)candidate->tile[3],
+                           (int)candidate->tile[4], (int)candidate->tile[5]};
+    tconv_places_set_tile(&g, t.mt, t.nt, t.ks, (int)candidate->tile[7]);
     if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_places_run(&g, "tconv_tiled", items_of(&t), kernel_plan);
     write_options(&g, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, run);

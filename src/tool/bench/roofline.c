@@ -74,7 +74,7 @@ static cl_program build(tconv_session *session, const tconv_device_info *d,
 {
     const char *text = NULL;
     for (const struct tconv_source *file = tool_files; file->name != NULL; file++)
-        if (strcmp(file->name, "any/roofline.cl") == 0) text = file->text;
+        if (strcmp(file->name, "roofline.cl") == 0) text = file->text;
     cl_program program =
         clCreateProgramWithSource(tconv_session_context(session), 1, &text, NULL, code);
     if (*code != CL_SUCCESS) return NULL;
