@@ -181,7 +181,7 @@ struct OrtNodeComputeInfo {
     entry(414, OrtStatus *, GetTensorElementTypeAndShapeDataReference, (const OrtValue *value, \
           ONNXTensorElementDataType *type, const int64_t **shape, size_t *rank))
 
-/* The same of the table OrtEpApi. */
+/* The same for the table OrtEpApi. */
 #define ORT_EP_API_ENTRIES(entry) \
     entry(0, OrtStatus *, CreateEpDevice, (OrtEpFactory *factory, \
           const OrtHardwareDevice *device, const OrtKeyValuePairs *metadata, \

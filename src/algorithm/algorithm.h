@@ -16,7 +16,7 @@ enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */
 enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in some ms */
 enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
 
-/* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
+/* The binding of a kernel argument. Each buffer but the table takes two kernel arguments: the
  * buffer, and as ulong the offset at which its contents begin, in units of tconv_arg_unit. */
 enum tconv_arg {
     TCONV_ARG_DATA,
@@ -87,7 +87,7 @@ struct tconv_reason {
     char text[200];
 };
 
-/* What a weight of a packed filter is. */
+/* The form of a weight in a packed filter. */
 enum tconv_packing {
     TCONV_PACK_SUMMED, /* a number of the type that products are added up in */
     TCONV_PACK_RAW,    /* an element of the filter's type */

@@ -25,7 +25,7 @@ struct tconv_record {
     size_t binary_size;
 };
 
-/* What the first bytes of a record tell. */
+/* Bytes of a record's head: magic number and sizes. */
 enum { TCONV_RECORD_HEAD = 24 };
 
 /* True if these are the first bytes of a record, in any version of the format. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other folders use of a device object: its programs, stored records, verdicts and settings.
- * object.h has its members. */
+/* The functions of a device object for other folders: programs, stored records, verdicts and
+ * settings. object.h has its members. */
 #ifndef TCONV_DEVICE_DEVICE_INTERNAL_H
 #define TCONV_DEVICE_DEVICE_INTERNAL_H
 

@@ -46,7 +46,7 @@ struct timed {
     float each[MOST_ROUNDS]; /* the time of each round */
 };
 
-/* What timing holds. Every member may be missing after an error. */
+/* The objects of timing. Every member may be missing after an error. */
 struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;

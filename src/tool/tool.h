@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all commands of the tool share: exit codes, messages, options, and reading a problem from
- * them. */
+/* Shared by all commands of the tool: exit codes, messages, options, and reading a problem from
+ * options. */
 #ifndef TCONV_TOOL_TOOL_H
 #define TCONV_TOOL_TOOL_H
 

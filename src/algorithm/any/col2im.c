@@ -152,7 +152,7 @@ static void choose_vectors(struct col2im *g, bool vector)
                 : 1;
 }
 
-/* What follows from the packing and the vectors. */
+/* Derives numbers from the packing and the vectors. */
 static void derive(struct col2im *g)
 {
     const struct tconv_folded_layer *r = &g->folded;

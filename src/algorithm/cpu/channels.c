@@ -23,7 +23,7 @@ enum {
     MOST_WIDTHS = 64,
 };
 
-/* What the lanes of a vector are. */
+/* The lanes of a vector: output channels, or phases along x. */
 enum lanes { LANES_CHANNELS, LANES_PHASES };
 
 /* True if inputs and weights are words of several input channels: cl/cpu/parts/words.clh. */
@@ -666,7 +666,7 @@ static tconv_status write(const struct tconv_request *request,
     return TCONV_OK;
 }
 
-/* What the three algorithms have in common. They are one source with other options. */
+/* The common members of the three algorithms, which are one source with different options. */
 #define COMMON                                                                                     \
     .source = "cpu/channels.cl", .made_for = TCONV_FOR_VECTORS, .program_parameters = 4,           \
     .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"},     \

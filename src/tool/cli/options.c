@@ -200,7 +200,7 @@ static bool take_arguments(poptContext context, int most, const char *command)
     return true;
 }
 
-/* Whether the files that are to be written can be begun, before long work. */
+/* Checks that the output files can be begun, before long work. */
 static enum exit_code check_results(void)
 {
     enum exit_code code = EXIT_DONE;

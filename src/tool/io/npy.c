@@ -164,8 +164,8 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
         return failed_work("%s %s is cut off: its header promises %" PRIu64
                            " bytes of values, but %" PRIu64 " are there",
                            option, path, bytes, size - (uint64_t)here);
-    if (bytes > (uint64_t)(PTRDIFF_MAX - LONGEST_HEADER - MAGIC -
-                           6)) /* values are mapped with the header */
+    /* Values are mapped with the header. */
+    if (bytes > (uint64_t)(PTRDIFF_MAX - LONGEST_HEADER - MAGIC - 6))
         return failed_work("%s %s has %" PRIu64
                            " bytes of values, more than a process of %d bits can address",
                            option, path, bytes, (int)sizeof(void *) * 8);

@@ -149,7 +149,7 @@ char *system_real_path(const char *path)
     return real != NULL ? real : _strdup(path); /* some file systems give no names back */
 }
 
-/* Whether two paths are one without regard to case; links are not followed. */
+/* True if two paths are equal in any letter case. Links are not followed. */
 static bool same_path(const char *a, const char *b)
 {
     wchar_t *wide_a = tconv_os_wide(a), *wide_b = tconv_os_wide(b), full[2][1024];
