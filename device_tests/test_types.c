@@ -3,6 +3,7 @@
  * rounding of f16 and bf16, every activation, quantised layers. */
 #include "support.h"
 
+#include "common/activation_list.h"
 #include "oracle/oracle.h"
 
 #include <math.h>
@@ -87,7 +88,7 @@ static void run_algorithms(const tconv_problem *p, const tconv_epilogue *epilogu
 static void every_type_in_every_algorithm(void **state)
 {
     (void)state;
-    for (int type = TCONV_F16; type <= TCONV_U64; type++) {
+    for (int type = TCONV_F16; tconv_type_size((tconv_type)type) != 0; type++) {
         /* The others differ from these in how they are read and stored only. */
         const bool alone = type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64 ||
                            type == TCONV_I8 || type == TCONV_U64;
@@ -170,14 +171,13 @@ static void quantised_layers(void **state)
 static void every_activation_in_every_algorithm(void **state)
 {
     (void)state;
-    for (int activation = TCONV_ACTIVATION_NONE; activation <= TCONV_ACTIVATION_MISH;
-         activation++) {
+    for (int activation = TCONV_ACTIVATION_NONE; activation < ACTIVATION_COUNT; activation++) {
         tconv_problem p = problem_of(activation);
         p.data_type = p.filter_type = activation % 4 == 3 ? TCONV_F16 : TCONV_F32;
         tconv_epilogue e = TCONV_EPILOGUE_INIT;
         e.activation = (tconv_activation)activation;
         const int parameters = tconv_activation_parameter_count(e.activation);
-        e.a = parameters == 0 ? 0 : activation == TCONV_ACTIVATION_CLAMP ? -0.7 : 0.3;
+        e.a = parameters == 0 ? 0 : parameters == 2 ? -0.7 : 0.3;
         e.b = parameters < 2 ? 0 : 1.9;
         e.bias = activation % 2 == 0;
         e.scale = activation % 3 == 0;

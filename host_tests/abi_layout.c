@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of abi_layout.h; TABLE is its name. */
+/* The table of abi_layout.h; TABLE is its name. It lists what the first release has: later
+ * enumerators are not in it. */
 #include "abi_layout.h"
 
 #include <tconv_cl/tconv_cl.h>

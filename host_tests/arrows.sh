@@ -6,7 +6,7 @@ bad=0
 # room: the rooms that it may include
 allowed() {
     case $1 in
-    base) echo base ;;
+    base) echo base common ;;
     geometry) echo base geometry ;;
     algorithm) echo base geometry algorithm algorithm/cost common ;;
     algorithm/cost) echo base geometry algorithm algorithm/cost algorithm/any ;;
@@ -15,12 +15,12 @@ allowed() {
     algorithm/gpu) echo base geometry algorithm algorithm/any algorithm/gpu gpu ;;
     cache) echo base cache ;;
     device) echo base cache device ;;
-    plan) echo base geometry algorithm algorithm/cost device plan ;;
+    plan) echo base geometry algorithm algorithm/cost device plan common ;;
     session) echo base session ;;
-    oracle) echo oracle ;;
-    tool | tool/io | tool/system) echo base oracle tool tool/io tool/system ;;
+    oracle) echo base oracle common ;;
+    tool | tool/io | tool/system) echo base oracle tool tool/io tool/system common ;;
     tool/bench) echo base oracle tool tool/io tool/system tool/bench ;;
-    tool/cli | tool/commands) echo base oracle tool tool/io tool/system tool/bench tool/cli ;;
+    tool/cli | tool/commands) echo base oracle tool tool/io tool/system tool/bench tool/cli common ;;
     *) echo "" ;;
     esac
 }

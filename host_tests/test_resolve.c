@@ -2,7 +2,9 @@
 /* Resolving: the worked examples of the operators' pages and of three runtimes, the rejections, the
  * count of useful work. */
 #include "base/addressable.h"
-#include "tconv_cl/problem.h"
+#include "base/element_types.h"
+#include "common/activation_list.h"
+#include "tconv_cl/epilogue.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -518,12 +520,23 @@ static void a_problem_has_a_text(void **state)
 static void names_go_both_ways(void **state)
 {
     (void)state;
-    for (int t = TCONV_F32; t <= TCONV_U64; t++) {
+    int types = 0;
+    for (int t = TCONV_F32; tconv_type_size((tconv_type)t) != 0; t++, types++) {
         tconv_type type;
         assert_true(tconv_type_from_name(tconv_type_name((tconv_type)t), &type));
         assert_int_equal(type, t);
-        assert_true(tconv_type_size(type) >= 1 && tconv_type_size(type) <= 8);
+        assert_true(tconv_type_size(type) <= 8);
+        assert_int_equal(tconv_type_is_byte(type), type == TCONV_I8 || type == TCONV_U8);
+        assert_int_equal(tconv_type_is_integer(type), !tconv_type_is_floating(type));
     }
+    assert_true(types >= 12);
+    for (int a = 0; a < ACTIVATION_COUNT; a++) {
+        tconv_activation activation;
+        assert_true(
+            tconv_activation_from_name(tconv_activation_name((tconv_activation)a), &activation));
+        assert_int_equal(activation, a);
+    }
+    assert_string_equal(tconv_activation_name((tconv_activation)ACTIVATION_COUNT), "?");
     tconv_auto_pad pad = TCONV_VALID;
     assert_true(tconv_auto_pad_from_name("NotSet", &pad));
     assert_int_equal(pad, TCONV_EXPLICIT);

@@ -662,6 +662,40 @@ static void matrix_tiles_suit_their_compilers(void **state)
     assert_null(chosen(&request, "matrix_group mt=64 nt=64 slices=1", &reason));
 }
 
+/* A program with instructions of a unit is one that plans test the unit for, on every device. */
+static void units_are_tested_where_they_are_used(void **state)
+{
+    (void)state;
+    static const tconv_type types[] = {TCONV_F32, TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_I32};
+    int matrix = 0, words = 0;
+    for (const struct described_device *d = described_devices; d->name != NULL; d++)
+        for (int unit = TCONV_MATRIX_NONE; unit <= TCONV_MATRIX_X86_AVX512_BF16; unit++)
+            for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+                tconv_device_info device = d->info;
+                device.matrix_unit = (tconv_matrix_unit)unit;
+                tconv_problem p = plane(64, 128, 32, 4, 2);
+                p.data_type = p.filter_type = types[t];
+                const struct tconv_layer layer = layer_of(&p);
+                const struct tconv_request request =
+                    request_for(&layer, &device, &bias_only, TCONV_MATH_FAST);
+                for (int f = 0; tconv_algorithm_at(f) != NULL; f++) {
+                    struct tconv_kernel_plan kernel_plan = {0};
+                    tconv_error error;
+                    if (write_best(tconv_algorithm_at(f), &request, &kernel_plan, &error) !=
+                        TCONV_OK)
+                        continue;
+                    const struct tconv_launch *run = &kernel_plan.run[0];
+                    const enum tconv_unit_use use = tconv_unit_use(tconv_algorithm_at(f), &request);
+                    assert_int_equal(use == TCONV_USES_MATRIX, option_of(run, "MATRIX") > 1);
+                    assert_int_equal(use == TCONV_USES_WORDS, option_of(run, "DOTS") > 0);
+                    matrix += use == TCONV_USES_MATRIX;
+                    words += use == TCONV_USES_WORDS;
+                    tconv_kernel_plan_clear(&kernel_plan);
+                }
+            }
+    assert_true(matrix > 0 && words > 0);
+}
+
 /* A table of more taps than constant memory takes stays in global memory. */
 static void small_tables_are_in_constant_memory(void **state)
 {
@@ -814,6 +848,7 @@ int main(void)
         cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
         cmocka_unit_test(matrix_tiles_suit_their_compilers),
+        cmocka_unit_test(units_are_tested_where_they_are_used),
         cmocka_unit_test(small_tables_are_in_constant_memory),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),

@@ -313,7 +313,7 @@ def row_key(program, kernel):
     if not is_main(kernel.name):
         return (program.algorithm, 1, kernel.name)
     unnamed = ("-(cl-std|D(FILTER|HALF|PACKED|OUTPUT|BIAS|ACC|RESULT|RAW|USE|SUBGROUP|WG|LOW|RX|ROW|MC|COLUMNS|DOT=0$|MERGED=1$|DX=1$|NX=1$|"
-               "DATA=f32$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|ACTIVATION|REQUANTIZED)=0$))")
+               "DATA=f32$|ACTIVATION_none=1$|(QUANTIZED|SCALE|ALPHA|BETA|RESIDUAL|REQUANTIZED)=0$))")
     if program.algorithm == "matrix_group":
         unnamed = "-(?!DMATRIX=|DMT=)"
     options = [option[2:].replace("=", " ") for option in program.options if not re.match(unnamed, option)]

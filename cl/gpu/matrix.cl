@@ -194,7 +194,7 @@ struct store {
     bool exact; /* all outputs are computed one by one */
 };
 
-#if HEAVY || defined(SUBGROUP) || MATRIX == 1
+#if HEAVY || defined(SUBGROUP) || COMPACT
 #define SEVERAL _Pragma("unroll 1")
 #else
 #define SEVERAL _Pragma("unroll 4")

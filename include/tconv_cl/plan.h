@@ -91,7 +91,7 @@ typedef struct tconv_args {
                                matter before or after */
     tconv_buffer bias;      /* this and those below only if the plan's epilogue has them */
     tconv_buffer scale;     /* one factor for each output channel */
-    tconv_buffer slope;     /* activations prelu and snake */
+    tconv_buffer slope;     /* activations with a slope */
     tconv_buffer residual;  /* a tensor like the output */
 } tconv_args;
 

@@ -67,7 +67,7 @@ def check_channels(plan: Resolved, arrays: Arrays) -> None:
         raise RequestError(
             "the activation needs a slope for each output channel"
             if plan.slopes
-            else "slope is given, but the activation is neither prelu nor snake"
+            else "slope is given, but the activation takes none"
         )
 
 

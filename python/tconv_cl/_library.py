@@ -319,16 +319,11 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tconv_scale_type": (c_int, c_int),
     "tconv_activation_parameter_count": (c_int, c_int),
     "tconv_activation_has_slope": (c_bool, c_int),
-    "tconv_type_name": (c_char_p, c_int),
-    "tconv_type_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    "tconv_auto_pad_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    "tconv_rules_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    "tconv_math_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    "tconv_search_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    "tconv_data_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    "tconv_filter_format_from_name": (c_bool, c_char_p, POINTER(c_int)),
-    "tconv_activation_from_name": (c_bool, c_char_p, POINTER(c_int)),
 }
+# The enumerations with names: tconv_type_name, tconv_type_from_name and so on.
+for _kind in ("type", "auto_pad", "rules", "math", "search", "data_format", "filter_format", "activation"):
+    _FUNCTIONS[f"tconv_{_kind}_name"] = (c_char_p, c_int)
+    _FUNCTIONS[f"tconv_{_kind}_from_name"] = (c_bool, c_char_p, POINTER(c_int))
 
 # OpenCL's own functions: through the library's link to the loader or, if the library opens the loader at run time, from
 # the loader of this name, so that both use the same one.

@@ -63,18 +63,11 @@ def output_type_of(wanted: Any) -> int:
     return type_of("output_type", np.dtype(wanted))
 
 
-# The library's names, for the sentence of an error.
-_NAMES = {
-    "type": "f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32 or u64",
-    "auto_pad": "explicit, valid, same_upper or same_lower",
-    "rules": "spec, openvino or onnx",
-    "math": "exact or fast",
-    "search": "model, records, measure or renew",
-    "data_format": "NCX or NXC",
-    "filter_format": "OIX or XIO",
-    "activation": "none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu, gelu_tanh, silu, elu, snake, "
-    "hardswish or mish",
-}
+def _names(kind: str) -> str:
+    """The library's names of a kind, for the sentence of an error."""
+    name_of = getattr(library, f"tconv_{kind}_name")
+    names: list[str] = [name.decode() for name in map(name_of, range(100)) if name != b"?"]
+    return ", ".join(names[:-1]) + " or " + names[-1]
 
 
 def number_of(argument: str, kind: str, name: str) -> int:
@@ -82,5 +75,5 @@ def number_of(argument: str, kind: str, name: str) -> int:
     number = c_int()
     known = isinstance(name, str) and name.isascii() and "\0" not in name
     if not known or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
-        raise RequestError(f"{argument} is {name!r}: it must be {_NAMES[kind]}")
+        raise RequestError(f"{argument} is {name!r}: it must be {_names(kind)}")
     return number.value

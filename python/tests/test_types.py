@@ -6,6 +6,7 @@ import pytest
 import reference
 
 import tconv_cl
+from tconv_cl import _library, _types
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 # Unit roundoff of the output, and of the sum: what is not f64 is added up in f32.
@@ -65,3 +66,9 @@ def test_types_that_there_are_not(dtype):
     array = np.ones((1, 1, 2), dtype)
     with pytest.raises(ValueError, match="data has elements of type .*float32"):
         tconv_cl.conv_transpose(array, array)
+
+
+def test_every_type_of_the_library_has_one_of_numpy():
+    pytest.importorskip("ml_dtypes", reason="bfloat16 needs the package ml_dtypes")
+    numbers = [number for number in range(100) if _library.library.tconv_type_name(number) != b"?"]
+    assert len(numbers) == len({_types.dtype_of(number) for number in numbers}) == len(INTEGERS) + len(FLOATS)

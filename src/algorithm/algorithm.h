@@ -48,9 +48,9 @@ struct tconv_launch {
                         counted. For predictions of speed, not for selection. */
     double trips[3]; /* average trip counts of the loops around its multiply-adds, the outermost
                         first; 0: derive from arguments. For predictions of speed, too. */
-    bool divides;    /* true if the work-groups along the first dimension may be launched in several
-                        pieces: GROUP_NUMBER of cl/common/common.clh */
-    int pieces;      /* how many */
+    bool divides; /* true if the true if the work-groups along the first dimension may be launched
+                     in several pieces: GROUP_NUMBER of cl/common/common.clh */
+    int pieces;   /* how many */
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
     bool overflow; /* options, arguments or work-items did not fit */
@@ -93,7 +93,7 @@ enum tconv_packing {
     TCONV_PACK_RAW,    /* an element of the filter's type */
     TCONV_PACK_QUADS,  /* four bytes of neighbouring input channels in a word: cl/gpu/dot.clh */
     TCONV_PACK_WORDS,  /* a word of neighbouring input channels, as many as fill it:
-                          cl/gpu/matrix.clh */
+                          cl/gpu/factors.clh */
     TCONV_PACK_CHANNEL_WORDS, /* a word of tconv_word_channels of them: cl/cpu/parts/words.clh */
 };
 
@@ -262,11 +262,27 @@ size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packin
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg);
 
+/* The units of devices that a plan uses only where they passed a test. */
+enum tconv_unit_use {
+    TCONV_USES_NO_UNIT,
+    TCONV_USES_WORDS,  /* a CPU's products of words: cl/cpu/parts/words.clh */
+    TCONV_USES_MATRIX, /* a matrix unit: cl/gpu/unit/ */
+};
+
+/* What an algorithm would use for a request. How it packs weights says which unit may multiply
+ * them. */
+enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
+                                   const struct tconv_request *request);
+
+/* Whether the device's matrix unit would multiply the request's types (gpu/units.c). */
+bool tconv_uses_matrix_unit(const struct tconv_request *request);
+
 /* Input channels in a word of TCONV_PACK_CHANNEL_WORDS: 4 if the device multiplies unsigned data by
  * signed weights, and the filter as signed bytes has no zero point; else 2. */
 int tconv_word_channels(const struct tconv_request *request);
 
-/* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type. */
+/* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type; 0 for types that are
+ * neither bytes nor bf16. */
 int tconv_dots(const tconv_device_info *device, tconv_type type);
 
 /* True if the epilogue has that tensor, and for every argument that is not a tensor of the

@@ -3,6 +3,7 @@
  * and cl/common/epilogue.clh, and the first numbers of every table. */
 #include "algorithm/algorithm.h"
 
+#include "base/element_types.h"
 #include "common/epilogue_table.h"
 
 #include <stdio.h>
@@ -59,20 +60,37 @@ static tconv_type packed_type(const struct tconv_request *request, enum tconv_pa
     return is_raw(request, packing) ? request->layer->filter_type : acc_type(request->layer);
 }
 
+enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
+                                   const struct tconv_request *request)
+{
+    switch (algorithm->packing) {
+    case TCONV_PACK_SUMMED:
+    case TCONV_PACK_RAW:
+    case TCONV_PACK_QUADS: break;
+    case TCONV_PACK_CHANNEL_WORDS:
+        return tconv_dots(request->device, request->layer->data_type) == 0 ? TCONV_USES_NO_UNIT
+                                                                           : TCONV_USES_WORDS;
+    case TCONV_PACK_WORDS:
+        return tconv_uses_matrix_unit(request) ? TCONV_USES_MATRIX : TCONV_USES_NO_UNIT;
+    }
+    return TCONV_USES_NO_UNIT;
+}
+
 int tconv_word_channels(const struct tconv_request *request)
 {
     const tconv_type type = request->layer->filter_type;
-    const bool quads = tconv_type_size(type) == 1 &&
+    const bool quads = tconv_type_is_byte(type) &&
                        (tconv_dots(request->device, type) != 0 ||
                         request->device->matrix_unit == TCONV_MATRIX_PLAIN_QUADS);
-    const int32_t none = type == TCONV_U8 ? 128 : 0;
+    const int32_t none = tconv_type_is_signed(type) ? 0 : 128;
     return quads && request->epilogue->filter_zero_point == none ? 4 : 2;
 }
 
 int tconv_dots(const tconv_device_info *device, tconv_type type)
 {
     const tconv_matrix_unit unit = device->matrix_unit;
-    if (tconv_type_is_floating(type)) return unit == TCONV_MATRIX_X86_AVX512_BF16;
+    if (type == TCONV_BF16) return unit == TCONV_MATRIX_X86_AVX512_BF16;
+    if (!tconv_type_is_byte(type)) return 0;
     return unit == TCONV_MATRIX_X86_AVX512_VNNI || unit == TCONV_MATRIX_X86_AVX512_BF16 ? 1
            : unit == TCONV_MATRIX_X86_AVX_VNNI                                          ? 2
                                                                                         : 0;
@@ -134,7 +152,7 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
                         request->device->kind == TCONV_DEVICE_GPU;
     /* Matrix units multiply words; their sums for a zero point are plain, as all is where tests run
      * without a unit. */
-    const bool words = packing == TCONV_PACK_WORDS && tconv_type_size(layer->data_type) == 1;
+    const bool words = packing == TCONV_PACK_WORDS && tconv_type_is_byte(layer->data_type);
     const int dot = packing != TCONV_PACK_QUADS            ? words
                     : request->device->integer_dot_product ? 2
                                                            : 1;
@@ -143,7 +161,7 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
         "-cl-std=%s -DDATA=%s -DFILTER=%s -DPACKED=%s -DOUTPUT=%s%s -DBIAS_TYPE=%s -DACC=%s "
         "-DRESULT=%s "
         "-DQUANTIZED=%d -DRAW=%d -DUSE_FMA=%d -DBIAS=%d -DSCALE=%d -DALPHA=%d -DBETA=%d "
-        "-DRESIDUAL=%d -DACTIVATION=%d -DREQUANTIZED=%d -DDOT=%d%s",
+        "-DRESIDUAL=%d -DACTIVATION_%s=1 -DREQUANTIZED=%d -DDOT=%d%s",
         dot == 2 ? "CL3.0" : "CL1.2", /* the extension's functions come with OpenCL C 3.0 */
         tconv_type_name(layer->data_type), tconv_type_name(layer->filter_type),
         tconv_type_name(packed_type(request, packing)), tconv_type_name(layer->output_type),
@@ -151,7 +169,7 @@ int tconv_type_options(const struct tconv_request *request, enum tconv_packing p
         tconv_type_name(tconv_bias_type(request->epilogue, request->layer->output_type)),
         c_name(acc), c_name(tconv_result_type(request)), has_zeros(e), is_raw(request, packing),
         request->device->fma && tconv_type_is_floating(acc), e->bias, e->scale, e->alpha != 1,
-        e->beta != 0, e->residual, (int)e->activation, e->requantize, dot,
+        e->beta != 0, e->residual, tconv_activation_name(e->activation), e->requantize, dot,
         halves ? " -DHALF=1" : "");
 }
 

@@ -120,10 +120,11 @@ bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
                               const struct tconv_algorithm *algorithm, char *text, size_t size)
 {
-    /* Intel's compiler (IGC 1.0.12504) takes sub-groups of 32 lanes unless told otherwise, even if
-     * sums then spill to memory; so devices whose smallest sub-group has 16 lanes are told. Devices
-     * whose smallest has 8 are not: there the compiler finds the best number, and kernels that need
-     * exactly 8 lanes ask for them (OF_LANES in cl/gpu/matrix.clh). */
+    /* Where a sub-group has 16 lanes at least, Intel's compiler (IGC 1.0.12504) takes 32 unless
+     * told, even if sums then go to memory. Where it has 8, kernels that need just as many ask for
+     * them themselves (OF_LANES in cl/gpu/unit/intel.clh), and it finds the best number for the
+     * others.
+     */
     const uint32_t lanes = request->device->subgroup_least;
     text[0] = '\0';
     char types[TCONV_MAX_OPTIONS];

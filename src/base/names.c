@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of types, formats, rules and pads, in both directions. */
+#include "base/element_types.h"
+#include "common/activation_list.h"
 #include "tconv_cl/epilogue.h"
-#include "tconv_cl/problem.h"
 
 #include <strings.h>
+
+/* An enumerator without a row does not compile: a switch below lacks its case. */
+#pragma GCC diagnostic error "-Wswitch"
+
+/* Nor does a row whose number is not that of its enumerator, or that is out of order. */
+#define ASSERT_TYPE(NAME, number, name, bytes, kind)                                               \
+    _Static_assert((int)TCONV_##NAME == (number) && (int)TYPE_##NAME + 1 == (number), #NAME);
+#define TYPE_PLACE(NAME, number, name, bytes, kind) TYPE_##NAME,
+enum { TCONV_ELEMENT_TYPES(TYPE_PLACE) };
+TCONV_ELEMENT_TYPES(ASSERT_TYPE)
+
+#define ASSERT_ACTIVATION(NAME, number, name, parameters, slope, heavy)                            \
+    _Static_assert((int)TCONV_ACTIVATION_##NAME == (number) &&                                     \
+                       (int)ACTIVATION_##NAME == (number) && (parameters) <= 2,                    \
+                   #NAME);
+#define ACTIVATION_PLACE(NAME, number, name, parameters, slope, heavy) ACTIVATION_##NAME,
+enum { ACTIVATIONS(ACTIVATION_PLACE) };
+ACTIVATIONS(ASSERT_ACTIVATION)
 
 struct name {
     int value;
     const char *text;
 };
 
-static const struct name type_names[] = {
-    {TCONV_F32, "f32"}, {TCONV_F16, "f16"}, {TCONV_BF16, "bf16"}, {TCONV_F64, "f64"},
-    {TCONV_I8, "i8"},   {TCONV_I16, "i16"}, {TCONV_I32, "i32"},   {TCONV_I64, "i64"},
-    {TCONV_U8, "u8"},   {TCONV_U16, "u16"}, {TCONV_U32, "u32"},   {TCONV_U64, "u64"},
-};
+#define TYPE_NAME(NAME, number, name, bytes, kind) {TCONV_##NAME, #name},
+static const struct name type_names[] = {TCONV_ELEMENT_TYPES(TYPE_NAME)};
 
 /* The first name of a value is the one that is printed. */
 static const struct name auto_pad_names[] = {
@@ -31,16 +47,9 @@ static const struct name search_names[] = {{TCONV_SEARCH_MODEL, "model"},
                                            {TCONV_SEARCH_RENEW, "renew"}};
 static const struct name math_names[] = {{TCONV_MATH_EXACT, "exact"}, {TCONV_MATH_FAST, "fast"}};
 
-static const struct name activation_names[] = {
-    {TCONV_ACTIVATION_NONE, "none"},       {TCONV_ACTIVATION_RELU, "relu"},
-    {TCONV_ACTIVATION_RELU6, "relu6"},     {TCONV_ACTIVATION_LEAKY_RELU, "leaky_relu"},
-    {TCONV_ACTIVATION_PRELU, "prelu"},     {TCONV_ACTIVATION_CLAMP, "clamp"},
-    {TCONV_ACTIVATION_SIGMOID, "sigmoid"}, {TCONV_ACTIVATION_TANH, "tanh"},
-    {TCONV_ACTIVATION_GELU, "gelu"},       {TCONV_ACTIVATION_GELU_TANH, "gelu_tanh"},
-    {TCONV_ACTIVATION_SILU, "silu"},       {TCONV_ACTIVATION_ELU, "elu"},
-    {TCONV_ACTIVATION_SNAKE, "snake"},     {TCONV_ACTIVATION_HARDSWISH, "hardswish"},
-    {TCONV_ACTIVATION_MISH, "mish"},
-};
+#define ACTIVATION_NAME(NAME, number, name, parameters, slope, heavy)                              \
+    {TCONV_ACTIVATION_##NAME, #name},
+static const struct name activation_names[] = {ACTIVATIONS(ACTIVATION_NAME)};
 
 static const struct name operation_names[] = {
     {TCONV_CONV_BACKPROP, "ConvolutionBackpropData"},
@@ -92,14 +101,22 @@ TWO_DIRECTIONS(filter_format, tconv_filter_format)
 
 int tconv_activation_parameter_count(tconv_activation activation)
 {
-    return activation == TCONV_ACTIVATION_CLAMP                                              ? 2
-           : activation == TCONV_ACTIVATION_LEAKY_RELU || activation == TCONV_ACTIVATION_ELU ? 1
-                                                                                             : 0;
+    switch (activation) {
+#define PARAMETERS_OF(NAME, number, name, parameters, slope, heavy)                                \
+    case TCONV_ACTIVATION_##NAME: return parameters;
+        ACTIVATIONS(PARAMETERS_OF)
+    }
+    return 0;
 }
 
 bool tconv_activation_has_slope(tconv_activation activation)
 {
-    return activation == TCONV_ACTIVATION_PRELU || activation == TCONV_ACTIVATION_SNAKE;
+    switch (activation) {
+#define SLOPE_OF(NAME, number, name, parameters, slope, heavy)                                     \
+    case TCONV_ACTIVATION_##NAME: return slope;
+        ACTIVATIONS(SLOPE_OF)
+    }
+    return false;
 }
 
 const char *tconv_operation_name(tconv_operation operation)
@@ -110,18 +127,9 @@ const char *tconv_operation_name(tconv_operation operation)
 size_t tconv_type_size(tconv_type type)
 {
     switch (type) {
-    case TCONV_I8:
-    case TCONV_U8: return 1;
-    case TCONV_F16:
-    case TCONV_BF16:
-    case TCONV_I16:
-    case TCONV_U16: return 2;
-    case TCONV_F32:
-    case TCONV_I32:
-    case TCONV_U32: return 4;
-    case TCONV_F64:
-    case TCONV_I64:
-    case TCONV_U64: return 8;
+#define BYTES_OF(NAME, number, name, bytes, kind)                                                  \
+    case TCONV_##NAME: return bytes;
+        TCONV_ELEMENT_TYPES(BYTES_OF)
     case TCONV_TYPE_DEFAULT: break;
     }
     return 0;
@@ -129,7 +137,7 @@ size_t tconv_type_size(tconv_type type)
 
 bool tconv_type_is_floating(tconv_type type)
 {
-    return type == TCONV_F32 || type == TCONV_F16 || type == TCONV_BF16 || type == TCONV_F64;
+    return tconv_type_kind(type) == TCONV_KIND_FLOATING;
 }
 
 tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type)

@@ -90,6 +90,12 @@ static bool computes_here(cl_device_id device, const tconv_device_info *d)
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {
+    static const struct {
+        const char *name; /* what a device's name begins with */
+        tconv_matrix_unit unit;
+    } amd[] = {{"gfx11", TCONV_MATRIX_AMD_WMMA},
+               {"gfx90a", TCONV_MATRIX_AMD_MFMA},
+               {"gfx942", TCONV_MATRIX_AMD_MFMA}};
     if (use == TCONV_MATRIX_OFF) return TCONV_MATRIX_NONE;
     if (d->kind == TCONV_DEVICE_CPU) {
         const struct tconv_processor processor = tconv_processor_read();
@@ -106,9 +112,8 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
     if (use != TCONV_MATRIX_TRY) return TCONV_MATRIX_NONE;
     if (has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate"))
         return TCONV_MATRIX_INTEL_DPAS;
-    if (strncmp(d->name, "gfx11", 5) == 0) return TCONV_MATRIX_AMD_WMMA;
-    if (strncmp(d->name, "gfx90a", 6) == 0 || strncmp(d->name, "gfx942", 6) == 0)
-        return TCONV_MATRIX_AMD_MFMA;
+    for (size_t i = 0; i < sizeof amd / sizeof *amd; i++)
+        if (strncmp(d->name, amd[i].name, strlen(amd[i].name)) == 0) return amd[i].unit;
     return TCONV_MATRIX_NONE;
 }
 

@@ -13,8 +13,8 @@
 cl_context tconv_device_context(const tconv_device *device);
 cl_device_id tconv_device_id_of(const tconv_device *device);
 
-/* The verdict of the probe named `probe` (plan/probe.c): above 0 right, below 0 wrong, 0 not probed
- * yet. It lives as long as the device. NULL without memory. Any thread. */
+/* What was found out by the probe that is called so (plan/probe.h): above 0 right, below 0 wrong, 0
+ * not asked yet. It lives as long as the device. NULL without memory. Any thread. */
 atomic_int *tconv_device_verdict(tconv_device *device, const char *probe);
 
 /* The longest expected launch, in ms; 0: no limit. By default GPUs have a limit: drivers abort long

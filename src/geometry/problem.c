@@ -2,6 +2,7 @@
 /* Validates a problem and resolves it. Makes every check that the operators' semantics need, with
  * messages that name the argument, the axis and the values. */
 #include "base/checked.h"
+#include "base/element_types.h"
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "geometry/count.h"
@@ -13,11 +14,11 @@
 static bool types_fit(tconv_type data, tconv_type filter, tconv_type output)
 {
     const tconv_type own = output == TCONV_TYPE_DEFAULT ? data : output;
-    if (tconv_type_size(data) == 1 && filter == TCONV_I8 && output != TCONV_TYPE_DEFAULT)
-        return tconv_type_size(output) == 1 || output == TCONV_I32;
+    if (tconv_type_is_byte(data) && filter == TCONV_I8 && output != TCONV_TYPE_DEFAULT)
+        return tconv_type_is_byte(output) || output == TCONV_I32;
     if (data != filter) return false;
     return own == data || (own == TCONV_F32 && (data == TCONV_F16 || data == TCONV_BF16)) ||
-           (own == TCONV_I32 && tconv_type_size(data) == 1);
+           (own == TCONV_I32 && tconv_type_is_byte(data));
 }
 
 /* The output types that types_fit takes with data and a filter that go together. */
@@ -55,8 +56,7 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "output_type is %d, which is not an element type", (int)p->output_type);
     if (!types_fit(p->data_type, p->filter_type, p->output_type)) {
-        const bool bytes = tconv_type_size(p->data_type) == 1 &&
-                           tconv_type_size(p->filter_type) == 1;
+        const bool bytes = tconv_type_is_byte(p->data_type) && tconv_type_is_byte(p->filter_type);
         const char *const data = tconv_type_name(p->data_type);
         const char *const filter = tconv_type_name(p->filter_type);
         if (p->data_type != p->filter_type && !bytes)

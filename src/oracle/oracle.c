@@ -4,6 +4,9 @@
  * and then the epilogue. */
 #include "oracle/oracle.h"
 
+#include "base/element_types.h"
+#include "oracle/activation.h"
+
 #include <CL/cl_half.h>
 
 #include <float.h>
@@ -26,7 +29,10 @@ static uint16_t bf16_of(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Reads an integer element, sign-extended. */
+/* A new type does not compile until it is read and written here. */
+#pragma GCC diagnostic error "-Wswitch"
+
+/* An integer element, widened with its sign; of u64 the bits. */
 static int64_t read_integer(tconv_type type, const void *tensor, int64_t i)
 {
     switch (type) {
@@ -36,8 +42,15 @@ static int64_t read_integer(tconv_type type, const void *tensor, int64_t i)
     case TCONV_U16: return ((const uint16_t *)tensor)[i];
     case TCONV_I32: return ((const int32_t *)tensor)[i];
     case TCONV_U32: return ((const uint32_t *)tensor)[i];
-    default: return ((const int64_t *)tensor)[i]; /* also u64: its bits */
+    case TCONV_I64:
+    case TCONV_U64: return ((const int64_t *)tensor)[i];
+    case TCONV_F32:
+    case TCONV_F16:
+    case TCONV_BF16:
+    case TCONV_F64:
+    case TCONV_TYPE_DEFAULT: break;
     }
+    return 0;
 }
 
 double tconv_oracle_read(tconv_type type, const void *tensor, int64_t i)
@@ -48,8 +61,16 @@ double tconv_oracle_read(tconv_type type, const void *tensor, int64_t i)
     case TCONV_F16: return (double)cl_half_to_float(((const cl_half *)tensor)[i]);
     case TCONV_BF16: return (double)bf16_to_float(((const uint16_t *)tensor)[i]);
     case TCONV_U64: return (double)((const uint64_t *)tensor)[i];
-    default: return (double)read_integer(type, tensor, i);
+    case TCONV_I8:
+    case TCONV_U8:
+    case TCONV_I16:
+    case TCONV_U16:
+    case TCONV_I32:
+    case TCONV_U32:
+    case TCONV_I64: return (double)read_integer(type, tensor, i);
+    case TCONV_TYPE_DEFAULT: break;
     }
+    return 0;
 }
 
 static void write_integer(tconv_type type, void *tensor, int64_t i, uint64_t value)
@@ -72,7 +93,15 @@ void tconv_oracle_write(tconv_type type, void *tensor, int64_t i, double value)
     case TCONV_F64: ((double *)tensor)[i] = value; return;
     case TCONV_F16: ((cl_half *)tensor)[i] = cl_half_from_double(value, CL_HALF_RTE); return;
     case TCONV_BF16: ((uint16_t *)tensor)[i] = bf16_of((float)value); return;
-    default: write_integer(type, tensor, i, (uint64_t)(int64_t)value);
+    case TCONV_I8:
+    case TCONV_U8:
+    case TCONV_I16:
+    case TCONV_U16:
+    case TCONV_I32:
+    case TCONV_U32:
+    case TCONV_I64:
+    case TCONV_U64: write_integer(type, tensor, i, (uint64_t)(int64_t)value); return;
+    case TCONV_TYPE_DEFAULT: return;
     }
 }
 
@@ -323,59 +352,15 @@ static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t
     if (roundings > 0 && magnitude > 0) e->bound += FLT_MIN * (number == TCONV_F32);
 }
 
-/* An activation with its numbers. */
-struct function {
-    tconv_activation activation;
-    double a, b, slope;
-};
-
-/* Computes the activation in forms that neither cancel nor overflow. -infinity has a value only if
- * docs/semantics.md gives one. */
-static double value_of(const struct function *f, double x)
-{
-    switch (f->activation) {
-    case TCONV_ACTIVATION_NONE: break;
-    case TCONV_ACTIVATION_RELU: return x < 0 ? 0 : x;
-    case TCONV_ACTIVATION_RELU6: return x < 0 ? 0 : x > 6 ? 6 : x;
-    case TCONV_ACTIVATION_CLAMP: return x < f->a ? f->a : x > f->b ? f->b : x;
-    case TCONV_ACTIVATION_LEAKY_RELU: return x < 0 ? f->a * x : x;
-    case TCONV_ACTIVATION_PRELU: return x < 0 ? f->slope * x : x;
-    case TCONV_ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
-    case TCONV_ACTIVATION_TANH: return tanh(x);
-    case TCONV_ACTIVATION_GELU: return x / 2 * erfc(-x * sqrt(0.5));
-    case TCONV_ACTIVATION_GELU_TANH:
-        return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    case TCONV_ACTIVATION_SILU: return x / (1 + exp(-x));
-    case TCONV_ACTIVATION_ELU: return x < 0 ? f->a * expm1(x) : x;
-    case TCONV_ACTIVATION_SNAKE:
-        return f->slope == 0 || isinf(x) ? x : x + pow(sin(f->slope * x), 2) / f->slope;
-    case TCONV_ACTIVATION_HARDSWISH: return x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6;
-    case TCONV_ACTIVATION_MISH: return x * tanh(log1p(exp(x)));
-    }
-    return x;
-}
-
-/* Where the function turns from falling to rising; any value for monotonic functions. */
-static double turn_of(tconv_activation activation)
-{
-    switch (activation) {
-    case TCONV_ACTIVATION_GELU: return -0.75179152469356446;
-    case TCONV_ACTIVATION_GELU_TANH: return -0.75246142207101626;
-    case TCONV_ACTIVATION_SILU: return -1.2784645427610738;
-    case TCONV_ACTIVATION_HARDSWISH: return -1.5;
-    case TCONV_ACTIVATION_MISH: return -1.1924312145154952;
-    default: return 0; /* of leaky_relu, prelu and elu with a negative number */
-    }
-}
-
 /* How far the value moves if the argument is off by up to `reach`. */
-static double moved(const struct function *f, double x, double reach)
+static double moved(const struct tconv_function *f, double x, double reach)
 {
-    const double turn = turn_of(f->activation), value = value_of(f, x);
-    const double low = fabs(value_of(f, x - reach) - value),
-                 high = fabs(value_of(f, x + reach) - value);
+    const struct tconv_formula *formula = tconv_formula_of(f->activation);
+    const double turn = formula->turn, value = formula->value(f, x);
+    const double low = fabs(formula->value(f, x - reach) - value),
+                 high = fabs(formula->value(f, x + reach) - value);
     double most = fmax(low, high);
-    if (fabs(x - turn) < reach) most = fmax(most, fabs(value_of(f, turn) - value));
+    if (fabs(x - turn) < reach) most = fmax(most, fabs(formula->value(f, turn) - value));
     return isnan(low) || isnan(high) ? INFINITY : most;
 }
 
@@ -386,33 +371,21 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
 {
     const tconv_epilogue *epilogue = o->epilogue;
     const tconv_type number = tconv_scale_type(o->problem->data_type);
-    struct function f = {epilogue->activation, rounded(number, epilogue->a),
-                         rounded(number, epilogue->b), 0};
+    struct tconv_function f = {epilogue->activation, rounded(number, epilogue->a),
+                               rounded(number, epilogue->b), 0};
+    if (f.activation == TCONV_ACTIVATION_NONE) return;
     if (tconv_activation_has_slope(f.activation))
         f.slope = tconv_oracle_read(number, o->slope, channel);
-    double roundings = 64; /* of the value: OpenCL allows erfc 32, all others less */
-    double inner = 0;      /* of the argument, on its way to exp, erfc or sin */
-    switch (f.activation) {
-    case TCONV_ACTIVATION_NONE: return;
-    case TCONV_ACTIVATION_RELU:
-    case TCONV_ACTIVATION_RELU6:
-    case TCONV_ACTIVATION_CLAMP: roundings = 0; break;
-    case TCONV_ACTIVATION_LEAKY_RELU:
-    case TCONV_ACTIVATION_PRELU: roundings = 2; break;
-    case TCONV_ACTIVATION_GELU:
-    case TCONV_ACTIVATION_GELU_TANH:
-    case TCONV_ACTIVATION_SNAKE: inner = 8; break;
-    default: break;
-    }
+    const struct tconv_formula *formula = tconv_formula_of(f.activation);
     /* An infinite exact sum stays infinite. */
     const bool known = isinf(e->value) && !(o->error_factor > 1);
-    const double reach = known ? 0 : e->bound + inner * u * fabs(e->value);
-    const double value = value_of(&f, e->value);
+    const double reach = known ? 0 : e->bound + formula->inner * u * fabs(e->value);
+    const double value = formula->value(&f, e->value);
     /* A device may flush exp(x) to 0 if it is subnormal, or if exp(-x) overflows. Its product with
      * x is at most this. */
     const double least = number == TCONV_F64 ? DBL_MIN * 1024 : (double)FLT_MIN * 128;
-    e->bound = moved(&f, e->value, reach) + roundings * u * fabs(value) +
-               (roundings > 0 ? least : 0);
+    e->bound = moved(&f, e->value, reach) + formula->roundings * u * fabs(value) +
+               (formula->roundings > 0 ? least : 0);
     e->value = value;
 }
 
@@ -460,7 +433,7 @@ static struct tconv_expected expect_integer(const struct tconv_operands *o,
         e.bound = u * fabs(e.value);
         add_tensors(o, out->channel, index, u, &e);
         activate(o, out->channel, u, &e);
-        const double least = type == TCONV_I8 ? -128 : 0, most = type == TCONV_I8 ? 127 : 255;
+        const double least = tconv_byte_least(type), most = tconv_byte_most(type);
         expected.exact = false;
         expected.value = e.value + epilogue->output_zero_point;
         expected.low =

@@ -2,7 +2,9 @@
 /* Checks an epilogue against the element types of a problem. */
 #include "plan/plan_internal.h"
 
+#include "base/element_types.h"
 #include "base/error.h"
+#include "common/activation_list.h"
 #include "tconv_cl/version.h"
 
 #include <float.h>
@@ -12,10 +14,10 @@
 static tconv_status check_zero_point(const char *what, int32_t value, tconv_type type,
                                      tconv_error *error)
 {
-    const int32_t least = type == TCONV_I8 ? -128 : 0, most = type == TCONV_I8 ? 127 : 255;
-    if (value == 0 || (tconv_type_size(type) == 1 && value >= least && value <= most))
+    const int32_t least = tconv_byte_least(type), most = tconv_byte_most(type);
+    if (value == 0 || (tconv_type_is_byte(type) && value >= least && value <= most))
         return TCONV_OK;
-    return tconv_type_size(type) == 1
+    return tconv_type_is_byte(type)
                ? tconv_fail(error, TCONV_ERROR_ARGUMENT, "epilogue.%s is %d: %s has %d to %d", what,
                             (int)value, tconv_type_name(type), (int)least, (int)most)
                : tconv_fail(
@@ -42,7 +44,7 @@ static tconv_status check_integers(const tconv_epilogue *e, tconv_type type, tco
 static tconv_status check_requantize(const tconv_epilogue *e, tconv_type data, tconv_type output,
                                      tconv_error *error)
 {
-    if (tconv_type_size(data) != 1 || tconv_type_size(output) != 1)
+    if (!tconv_type_is_byte(data) || !tconv_type_is_byte(output))
         return tconv_fail(error, TCONV_ERROR_TYPE,
                           "epilogue.requantize with data %s and output %s: both must be i8 or u8",
                           tconv_type_name(data), tconv_type_name(output));
@@ -93,7 +95,7 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
                               " does not know: start from TCONV_EPILOGUE_INIT, or install the "
                               "newer version that the program was built for",
                               i, e->reserved[i]);
-    if ((int)e->activation < TCONV_ACTIVATION_NONE || e->activation > TCONV_ACTIVATION_MISH)
+    if ((int)e->activation < 0 || (int)e->activation >= ACTIVATION_COUNT)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "epilogue.activation is %d, which is not an activation",
                           (int)e->activation);

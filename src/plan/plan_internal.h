@@ -59,7 +59,11 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
 /* Makes another plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 
-/* Compiles the kernels of a candidate and makes their table. They replace what the plan had. If a
+/* Chooses an algorithm as the options say, and makes it (choose.c). */
+tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
+                               tconv_error *error);
+
+/* Compiles the kernels of a candidate and makes their table, instead of what the plan had. Where a
  * kernel can run only in smaller work-groups or with less local memory, the algorithm's best
  * candidate under these limits is made instead. If there is none, or the kernels do not build or
  * run, the plan has no algorithm; tconv_kernel_is_unfit tells these errors from others. */

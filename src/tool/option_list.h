@@ -16,6 +16,17 @@
 #ifndef TCONV_TOOL_OPTION_LIST_H
 #define TCONV_TOOL_OPTION_LIST_H
 
+#include "common/activation_list.h"
+
+/* ", leaky_relu:A, prelu*" and so on: the names of the activations and what they take. */
+#define NUMBERS_0 ""
+#define NUMBERS_1 ":A"
+#define NUMBERS_2 ":A,B"
+#define SLOPE_0 ""
+#define SLOPE_1 "*"
+#define ACTIVATION_USAGE(NAME, number, name, parameters, slope, heavy)                             \
+    ", " #name NUMBERS_##parameters SLOPE_##slope
+
 /* clang-format off */
 
 #define DEVICE_OPTIONS(O)                                                                          \
@@ -62,9 +73,8 @@
     O(LAYERS, TEXT, beta, "beta", 0, "B",                                                          \
       "scale of the initial output (run: --initial); default 0")                                   \
     O(LAYERS, TEXT, activation, "activation", 0, "NAME",                                           \
-      "none, relu, relu6, leaky_relu:A, prelu, clamp:A,B, sigmoid, tanh, gelu, gelu_tanh, silu, "  \
-      "elu:A, snake, hardswish, mish; prelu and snake take a number for each output channel "      \
-      "(run: --slope)")                                                                            \
+      "none" ACTIVATIONS_BUT_NONE(ACTIVATION_USAGE)                                                \
+      "; those with * take a number for each output channel (run: --slope)")                                                                            \
     O(LAYERS, TEXT, filter_type, "filter-type", 0, "TYPE",                                         \
       "element type of the filter where it is not that of the data: i8 with u8 data")              \
     O(LAYERS, TEXT, output_type, "output-type", 0, "TYPE",                                         \
@@ -111,7 +121,7 @@
     O(ANY, READ, scale, "scale", 0, "S.npy",                                                       \
       "one factor for each output channel, f32 (f64 with f64 data)")                               \
     O(ANY, READ, slope, "slope", 0, "P.npy",                                                       \
-      "one number for each output channel for --activation prelu and snake, as --scale")           \
+      "one number for each output channel, for an --activation that takes it; as --scale")         \
     O(ANY, READ, residual, "residual", 0, "R.npy", "added to the output; of its shape")            \
     O(ANY, READ, initial, "initial", 0, "Y0.npy",                                                  \
       "what the output was before, for --beta; of its shape")                                      \

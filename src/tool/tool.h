@@ -103,6 +103,12 @@ int read_reals(const char *option, const char *text, double *numbers, int most);
 /* Reads the epilogue from the options, without its tensors. False after a message. */
 bool read_epilogue(tconv_epilogue *epilogue);
 
+/* "prelu and snake": the activations, or those with a slope, for a message. */
+struct activation_names {
+    char text[1000];
+};
+struct activation_names activation_names(bool with_slope);
+
 /* ---- options.c: options that several commands take ---- */
 
 /* Every option stands in one of these tables. A command includes the tables that it takes, and

@@ -84,9 +84,8 @@ typedef struct tconv_epilogue {
 TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
 TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
-/* Names as the tool spells them: none, relu, relu6, leaky_relu, prelu, clamp, sigmoid, tanh, gelu,
- * gelu_tanh, silu, elu, snake, hardswish, mish; "?" for an unknown value. And the values of names,
- * in any letter case: false if the name is unknown. */
+/* The enumerator's name as the tool spells it: none, leaky_relu; "?" for an unknown value. And the
+ * values of names, in any letter case: false if the name is unknown. */
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 

@@ -5,6 +5,7 @@
 
 #include "algorithm/any/folded.h"
 #include "base/checked.h"
+#include "base/element_types.h"
 #include "cpu/channels_table.h"
 
 #include <stdio.h>
@@ -191,8 +192,8 @@ static double transposed_cycles(const struct channels *g)
     const double cycles = row < g->vw                           ? m->channels_row_part
                           : row < 2 * g->vw && row % g->vw != 0 ? m->channels_row_overlap
                                                                 : m->channels_row;
-    return tconv_type_size(g->folded.layer.output_type) == 1 ? m->channels_row_bytes * cycles
-                                                             : cycles;
+    return tconv_type_is_byte(g->folded.layer.output_type) ? m->channels_row_bytes * cycles
+                                                           : cycles;
 }
 
 /* Cycles of copying an input of one channel: as part of a vector if neighbours in memory are
@@ -474,7 +475,7 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
     const bool words = has_words(algorithm);
     *g = (struct channels){
         .taps = 1, .classes = 1, .segment = 1, .lanes = lanes, .word = 1, .products = 1};
-    if (words && tconv_type_size(layer->data_type) != 1 && layer->data_type != TCONV_BF16)
+    if (words && !tconv_type_is_byte(layer->data_type) && layer->data_type != TCONV_BF16)
         return tconv_refuse(reason, "it multiplies bytes and bf16, not %s",
                             tconv_type_name(layer->data_type));
     if (words) g->word = tconv_word_channels(request);

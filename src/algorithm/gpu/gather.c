@@ -4,6 +4,7 @@
 
 #include "algorithm/any/folded.h"
 #include "base/checked.h"
+#include "base/element_types.h"
 #include "gpu/gather_table.h"
 
 #include <stdio.h>
@@ -176,7 +177,7 @@ static bool prepare(const struct tconv_request *request, enum tconv_packing pack
         return false;
     g->in = layer->in_channels;
     if (packing == TCONV_PACK_QUADS) {
-        if (tconv_type_size(layer->data_type) != 1 || tconv_type_size(layer->filter_type) != 1)
+        if (!tconv_type_is_byte(layer->data_type) || !tconv_type_is_byte(layer->filter_type))
             return tconv_refuse(reason, "it multiplies i8 and u8 only");
         if (request->epilogue->filter_zero_point != 0)
             return tconv_refuse(reason, "it takes no zero point away from the filter");

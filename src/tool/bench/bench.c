@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl bench: times layers, verifies each in the same run, and compares each with the device's
  * ceilings. */
+#include "base/element_types.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
 #include "tool/bench/roofline.h"
@@ -73,7 +74,7 @@ static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv
 {
     return r->error_factor == 1 &&
            (type == TCONV_F32 || (d->matrix_unit == TCONV_MATRIX_NONE && !d->integer_dot_product &&
-                                  tconv_type_size(type) > 1));
+                                  !tconv_type_is_byte(type)));
 }
 
 /* Raises the ceilings if a verified layer exceeds them: something else kept the device busy while

@@ -1,9 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads an epilogue from its options. */
+#include "common/activation_list.h"
 #include "tool/tool.h"
 
 #include <stdio.h>
 #include <string.h>
+
+struct activation_names activation_names(bool with_slope)
+{
+    tconv_activation members[ACTIVATION_COUNT];
+    int count = 0;
+    for (int i = 0; i < ACTIVATION_COUNT; i++)
+        if (!with_slope || tconv_activation_has_slope((tconv_activation)i))
+            members[count++] = (tconv_activation)i;
+    struct activation_names names = {""};
+    size_t length = 0;
+    for (int i = 0; i < count && length < sizeof names.text; i++)
+        length += (size_t)snprintf(names.text + length, sizeof names.text - length, "%s%s",
+                                   i == 0          ? ""
+                                   : i + 1 < count ? ", "
+                                   : with_slope    ? " and "
+                                                   : " or ",
+                                   tconv_activation_name(members[i]));
+    return names;
+}
 
 static bool read_activation(tconv_epilogue *e)
 {
@@ -12,11 +32,8 @@ static bool read_activation(tconv_epilogue *e)
     const size_t length = strcspn(options.activation, ":");
     snprintf(name, sizeof name, "%.*s", (int)length, options.activation);
     if (length >= sizeof name || !tconv_activation_from_name(name, &e->activation)) {
-        wrong_request(
-            "--activation is \"%s\": it must be none, relu, relu6, leaky_relu, prelu, clamp, "
-            "sigmoid, tanh, gelu, "
-            "gelu_tanh, silu, elu, snake, hardswish or mish",
-            options.activation);
+        wrong_request("--activation is \"%s\": it must be %s", options.activation,
+                      activation_names(false).text);
         return false;
     }
     const int wanted = tconv_activation_parameter_count(e->activation);

@@ -25,15 +25,18 @@ static const char *kind_name(tconv_device_kind kind)
 
 static const char *unit_name(tconv_matrix_unit unit)
 {
-    return unit == TCONV_MATRIX_NVIDIA_MMA        ? "mma"
-           : unit == TCONV_MATRIX_AMD_WMMA        ? "wmma"
-           : unit == TCONV_MATRIX_AMD_MFMA        ? "mfma"
-           : unit == TCONV_MATRIX_INTEL_DPAS      ? "dpas"
-           : unit == TCONV_MATRIX_X86_AVX512_VNNI ? "avx512_vnni"
-           : unit == TCONV_MATRIX_X86_AVX_VNNI    ? "avx_vnni"
-           : unit == TCONV_MATRIX_X86_AVX512_BF16 ? "avx512_bf16"
-           : unit == TCONV_MATRIX_PLAIN_QUADS     ? "plain quads"
-                                                  : "no";
+    switch (unit) {
+    case TCONV_MATRIX_NVIDIA_MMA: return "mma";
+    case TCONV_MATRIX_AMD_WMMA: return "wmma";
+    case TCONV_MATRIX_AMD_MFMA: return "mfma";
+    case TCONV_MATRIX_INTEL_DPAS: return "dpas";
+    case TCONV_MATRIX_X86_AVX512_VNNI: return "avx512_vnni";
+    case TCONV_MATRIX_X86_AVX_VNNI: return "avx_vnni";
+    case TCONV_MATRIX_X86_AVX512_BF16: return "avx512_bf16";
+    case TCONV_MATRIX_PLAIN_QUADS: return "plain quads";
+    case TCONV_MATRIX_NONE: break;
+    }
+    return "no";
 }
 
 static const char *architecture_name(tconv_architecture architecture)

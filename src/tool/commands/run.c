@@ -156,7 +156,8 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
             "--slope is missing: --activation %s takes one number for each output channel",
             tconv_activation_name(e->activation));
     if (!slopes && options.slope != NULL)
-        return wrong_request("--slope is given, but only --activation prelu and snake take it");
+        return wrong_request("--slope is given, but only --activation %s take it",
+                             activation_names(true).text);
     if ((e->beta != 0) != (options.initial != NULL))
         return wrong_request(
             "%s", e->beta != 0 ? "--initial is missing: --beta needs what the output was before"

@@ -3,6 +3,7 @@
  * output shapes. A layer that cannot be read exactly gets an error; nothing is guessed. */
 #include "tool/io/model.h"
 
+#include "base/element_types.h"
 #include "base/os.h"
 #include "tool/io/xml_graph.h"
 #include "tool/system/system.h"
@@ -238,8 +239,8 @@ static void read_output_shape(struct entry *entry, const struct graph *graph,
     unsigned char *values = read_constant(entry, source, bin, &type, &shape);
     if (values == NULL) return;
     const size_t size = tconv_type_size(type);
-    const bool integer = type >= TCONV_I8, is_signed = type <= TCONV_I64;
-    if (!integer || shape.rank != 1 || shape.dim[0] > TCONV_MAX_AXES) {
+    const bool is_signed = tconv_type_is_signed(type);
+    if (!tconv_type_is_integer(type) || shape.rank != 1 || shape.dim[0] > TCONV_MAX_AXES) {
         set_error(entry, "its output_shape is not a list of up to %d integers", TCONV_MAX_AXES);
     } else {
         tconv_list *list = &entry->problem.output_shape;

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of units.h, and which of them a request is computed with. */
+#include "algorithm/gpu/units.h"
+
+#include "base/element_types.h"
+
+/* Slices make more sub-groups of a tile, for layers with fewer tiles than keep the compute units
+ * busy. */
+static const struct tconv_matrix_tile usual_tiles[] = {
+    {128, 128, 64, 32, 1, 16}, {128, 128, 64, 64, 1, 16}, {128, 64, 64, 32, 1, 16},
+    {64, 128, 32, 64, 1, 16},  {64, 64, 32, 32, 1, 32},   {64, 64, 32, 64, 4, 32},
+    {64, 64, 32, 32, 2, 32},   {64, 32, 32, 32, 4, 32},   {32, 128, 32, 32, 1, 16},
+    {32, 64, 32, 32, 4, 32},   {32, 64, 32, 16, 1, 32},   {32, 32, 32, 16, 4, 32},
+    {32, 32, 16, 16, 1, 32},   {16, 256, 16, 64, 1, 16},  {16, 128, 16, 32, 1, 16},
+    {16, 64, 16, 32, 4, 32},   {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
+};
+
+/* Intel's compiler keeps few sums of a work-item in registers. Places count in lanes. */
+static const struct tconv_matrix_tile intel_tiles[] = {
+    {64, 4, 16, 1, 1, 16}, {32, 8, 16, 1, 1, 16}, {16, 8, 16, 1, 1, 16}, {8, 16, 8, 1, 1, 16}};
+
+/* In plain OpenCL C it is for tests: as little work as tells. */
+static const struct tconv_matrix_tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
+                                                       {32, 32, 16, 16, 1, 16},
+                                                       {16, 32, 16, 16, 1, 16},
+                                                       {16, 32, 16, 16, 2, 16},
+                                                       {16, 32, 16, 32, 1, 16}};
+
+#define TILES(list) .tiles = (list), .tile_count = sizeof(list) / sizeof *(list)
+
+/* The last one has what the others leave. */
+static const struct tconv_unit units[] = {
+    {
+        .macro = 2,
+        .device = TCONV_MATRIX_NVIDIA_MMA,
+        .lanes = 32,
+        .rows = 16,
+        .places = 8,
+        .pad = 8,
+        .least_wide = 2,
+        .f32_depth = 8,
+        .half_depth = 8,
+        .byte_depth = 8,
+        .rounds_f32 = true,
+        TILES(usual_tiles),
+        .buffers = 2,
+        .most_last_sums = 128,
+        .most_sums = 64,
+        .slowness = 1,
+    },
+    {
+        .macro = 3,
+        .device = TCONV_MATRIX_AMD_WMMA,
+        .lanes = 32,
+        .rows = 16,
+        .places = 16,
+        .pad = 16,
+        .least_wide = 1,
+        .half_depth = 8,
+        .byte_depth = 4,
+        TILES(usual_tiles),
+        .buffers = 2,
+        .most_last_sums = 64, /* copies go through registers */
+        .most_sums = 64,
+        .sharing = 16,         /* two lanes have the same words */
+        .most_registers = 210, /* above it, clang 19 spills some of 256 */
+        .unconditional = true,
+        .waits_for_all = true,
+        .slowness = 1,
+    },
+    {
+        .macro = 4,
+        .device = TCONV_MATRIX_AMD_MFMA,
+        .lanes = 64,
+        .rows = 16,
+        .places = 16,
+        .pad = 4,
+        .least_wide = 1,
+        .f32_depth = 16,
+        .half_depth = 8,
+        TILES(usual_tiles),
+        .buffers = 2,
+        .most_last_sums = 128,
+        .most_sums = 64,
+        .sharing = 64,
+        .unconditional = true,
+        .waits_for_all = true,
+        .slowness = 1,
+    },
+    {
+        .macro = 5,
+        .device = TCONV_MATRIX_INTEL_DPAS,
+        .rows = 8,
+        .pad = 1,
+        .least_wide = 1,
+        .half_depth = 8,
+        .byte_depth = 8,
+        TILES(intel_tiles),
+        .buffers = 1,
+        .most_last_sums = 128,
+        .most_sums = 64,
+        .slowness = 1,
+    },
+    {
+        .macro = 1, /* plain OpenCL C */
+        .device = TCONV_MATRIX_NONE,
+        .lanes = 32,
+        .rows = 16,
+        .places = 8,
+        .pad = 8,
+        .least_wide = 2,
+        .f32_depth = 8,
+        .half_depth = 8,
+        .byte_depth = 8,
+        .rounds_f32 = true,
+        TILES(plain_tiles),
+        .buffers = 2,
+        .most_last_sums = 128,
+        .most_sums = 64,
+        .slowness = 1000,
+    },
+};
+
+static bool has_unit(const tconv_device_info *device, const struct tconv_unit *unit)
+{
+    const uint64_t lanes = device->subgroup_least;
+    return unit->device == TCONV_MATRIX_NONE ||
+           (unit->device == device->matrix_unit && (unit->lanes != 0 || lanes == 8 || lanes == 16));
+}
+
+int tconv_unit_depth(const struct tconv_unit *unit, tconv_type data)
+{
+    if (tconv_type_is_byte(data)) return unit->byte_depth;
+    return data == TCONV_F32                         ? unit->f32_depth
+           : data == TCONV_F16 || data == TCONV_BF16 ? unit->half_depth
+                                                     : 0;
+}
+
+const struct tconv_unit *tconv_unit_for(const struct tconv_request *request)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (has_unit(request->device, &units[i]) &&
+            tconv_unit_depth(&units[i], request->layer->data_type) != 0)
+            return &units[i];
+    return NULL;
+}
+
+bool tconv_unit_tile(const struct tconv_unit *unit, int lanes, size_t index,
+                     struct tconv_matrix_tile *tile)
+{
+    if (index >= unit->tile_count) return false;
+    *tile = unit->tiles[index];
+    if (unit->lanes == 0) {
+        tile->nt *= lanes;
+        tile->wn *= lanes;
+    }
+    return true;
+}
+
+bool tconv_uses_matrix_unit(const struct tconv_request *request)
+{
+    const struct tconv_unit *unit = tconv_unit_for(request);
+    return unit != NULL && unit->device != TCONV_MATRIX_NONE;
+}

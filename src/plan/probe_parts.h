@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What probes by plans and by a kernel have in common: a queue, buffers with numbers, and verdicts
+ * that the device keeps. */
+#ifndef TCONV_PLAN_PROBE_PARTS_H
+#define TCONV_PLAN_PROBE_PARTS_H
+
+#include "plan/plan_internal.h"
+
+/* What a probe holds; everything may be missing. */
+struct tconv_probe {
+    tconv_plan *plan;
+    tconv_packed_filter *filter;
+    cl_command_queue queue;
+    cl_mem data, weights, output;
+};
+
+/* A queue, and a buffer with a copy of `numbers`; NULL after an error. */
+tconv_status tconv_probe_queue(const tconv_device *device, cl_command_queue *queue,
+                               tconv_error *error);
+tconv_status tconv_probe_buffer(const tconv_device *device, size_t bytes, void *numbers,
+                                cl_mem *memory, tconv_error *error);
+
+/* Waits for the queue and reads the output. */
+tconv_status tconv_probe_read(const struct tconv_probe *probe, void *output, size_t bytes,
+                              tconv_error *error);
+
+/* Waits for the queue and releases all. */
+void tconv_probe_clear(struct tconv_probe *probe);
+
+/* The verdict of the probe that is called so; NULL with an error where host memory is missing.
+ * `*right` is what it says; `*known` is false where the device was not asked yet. */
+atomic_int *tconv_probe_verdict(tconv_device *device, const char *name, bool *known, bool *right,
+                                tconv_error *error);
+
+/* Keeps what was found. An error that is not the kernel's own is returned instead. */
+tconv_status tconv_probe_keep(atomic_int *verdict, tconv_status status, const tconv_error *own,
+                              bool *right, tconv_error *error);
+
+#endif
