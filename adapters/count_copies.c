@@ -8,7 +8,7 @@
 
 static atomic_int copies;
 
-/* How many there were so far. */
+/* The number of copies so far. */
 int copies_counted(void)
 {
     return atomic_load(&copies);

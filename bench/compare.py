@@ -349,9 +349,9 @@ def main():
     os.environ.setdefault('POCL_AFFINITY', '1')
     for name in arguments.peers.split(','):
         if name not in PEERS:
-            parser.error(f'--peers names "{name}": {", ".join(PEERS)} are possible')
+            parser.error(f'--peers names "{name}": it must be one of {", ".join(PEERS)}')
     if not shutil.which(arguments.tool):
-        parser.error(f'--tool {arguments.tool} is no program')
+        parser.error(f'--tool {arguments.tool} is not a program')
     run = begin(arguments)
     workers = [Worker(name, arguments) for name in run['how']['peers']]
     suite = list(read_suite(arguments.suite))

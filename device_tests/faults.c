@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layer: a function for each call, which the linker puts in its place (--wrap). */
+/* The layer of faults.h: a function for each call, which the linker puts in the call's place
+ * (--wrap). */
 #include "faults.h"
 
 #include <pthread.h>

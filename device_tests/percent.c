@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the percentage and the seed, and the draw. */
+/* Reads the percentage and the seed, and draws cases. */
 #include "percent.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ static int number_of(const char *variable, int otherwise)
     char *end;
     const long value = strtol(text, &end, 10);
     if (*end != '\0' || value < 0 || value > 1000000)
-        fail_msg("%s is \"%s\": a number from 0 to 1000000 is possible", variable, text);
+        fail_msg("%s is \"%s\": it must be a number from 0 to 1000000", variable, text);
     return (int)value;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of all cases a run of tests has.
+/* The share of all cases that a run of tests has.
  *
  *   TCONV_CL_TEST_PERCENT   100 in nightly runs; 10 without it; less for simulators
  *   TCONV_CL_TEST_SEED      of the draw; 1 without it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The draw of random problems. */
+/* Draws random problems. */
 #include "random_problem.h"
 
 #include "compile_watch.h"

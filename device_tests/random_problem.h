@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random problems: of every kind, and of the kinds that an algorithm takes. */
+/* Draws random problems: of every kind, or of the kinds that an algorithm takes. */
 #ifndef TCONV_DEVICE_TESTS_RANDOM_PROBLEM_H
 #define TCONV_DEVICE_TESTS_RANDOM_PROBLEM_H
 

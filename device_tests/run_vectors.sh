@@ -87,7 +87,7 @@ grep -q '^tconv-cl: --output' "$work/err" || failures=$((failures + 1))
         --memory-limit 1 >"$work/out" && grep -q 'in [0-9]* slabs' "$work/out" && cmp "$work/whole.npy" "$work/slabs.npy" ||
     { echo "FAILED: slabs are not the whole"; failures=$((failures + 1)); }
 "$tool" check $device --data-shape 1,2,3,3,3,3 --filter-shape 2,2,2,2,2,2 --algorithm packed_vector >"$work/out" 2>"$work/err"
-[ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || { echo "FAILED: an algorithm that does not accept is no error"; failures=$((failures + 1)); }
+[ $? = 2 ] && grep -q '4 spatial axes' "$work/out" || { echo "FAILED: an algorithm that does not accept is not an error"; failures=$((failures + 1)); }
 # What no algorithm takes is told once, not for each of them.
 "$tool" check $device --data-shape 1,4,5,5 --filter-shape 4,4,3,3 --data-zero-point 3 >"$work/out" 2>"$work/err"
 [ $? = 2 ] && [ "$(grep -c ' failed ' "$work/out")" = 1 ] && grep -q 'no zero point' "$work/out" ||

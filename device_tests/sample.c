@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The features that each algorithm met. */
+/* Remembers the features that each algorithm has met. */
 #include "sample.h"
 
 #include "compile_watch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, running and giving back a plan with its buffers. */
+/* Makes, runs and releases a plan with its buffers. */
 #include "setup.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the vectors' tables. */
+/* Reads the tables of the vectors. */
 #include "table.h"
 
 #include "support.h"

@@ -146,7 +146,7 @@ static void the_plans_used_last_are_kept(void **state)
     options.epilogue.activation = TCONV_ACTIVATION_RELU;
     run(layer, &p, &options, &small_arrays);
     expect_counts(layer, ++runs, ++made, MOST_PLANS, 2);
-    /* What lies behind the end of a list is no difference. */
+    /* Values after the end of a list make no difference. */
     p.strides.value[5] = p.data.dim[7] = 99;
     run(layer, &p, &options, &small_arrays);
     expect_counts(layer, ++runs, made, MOST_PLANS, 2);

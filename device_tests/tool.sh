@@ -78,7 +78,7 @@ quiet devices --json "$work/d.json"
     fail "the filter from a pipe"
 expect_file() { "$tool" run $device --data "$d.data.npy" --filter "$d.filter.npy" --output - --memory-limit 1 >"$work/out" 2>"$work/err"; }
 expect_file
-[ $? = 2 ] && [ ! -s "$work/out" ] && grep -q -- '--output - is no regular file' "$work/err" || fail "slabs into a pipe: $(cat "$work/err")"
+[ $? = 2 ] && [ ! -s "$work/out" ] && grep -q -- '--output - is not a regular file' "$work/err" || fail "slabs into a pipe: $(cat "$work/err")"
 printf 'id,in_channels,out_channels,input,kernel\nX,3,4,5x6,2x2\n' |
     "$tool" bench $device --suite - --runs 5 --no-ceilings --csv - --json "$work/b.json" >"$work/out" 2>"$work/err" || fail "bench of pipes: $(cat "$work/err")"
 [ "$(wc -l <"$work/out")" = 2 ] && head -1 "$work/out" | grep -q '^id,layer,problem,type,algorithm,tile,' && grep -q '^"X","","--data-shape ' "$work/out" ||

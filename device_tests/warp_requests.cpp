@@ -232,5 +232,5 @@ extern "C" __attribute__((visibility("default"))) void initializePlugins(Context
 
 extern "C" __attribute__((visibility("default"))) void releasePlugins(Context *context)
 {
-    (void)context; // the plug-in is needed until the program ends
+    (void)context; // the plug-in must live until the program ends
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The described devices, and how one is found by its name. */
+/* The devices of described.h: their names and properties. */
 #include "described.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes what selection launches on described GPUs as JSON lines. */
+/* Writes the listing of listing.h: the launches of layers on described GPUs, as JSON lines. */
 #include "listing.h"
 
 #include "described.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POSIX and Windows side by side. */
+/* Implements portable.h for POSIX and Windows. */
 #if defined(_WIN32)
 #include <direct.h>
 #include <windows.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests ask of the system, and systems do differently. */
+/* The tests' interface to the operating system. */
 #ifndef TCONV_HOST_TESTS_PORTABLE_H
 #define TCONV_HOST_TESTS_PORTABLE_H
 

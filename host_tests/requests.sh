@@ -63,10 +63,10 @@ expect 2 "numbers with commas" $shape --strides 2x2
 expect 2 "numbers with commas" $shape --strides 2,
 expect 2 "more than 6 numbers" $shape --strides 1,1,1,1,1,1,1
 expect 2 "--groups is 0" $shape --groups 0
-expect 2 "explicit, valid, same_upper and same_lower" $shape --auto-pad same
-expect 2 "spec, openvino and onnx" $shape --rules tensorflow
-expect 2 "NCX and NXC" $shape --data-format NHWC
-expect 2 "OIX and XIO" $shape --filter-format IOX
+expect 2 "explicit, valid, same_upper or same_lower" $shape --auto-pad same
+expect 2 "spec, openvino or onnx" $shape --rules tensorflow
+expect 2 "NCX or NXC" $shape --data-format NHWC
+expect 2 "OIX or XIO" $shape --filter-format IOX
 expect 2 "swish" bench --ids B05 --activation swish
 expect 2 "two numbers" check --activation clamp:2
 expect 2 "no number" check --activation relu:1
@@ -94,13 +94,13 @@ expect 2 "missing argument" shape --strides
 expect 2 "is not an option" shape 1,2,3
 expect 2 "is not a command" shapes
 expect 2 "does not exist" bench --algorithm winograd
-expect 2 "exact and fast are possible" bench --math quick
-expect 2 "exact and fast are possible" check --math ""
+expect 2 "it must be exact or fast" bench --math quick
+expect 2 "it must be exact or fast" check --math ""
 expect 2 "no layer of the suite" bench --ids B07,B99
 expect 2 "--layer needs --model" bench --layer up
 expect 2 "the layers of a suite have their own" bench --ids B05 --strides 3
 expect 2 "the layers of a suite have their own" bench --ids B05 --data-format NXC --groups 3
-expect 2 "NCX and NXC" bench --ids B05 --data-format NHWC
+expect 2 "NCX or NXC" bench --ids B05 --data-format NHWC
 expect 2 "have their own" bench --model "$vectors/ir/plain_f32.xml" --data-format NXC
 expect 2 "a layer needs --data-shape" bench --strides 3
 expect 2 "a layer needs --data-shape" check --strides 3
@@ -110,9 +110,9 @@ expect 2 "f32, f16" bench --model "$vectors/ir/plain_f32.xml" --type f8
 expect 2 "more than 6 numbers" bench --model "$vectors/ir/plain_f32.xml" --output-shape 5,5,5,5,5,5,5
 expect 2 "1 to 1000" bench --runs 0
 expect 2 "1 to 1000" bench --repeat 0
-expect 2 "a number is needed" bench --runs many
+expect 2 "it must be a number" bench --runs many
 expect 2 "devices lists them all" devices --device gpu
-expect 2 "a number is needed" bench --ids B05 --device 0,,1
+expect 2 "it must be a number" bench --ids B05 --device 0,,1
 expect 1 "--json" bench --json "$work/none/x.json"
 expect 1 "No such file" shape --json ""
 expect 1 "Is a directory" shape --json "$work"
@@ -142,7 +142,7 @@ expect 2 "the old report and the new report are both -" compare - -
 expect 2 "--json and the old report are both" compare "$work/old.json" "$work/new.json" --json "$work/old.json"
 expect 1 "none.json cannot be opened: No such file" compare "$work/old.json" "$work/none.json"
 expect 1 "cut.json is no JSON: line 2" compare "$work/cut.json" "$work/new.json"
-expect 2 "is no report of tconv-cl bench" compare "$work/tune.json" "$work/new.json"
+expect 2 "is not a report of tconv-cl bench" compare "$work/tune.json" "$work/new.json"
 expect 1 "No such file" compare "$work/old.json" "$work/new.json" --json "$work/none/c.json"
 expect 2 "--csv and --suite are both" bench --suite "$work/old.json" --csv "$work/old.json"
 expect 2 "--json and --csv are both -: the results need a file of their own" bench --ids B05 --json - --csv -
@@ -214,8 +214,8 @@ cp "$vectors/ir/plain_f32.xml" "$work/alone.xml"
 expect 1 "alone.bin, which cannot be opened" $run --model "$work/alone.xml" --data "$vectors/ir/plain_f32.0.input.npy"
 expect 2 "its data has shape" $run --model "$vectors/ir/plain_f32.xml" --data "$d.data.npy"
 expect 2 "a layer of a --model has its own" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --strides 2
-expect 2 "is no transposed convolution" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --layer down
-expect 1 "is no model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
+expect 2 "is not a transposed convolution" $run --model "$vectors/ir/plain_f32.xml" --data "$vectors/ir/plain_f32.0.input.npy" --layer down
+expect 1 "is not a model" $run --model "$vectors/cases.csv" --data "$d.data.npy"
 expect 1 "no OpenCL device was found" $run --data "$d.data.npy" --filter "$d.filter.npy"
 expect 1 "no OpenCL device was found" bench --ids B07
 expect 1 "no OpenCL device was found" --no-ceilings bench --ids B07

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Division by multiplication, as kernels do it, against division. */
+/* Compares the kernels' division by multiplication with division. */
 #include "algorithm/any/folded.h"
 #include "common/divisor.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment variables: what each of them asks for, and an error with a sentence for every
- * value that is not possible. */
+/* The environment variables: the effect of each, and an error with a sentence for every illegal
+ * value. */
 #include "device/environment.h"
 
 #include "base/os.h"
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* The error of a call names the variable, its value and what is possible. */
+/* The error of a call names the variable, its value and the legal values. */
 static void expect_error(tconv_status status, const tconv_error *error, const char *name,
                          const char *value, const char *possible)
 {

@@ -72,8 +72,8 @@ static void impossible_sizes_are_refused(void **state)
         assert_int_equal(tconv_struct_read(EXAMPLE, &given, &own, &error), TCONV_ERROR_ARGUMENT);
         assert_memory_equal(&own, &defaults, sizeof own);
         char size[80];
-        snprintf(size, sizeof size, "struct_size of example is %zu, but %d to 4096 bytes", sizes[i],
-                 FIRST + 8);
+        snprintf(size, sizeof size, "struct_size of example is %zu, but must be %d to 4096 bytes",
+                 sizes[i], FIRST + 8);
         assert_non_null(strstr(error.message, size));
         assert_non_null(strstr(error.message, "start from EXAMPLE_INIT"));
         assert_int_equal(tconv_struct_check(EXAMPLE, &given, NULL), TCONV_ERROR_ARGUMENT);

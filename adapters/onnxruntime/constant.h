@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants of a graph as numbers. */
+/* Reads constants of a graph as numbers. */
 #ifndef TCONV_ONNXRUNTIME_CONSTANT_H
 #define TCONV_ONNXRUNTIME_CONSTANT_H
 
 #include "node.h"
 
-/* Of any type of type_of but bfloat16. Its data are the graph's. */
+/* A constant of any type of type_of except bfloat16. The graph owns its data. */
 struct constant {
     const void *data;
     tconv_type type;
     tconv_shape shape;
 };
 
-/* False where the value is none, or NULL. */
+/* Reads a constant. False if the value is not a constant, or NULL. */
 bool constant_of(const OrtValueInfo *value, struct constant *out);
 double element_of(const struct constant *constant, int64_t index);
 
 bool is_one_number(const tconv_shape *shape);
 
-/* A constant of one element. */
+/* Reads a constant of one element. */
 bool number_in(const OrtValueInfo *value, double *out);
 
 #endif

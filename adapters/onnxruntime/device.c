@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenCL devices, each opened once. */
+/* Opens OpenCL devices, each once, for all sessions of the process. */
 #include "device.h"
 
 #include <pthread.h>
@@ -23,8 +23,8 @@ tconv_status device_open(const char *name, tconv_session **out, tconv_error *err
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static tconv_session *hosts[MOST]; /* by number */
     int number;
-    /* In a forked child this fails, before the mutex, which a thread of the parent may have
-     * held. */
+    /* In a forked child this fails. It comes before the mutex, which a thread of the parent may
+     * have held. */
     if (tconv_device_find(name, &number, error) != TCONV_OK) return error->status;
     if (number >= MOST)
         return fail(error, TCONV_ERROR_NO_DEVICE, "device %d is beyond the first %d", number, MOST);

@@ -5,12 +5,12 @@
 
 #include <tconv_cl/tconv_cl.h>
 
-/* Fills `error`, which is not NULL, as printf would, and returns `status`. */
+/* Fills `error`, which must not be NULL, as printf does, and returns `status`. */
 __attribute__((format(printf, 3, 4))) tconv_status fail(tconv_error *error, tconv_status status,
                                                         const char *format, ...);
 
-/* The device with that name (see tconv_device_find; "": the default one). Opened once, never
- * closed: when a process ends, OpenCL runtimes may be gone before this library is. */
+/* Opens the device with this name (see tconv_device_find; "": the default one), or returns the open
+ * one. It is never closed: when a process ends, OpenCL runtimes may be gone before this library. */
 tconv_status device_open(const char *name, tconv_session **out, tconv_error *error);
 
 #endif

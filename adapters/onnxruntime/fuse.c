@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the nodes behind a ConvTranspose that its layer can compute, and adds them to the layer. */
+/* Fuses the nodes behind a ConvTranspose that tconv-cl can compute with it. */
 #include "fuse.h"
 
 #include "constant.h"
@@ -16,8 +16,8 @@ static int rank_of(const struct node_layer *layer)
     return layer->data.rank != 0 ? layer->data.rank : layer->filter.rank;
 }
 
-/* Whether a tensor of that shape is one number for each channel of the layer's output, which it
- * does not broadcast. */
+/* True if a tensor of this shape has one number for each channel of the layer's output, and does
+ * not broadcast the output. */
 static bool is_per_channel(const struct node_layer *layer, const tconv_shape *shape)
 {
     const int rank = rank_of(layer), axis = shape->rank - rank + 1;
@@ -27,7 +27,7 @@ static bool is_per_channel(const struct node_layer *layer, const tconv_shape *sh
     return true;
 }
 
-/* A constant operand of the layer's output as one number for each channel. */
+/* Reads a constant operand of the layer's output as one number for each channel. */
 static bool operand_of(const struct node_layer *layer, const OrtValueInfo *value, double *out)
 {
     struct constant constant;
@@ -38,7 +38,7 @@ static bool operand_of(const struct node_layer *layer, const OrtValueInfo *value
     return true;
 }
 
-/* A constant list of one number for each channel. */
+/* Reads a constant list of one number for each channel. */
 static bool list_of(const struct node_layer *layer, const OrtValueInfo *value, double *out)
 {
     struct constant constant;
@@ -76,7 +76,7 @@ static bool normalization_of(const struct node_layer *layer, const OrtNode *node
     return known;
 }
 
-/* What the node makes of its input x, where that is x * factor[c] + addend[c]; these are 1 and 0
+/* Reads a node that computes x * factor[c] + addend[c] of its input x. `factor` is 1 and `addend` 0
  * before. */
 static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64_t input,
                       double *factor, double *addend)
@@ -98,7 +98,7 @@ static bool affine_of(const struct node_layer *layer, const OrtNode *node, int64
     return true;
 }
 
-/* The layer's scale and bias, which are 1 and the node's bias before; false where the latter is no
+/* Gives the layer scale 1 and the node's bias as its bias. False if the node's bias is not a
  * constant. */
 static bool begin_affine(struct node_layer *layer)
 {
@@ -144,7 +144,7 @@ static bool fuse_affine(struct node_layer *layer, const OrtNode *node, int64_t i
 {
     const int64_t channels = channels_of(layer);
     const tconv_type type = layer->request.problem.data_type;
-    /* The library's scale is of another type for the others: the bias would be rounded twice. */
+    /* For other types the library's scale has another type: the bias would be rounded twice. */
     if (channels == 0 || type != tconv_scale_type(type)) return false;
     double *factor = calloc((size_t)channels, 2 * sizeof *factor);
     if (factor == NULL) return false;
@@ -159,7 +159,7 @@ static bool fuse_affine(struct node_layer *layer, const OrtNode *node, int64_t i
 
 /* ---- tensors that are added ---- */
 
-/* One that is no constant, or of a type that is not folded. */
+/* Fuses an added bias that is not a constant, or has a type that is not folded. */
 static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t input)
 {
     if (layer->channels != 0 || layer->tensor[TENSOR_BIAS] != NULL || !is_operator(node, "Add"))
@@ -176,8 +176,7 @@ static bool fuse_bias(struct node_layer *layer, const OrtNode *node, int64_t inp
     return true;
 }
 
-/* Whether two tensors have the same shape at every run: extents that are not known need the same
- * name. */
+/* True if two tensors have the same shape at every run. Unknown extents must have the same name. */
 static bool is_same_shape(const OrtValueInfo *one, const OrtValueInfo *other)
 {
     const OrtValueInfo *const value[2] = {one, other};
@@ -232,7 +231,7 @@ static bool fuse_clip(struct node_layer *layer, const OrtNode *node)
 {
     tconv_epilogue *epilogue = &layer->request.epilogue;
     const double most = largest(layer->request.problem.data_type);
-    /* Up to version 6 attributes, then inputs. */
+    /* The bounds are attributes up to version 6, then inputs. */
     double bound[2] = {number_of(node, "min", -most), number_of(node, "max", most)};
     for (size_t i = 0; i < 2; i++) {
         const OrtValueInfo *input = input_of(node, i + 1);
@@ -257,7 +256,7 @@ static bool fuse_prelu(struct node_layer *layer, const OrtNode *node)
         epilogue->activation = TCONV_ACTIVATION_LEAKY_RELU;
         return true;
     }
-    /* The library's slopes are of another type for the others. */
+    /* For other types the library's slopes have another type. */
     if (type != tconv_scale_type(type) || slope == NULL ||
         tensor_of(slope, &shape, &slope_type, &error) != TCONV_OK || slope_type != type ||
         !is_per_channel(layer, &shape))
@@ -303,7 +302,7 @@ static bool fuse_activation(struct node_layer *layer, const OrtNode *node, int64
     return false;
 }
 
-/* The activations that are x * f(x), by f. */
+/* The activation x * f(x) that has this node as its f. */
 static tconv_activation gate_of(const OrtNode *node)
 {
     if (is_operator(node, "Sigmoid")) return TCONV_ACTIVATION_SILU;
@@ -314,7 +313,7 @@ static tconv_activation gate_of(const OrtNode *node)
     return TCONV_ACTIVATION_NONE;
 }
 
-/* x * f(x) written as nodes of their own: their number, 0 where it is something else. */
+/* Finds x * f(x) written as separate nodes. Returns their number, or 0 if it is something else. */
 static size_t gate_nodes(const OrtNode *const *readers, const OrtNode **nodes,
                          tconv_activation *activation)
 {
@@ -336,7 +335,7 @@ static size_t gate_nodes(const OrtNode *const *readers, const OrtNode **nodes,
     return 0;
 }
 
-/* Takes in what reads the layer's output; false where it stays as it was. */
+/* Fuses the nodes that read the layer's output. False if the layer is unchanged. */
 static bool fuse_next(struct node_layer *layer, size_t most, const struct taken *taken)
 {
     enum { GATE_NODES = 3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a layer on its device, in slabs where the device cannot run it at once. */
+/* Resolves and computes one layer of a model on a device, and counts what was done. */
 #include "layer.h"
 
 #include <pthread.h>
@@ -10,8 +10,8 @@ struct layer {
     tconv_session *host;
     struct layer_request request;
     tconv_session_layer *inside;
-    pthread_mutex_t mutex;              /* of `counted` */
-    tconv_session_layer_counts counted; /* what is in `counts` of it */
+    pthread_mutex_t mutex;              /* guards `counted` */
+    tconv_session_layer_counts counted; /* the part already added to `counts` */
 };
 
 static atomic_uint_least64_t counts[LAYER_COUNTS];
@@ -62,7 +62,7 @@ tconv_status layer_create(tconv_session *host, const struct layer_request *reque
     return status;
 }
 
-/* Adds what the layer made since it was last asked. */
+/* Adds the plans and filters that the layer made since the last call. */
 static void count_made(struct layer *layer)
 {
     tconv_session_layer_counts now = TCONV_SESSION_LAYER_COUNTS_INIT;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer of a model on a device. */
+/* Computes one layer of a model on a device. */
 #ifndef TCONV_ONNXRUNTIME_LAYER_H
 #define TCONV_ONNXRUNTIME_LAYER_H
 
 #include "device.h"
 
-/* What a layer is, whatever the extents of its tensors. */
+/* The attributes of a layer, for any extents of its tensors. */
 struct layer_request {
     tconv_problem problem; /* without shapes */
-    tconv_list kernel;     /* what the filter's extents must be; empty: anything */
+    tconv_list kernel;     /* the filter's extents must be these; empty: any */
     tconv_epilogue epilogue;
     bool constant_filter; /* the same in all runs */
     tconv_search search;  /* how the algorithm is chosen */
 };
 
-/* The whole problem, and what it resolves to. */
+/* Makes the whole problem and resolves it. */
 tconv_status layer_resolve(const struct layer_request *request, const tconv_shape *data,
                            const tconv_shape *filter, tconv_problem *problem,
                            tconv_geometry *geometry, tconv_error *error);
@@ -24,12 +24,13 @@ tconv_status layer_create(tconv_session *host, const struct layer_request *reque
                           struct layer **out, tconv_error *error);
 void layer_release(struct layer *layer);
 
-/* Computes `problem` of layer_resolve. Any number of threads may run a layer at once.
- * `in_slabs`, where it was set: the device could not do it at once, for the reason in it. */
+/* Computes `problem`, which is from layer_resolve. Any number of threads may run a layer at once.
+ * If `in_slabs` is set afterwards, the device could not compute the layer in one piece, for the
+ * reason in it. */
 tconv_status layer_run(struct layer *layer, const tconv_problem *problem,
                        const tconv_arrays *arrays, tconv_error *in_slabs, tconv_error *error);
 
-/* What has happened in this process so far. */
+/* The counts of this process so far. */
 enum layer_count { COMPUTED, COMPUTED_IN_SLABS, PLANS, PACKS, LAYER_COUNTS };
 uint64_t layer_statistics(enum layer_count what);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a ConvTranspose from ONNX Runtime's graph: attributes, shapes, types and neighbours. */
+/* Reads ConvTranspose nodes of ONNX Runtime's graphs: attributes, shapes and types. */
 #include "node.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ tconv_status tensor_of(const OrtValueInfo *value, tconv_shape *shape, tconv_type
     if (!succeeded(ort.GetValueInfoTypeInfo(value, &info), error) ||
         !succeeded(ort.CastTypeInfoToTensorInfo(info, &tensor), error))
         return error->status;
-    if (tensor == NULL) return fail(error, TCONV_ERROR_TYPE, "an input is no tensor");
+    if (tensor == NULL) return fail(error, TCONV_ERROR_TYPE, "an input is not a tensor");
     if (!succeeded(ort.GetTensorElementType(tensor, &element), error) ||
         !succeeded(ort.GetDimensionsCount(tensor, &rank), error))
         return error->status;
@@ -104,7 +104,7 @@ double number_of(const OrtNode *node, const char *name, double absent)
     return attribute_of(node, name, ORT_OP_ATTR_FLOAT, &value, &size) ? (double)value : absent;
 }
 
-/* A list with one number for each axis, or `parts` of them; what is absent stays empty. */
+/* Reads lists with one number for each axis, or `parts` such lists. An absent list stays empty. */
 static tconv_status lists_of(const OrtNode *node, const char *name, int axes, int parts,
                              tconv_list *lists, tconv_error *error)
 {
@@ -166,7 +166,7 @@ static tconv_status attributes_of(const OrtNode *node, int axes, struct layer_re
     };
     for (size_t i = 0; i < sizeof all / sizeof *all && status == TCONV_OK; i++)
         status = lists_of(node, all[i].name, axes, all[i].parts, all[i].lists, error);
-    if (status == TCONV_OK && p->auto_pad == TCONV_EXPLICIT) { /* else ONNX has no use for pads */
+    if (status == TCONV_OK && p->auto_pad == TCONV_EXPLICIT) { /* otherwise ONNX ignores pads */
         p->pads_begin = pads[0];
         p->pads_end = pads[1];
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the provider uses of ONNX Runtime's C interface for plugins, declared here because no
- * package brings its headers.
+/* Declares the part of ONNX Runtime's C interface for plugins that the provider uses, because no
+ * package has its headers.
  *
  * * The interface is a table of functions to which releases only append, so a function is known
  * by its place. Compiled with ONNX Runtime's own headers (-DORT_INCLUDE_DIR=...), these take the
@@ -65,11 +65,11 @@ typedef enum ONNXTensorElementDataType {
 } ONNXTensorElementDataType;
 
 typedef struct OrtApiBase {
-    const OrtApi *(*GetApi)(uint32_t version); /* NULL where this ONNX Runtime is older */
+    const OrtApi *(*GetApi)(uint32_t version); /* NULL if this ONNX Runtime is older */
     const char *(*GetVersionString)(void);
 } OrtApiBase;
 
-/* The three structures that a provider hands over, as of ORT_VERSION. Members that it leaves
+/* The three structures that a provider passes to ONNX Runtime, as of ORT_VERSION. Members that stay
  * NULL have no type here. */
 typedef void (*OrtUnused)(void);
 
@@ -181,7 +181,7 @@ struct OrtNodeComputeInfo {
     entry(414, OrtStatus *, GetTensorElementTypeAndShapeDataReference, (const OrtValue *value, \
           ONNXTensorElementDataType *type, const int64_t **shape, size_t *rank))
 
-/* The same of the table OrtEpApi. */
+/* The same for the table OrtEpApi. */
 #define ORT_EP_API_ENTRIES(entry) \
     entry(0, OrtStatus *, CreateEpDevice, (OrtEpFactory *factory, \
           const OrtHardwareDevice *device, const OrtKeyValuePairs *metadata, \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ONNX Runtime calls: the factory of providers, a provider for each session, and the layers
- * that it computes. */
+/* The execution provider: the functions that ONNX Runtime calls. It has a factory of providers, a
+ * provider for each session, and the layers that a provider computes. */
 #include "fuse.h"
 #include "quantize.h"
 
@@ -18,7 +18,7 @@ struct ort ort;
 
 struct factory {
     OrtEpFactory base;
-    char name[64]; /* under which the library was registered */
+    char name[64]; /* the name under which the library was registered */
 };
 
 struct provider {
@@ -26,8 +26,8 @@ struct provider {
     const struct factory *factory;
     const OrtLogger *logger; /* the session's */
     tconv_session *host;     /* NULL: there is no device */
-    tconv_error refusal;     /* with `strict`, why there is none: what compile returns */
-    bool strict;         /* what fails is an error of the session, and no other provider computes */
+    tconv_error refusal;     /* with `strict`, why there is no device: compile returns it */
+    bool strict; /* a failure is an error of the session; no other provider computes instead */
     tconv_search search; /* how algorithms are chosen */
     uint64_t least_macs; /* multiply-adds: nodes with fewer are left to others */
 };
@@ -38,14 +38,14 @@ struct kernel {
     struct layer *layer;
     bool strict;
     char name[128];
-    size_t input[TENSORS]; /* of the fused node, where the layer has that tensor */
+    size_t input[TENSORS]; /* index of each of the layer's tensors among the fused node's inputs */
     bool has[TENSORS];
     void *scale,
         *bias; /* constants for each channel, in the type of scales; NULL: the layer has none */
     atomic_flag told;
 };
 
-/* One line where other lines of the session are. */
+/* Writes one line to the session's log. */
 __attribute__((format(printf, 2, 3))) static void tell(const OrtLogger *logger, const char *format,
                                                        ...)
 {
@@ -60,9 +60,10 @@ __attribute__((format(printf, 2, 3))) static void tell(const OrtLogger *logger, 
         fprintf(stderr, "%s\n", line);
 }
 
-/* After ORT_EP_FAIL, ONNX Runtime's Python makes the session anew, with other providers for good:
- * not for a wrong request, which these would refuse, too, and not in a forked child, where giving
- * the old session back would wait for threads that are not there. */
+/* Makes the status of an error. After ORT_EP_FAIL, ONNX Runtime's Python makes the session again
+ * without this provider. So ORT_EP_FAIL is not used for a wrong request, which other providers
+ * would also refuse, nor in a forked child, where releasing the old session would wait for threads
+ * that do not exist. */
 static OrtStatus *status_of(const char *name, const tconv_error *error, bool strict)
 {
     char line[1200];
@@ -97,7 +98,7 @@ static tconv_status read_input(const struct kernel *kernel, const OrtKernelConte
     return TCONV_OK;
 }
 
-/* One number for each output channel: bias or slopes. */
+/* Reads bias or slopes: one number for each output channel. */
 static tconv_status read_channels(const struct kernel *kernel, const OrtKernelContext *context,
                                   enum tensor tensor, const tconv_geometry *geometry,
                                   const void **data, tconv_error *error)
@@ -208,7 +209,7 @@ static const char *name_of(const OrtNode *node)
     return name;
 }
 
-/* All nodes of a graph, in memory of the caller's. */
+/* Reads all nodes of a graph. The caller frees the list. */
 static bool nodes_of(const OrtGraph *graph, const OrtNode ***out, size_t *count, tconv_error *error)
 {
     if (!succeeded(ort.Graph_GetNumNodes(graph, count), error)) return false;
@@ -230,7 +231,7 @@ static bool is_extent_known(const tconv_shape *shape, int axis)
     return shape->rank != 0 && shape->dim[axis] >= 0;
 }
 
-/* `known` with likely extents where they are not: for a try. */
+/* Replaces the unknown extents of `known` by likely ones, for a try. */
 static tconv_shape guess(const tconv_shape *known, int rank, int64_t batch, int64_t channels,
                          int64_t extent, const tconv_list *kernel)
 {
@@ -248,15 +249,15 @@ static int64_t value_of(const tconv_list *list, int axis, int64_t absent)
     return list->count == 0 ? absent : list->value[axis];
 }
 
-/* The least extent from `extent` on with step * (extent - 1) >= lacking. Where that is beyond all
- * bounds, the library says what is wrong. */
+/* The least extent, at least `extent`, with step * (extent - 1) >= lacking. If it is beyond all
+ * bounds, the library's error says so. */
 static int64_t grown(int64_t extent, double lacking, int64_t step)
 {
     return (int64_t)fmin(fmax((double)extent, 1 + ceil(lacking / (double)step)), 0x1p40);
 }
 
-/* Lets invented extents grow until pads leave an element of the output: of the data, or of the
- * filter where only that is not known. */
+/* Lets invented extents grow until the pads leave an element of the output: those of the data, or
+ * those of the filter if only they are unknown. */
 static void outgrow_pads(const struct node_layer *layer, tconv_shape *data, tconv_shape *filter)
 {
     const tconv_problem *problem = &layer->request.problem;
@@ -283,7 +284,7 @@ static bool is_known(const tconv_shape *shape)
     return known;
 }
 
-/* Whether shapes are known, and the layer has too few multiply-adds for a launch. */
+/* True if the shapes are known and the layer has too few multiply-adds for a launch. */
 static bool is_small(const struct provider *provider, const struct node_layer *layer)
 {
     tconv_problem problem;
@@ -295,8 +296,8 @@ static bool is_small(const struct provider *provider, const struct node_layer *l
            geometry.macs < provider->least_macs;
 }
 
-/* Whether the device can do it: makes a plan, which compiles kernels. Extents that are not known
- * are invented, so that nothing is measured. */
+/* Checks that the device can compute the layer, by making a plan, which compiles kernels. Unknown
+ * extents are invented; therefore algorithms are not timed. */
 static tconv_status try_plan(const struct provider *provider, const struct node_layer *layer,
                              tconv_error *error)
 {
@@ -332,7 +333,7 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
 {
     const struct provider *provider = (const struct provider *)(void *)ep;
     if (provider->host == NULL && !provider->strict)
-        return NULL; /* a line said so when the session began */
+        return NULL; /* the log said so when the session began */
     const OrtNode **nodes;
     size_t count;
     tconv_error error;
@@ -377,7 +378,7 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     return status;
 }
 
-/* Where the fused node has the tensors that the layer reads. */
+/* Finds the layer's tensors among the inputs of the fused node. */
 static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *layer,
                                 const OrtNode *fused, tconv_error *error)
 {
@@ -404,7 +405,7 @@ static tconv_status find_inputs(struct kernel *kernel, const struct node_layer *
     return TCONV_OK;
 }
 
-/* Numbers for each channel in a type of scales, f32 or f64; they are the caller's. */
+/* Converts numbers for each channel to a type of scales, f32 or f64. The caller frees them. */
 static void *in_type(const double *values, int64_t count, tconv_type type)
 {
     const bool is_double = type == TCONV_F64;
@@ -461,8 +462,7 @@ static tconv_status make_kernel(const struct provider *provider, const OrtGraph 
         const struct taken taken = {provider->factory->name, NULL, 0};
         fuse_followers(&layer, count, &taken);
         struct node_layer bytes;
-        /* Where these are all nodes, ONNX Runtime would log that it knows no producer of the data.
-         */
+        /* If these were all nodes, ONNX Runtime would log that the data have no producer. */
         if (layer.count != count && quantize(&layer, count, &taken, &bytes)) {
             node_release(&layer);
             layer = bytes;
@@ -541,7 +541,7 @@ static const char *factory_vendor(const OrtEpFactory *factory)
 static uint32_t factory_vendor_id(const OrtEpFactory *factory)
 {
     (void)factory;
-    return 0; /* it is no vendor of hardware */
+    return 0; /* 0: it is not a vendor of hardware */
 }
 
 static const char *factory_version(const OrtEpFactory *factory)
@@ -581,7 +581,8 @@ static bool is_stream_aware(const OrtEpFactory *factory)
     return false;
 }
 
-/* Tensors stay in host memory, so it stands with the processor, whatever OpenCL device computes. */
+/* The provider belongs to the processor, whichever OpenCL device computes, because tensors stay in
+ * host memory. */
 static OrtStatus *get_supported_devices(OrtEpFactory *factory,
                                         const OrtHardwareDevice *const *devices,
                                         size_t device_count, OrtEpDevice **out, size_t most,
@@ -597,7 +598,7 @@ static OrtStatus *get_supported_devices(OrtEpFactory *factory,
     return NULL;
 }
 
-/* One of the provider's options; "" where it is not given. */
+/* Reads one of the provider's options; "" if it is not given. */
 static tconv_status read_option(const char *provider, const OrtSessionOptions *options,
                                 const char *name, char *value, size_t size, tconv_error *error)
 {
@@ -613,13 +614,13 @@ static tconv_status read_option(const char *provider, const OrtSessionOptions *o
     return TCONV_OK;
 }
 
-/* Reads the options and opens the device. Without a device, where none was asked for, the provider
- * takes no nodes. */
+/* Reads the options and opens the device. If there is no device and none was asked for, the
+ * provider takes no nodes. */
 static tconv_status start(struct provider *provider, const OrtSessionOptions *options,
                           tconv_error *error)
 {
     const char *name = provider->factory->name;
-    /* No device has a name of more than 255 characters. */
+    /* No device has a name longer than 255 characters. */
     char device[256], fallback[16], search[16], macs[24];
     provider->strict = true; /* until the option says otherwise */
     if (read_option(name, options, "fallback", fallback, sizeof fallback, error) != TCONV_OK)
@@ -635,13 +636,13 @@ static tconv_status start(struct provider *provider, const OrtSessionOptions *op
     provider->search = TCONV_SEARCH_DEFAULT;
     if (search[0] != '\0' && !tconv_search_from_name(search, &provider->search))
         return fail(error, TCONV_ERROR_ARGUMENT,
-                    "search is \"%s\": \"model\", \"records\", \"measure\" and \"renew\" are "
-                    "possible",
+                    "search is \"%s\": it must be \"model\", \"records\", \"measure\" or "
+                    "\"renew\"",
                     search);
     provider->least_macs = strtoull(macs, NULL, 10);
     if (macs[strspn(macs, "0123456789")] != '\0')
         return fail(error, TCONV_ERROR_ARGUMENT,
-                    "least_macs is \"%s\": it is a number of multiply-adds", macs);
+                    "least_macs is \"%s\": it must be a number of multiply-adds", macs);
     const tconv_status status = device_open(device, &provider->host, error);
     if (macs[0] == '\0' && !provider->strict)
         provider->least_macs = tconv_session_least_macs(provider->host);
@@ -670,8 +671,8 @@ static OrtStatus *create_provider(OrtEpFactory *factory, const OrtHardwareDevice
     provider->base.GetCapability = get_capability;
     provider->base.Compile = compile;
     provider->base.ReleaseNodeComputeInfos = release_kernels;
-    /* ONNX Runtime's Python makes the session anew without a provider that fails here, but not
-     * without one that does not compile: with `strict`, compile fails. */
+    /* If a provider fails here, ONNX Runtime's Python makes the session again without it, but not
+     * if compile fails. So with `strict`, compile returns the error. */
     if (start(provider, options, &provider->refusal) != TCONV_OK && !provider->strict) {
         char line[1200];
         snprintf(line, sizeof line, "tconv_cl: %s", provider->refusal.message);
@@ -701,7 +702,7 @@ static bool ort_load(const OrtApiBase *base)
     table = loaded.GetEpApi();
     ORT_EP_API_ENTRIES(LOAD)
 #undef LOAD
-    /* Sessions may run while the library is registered once more. */
+    /* Sessions may run while the library is registered again. */
     if (memcmp(&ort, &loaded, sizeof ort) != 0) ort = loaded;
     return true;
 }
@@ -719,8 +720,8 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base,
 {
     (void)logger;
     *count = 0;
-    if (!ort_load(base)) { /* there is no function to say so with */
-        fprintf(stderr, "tconv_cl: ONNX Runtime 1.24 or later is needed, this is %s\n",
+    if (!ort_load(base)) { /* no function can report the error yet */
+        fprintf(stderr, "tconv_cl: ONNX Runtime is %s: it must be 1.24 or later\n",
                 base->GetVersionString());
         return NULL;
     }
@@ -753,15 +754,16 @@ EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory)
     return NULL;
 }
 
-/* Opens a device as a session with the option `device` does, which also reads the environment: for
- * who wants to know what is wrong before a session is made. */
+/* Opens a device as a session with the option `device` does, which also reads the environment. For
+ * callers who want its error before they make a session. */
 EXPORT tconv_status tconv_cl_onnxruntime_open(const char *device, tconv_error *error)
 {
     tconv_session *host;
     return device_open(device, &host, error);
 }
 
-/* Writes the first `count` of: layers computed, of these in slabs, plans made, filters packed. */
+/* Writes the first `count` of these counts: layers computed, those of them in slabs, plans made,
+ * filters packed. */
 EXPORT void tconv_cl_onnxruntime_statistics(uint64_t *out, size_t count)
 {
     for (size_t i = 0; i < count; i++)

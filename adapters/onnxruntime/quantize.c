@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds layers of integers among float operators, and reads their scales and zero points. */
+/* Turns layers between DequantizeLinear and QuantizeLinear into layers of integers. */
 #include "quantize.h"
 
 #include "constant.h"
@@ -11,7 +11,7 @@
 /* A DequantizeLinear, (q - zero_point) * scale, or a QuantizeLinear, the other way round. */
 struct linear {
     const OrtNode *node;
-    const OrtValueInfo *integers; /* its input or output */
+    const OrtValueInfo *integers; /* the node's input or output */
     tconv_type type;              /* of the integers */
     double zero_point;
     double *scale; /* `count` */
@@ -24,7 +24,7 @@ static void release(struct linear *linear)
     linear->scale = NULL;
 }
 
-/* One number for all. */
+/* Reads a zero point: one number for all elements. */
 static bool zero_point_of(const OrtNode *node, double *out)
 {
     const OrtValueInfo *input = input_of(node, 2);
@@ -41,7 +41,7 @@ static bool zero_point_of(const OrtNode *node, double *out)
     return true;
 }
 
-/* Scales along `axis`, which has `count` elements. */
+/* Reads scales along `axis`, which has `count` elements. */
 static bool scales_of(const OrtNode *node, int64_t axis, int64_t count, double *out)
 {
     struct constant constant;
@@ -62,8 +62,8 @@ static bool scales_of(const OrtNode *node, int64_t axis, int64_t count, double *
     return true;
 }
 
-/* With one scale for each of `count` elements of `axis`. False where it is none, or has no
- * constants; nothing is left then. */
+/* Reads such a node, with one scale for each of `count` elements of `axis`. False, with nothing to
+ * free, if it is not one or its operands are not constants. */
 static bool linear_of(const OrtNode *node, const char *name, int64_t axis, int64_t count,
                       struct linear *out)
 {
@@ -95,7 +95,7 @@ static double reach(const struct linear *linear)
     return fmax(linear->zero_point - least, least + 255 - linear->zero_point);
 }
 
-/* Whether the largest sum is in 32 bits. */
+/* True if the largest sum fits into 32 bits. */
 static bool sums_fit(const struct node_layer *layer, const struct linear *data,
                      const struct linear *filter)
 {
@@ -106,8 +106,8 @@ static bool sums_fit(const struct node_layer *layer, const struct linear *data,
     return terms >= 0 && terms * reach(data) * reach(filter) <= INT32_MAX;
 }
 
-/* The bias that the layer has as a tensor; the node that it comes from, where there is one, to
- * `*node`. */
+/* Reads the bias that the layer has as a tensor. `*node` becomes the node that computes it, if
+ * there is one. */
 static bool bias_of(const struct node_layer *layer, double *out, const OrtNode **node)
 {
     const int64_t channels = channels_of(layer);
@@ -133,8 +133,8 @@ static bool bias_of(const struct node_layer *layer, double *out, const OrtNode *
     return fits;
 }
 
-/* Whether the activation of x is that of x / scale, times scale; its numbers are then in units of
- * the output's integers. */
+/* True if the activation of x is scale times the activation of x / scale. Its numbers are then
+ * converted to units of the output's integers. */
 static bool scale_activation(tconv_epilogue *epilogue, double scale)
 {
     switch ((int)epilogue->activation) {
@@ -149,7 +149,7 @@ static bool scale_activation(tconv_epilogue *epilogue, double scale)
     }
 }
 
-/* The nodes of the layer with those of its integers; false where they are not its own. */
+/* Adds the nodes of the integers to the layer's. False if another layer has one of them. */
 static bool take(struct node_layer *layer, const OrtNode *const *nodes, size_t count, size_t most,
                  const struct taken *taken)
 {
@@ -162,7 +162,8 @@ static bool take(struct node_layer *layer, const OrtNode *const *nodes, size_t c
     return true;
 }
 
-/* Makes a layer of integers of one of floats that has scale and bias; false where it is none. */
+/* Turns a layer of floats with scale and bias into a layer of integers. False if that is not
+ * possible. */
 static bool change(struct node_layer *layer, const struct linear *data, const struct linear *filter,
                    const struct linear *output, size_t most, const struct taken *taken)
 {

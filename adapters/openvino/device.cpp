@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCL devices, each opened once.
+// Opens OpenCL devices, each once, for all models of the process.
 #include "device.hpp"
 
 #include <map>
@@ -16,9 +16,11 @@ void check(tconv_status status, const tconv_error &error)
 tconv_status open_device(const char *name, tconv_session **out, tconv_error *error)
 {
     static std::mutex mutex;
-    static auto *hosts = new std::map<int, tconv_session *>; // as what it holds, never given back
+    static auto *hosts =
+        new std::map<int, tconv_session *>; // never released, as the sessions in it
     int number;
-    // In a forked child this fails, before the mutex, which a thread of the parent may have held.
+    // In a forked child this fails. It comes before the mutex, which a thread of the parent may
+    // have held.
     const tconv_status status = tconv_device_find(name, &number, error);
     if (status != TCONV_OK) return status;
     const std::lock_guard<std::mutex> lock(mutex);

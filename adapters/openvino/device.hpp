@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCL devices, each opened once.
+// Opens OpenCL devices, each once.
 #pragma once
 
 #include <tconv_cl/tconv_cl.h>
@@ -10,7 +10,7 @@
 namespace tconv_openvino
 {
 
-// What the library says when something cannot be done.
+// An error of the library, as an exception.
 class Failure : public std::runtime_error
 {
   public:
@@ -24,7 +24,7 @@ class Failure : public std::runtime_error
         return status_;
     }
 
-    // Whether it is the caller's mistake, and not something that only the library cannot do.
+    // True if the request is wrong; false if only the library cannot do it.
     bool is_wrong_request() const
     {
         return status_ < TCONV_ERROR_UNSUPPORTED;
@@ -34,11 +34,12 @@ class Failure : public std::runtime_error
     tconv_status status_;
 };
 
-// Throws Failure where the status is not TCONV_OK.
+// Throws Failure if the status is not TCONV_OK.
 void check(tconv_status status, const tconv_error &error);
 
-// The device with that name (see tconv_device_find; empty: the default one). Opened once, never
-// closed: when a process ends, OpenCL runtimes may be gone before this library is. Throws Failure.
+// Opens the device with this name (see tconv_device_find; empty: the default one), or returns the
+// open one. It is never closed: when a process ends, OpenCL runtimes may be gone before this
+// library. Throws Failure.
 tconv_session *open_device(const std::string &name);
 tconv_status open_device(const char *name, tconv_session **out, tconv_error *error);
 

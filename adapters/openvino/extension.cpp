@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shared library gives to OpenVINO: the operator, its place in IR and ONNX files; and
-// functions for those who want to see whether it can be used, and that it is.
+// The interface of the shared library. OpenVINO gets the operator and readers for IR and ONNX
+// files. Callers get functions that check the device and count what was computed.
 #include "onnx.hpp"
 #include "op.hpp"
 
@@ -12,8 +12,8 @@
 namespace tconv_openvino
 {
 
-// Makes our operator wherever OpenVINO's is to be made from a description: when IR is read, and by
-// a NodeFactory that has this extension.
+// Makes our operator wherever OpenVINO makes its own from a description: when it reads IR, and in a
+// NodeFactory with this extension.
 template <typename Stock> class Replacement : public ov::BaseOpExtension
 {
   public:
@@ -45,8 +45,8 @@ template <typename Stock> class Replacement : public ov::BaseOpExtension
 
 } // namespace tconv_openvino
 
-// Opens a device as operators with the property `device` do, which also reads the environment: for
-// who wants to know what is wrong before a model is read.
+// Opens a device as operators with the property `device` do, which also reads the environment. For
+// callers who want its error before they read a model.
 extern "C" __attribute__((visibility("default"))) tconv_status
 tconv_cl_openvino_open(const char *device, tconv_error *error)
 {
@@ -54,8 +54,8 @@ tconv_cl_openvino_open(const char *device, tconv_error *error)
     return tconv_openvino::open_device(device, &host, error);
 }
 
-// Writes the first `count` of: evaluations by the library, evaluations by OpenVINO's own operators,
-// plans made, filters packed.
+// Writes the first `count` of these counts: evaluations by the library, evaluations by OpenVINO's
+// own operators, plans made, filters packed.
 extern "C" __attribute__((visibility("default"))) void tconv_cl_openvino_statistics(uint64_t *out,
                                                                                     size_t count)
 {

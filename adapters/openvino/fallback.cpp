@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a model of OpenVINO's own operators that computes the same as one operator here.
+// Computes an operator by OpenVINO's own operators if the library cannot.
 #include "fallback.hpp"
 
 #include <openvino/core/model.hpp>
@@ -79,7 +79,7 @@ static ov::Output<ov::Node> to_integers(const ov::Output<ov::Node> &x, int64_t z
                                          type);
 }
 
-// Where [N, C, X...] finds its axes in [N, X..., C], and the other way round.
+// The order of axes that turns [N, X..., C] into [N, C, X...], or the other way round.
 static std::vector<int64_t> axes_to_first(size_t rank)
 {
     std::vector<int64_t> axes(rank);
@@ -103,8 +103,7 @@ static ov::Output<ov::Node> transpose(const ov::Output<ov::Node> &x,
         x, op::Constant::create(ov::element::i64, {axes.size()}, axes));
 }
 
-// All shapes are fixed, and the filter is a constant where it always is: then the plugin takes
-// everything.
+// All shapes are fixed, and a constant filter is a constant: then the plugin accepts every request.
 static std::shared_ptr<ov::Model> model_of(const Request &r)
 {
     const auto parameter = [](const ov::Tensor &tensor) {
@@ -158,11 +157,10 @@ void Fallback::run(const Request &r)
         const std::lock_guard<std::mutex> lock(mutex_);
         if (shapes != shapes_ || r.output_shape != output_shape_ ||
             r.data.get_element_type() != type_) {
-            static auto *core = new ov::Core; // never given back, as plugins may be gone at the end
+            static auto *core = new ov::Core; // never released: plugins may be gone at the end
             shapes_.clear();
             ov::AnyMap properties{ov::hint::inference_precision(ov::element::f32)};
-            // The threads of a parent are not there in a forked child, where waiting for them would
-            // never end.
+            // A forked child does not have the parent's threads; waiting for them would never end.
             if (tconv_process_forked()) properties.insert(ov::inference_num_threads(1));
             compiled_ = core->compile_model(model_of(r), "CPU", properties);
             shapes_ = shapes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same computation by OpenVINO's own operators.
+// Computes an operator by OpenVINO's own operators, if the library cannot.
 #pragma once
 
 #include "layer.hpp"
@@ -14,13 +14,14 @@
 namespace tconv_openvino
 {
 
-// OpenVINO's operator with these attributes, without what is fused. `output_shape` may be absent.
+// Makes OpenVINO's operator with these attributes, without fused parts. `output_shape` may be
+// absent.
 std::shared_ptr<ov::op::util::ConvolutionBackPropBase>
 stock_operator(const Attributes &attributes, const ov::Output<ov::Node> &data,
                const ov::Output<ov::Node> &filter,
                const std::optional<ov::Output<ov::Node>> &output_shape);
 
-// The sum or product of both; `numbers` has one axis, the channels.
+// Makes the sum or product of both. `numbers` has one axis, the channels.
 template <typename Operator>
 std::shared_ptr<ov::Node> by_channel(const ov::Output<ov::Node> &data,
                                      const ov::Output<ov::Node> &numbers)
@@ -33,8 +34,7 @@ std::shared_ptr<ov::Node> by_channel(const ov::Output<ov::Node> &data,
         data, std::make_shared<ov::op::v1::Reshape>(numbers, target, false));
 }
 
-// Its inputs are those of the operator that could not be computed. Any number of threads may run it
-// at once.
+// Computes with the inputs of our operator. Any number of threads may run it at once.
 class Fallback
 {
   public:
@@ -42,7 +42,7 @@ class Fallback
 
   private:
     std::mutex mutex_;
-    std::vector<ov::Shape> shapes_; // of which compiled_ is
+    std::vector<ov::Shape> shapes_; // the shapes for which compiled_ is compiled
     std::vector<int64_t> output_shape_;
     ov::element::Type type_;
     ov::CompiledModel compiled_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one operator of a model on a device.
+// Computes one operator of a model on a device by the library, and counts what was done.
 #include "layer.hpp"
 
 #include <openvino/core/type/bfloat16.hpp>
@@ -80,7 +80,7 @@ tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
     problem.operation = attributes.grouped ? TCONV_GROUP_CONV_BACKPROP : TCONV_CONV_BACKPROP;
     problem.filter = shape_of("the filter", filter);
     if (attributes
-            .channels_last) { // only the oneAPI form has it; there the groups are an attribute
+            .channels_last) { // only the oneAPI form has channels last; its groups are an attribute
         problem.operation = TCONV_ONEAPI_CONV_BACKPROP;
         problem.data_format = TCONV_NXC;
         problem.filter_format = TCONV_OIX;
@@ -135,13 +135,14 @@ tconv_search search_of(const std::string &name)
     tconv_search search = TCONV_SEARCH_DEFAULT;
     if (!name.empty() && !tconv_search_from_name(name.c_str(), &search))
         throw Failure(TCONV_ERROR_ARGUMENT,
-                      "search is \"" + name + "\": model, records, measure and renew are possible");
+                      "search is \"" + name + "\": it must be model, records, measure or renew");
     return search;
 }
 
 tconv_session_layer *Layer::layer(const Request &r)
 {
-    if (tconv_process_forked()) { // before the mutex, which a thread of the parent may have held
+    if (tconv_process_forked()) { // it comes before the mutex, which a thread of the parent may
+                                  // have held
         int count;
         tconv_error error;
         check(tconv_device_count(&count, &error), error);
@@ -158,7 +159,7 @@ tconv_session_layer *Layer::layer(const Request &r)
     return layer_.get();
 }
 
-// Adds what the layer made since it was last asked.
+// Adds the plans and filters that the layer made since the last call.
 void Layer::count_made()
 {
     tconv_session_layer_counts now = TCONV_SESSION_LAYER_COUNTS_INIT;
@@ -171,7 +172,8 @@ void Layer::count_made()
     counted_ = now;
 }
 
-// Scales and slopes are f32 for all types but f64. `converted` must stay as long as the result.
+// Gives scales or slopes as f64 for f64, as f32 for all other types. `converted` must live as long
+// as the result.
 static const void *numbers_of(const ov::Tensor *tensor, std::vector<float> &converted)
 {
     if (tensor == nullptr) return nullptr;

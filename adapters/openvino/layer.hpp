@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator of a model on a device.
+// Computes one operator of a model on a device.
 #pragma once
 
 #include "device.hpp"
@@ -17,7 +17,7 @@
 namespace tconv_openvino
 {
 
-// The operator's attributes: those of OpenVINO's own two, and what is fused.
+// The operator's attributes: those of OpenVINO's two operators, and those of fused parts.
 struct Attributes {
     bool grouped = false; // GroupConvolutionBackpropData, else ConvolutionBackpropData
     ov::Strides strides, dilations;
@@ -35,8 +35,8 @@ struct Attributes {
     int64_t data_zero_point = 0, filter_zero_point = 0, output_zero_point = 0;
 };
 
-// What the library is asked for. `output_shape`: spatial extents, empty where they are computed.
-// Throws Failure where the library has no such problem.
+// Makes the library's problem. `output_shape` has spatial extents; it is empty if they are
+// computed. Throws Failure if the library has no such problem.
 tconv_problem problem_of(const Attributes &attributes, ov::element::Type type,
                          ov::element::Type filter_type, const ov::Shape &data,
                          const ov::Shape &filter, const std::vector<int64_t> &output_shape);
@@ -49,7 +49,7 @@ tconv_epilogue epilogue_of(const Attributes &attributes);
 // those of tconv_search_name.
 tconv_search search_of(const std::string &name);
 
-// What has happened in this process so far.
+// The counts of this process so far.
 struct Statistics {
     uint64_t evaluations; // by the library
     uint64_t fallbacks;   // by OpenVINO's own operators
@@ -63,28 +63,28 @@ void count(uint64_t Statistics::*what, uint64_t how_often = 1);
 struct Request {
     const Attributes &attributes;
     ov::Tensor data, filter;
-    const ov::Tensor *scale, *bias, *residual, *slope; // null where they are not there
+    const ov::Tensor *scale, *bias, *residual, *slope; // null: absent
     std::vector<int64_t> output_shape;
     bool constant_filter; // the same in all calls
-    ov::Tensor &output;   // gets its shape
+    ov::Tensor &output;   // the call sets its shape
 };
 
 // Any number of threads may run it at once.
 class Layer
 {
   public:
-    // Throws Failure; the output is then written by nothing or complete.
+    // Throws Failure; the output is then untouched or complete.
     void run(const Request &request);
 
   private:
     tconv_session_layer *layer(const Request &request);
     void count_made();
 
-    std::mutex mutex_; // of all below
+    std::mutex mutex_; // guards all members below
     std::unique_ptr<tconv_session_layer, decltype(&tconv_session_layer_release)> layer_{
         nullptr, tconv_session_layer_release};
     tconv_session_layer_counts counted_ =
-        TCONV_SESSION_LAYER_COUNTS_INIT; // what is in the statistics
+        TCONV_SESSION_LAYER_COUNTS_INIT; // the part already added to the statistics
 };
 
 } // namespace tconv_openvino

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pads are resolved by ONNX's rules, so that OpenVINO's operator with explicit pads computes the
-// same.
+// Reads ONNX ConvTranspose: resolves pads by ONNX's rules, so that OpenVINO's operator with
+// explicit pads computes the same.
 #include "onnx.hpp"
 
 #include "op.hpp"
@@ -57,7 +57,7 @@ static void tell(const ov::frontend::NodeContext &node, const char *what)
     std::fprintf(stderr, "tconv_cl: ConvTranspose \"%s\" %s\n", node.get_name().c_str(), what);
 }
 
-// Sets explicit pads where the extents are known; the batch may be any.
+// Sets explicit pads if the extents are known; the batch may be unknown.
 static void resolve(const ov::frontend::NodeContext &node, const ov::Output<ov::Node> &filter,
                     const Integers &output_shape, Attributes &attributes)
 {
@@ -84,8 +84,8 @@ static void resolve(const ov::frontend::NodeContext &node, const ov::Output<ov::
     const tconv_status status = tconv_resolve(&problem, &geometry, &error);
     FRONT_END_GENERAL_CHECK(status == TCONV_OK, "ConvTranspose ", node.get_name(), ": ",
                             error.message);
-    // OpenVINO's own reader gives the begin the larger half, with groups drops all pads, and leaves
-    // them to its operator's rules where the batch is not known.
+    // OpenVINO's own reader differs: it gives the begin the larger half, drops all pads if there
+    // are groups, and uses its operator's rules if the batch is unknown.
     bool differs = node.get_input(0).get_partial_shape().is_dynamic();
     for (int i = 0; i < geometry.axes; i++) {
         const int64_t begin = geometry.pad_begin[i], end = geometry.pad_end[i];
@@ -113,7 +113,7 @@ ov::OutputVector conv_transpose(const ov::frontend::NodeContext &node)
     const Integers pads = list("pads", 2 * axes, 0), padding = list("output_padding", axes, 0);
     const int64_t groups = node.get_attribute<int64_t>("group", 1);
     Integers output_shape = node.get_attribute<Integers>("output_shape", {});
-    if (output_shape.size() == axes + 2) // some models name batch and channels, too
+    if (output_shape.size() == axes + 2) // some models also give batch and channels
         output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
 
     const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(axes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX ConvTranspose, read in the place of OpenVINO's own reader.
+// Reads ONNX ConvTranspose, in place of OpenVINO's own reader.
 #pragma once
 
 #include <openvino/frontend/node_context.hpp>

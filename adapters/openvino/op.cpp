@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator: shape inference, evaluation, and how models are written and read.
+// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in models.
 #include "op.hpp"
 
 #include <openvino/op/add.hpp>
@@ -75,7 +75,7 @@ static ov::PartialShape channels_last(ov::PartialShape shape)
     return shape;
 }
 
-// The constant that an input holds, also behind a conversion of its type.
+// Finds the constant of an input, also behind a conversion of its type.
 static std::shared_ptr<const ov::op::v0::Constant> constant_of(const ov::Output<ov::Node> &input)
 {
     auto node = input.get_node_shared_ptr();
@@ -83,8 +83,8 @@ static std::shared_ptr<const ov::op::v0::Constant> constant_of(const ov::Output<
     return ov::as_type_ptr<ov::op::v0::Constant>(node);
 }
 
-// What the library makes of the extents of data, filter and output_shape, the input after
-// `required` ones; none where they are not all known. Throws Failure where it refuses them.
+// Resolves the extents of data, filter and output_shape, which is the input after the `required`
+// ones. Empty if they are not all known. Throws Failure if the library refuses them.
 static std::optional<tconv_geometry> geometry_of(const Attributes &attributes, const ov::Node &node,
                                                  size_t required)
 {
@@ -104,7 +104,7 @@ static std::optional<tconv_geometry> geometry_of(const Attributes &attributes, c
     return geometry;
 }
 
-// OpenVINO's own operators take an extent of 0 for 1: the output may have fewer elements than they
+// OpenVINO's own operators treat an extent of 0 as 1: the output may have fewer elements than they
 // say.
 static void allow_extents_of_0(const ov::PartialShape &data, ov::PartialShape &output)
 {
@@ -121,7 +121,7 @@ ov::PartialShape TransposedConvolution::infer_output(size_t required) const
     } catch (const Failure &failure) {
         NODE_VALIDATION_CHECK(this, !failure.is_wrong_request(), failure.what());
     }
-    // As OpenVINO's own operator does, which has one floating type and channels first.
+    // As OpenVINO's own operator, which has one floating type and channels first.
     const bool bytes = attributes_.requantize;
     const bool moved = attributes_.channels_last && get_input_partial_shape(0).rank().is_static();
     const auto stand_in = [&](size_t input, const ov::PartialShape &shape) {
@@ -185,7 +185,7 @@ static std::vector<int64_t> integers_of(const ov::Tensor &tensor)
     return {values, values + size};
 }
 
-// Whether outputs are sums of nothing. OpenVINO's own operator computes other shapes then.
+// True if outputs are sums of no products. OpenVINO's own operator then computes other shapes.
 static bool has_no_terms(const ov::Shape &data)
 {
     return std::find(data.begin() + 1, data.end(), size_t{0}) != data.end();
@@ -239,8 +239,8 @@ static Attributes attributes_of(const ov::op::util::ConvolutionBackPropBase &sto
     return a;
 }
 
-// The device; null, and a line, where there is none and none is named. Throws Failure where one is
-// named, and where the environment has a wrong value.
+// Opens the device. If there is none, and none is named, returns null and writes a line. Throws
+// Failure if a named device does not exist, or if an environment variable has a wrong value.
 static const tconv_session *find_device(const std::string &device, const ov::Node &stock)
 {
     try {
@@ -252,12 +252,13 @@ static const tconv_session *find_device(const std::string &device, const ov::Nod
     }
 }
 
-// Whether the operator has enough to do. Throws Failure for what is known before there are tensors.
+// True if the operator has enough to do. Throws Failure for errors that are known before there are
+// tensors.
 static bool accept(const tconv_session *session, const Attributes &attributes,
                    const ov::Node &stock, int64_t least_macs)
 {
     const auto geometry = geometry_of(attributes, stock, 2);
-    if (!geometry) { // what does not depend on extents: any do
+    if (!geometry) { // check what does not depend on extents, with any extents
         const size_t rank = attributes.strides.size() + 2;
         const tconv_problem problem =
             problem_of(attributes, stock.get_input_element_type(0), stock.get_input_element_type(1),
@@ -268,7 +269,7 @@ static bool accept(const tconv_session *session, const Attributes &attributes,
         if (status != TCONV_ERROR_SHAPE) check(status, error);
         return true;
     }
-    // OpenVINO's own operator computes another shape where data have no elements.
+    // OpenVINO's own operator computes another shape if data have no elements.
     const bool no_terms = geometry->data_bytes == 0 && geometry->batch != 0;
     return no_terms || geometry->macs >= (least_macs < 0 ? tconv_session_least_macs(session)
                                                          : static_cast<uint64_t>(least_macs));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator that stands in a model where OpenVINO's (Group)ConvolutionBackpropData stood.
+// The operator that replaces OpenVINO's (Group)ConvolutionBackpropData in a model.
 #pragma once
 
 #include "fallback.hpp"
@@ -12,10 +12,10 @@
 namespace tconv_openvino
 {
 
-// Inputs: data; filter; scale, bias and residual, where the attributes say so; slopes, where the
-// activation has such; output_shape, where there is one more. Scale, bias and slopes have one axis,
-// the output channels; the residual is a tensor like the output. With channels_last, data, residual
-// and output are [N, X..., C]; the filter is as ever.
+// Inputs: data; filter; scale, bias and residual, if the attributes say so; slopes, if the
+// activation has them; output_shape, if there is one more input. Scale, bias and slopes have one
+// axis, the output channels; the residual is a tensor like the output. With channels_last, data,
+// residual and output are [N, X..., C]; the filter is as usual.
 class TransposedConvolution : public ov::op::Op
 {
   public:
@@ -34,8 +34,8 @@ class TransposedConvolution : public ov::op::Op
     bool evaluate(ov::TensorVector &outputs, const ov::TensorVector &inputs) const override;
 
   private:
-    // What computing needs. It is not copied with the node: a plugin copies a model when it
-    // compiles it, and the weights may have changed since the model was last compiled.
+    // The state of computing. It is not copied with the node: a plugin copies a model when it
+    // compiles it, and the weights may have changed since the last compilation.
     struct State {
         Layer layer;
         Fallback fallback;
@@ -50,11 +50,11 @@ class TransposedConvolution : public ov::op::Op
     mutable State state_;
 };
 
-// The operator in the place of OpenVINO's own one, or that one itself, and a line that says why,
-// where the library refuses it or there is no device. With the bias, of one axis, where there is
-// one. OpenVINO's own also stays, without a line, where shapes are known and the operator has fewer
-// multiply-adds than `least_macs`; negative: tconv_session_least_macs. A device that is named and
-// not there, a search that does not exist, or a wrong value in the environment, throws Failure.
+// Replaces OpenVINO's own operator by ours, with the bias, of one axis, if there is one. If the
+// library refuses the operator, or there is no device, OpenVINO's own stays, and a line says why.
+// It also stays, without a line, if shapes are known and the operator has fewer multiply-adds than
+// `least_macs` (negative: tconv_session_least_macs). Throws Failure for a named device that does
+// not exist, an unknown search, or a wrong value in the environment.
 std::shared_ptr<ov::Node>
 replacement(const std::shared_ptr<ov::op::util::ConvolutionBackPropBase> &stock,
             const std::string &device, const std::string &search, int64_t least_macs,

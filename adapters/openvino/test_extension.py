@@ -939,7 +939,7 @@ def test_least_macs_is_a_number():
 
 def test_a_search_that_does_not_exist_is_refused():
     model = STOCK.read_model(VECTORS / "ir" / "plain_f32.xml")
-    with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
+    with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': it must be model, records, measure or renew"):
         convert(model, search="fastest")
     assert "TransposedConvolution" not in types(model)
 

@@ -120,7 +120,7 @@ def test_an_output_shape_that_is_wrong_raises():
     model = ov.Model([node], [parameter, shape])
     assert convert(model) == 1
     ours, data, counted = compiled(model), random([1, 3, 6, 7]), Counted()
-    with pytest.raises(RuntimeError, match="output_shape is -5 at spatial axis 1: at least 1 is needed"):
+    with pytest.raises(RuntimeError, match="output_shape is -5 at spatial axis 1: it must be at least 1"):
         ours([data, np.array([12, -5])])
     assert counted.evaluations == counted.fallbacks == 0
 
@@ -154,7 +154,7 @@ def test_attributes_that_only_openvino_has_stay(dynamic, options, sentence, capf
 @pytest.mark.parametrize("options, sentence", [
     ({"device": "0\0"}, "must not have a zero character"), ({"search": "fastest"}, "search is 'fastest'"),
     ({"least_macs": -1}, "least_macs is -1: .* 0 or more"),
-    ({"least_macs": 1.5}, "least_macs is 1.5: it is a whole number"), ({"least_macs": 1 << 63}, "less than"),
+    ({"least_macs": 1.5}, "least_macs is 1.5: it must be a whole number"), ({"least_macs": 1 << 63}, "less than"),
 ], ids=str)  # yapf: disable
 def test_wrong_options_are_refused(options, sentence):
     model = layer([1, 4, 5, 6])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled col2im algorithm: a tile of columns in local memory, then a gather overlap-add. No
- * column buffer outside local memory, no atomics, no scatter. Along y and z it gathers, so that
- * columns are only those of the innermost axis (x).
+/* The tiled col2im algorithm: computes a tile of columns in local memory, then adds up overlapping
+ * columns by gathering. It needs no column buffer outside local memory, no atomics and no scatter.
+ * Columns are only those of the innermost axis (x); along y and z it gathers taps.
  *
  * A work-group owns MC output channels at COL2IM_PLACES neighbouring places u along x of one output
  * row (outputs o = u*s + t for every phase t), for one part of the phases:
@@ -43,9 +43,9 @@
 #define TILE_FUNCTION NOINLINE
 #endif
 
-/* One tile of one part of one output row of one block of channels of one batch item. A column's
- * element of input i lies at TILE + i - low: vectors that are moved left to stay inside the data
- * find room. */
+/* Computes one tile: of one batch item, block of channels, output row and part. Element i of a
+ * column is at TILE + i - low, so that vectors that are moved left to stay inside the data have
+ * room. */
 static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
                                       __global const packed_t *restrict filter,
                                       const struct epilogue *f, __global const long *restrict table,
@@ -72,7 +72,7 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
     const int columns = (int)table[COL2IM_COLUMNS], elements = (int)table[COL2IM_ROW];
     const int vectors = from < to ? (to - from + TILE - 1) / TILE : 0;
 
-    /* Zeros where no input is, up to where the overlap-add may read. */
+    /* Zeros where there is no input, up to the last element that the overlap-add may read. */
     const int zeros_left = vectors > 0 ? TILE + from - low : elements;
     for (int c = item; c < columns; c += WG) {
         for (int i = 0; i < zeros_left; i++) column[c * elements + i] = 0;
@@ -95,8 +95,9 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
     for (int job = item; job < strips * vectors; job += WG) {
         const int strip = job / vectors;
         const int start = from + job % vectors * TILE; /* the first input that is this job's own */
-        const int at =
-            min(start, input_x - TILE); /* the first that it computes: no vector leaves the data */
+        const int at = min(
+            start,
+            input_x - TILE); /* the first input that it computes: vectors stay inside the data */
         vec_t sum[MW][NX];
 #pragma unroll
         for (int m = 0; m < MW; m++)
@@ -126,7 +127,7 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
 #pragma unroll
         for (int m = 0; m < MW; m++) {
             __local acc_t *to_column = column + (strip * MW + m) * elements + TILE + at - low;
-#if WG > 1 /* what lies before `start` is another work-item's */
+#if WG > 1 /* inputs before `start` belong to another work-item */
 #pragma unroll
             for (int v = 0; v < NX; v++) {
                 acc_t lane[VW];
@@ -193,7 +194,7 @@ tconv_col2im(__global const data_t *restrict data, const ulong data_offset,
              row += (int)get_num_groups(1)) {
             col2im_tile(data + data_offset, filter + filter_offset, &epilogue, table, column,
                         (int)get_local_id(0), tile, part, row, image);
-            GROUP_BARRIER; /* the columns are read until here */
+            GROUP_BARRIER; /* all work-items have read the columns */
         }
 }
 

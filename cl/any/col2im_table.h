@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The col2im algorithm's own part of its table; folded_table.h has the part before. Read by the
- * host (C) and by the kernels (OpenCL C). */
+/* The col2im algorithm's part of its table, behind that of folded_table.h. Read by the host (C) and
+ * by the kernels (OpenCL C). */
 #ifndef TCONV_COL2IM_TABLE_H
 #define TCONV_COL2IM_TABLE_H
 
@@ -10,13 +10,13 @@ enum {
     COL2IM_PLACES = FOLDED_LONGS, /* of a tile: neighbouring outputs of one phase */
     COL2IM_INPUTS,                /* that a tile reads: places and reach */
     COL2IM_COLUMNS,               /* columns in local memory, whole strips */
-    COL2IM_ROW,    /* elements of a column there: TILE + COL2IM_INPUTS + TILE or more */
-    COL2IM_STRIPS, /* strips of MW columns in all parts together: what one (kz, ky) of a block takes
-                      in the packed filter */
-    COL2IM_PARTS_AT,   /* where the list of parts begins: classes whose columns lie in local memory
-                          together */
+    COL2IM_ROW,    /* elements of a column in local memory: at least TILE + COL2IM_INPUTS + TILE */
+    COL2IM_STRIPS, /* strips of MW columns in all parts together: the strips of one (kz, ky) of a
+                      block in the packed filter */
+    COL2IM_PARTS_AT,   /* where the list of parts begins; a part is the classes whose columns are in
+                          local memory together */
     COL2IM_COLUMNS_AT, /* for each column of each strip: tap along x * MC + channel in the block, or
-                          -1 where it only fills up */
+                          -1 for padding */
     COL2IM_LONGS
 };
 

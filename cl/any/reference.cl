@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference algorithm: one work-item computes one output element, for any rank, format and
- * attribute. Slow and plain.
+ * attribute. It is slow and plain.
  *
  *   sum[n, g, co, o] = sum over ci, k of data[n, g, ci, i] * filter[g, ci, co, k]   where o + pad =
  *                                                                                   i*s + k*d
@@ -17,8 +17,8 @@
 #error "AXES must be set"
 #endif
 
-/* Adds the product of an input channel. Several in an iteration, since some processors end loops
- * that are long; more than these would take registers that GPUs don't have. */
+/* Adds the product of an input channel. An iteration adds several channels, because some drivers
+ * abort long loops; more channels would need more registers than GPUs have. */
 #define CHANNEL(ci)                                                                                \
     if ((ci) < in_channels)                                                                        \
         sum = MULTIPLY_ADD(READ_DATA(x + (ci)*table[REF_DATA_CHANNEL_STEP], zero),                 \
@@ -32,7 +32,7 @@ static NOINLINE void reference_output(__global const data_t *restrict data,
 {
     const long in_channels = table[REF_IN_CHANNELS], out_channels = table[REF_OUT_CHANNELS];
 
-    /* Which output element: batch, group, channel, then the axes, innermost last. */
+    /* The element's position: batch, group, channel, then the axes, innermost last. */
     long rest = index;
     long position[AXES];
     for (int a = AXES - 1; a >= 0; a--) {

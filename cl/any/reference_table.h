@@ -6,8 +6,8 @@
 
 #include "common/epilogue_table.h"
 
-/* Input channels that an iteration of a loop adds: llvmpipe ends all loops of a work-item after
- * 65535 of them. */
+/* Input channels that an iteration of the loop adds: llvmpipe ends all loops of a work-item after
+ * 65535 iterations. */
 enum { REF_CHANNELS = 4 };
 
 /* The layer. */
@@ -25,7 +25,7 @@ enum {
     REF_SOURCE_GROUP_STEP, /* of the filter tensor as the caller has it */
     REF_SOURCE_IN_STEP,
     REF_SOURCE_OUT_STEP,
-    REF_AXES /* here the axes begin */
+    REF_AXES /* the axes begin here */
 };
 
 /* One axis; the table holds as many as the layer has, outermost first. */
@@ -41,7 +41,7 @@ enum {
     AXIS_FILTER_STEP, /* of the packed filter */
     AXIS_SOURCE_STEP, /* of the filter tensor as the caller has it */
     AXIS_TAP_STEP,    /* between taps that reach the same output */
-    AXIS_INPUT_STEP,  /* between the inputs of these */
+    AXIS_INPUT_STEP,  /* between the inputs of such taps */
     AXIS_LONGS
 };
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two ceilings of a device, for `tconv-cl bench`: f32 multiply-adds and memory bandwidth. Not a
- * part of the library.
+/* Kernels that measure the two ceilings of a device for `tconv-cl bench`: f32 multiply-adds and
+ * memory bandwidth. Not a part of the library.
  *
  *   macro    meaning                                   legal values
  *   VW       lanes of a vector                         1, 2, 4, 8, 16
  *   CHAINS   independent sums of a work-item           1 to 32
  *   USE_FMA  as in common.clh                          0, 1
- *   CHUNK    vectors that a work-item of triad moves   at least 1
- */
+ *   CHUNK    vectors that a work-item of triad moves   at least 1 */
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 #if VW == 1
@@ -26,7 +25,8 @@ typedef PASTE(float, VW) vec_t;
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* steps * CHAINS * VW multiply-adds in each work-item, none of which depends on its neighbour. */
+/* steps * CHAINS * VW multiply-adds in each work-item. Neighbouring chains do not depend on each
+ * other. */
 __kernel void peak(__global float *out, const float a, const float b, const int steps)
 {
     vec_t sum[CHAINS];
@@ -57,7 +57,7 @@ __kernel void triad(__global float *restrict a, __global const float *restrict b
     }
 }
 
-/* Nothing: what a launch takes by itself. */
+/* Does nothing, to measure the time of a launch. */
 __kernel void empty(void)
 {
 }

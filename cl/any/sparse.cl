@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sparse algorithm: for large strides, where no tap reaches most outputs. A work-item goes
- * through RUN output elements, which lie side by side along the last axes of a channel:
+/* The sparse algorithm, for strides so large that no tap reaches most outputs. A work-item has RUN
+ * neighbouring output elements of a channel. It repeats:
  *
  *   fill the outputs before the next one that some tap reaches
  *   compute that one as the reference algorithm does
@@ -15,13 +15,13 @@
 #error "RUN must be set"
 #endif
 
-/* The first place from `from` on along an axis that some tap reaches from inside the data; the
- * axis's extent if there is none. */
+/* The first position along an axis, at or after `from`, that a tap reaches from inside the data.
+ * The axis's extent if there is none. */
 static long reached_place(__global const long *restrict axis, const long from)
 {
     long first = axis[AXIS_OUTPUT];
     for (long k = 0; k < axis[AXIS_KERNEL]; k++) {
-        const long base = k * axis[AXIS_DILATION] - axis[AXIS_PAD]; /* where input 0 gets to */
+        const long base = k * axis[AXIS_DILATION] - axis[AXIS_PAD]; /* the output of input 0 */
         const long input = from <= base ? 0
                                         : (from - base + axis[AXIS_STRIDE] - 1) / axis[AXIS_STRIDE];
         if (input < axis[AXIS_INPUT]) first = min(first, base + input * axis[AXIS_STRIDE]);
@@ -38,8 +38,8 @@ static long point_at(__global const long *restrict table, const long position[AX
     return point;
 }
 
-/* The first output of a channel from `from` on that taps reach along all axes; `end` if there is
- * none before it. */
+/* The first output of a channel, at or after `from`, that taps reach along all axes. `end` if there
+ * is none before `end`. */
 static long reached_point(__global const long *restrict table, const long from, const long end)
 {
     long position[AXES], rest = from;
@@ -71,7 +71,7 @@ static void fill(const struct epilogue *f, const long at, const long count, cons
                  const long channel)
 {
     const result_t value = affine_one(f, 0, channel);
-    if (step == 1) /* compilers make vectors of it */
+    if (step == 1) /* a loop that compilers vectorize */
         for (long i = 0; i < count; i++) put_one(f, value, at + i, channel);
     else
         for (long i = 0; i < count; i++) put_one(f, value, at + i * step, channel);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Division by numbers that the host knows, without a division: that takes 25 instructions on GPUs.
- * Read by the host (C) and by the kernels (OpenCL C).
+/* Divides by numbers that the host knows with a multiplication and shifts: a division takes 25
+ * instructions on GPUs. Read by the host (C) and by the kernels (OpenCL C).
  *
- * A divisor d, 1 <= d < 2^26, is one number of the table: d; from bit 26 on l, with
- * 2^l >= d > 2^(l - 1); from bit 32 on factor = ceil(2^(31 + l) / d). For 0 <= n < 2^31
- * floor(n / d) is (2 n * factor >> 32) >> l (Granlund and Montgomery, "Division by Invariant
- * Integers using Multiplication", 1994). */
+ * A divisor d, 1 <= d < 2^26, is one number of the table: d in the bits below 26; in the bits from
+ * 26 on l, with 2^l >= d > 2^(l - 1); in the bits from 32 on factor = ceil(2^(31 + l) / d). For 0
+ * <= n < 2^31 floor(n / d) is (2 n * factor >> 32) >> l (Granlund and Montgomery, "Division by
+ * Invariant Integers using Multiplication", 1994). */
 #ifndef TCONV_DIVISOR_H
 #define TCONV_DIVISOR_H
 

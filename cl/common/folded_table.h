@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the tables of all algorithms that work along rows begin, in longs; read by the host (C) and
- * by the kernels (OpenCL C). Vectors run along x, the innermost axis; y and z are the two outer
- * ones. Steps are in elements. */
+/* The begin of the tables of all algorithms on three axes, in longs. Read by the host (C) and by
+ * the kernels (OpenCL C). Vectors run along x, the innermost axis; y and z are the outer axes.
+ * Steps are in elements. */
 
 #ifndef TCONV_FOLDED_TABLE_H
 #define TCONV_FOLDED_TABLE_H
@@ -66,12 +66,14 @@ enum {
     FOLDED_LONGS                       /* here an algorithm's own numbers begin */
 };
 
-/* One output along z, which may stand for several axes: how many taps reach it, and where in the
- * table they begin; clipped to the data. A tap, and the input that it reads. */
+/* A slice is one output along z, which may stand for several axes: how many taps reach it, and
+ * where in the table their list begins. Each entry of the list has a tap and the input that it
+ * reads. Taps are clipped to the data. */
 enum { SLICE_TAPS, SLICE_LIST, SLICE_LONGS };
 enum { SLICE_TAP, SLICE_INPUT, SLICE_TAP_LONGS };
 
-/* One output row along y: which taps reach it, from which inputs, clipped to the data. */
+/* A reach is one output row along y: the taps that reach it, and their inputs, clipped to the
+ * data. */
 enum { REACH_TAPS, REACH_TAP, REACH_INPUT, REACH_LONGS };
 
 /* One phase of the outputs along x. */
@@ -79,8 +81,8 @@ enum {
     CLASS_TAPS,
     CLASS_START,    /* taps of all classes before this one: where the packed filter has it */
     CLASS_PHASE,    /* which outputs: phase + place * stride */
-    CLASS_DISTANCE, /* from the leftmost input that a place reads to the one that the class's first
-                       tap reads */
+    CLASS_DISTANCE, /* from the leftmost input that a place reads to the input of the class's first
+                       tap */
     CLASS_LONGS
 };
 
@@ -91,8 +93,8 @@ enum {
     KIND_LONGS
 };
 
-/* Elements of `size` bytes in front of the weights of a filter in the order of taps: a word of
- * flags for each group and block, padded to whole cache lines. */
+/* Elements of `size` bytes in front of the weights, in a filter packed in the order of its taps: a
+ * word of flags for each group and block, padded to whole cache lines. */
 #define TAPS_HEADER(all_blocks, size) (((all_blocks) + 15) / 16 * (64 / (long)(size)))
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm: lanes of a vector are output channels. Output-stationary and exact in
- * work, for processors: channels-last tensors, whose channels are contiguous, and small images of
- * many channels.
+/* The channels algorithm: the lanes of a vector are output channels. It is output-stationary and
+ * exact in work, for processors. It suits channels-last tensors, whose channels are contiguous, and
+ * small images of many channels.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. A work-item
- * takes a box of places and some blocks of output channels. It copies the inputs that the box needs
- * into local memory, SEGMENT channels of a place side by side, and then for each phase, and for PX
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. A work-item has
+ * a box of places and some blocks of output channels. It copies the inputs of the box into local
+ * memory, SEGMENT channels of a place side by side. Then it computes for each phase, and for PX
  * places at a time,
  *
  *     sum[c][place] += filter[tap][ci][c] * local[place + distance of tap][ci]
@@ -79,7 +79,7 @@ enum {
     AHEAD = 2048       /* elements: weights are prefetched that early */
 };
 
-/* A work-item's part of the outputs. */
+/* The box of a work-item. */
 struct box {
     int n, z, y, x;                         /* the first image and place */
     int count_n, count_z, count_y, count_x; /* how many */
@@ -104,8 +104,8 @@ struct chunk {
     bool last;
 };
 
-/* What local memory has of the data: a word of input channels (words.clh), or one of them. `left`
- * counts the channels from `p` on. */
+/* An input in local memory: an input channel, or a word of them (words.clh). `left` counts the
+ * channels from `p` on. */
 #if WORD > 1
 #define AS_ACC PASTE(as_, ACC)
 #define INPUT_AT(p, zero, step, left) AS_ACC(word_at(p, zero, step, left))
@@ -119,7 +119,7 @@ typedef words_t weights_t, input_t;
 #else
 #define WEIGHTS_AT(p) READS_WEIGHT(p)
 typedef vec_t weights_t;
-typedef acc_t input_t; /* vectors in a variable make LLVM order the loads worse */
+typedef acc_t input_t; /* a variable of vectors would make LLVM order the loads worse */
 #define INPUT_AT(p, zero, step, left) READ_DATA(p, zero)
 #define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
 #define INPUTS_OF_PLACES(p, zero, step, left) READS_DATA(p, zero)
@@ -128,8 +128,8 @@ typedef acc_t input_t; /* vectors in a variable make LLVM order the loads worse 
 #define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
 #endif
 
-/* Copies the `inputs` (channels, or words of them) of one place, or zeros; `left` channels are
- * there. */
+/* Copies the `inputs` (channels, or words of them) of one place, of which `left` channels exist;
+ * the others become zeros. */
 static void copy_channels(__global const data_t *from, const acc_t zero, const long channel_step,
                           const bool inside, __local acc_t *to, const int segment_step,
                           const int inputs, const int left)
@@ -155,8 +155,9 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
     }
 }
 
-/* Copies the places from `begin` to `end` - 1 of a row, where all channels of one follow each other
- * or none do. Rows that lie in local memory as they do in the data are copied like one place. */
+/* Copies the places from `begin` to `end` - 1 of a row. Either all channels of a place follow each
+ * other in memory, or none do. A row with the same layout in local memory and in the data is copied
+ * like one place. */
 static void copy_row(__global const data_t *from, const acc_t zero, __global const long *table,
                      const bool inside, __local acc_t *row, const struct steps *steps,
                      const int inputs, const int left, const int begin, const int end)
@@ -180,8 +181,8 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
 }
 
 #if TRANSPOSED
-/* Whether inputs are transposed in registers, and how a place's inputs are stored: a vector of
- * them, or its first lanes where a place has fewer. */
+/* 1 if inputs can be transposed in registers. A place's inputs are stored as a vector, or as its
+ * first lanes if a place has fewer. */
 #define TRANSPOSED_INPUTS (SEGMENT >= VW || SEGMENT * 2 == VW || SEGMENT * 4 == VW)
 #if SEGMENT >= VW
 #define STORE_INPUTS(v, p) STORE(v, p)
@@ -195,9 +196,9 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
 #define STORE_INPUTS(v, p) (*(p) = (v).s0)
 #endif
 
-/* Copies `count` neighbours, rows of `row_length` that follow each other, all channels of each,
- * transposed in registers. Less than a vector is read together with `before` elements in front of
- * it and with what follows. */
+/* Copies `count` neighbouring places with all their channels, transposed in registers. The places
+ * are rows of `row_length` that follow each other. Fewer places than a vector are read together
+ * with the `before` elements in front and with those that follow. */
 static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
                             __local acc_t *to, const struct steps *steps, const int inputs,
                             const int left, const int count, const int row_length, const int before)
@@ -309,9 +310,9 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
 #endif
 }
 
-/* Adds `count` input channels, ROUND to SEGMENT, of one tap to the places from `first` to `end` - 1
- * of PX. A loop with a way around the additions would make some compilers (Intel's 2026.2) store
- * all sums in each round. */
+/* Adds `count` (ROUND to SEGMENT) input channels of one tap to the places from `first` to `end` - 1
+ * of PX. The loop runs at least once: some compilers (Intel's 2026.2) store all sums in each round
+ * of a loop that may be skipped. */
 static INLINED void add_segment(vec_t sum[CV][PX], __local const acc_t *x,
                                 __global const packed_t *w, const int count, const int first,
                                 const int end)
@@ -361,7 +362,8 @@ static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global 
         add_tap(sum, x, w, count, segment_step, PX - (n), PX);                                     \
         return true;                                                                               \
     }
-/* Adds to a part of the places, if there is one that has those from `first` to `end` - 1. */
+/* Adds to the smallest part of the places that has those from `first` to `end` - 1. False if none
+ * has them. */
 static INLINED bool add_to_part(vec_t sum[CV][PX], __local const acc_t *x,
                                 __global const packed_t *w, const int count, const int segment_step,
                                 const int first, const int end)
@@ -377,7 +379,7 @@ static INLINED bool add_to_part(vec_t sum[CV][PX], __local const acc_t *x,
 }
 #endif
 
-/* Which lanes of a block are outputs. */
+/* The lanes of a block that are outputs. */
 struct span {
     int first, last;
 };
@@ -397,12 +399,12 @@ static struct span lanes_of(__global const long *table, const int place, const i
 /* The taps that reach a row of one phase from inside the data along z and y. */
 struct reads {
     int count;
-    int tap[MOST_READS];   /* its place in the packed filter */
-    long from[MOST_READS]; /* where it reads for the row's first place in local memory */
-    int x[MOST_READS];     /* and along x in the data */
+    int tap[MOST_READS];   /* the tap's place in the packed filter */
+    long from[MOST_READS]; /* its input in local memory for the row's first place */
+    int x[MOST_READS];     /* its input along x in the data */
 };
 
-/* One row of places of one phase (tz, ty, tx): what is the same for all of its tiles. */
+/* A row of places of one phase (tz, ty, tx), with the numbers that all its tiles share. */
 struct row {
     int z, y, x;                /* of its first output */
     int places;                 /* BATCHED: images */
@@ -460,8 +462,8 @@ static acc_t exact_one(__global const data_t *data, __global const packed_t *wei
 #endif
 }
 
-/* Computes a chunk of PX places from the `x`th of a row on; their outputs begin at `at`, their sums
- * at `kept`; `data` as for exact_output, of the block's first lane. */
+/* Computes a chunk of PX places, from place `x` of a row on. Their outputs begin at `at`, their
+ * sums at `kept`. `data` is as for exact_output, for the block's first lane. */
 static void compute(__global const data_t *data, __global const packed_t *weights,
                     const bool nonfinite, const struct epilogue *f, const struct lanes *lanes,
                     const long at, __global const long *table, __local const acc_t *local_memory,
@@ -483,7 +485,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                             ? LOAD(kept + v * row->kept_step + c * VW)
                             : (vec_t)(0);
 #if !TRANSPOSED && !STREAM
-    if (chunk->last && row->lane_step == 1) /* as long as there is something to add */
+    if (chunk->last && row->lane_step == 1) /* while there are products to add */
 #pragma unroll
         for (int v = 0; v < PX; v++)
             if (v < places) {
@@ -534,7 +536,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
             const int o = ox + v * (int)table[FOLDED_STRIDE_X];
 #if TRANSPOSED
             for (int m = 0; m < MW;
-                 m++) /* lanes that are no outputs are transposed with the others */
+                 m++) /* lanes that are not outputs are transposed with the others */
                 kept[v * row->kept_step + m] =
                     m < row->lanes ? exact_one(data, weights, table, row, o, m) : 0;
 #else
@@ -562,7 +564,8 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     }
 #endif
 #if !TRANSPOSED
-    /* Copies that outputs of bytes, which may alias everything, do not make compilers load anew. */
+    /* Copies: outputs of bytes may alias everything, so that compilers would load the originals
+     * again after each store. */
     const struct epilogue own_f = *f;
     const struct lanes own = *lanes;
     const long place_step = row->place_step;
@@ -597,7 +600,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #endif
 }
 
-/* Computes a chunk of all rows of a box for one phase (tz, ty, tx) and block; the outputs of the
+/* Computes a chunk of all rows of a box for one phase (tz, ty, tx) and block. The outputs of the
  * box's first image and the block's first lane begin at `at`, their sums at `kept`. */
 static void compute_rows(__global const data_t *data, __global const packed_t *weights,
                          const bool nonfinite, const struct epilogue *f,
@@ -643,8 +646,9 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
 }
 
 #if TRANSPOSED
-/* Stores what compute_rows left in local memory: KEPT, of all phases, with tz = ty = 0, rows that
- * follow each other in memory together; else of the phases (tz, ty) and all along x. */
+/* Stores the sums that compute_rows left in local memory. With KEPT tz and ty are 0, and it stores
+ * all phases, rows that follow each other in memory together. Otherwise it stores the phases (tz,
+ * ty) and all phases along x. */
 static void store_rows(const struct epilogue *f, __local acc_t *kept, __global const long *table,
                        const struct box *box, const long at, const long channel, const int lanes,
                        const int tz, const int ty)
@@ -670,7 +674,8 @@ static void store_rows(const struct epilogue *f, __local acc_t *kept, __global c
 }
 #endif
 
-/* Outputs of all phases along an axis that belong to places. */
+/* The number of outputs along an axis that belong to `count` places from `first` on, of all
+ * phases. */
 static int outputs_of(const int first, const int count, const long stride, const long output)
 {
     return (int)min(count * stride, output - first * stride);
@@ -689,7 +694,8 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
     const int box_z = (int)table[CHANNELS_BOX_Z], box_y = (int)table[CHANNELS_BOX_Y];
     const int box_x = (int)table[CHANNELS_BOX_X], box_n = BATCHED ? PX : 1;
 
-    /* Which blocks, places, images and group. Neighbouring work-items share their places. */
+    /* The work-item's blocks, places, images and group. Neighbouring work-items share their
+     * places. */
     const int block_parts = (blocks + item_blocks - 1) / item_blocks;
     const int parts_x = (places_x + box_x - 1) / box_x, parts_y = (places_y + box_y - 1) / box_y;
     const int parts_z = (places_z + box_z - 1) / box_z, parts_n = (batches + box_n - 1) / box_n;

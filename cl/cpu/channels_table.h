@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm's own part of its table; folded_table.h has the part before. Read by the
- * host (C) and by the kernels (OpenCL C). */
+/* The channels algorithm's part of its table, behind that of folded_table.h. Read by the host (C)
+ * and by the kernels (OpenCL C). */
 #ifndef TCONV_CHANNELS_TABLE_H
 #define TCONV_CHANNELS_TABLE_H
 
@@ -13,7 +13,7 @@ enum {
     CHANNELS_BOX_Z, /* places of a work-item along each axis */
     CHANNELS_BOX_Y,
     CHANNELS_BOX_X,
-    CHANNELS_LOW_Z, /* place u reads inputs u + low to u + low + span at most */
+    CHANNELS_LOW_Z, /* place u reads at most the inputs u + low to u + low + span */
     CHANNELS_LOW_Y,
     CHANNELS_LOW_X,
     CHANNELS_SPAN_Z,
@@ -23,8 +23,8 @@ enum {
     CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
     CHANNELS_CHUNK,       /* KEPT: input channels at a time, a multiple of SEGMENT */
     CHANNELS_KEPT_AT,     /* where in local memory sums are kept, in elements */
-    /* PHASE_LANES: the axis x is that of the outputs' quotients, its only phase 0. Of the real
-     * one: */
+    /* PHASE_LANES: the axis x has the places of the layer's axis as its outputs, and a single
+     * phase. Of the layer's axis: */
     CHANNELS_STRIDE,
     CHANNELS_CROP, /* output = place * stride + phase - crop */
     CHANNELS_OUTPUT,
@@ -35,8 +35,8 @@ enum {
     CHANNELS_LONGS
 };
 
-/* A tap of a class: its place in the packed filter, and where it reads: its distance less
- * CHANNELS_LOW. */
+/* A tap of a class: its place in the packed filter, and its distance minus CHANNELS_LOW along each
+ * axis. */
 enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise algorithm: groups of one channel, channels last; lanes of a vector are groups.
- * Output-stationary and exact in work, for processors.
+/* The depthwise algorithm: for groups of one channel, channels last. The lanes of a vector are
+ * groups. It is output-stationary and exact in work, for processors.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Inputs come
- * straight from the data: neighbouring phases of a place read the same ones while they are in the
- * first-level cache.
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Inputs are read
+ * from the data, not copied: neighbouring phases of a place read the same inputs while they are in
+ * the first-level cache.
  *
  *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_PLACES places along x
  *     tile        PX places where all taps along x are inside the data, else one place: one block
@@ -15,9 +15,8 @@
  *                 the channels after the last whole block, are computed phase by phase.
  *   MERGED = 0    all tiles are computed phase by phase.
  *
- * Taps whose input is outside the data are left out, so no zero of the padding meets a weight.
- * lanes.clh says how blocks are stored, taps.clh has the packed filter, depthwise_table.h the
- * table.
+ * Taps whose input is outside the data are skipped, so that no zero of the padding meets a weight.
+ * lanes.clh stores blocks, taps.clh has the packed filter, depthwise_table.h the table.
  *
  *   macro     meaning                                 legal values
  *   VW, MW    see lanes.clh
@@ -41,14 +40,14 @@ struct reach {
     int taps, tap, input;
 };
 
-/* Of place u of a phase, whose taps are all inside the data. */
+/* The reach of place u of a phase, if all its taps are inside the data. */
 static struct reach whole_reach(__global const long *phase, const int u)
 {
     return (struct reach){(int)phase[REACH_TAPS], (int)phase[REACH_TAP],
                           (int)phase[REACH_INPUT] + u};
 }
 
-/* The same, clipped to the data. */
+/* The reach of place u of a phase, clipped to the data. */
 static struct reach reach_of(__global const long *phase, const int u, const int tap_step,
                              const int input_step, const int inputs)
 {
@@ -63,8 +62,8 @@ static struct reach reach_of(__global const long *phase, const int u, const int 
     return reach;
 }
 
-/* The next lanes of one input, of which `left` are there. What is in the others does not matter: it
- * is the next input's, but for the last one before `end`. */
+/* Loads the next lanes of one input, of which `left` exist. The other lanes may have any value:
+ * they are loaded from the next input, except at the data's `end`. */
 static vec_t load_lanes(__global const data_t *from, __global const data_t *end, const acc_t zero,
                         const int left)
 {
@@ -74,13 +73,13 @@ static vec_t load_lanes(__global const data_t *from, __global const data_t *end,
     return LOAD(lane);
 }
 
-/* What every tile needs. */
+/* Steps and pointers that all tiles use. */
 struct steps {
     __global const data_t *end;       /* of the data */
     long data_z;                      /* between inputs along z, in elements */
     long data_y, data_x;              /* between the inputs of neighbouring taps */
     long place;                       /* between the inputs of neighbouring places */
-    int weight_z, weight_y, weight_x; /* between those of neighbouring taps; along z of all */
+    int weight_z, weight_y, weight_x; /* between the weights of neighbouring taps; along z of all */
     long output, phase;               /* between the outputs of neighbouring places, and phases */
     long weights;                     /* between the weights of neighbouring blocks */
     int channels;
@@ -89,17 +88,17 @@ struct steps {
 
 /* Where a tile's inputs and outputs begin, and how many taps reach it. */
 struct tile {
-    /* Of the first tap along y and x, of compute_merged the leftmost; of the first input along
-     * z. */
+    /* The input of the first tap along y and x (in compute_merged the leftmost input), at the first
+     * input along z. */
     __global const data_t *data;
     __global const long *list_z; /* the taps along z: SLICE_TAP, SLICE_INPUT */
     int taps_z, taps_y, taps_x;
     long at; /* the outputs */
 };
 
-/* Computes `places` places, 1 or PX, of a block, of whose lanes the first `count` are there, and
- * stores them but for the first `stored`. Inline, since its loops disappear only where places and
- * lanes are known. */
+/* Computes `places` (1 or PX) places of a block, of whose lanes the first `count` exist, and stores
+ * all places except the first `stored`. Inline, because its loops unroll only if places and lanes
+ * are constants. */
 static INLINED void compute(const int places, const int count, const int stored,
                             const struct epilogue *f, const struct lanes *lanes,
                             const struct steps *steps, const struct tile *tile,
@@ -148,7 +147,7 @@ static INLINED void compute(const int places, const int count, const int stored,
 }
 
 #if MERGED
-/* The same for all phases of a whole tile and block. */
+/* Computes all phases of a whole tile and block. */
 static void compute_merged(const int stored, const struct epilogue *f, const struct steps *steps,
                            const struct tile *tile, __global const packed_t *weights,
                            const long channel)
@@ -212,7 +211,7 @@ static INLINED void compute_block(const int places, const int stored, const stru
     compute(places, MW, stored, f, &lanes, steps, tile, weights, channel);
 }
 
-/* The same for the channels after the last whole block, from `channel` on. */
+/* Computes the channels after the last whole block, from `channel` on. */
 static NOINLINE void compute_left(const int places, const int stored, const struct epilogue *f,
                                   const struct lanes *lanes, const struct steps *steps,
                                   const struct tile *tile, __global const packed_t *weights,
@@ -240,7 +239,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
               input_step_x = (int)table[FOLDED_INPUT_STEP_X];
     __global const long *phases_x = table + table[DEPTHWISE_X_AT];
 
-    /* Which places, rows and image. */
+    /* The work-item's places, rows and image. */
     const int item_rows = (int)table[DEPTHWISE_ROWS], item_places = (int)table[DEPTHWISE_PLACES];
     const int places = (output_x + stride_x - 1) / stride_x;
     const int parts_x = (places + item_places - 1) / item_places,
@@ -273,7 +272,8 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     steps.zero = DATA_ZERO(table);
     __global const packed_t *weights = weights_of(filter, table, 0);
     const int whole_channels = steps.channels / MW * MW;
-    const struct steps seldom_steps = steps; /* for a function that would have them in memory */
+    const struct steps seldom_steps =
+        steps; /* a copy for a function that takes its address: the original stays in registers */
     struct lanes left_lanes;
     if (whole_channels < steps.channels)
         find_lanes(&epilogue, whole_channels, steps.channels - whole_channels, &left_lanes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed algorithm: an implicit matrix product whose input side is packed into local memory
- * first. Output-stationary and exact in work, for processors.
+/* The packed algorithm: an implicit matrix product that first packs its inputs into local memory.
+ * It is output-stationary and exact in work, for processors.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. For one phase
- * (tz, ty, tx) each tap that reaches it reads its inputs at a fixed distance from the place. The
- * distances that occur are the slots. A work-item takes a tile of NX vectors of VW places and
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Each tap that
+ * reaches a phase (tz, ty, tx) reads its inputs at a fixed distance from the place. A slot is one
+ * such distance. A work-item takes a tile of NX vectors of VW places and
  *
  *   1. packs for every slot and input channel the inputs at that distance into local memory, zeros
  *      where there is no input: contiguous, whatever the tensor's steps are;
@@ -26,14 +26,14 @@
  *   FLAT = 2   the same in the order (z, y, batch item, x): images of a batch that are smaller than
  *              a tile.
  *
- * With FLAT = 0 and 2 most tiles stay in one row of the images, and taps that reach it from outside
- * along z and y are left out.
+ * With FLAT = 0 and 2 most tiles stay in one row of the images. Taps that read outside along z and
+ * y are then skipped.
  *
  * MERGED phases along x are stored interleaved, so that stores are contiguous.
  *
- * Where all input channels do not fit into local memory, they come in chunks, and the sums wait in
- * local memory in between (CHUNKED). A zero of the padding must not meet a weight that is infinite
- * or NaN: see exact_output.
+ * If the input channels do not all fit into local memory, they come in chunks, and local memory
+ * keeps the sums between chunks (CHUNKED). A zero of the padding must not meet a weight that is
+ * infinite or NaN: see exact_output.
  *
  * taps.clh has the packed filter, packed_table.h the table, products.clh the innermost loop.
  *
@@ -49,9 +49,9 @@
  *   CHUNKED   input channels come in chunks                             0, 1
  *   STREAM    see epilogue.clh                                            0, 1
  *
- * Registers: MW * NX vectors of sums; those of the phases merged with them wait on the stack. Local
- * memory: a kernel argument; tiles * slots * chunk * NX * ROW elements, with CHUNKED also all sums
- * of the work-item. */
+ * Registers: MW * NX vectors of sums; the sums of merged phases wait on the stack. Local memory: a
+ * kernel argument of tiles * slots * chunk * NX * ROW elements, with CHUNKED also all sums of the
+ * work-item. */
 #include "cpu/packed_table.h"
 #include "cpu/parts/products.clh"
 #include "cpu/parts/taps.clh"
@@ -62,17 +62,17 @@
 #endif
 enum { MOST_TILES = 16 /* of a work-item */ };
 
-/* Where the places of a vector are. */
+/* The places of a vector. */
 struct places {
     int n, z, y, x; /* of the first one */
     int count;      /* lanes that are places */
-    bool whole;     /* all in one row */
+    bool whole;     /* all places are in one row */
 };
 
 struct tile {
     struct places vector[NX];
-    bool bordered; /* some of its inputs are zeros of the padding */
-    ulong slots;   /* FLAT != 1: which ones have any inputs, a bit each */
+    bool bordered; /* some inputs of the tile are zeros of the padding */
+    ulong slots;   /* FLAT != 1: a bit for each slot that has any inputs */
 };
 
 static struct tile tile_at(__global const long *table, const int number)
@@ -133,15 +133,16 @@ static void advance(__global const long *table, struct places *p, const int lane
 }
 
 #if FLAT
-/* Packs the inputs of a vector whose places are in several rows, at one slot; `data` is the first
- * of its `channels` channels. Returns how many lanes have one. */
+/* Packs one slot of a vector whose places are in several rows. `data` is the first of `channels`
+ * channels. Returns how many lanes have an input. */
 static int pack_lanes(__global const data_t *data, __global const long *table,
                       __global const long *slot, __local acc_t *to, const struct places *p,
                       const int channels)
 {
     const acc_t zero = DATA_ZERO(table);
-    int at[VW]; /* of each lane's input in the data of its channel; -1: none. Checked to fit */
-    struct places place = *p; /* not an argument: some compilers hand structs on without a copy */
+    int at[VW]; /* each lane's input in the data of its channel; -1: none. The host has checked that
+                   int suffices */
+    struct places place = *p; /* a copy: some compilers pass structs without copying them */
     bool contiguous = true;
     int existing = 0;
     for (int i = 0, count = p->count; i < VW; i++) {
@@ -171,7 +172,7 @@ static int pack_lanes(__global const data_t *data, __global const long *table,
 }
 #endif
 
-/* Packs `channels` input channels of one tile; `data` is the group's first of them. */
+/* Packs `channels` input channels of one tile. `data` is the first of them in the group. */
 static void pack_tile(__global const data_t *data, __global const long *table,
                       __local acc_t *packed, struct tile *tile, const int channels)
 {
@@ -233,8 +234,8 @@ static void pack_tile(__global const data_t *data, __global const long *table,
     }
 }
 
-/* Adds the taps of one phase over `channels` input channels, at least one; without a way around the
- * additions: see products.clh. */
+/* Adds the taps of one phase over `channels` (at least one) input channels. Its loops run at least
+ * once: see products.clh. */
 static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
                      __global const packed_t *weights, __global const long *table,
                      __global const long *kind, const ulong live, const int first_channel,
@@ -261,7 +262,7 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
     }
 }
 
-/* Where the output of a phase begins for a place: its number in the output, without the channel. */
+/* The number of the output element of a place and phase, without the channel. */
 static long output_at(__global const long *table, const struct places *place, const int tz,
                       const int ty, const int tx)
 {
@@ -280,8 +281,7 @@ static bool output_exists(__global const long *table, const struct places *place
 }
 
 /* Stores the phases of a vector's places for `channels` channels from `co` on, whose outputs begin
- * at `first`, where these places are neighbours in the output, or with MERGED = 0 a stride
- * apart. */
+ * at `first`. The places must be neighbours in the output, or with MERGED = 0 a stride apart. */
 static void store_whole(const struct epilogue *f, __global const long *table, const long first,
                         vec_t sum[MW][PHASES], const long co, const int channels)
 {
@@ -304,7 +304,7 @@ static void store_whole(const struct epilogue *f, __global const long *table, co
         }
 }
 
-/* The same for any places: by fours where they are in one row of the output, else one by one. */
+/* The same for any places: in fours if they are in one row of the output, else one by one. */
 static NOINLINE void store_pieces(const struct epilogue epilogue, __global const long *table,
                                   const long first, const struct places *p, vec_t sum[MW][PHASES],
                                   const long co, const int channels, const bool rows, const int tz,
@@ -341,7 +341,7 @@ static NOINLINE void store_pieces(const struct epilogue epilogue, __global const
     }
 }
 
-/* The same in whichever way is right; `first` is the first channel's first output. */
+/* Stores by store_whole or store_pieces. `first` is the first channel's first output. */
 static void store(const struct epilogue *f, __global const long *table, const long first,
                   const struct places *p, vec_t sum[MW][PHASES], const long co, const int channels,
                   const int tz, const int ty, const int tx)
@@ -353,7 +353,7 @@ static void store(const struct epilogue *f, __global const long *table, const lo
         if (output_exists(table, p, tz, ty, tx))
             store_whole(f, table, first + output_at(table, p, tz, ty, tx), sum, co, channels);
     } else {
-        vec_t copy[MW][PHASES]; /* or the sums would be in memory for the sake of this call */
+        vec_t copy[MW][PHASES]; /* a copy for this call: the sums stay in registers */
 #pragma unroll
         for (int j = 0; j < MW * PHASES; j++)
             copy[j / PHASES][j % PHASES] = sum[j / PHASES][j % PHASES];
@@ -361,8 +361,8 @@ static void store(const struct epilogue *f, __global const long *table, const lo
     }
 }
 
-/* Everything that a work-item does with one block of channels, one tile and the phases (tz, ty) of
- * all or, with MERGED = 0, one phase tx. */
+/* Computes one block of channels of one tile, for the phases (tz, ty) and all phases tx, or with
+ * MERGED = 0 one phase tx. */
 static void compute(__global const data_t *data, __global const packed_t *weights, const uint flags,
                     const struct epilogue *f, __global const long *table,
                     __local const acc_t *packed, __local acc_t *partial, const struct tile *tile,
@@ -449,7 +449,7 @@ static NOINLINE void packed_item(const int item, __global const data_t *restrict
     const int block_parts = (blocks + item_blocks - 1) / item_blocks;
     const int tile_parts = (all_tiles + item_tiles - 1) / item_tiles;
 
-    /* Which group, tiles and blocks. Neighbouring work-items share their tiles. */
+    /* The work-item's group, tiles and blocks. Neighbouring work-items share their tiles. */
     int rest = item;
     const int first_block = rest % block_parts * item_blocks;
     rest /= block_parts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed algorithm's own part of its table; folded_table.h has the part before. Read by the
- * host (C) and by the kernels (OpenCL C). */
+/* The packed algorithm's part of its table, behind that of folded_table.h. Read by the host (C) and
+ * by the kernels (OpenCL C). */
 #ifndef TCONV_PACKED_TABLE_H
 #define TCONV_PACKED_TABLE_H
 
@@ -10,9 +10,9 @@ enum {
     PACKED_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
     PACKED_PLACES_Y,
     PACKED_PLACES_X,
-    PACKED_PLACES,      /* all of one phase: of all batch items and axes */
-    PACKED_VECTORS,     /* that they are */
-    PACKED_ALL_TILES,   /* that these are; of one group */
+    PACKED_PLACES,      /* places of one phase, of all batch items and axes */
+    PACKED_VECTORS,     /* vectors of these places */
+    PACKED_ALL_TILES,   /* tiles of these vectors, in one group */
     PACKED_ITEM_TILES,  /* of a work-item */
     PACKED_ITEM_BLOCKS, /* of a work-item */
     PACKED_CHUNK,       /* input channels in local memory at a time */
@@ -23,12 +23,12 @@ enum {
     PACKED_LONGS
 };
 
-/* A slot: inputs that lie at one distance from the places of a tile. In rows a slot is a row, and x
- * is the distance of its first input. */
+/* A slot: the inputs at one distance from the places of a tile. With FLAT = 0 a slot is a row of
+ * inputs, and x is the distance of its first input. */
 enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };
 
 enum {
-    ENTRY_TAP, /* which one: its place in the packed filter */
+    ENTRY_TAP, /* the tap's place in the packed filter */
     ENTRY_SLOT,
     ENTRY_OFFSET, /* of the tile's inputs for this tap in local memory */
     ENTRY_LONGS

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thin algorithm: few channels, so that moving data costs as much as adding. Output-stationary
- * and exact in work along y and z, for processors. Depthwise layers are its extreme.
+/* The thin algorithm: for few channels, so that moving data costs as much as adding. It is
+ * output-stationary and exact in work along y and z, for processors. Depthwise layers are its
+ * extreme case.
  *
- * A work-item copies the input rows that its output rows need into local memory, surrounded by
- * zeros; then nothing along x is an exception any more. Phases along x (o = u*S + t: phase t, place
- * u) are summed at the same time, so that one input vector serves them all, and are interleaved in
+ * A work-item copies the input rows of its output rows into local memory, surrounded by zeros, so
+ * that borders along x need no special case. All phases along x (o = u*S + t: phase t, place u) are
+ * summed at the same time, so that one input vector serves them all. They are interleaved in
  * registers.
  *
  *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_BANDS
  *                 bands of one z, THIN_TILES tiles along x
  *     tile        NX*VW places, all phases, RY rows (a band), MW channels
  *
- * Up to THIN_TOGETHER images (groups of a batch item) that are small are copied at a time, and a
- * tile is computed for all of them before the next one: what must be found out for a tile takes as
- * long as its additions where it has one channel. The last tile of a row overlaps the one before,
- * where it may, so that it ends with the row.
+ * Up to THIN_TOGETHER small images (groups of a batch item) are copied at a time. A tile is
+ * computed for all of them before the next tile, because with one channel the preparation of a tile
+ * takes as long as its additions. The last tile of a row overlaps the one before, if it may, so
+ * that it ends with the row.
  *
- * Copying waits for memory, adding does not need it: where data do not stay in a cache, the rows
- * that are copied next, of the next image or work-item, are prefetched into L2 between tap rows,
- * since L1 is full of those in use.
+ * Copying waits for memory, adding does not use it. If data do not stay in a cache, the rows that
+ * are copied next, of the next image or work-item, are therefore prefetched between rows of taps.
+ * They go into L2, because L1 is full of the rows in use.
  *
- * A band of several rows begins where a row's number, plus the pad, is a multiple of RY: an input
- * row that serves the first serves all, with neighbouring rows of the filter.
+ * A band of several rows begins at a row whose number plus the pad is a multiple of RY: an input
+ * row of the first row then serves all rows of the band, with neighbouring rows of the filter.
  *
- * Along y and z the table lists which taps reach an output row from inside the data. A zero of the
- * padding must not meet a weight that is infinite or NaN: blocks with such weights go through
- * exact_place. taps.clh has the packed filter, thin_table.h the table.
+ * Along y and z the table lists the taps that reach an output row from inside the data. A zero of
+ * the padding must not meet a weight that is infinite or NaN: exact_place computes blocks with such
+ * weights. taps.clh has the packed filter, thin_table.h the table.
  *
  *   macro    meaning                                              legal values
  *   VW       lanes of a vector                                    1, 2, 4, 8, 16
@@ -50,15 +51,15 @@
 #define SUMS (RY * MW * NX * PHASES)
 #define SUM(j) [(j) / (MW * NX * PHASES)][(j) / (NX * PHASES) % MW][(j) / PHASES % NX][(j) % PHASES]
 
-/* Where in a row of local memory the inputs begin: those whose number is a multiple of VW lie where
- * a vector would. */
+/* Where the inputs begin in a row of local memory: inputs whose number is a multiple of VW are
+ * aligned as vectors. */
 static int lead_of(__global const long *table)
 {
     return (int)table[FOLDED_FIRST_INPUT] & (VW - 1);
 }
 
-/* What some tiles of a row read: `places` inputs from `first` on, of which those from `begin` to
- * `end`, counted from `first`, are there. */
+/* The inputs that some tiles of a row read: `places` inputs from `first` on. Those from `begin` to
+ * `end`, counted from `first`, exist. */
 struct reading {
     int first, places, begin, end;
 };
@@ -74,15 +75,15 @@ static struct reading reading_of(const int first_tile, const int last_tile,
     return r;
 }
 
-/* Copies an input row to local memory. Not inlined, since compilers would make several copies of
- * it. */
+/* Copies an input row to local memory. Not inlined: compilers would duplicate the code. */
 static NOINLINE void copy_row(__global const data_t *from, const acc_t zero,
                               const struct reading *r, __local acc_t *to)
 {
     from += r->first;
     int i = r->begin;
     for (; i + VW <= r->end; i += VW) STORE(READS_DATA(from + i, zero), to + i);
-    if (i < r->end && r->end - r->begin >= VW) { /* some again, so that the rest is a vector */
+    if (i < r->end &&
+        r->end - r->begin >= VW) { /* copy some inputs again, so that the rest is a vector */
         STORE(READS_DATA(from + r->end - VW, zero), to + r->end - VW);
         return;
     }
@@ -90,7 +91,7 @@ static NOINLINE void copy_row(__global const data_t *from, const acc_t zero,
     for (; i < r->end; i++) to[i] = READ_DATA(from + i, zero);
 }
 
-/* Zeros around `count` rows in local memory, where there is no input. */
+/* Clears the elements without inputs around `count` rows in local memory. */
 static COLD void clear_around(__local acc_t *to, const int count, const int row,
                               const struct reading *r)
 {
@@ -100,13 +101,13 @@ static COLD void clear_around(__local acc_t *to, const int count, const int row,
     }
 }
 
-/* Of a group. */
+/* Input channels of a group. */
 static int in_channels_of(__global const long *table)
 {
     return SINGLE ? 1 : (int)table[FOLDED_IN_CHANNELS];
 }
 
-/* Adds the taps along x of `count` rows of the filter, RY at most, each to its row of a band. */
+/* Adds the taps along x of `count` (at most RY) rows of the filter, each to its row of a band. */
 static INLINED void add_rows(vec_t sum[RY][MW][NX][PHASES], const int count, __local const acc_t *x,
                              __global const packed_t *weights, const int in_channels, const int row)
 {
@@ -169,8 +170,8 @@ static NOINLINE void store_left(const struct epilogue *f, const long at,
     for (; i < left - whole; i++) PUT_LANE(f, lanes[i], at + whole + i, channel);
 }
 
-/* Asks for the lines that a tile of all rows and channels will be stored to, where there is so much
- * to add that they come meanwhile. */
+/* Prefetches the cache lines of a tile's outputs, of all rows and channels, if there is enough to
+ * add until they arrive. */
 static INLINED void prefetch_outputs(const struct epilogue *f, const long at,
                                      __global const long *table)
 {
@@ -200,8 +201,8 @@ static INLINED void store_band(const struct epilogue *f, const long at,
                 sum[r][m], channel + m);
 }
 
-/* The same of rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of
- * each. Copies the sums, which else would be in memory for the sake of this. */
+/* Stores rows `begin` to `end` of a band and `channels` channels of a block, `left` outputs of
+ * each. Copies the sums first, so that the originals stay in registers. */
 static INLINED void store_band_left(const struct epilogue *f, const long at,
                                     const vec_t sum[RY][MW][NX][PHASES], const long channel,
                                     __global const long *table, const int channels, const int begin,
@@ -217,7 +218,7 @@ static INLINED void store_band_left(const struct epilogue *f, const long at,
                        copy[r][m], channel + m, left);
 }
 
-/* What a work-item computes, and which input rows that reads. */
+/* The part of the outputs that a work-item computes, and the input rows that it reads. */
 struct part {
     int first_tile, last_tile;
     int first_band, last_band, first_y, last_y, z;
@@ -272,8 +273,8 @@ static __global const data_t *inputs_of(__global const data_t *data, __global co
            (long)(image % groups) * in_channels_of(table) * table[FOLDED_DATA_CHANNEL_STEP];
 }
 
-/* Copies the input rows of a part to local memory, with zeros around them unless these are there;
- * rows of a channel, which follow each other, one after the other. */
+/* Copies the input rows of a part to local memory, in the order of memory: all rows of a channel,
+ * then the next channel. Writes zeros around them unless they are there already. */
 static NOINLINE void copy_rows(__global const data_t *from, __global const long *table,
                                const struct part *part, const struct reading *reading,
                                __local acc_t *packed, const bool zeros_too)
@@ -302,8 +303,9 @@ struct upcoming {
     long y_step, channel_step;
 };
 
-/* Those that are copied after the ones of `images` images from `plane` on, the first plane of its
- * image in a work-item's part: of the next images, or of the next work-item. */
+/* The input rows that are copied after those of `images` images from `plane` on: rows of the next
+ * images, or of the next work-item. `plane` is the first plane of its image in the work-item's
+ * part. */
 static COLD struct upcoming prefetch_of(__global const data_t *data, __global const long *table,
                                         const struct part *own, const int item, const int items,
                                         const int plane, const int images)
@@ -325,8 +327,7 @@ static COLD struct upcoming prefetch_of(__global const data_t *data, __global co
     upcoming.row = inputs_of(data, table, (same ? end_plane : next.first_plane) / blocks) +
                    table[slice[SLICE_LIST] + SLICE_INPUT] * table[FOLDED_DATA_Z_STEP] +
                    next.low * upcoming.y_step + reading.first + reading.begin;
-    /* Rows of taps that these images have still to do; more than 32 bits where filters are
-     * large. */
+    /* Rows of taps that remain for these images. Large filters need more than 32 bits. */
     const long taps_y =
         clamp((table[FOLDED_KERNEL_Y] + table[FOLDED_TAP_STEP_Y] - 1) / table[FOLDED_TAP_STEP_Y],
               1l, max(own->high - own->low + 1l, 1l));
@@ -337,13 +338,13 @@ static COLD struct upcoming prefetch_of(__global const data_t *data, __global co
     return upcoming;
 }
 
-/* Asks for the share of them that belongs to a row of taps of a tile. */
+/* Prefetches the share of these rows that belongs to one row of taps of a tile. */
 static NOINLINE void prefetch_rows(struct upcoming *upcoming)
 {
     for (int i = 0; i < upcoming->share && upcoming->channels > 0; i++) {
         for (int x = 0; x < upcoming->elements; x += LINE / (int)sizeof(data_t))
             PREFETCH(2, upcoming->row + x);
-        if (upcoming->elements > 0) /* rows begin anywhere in a line */
+        if (upcoming->elements > 0) /* a row may begin anywhere in a cache line */
             PREFETCH(2, upcoming->row + upcoming->elements - 1);
         upcoming->row += upcoming->y_step;
         if (++upcoming->y == upcoming->rows) {
@@ -395,7 +396,7 @@ static NOINLINE void thin_item(const int item, const int items,
     __global const long *list_z = table + slice[SLICE_LIST];
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
-    /* Where a row's last tile begins so that it ends with the row; it does not overlap another if
+    /* Where a row's last tile begins so that it ends with the row. Tiles must not overlap if
      * outputs are read before they are stored, or if the row ends between the phases of a place. */
     const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
 #if RY > 1
@@ -409,7 +410,8 @@ static NOINLINE void thin_item(const int item, const int items,
     const struct epilogue epilogue = *f; /* in registers */
     const struct reading reading = reading_of(part.first_tile, part.last_tile, table);
     const int groups = (int)table[FOLDED_GROUPS], blocks = (int)table[FOLDED_BLOCKS];
-    /* Between images of a batch item: their inputs in local memory, weights, output channels. */
+    /* Steps between images of a batch item: of inputs in local memory, weights and output
+     * channels. */
     const long image_elements = (long)taps_z * max(rows, 0) * in_channels * row;
     const long image_weights = table[FOLDED_KERNEL_Z] * filter_z * blocks,
                image_step = out_channels * channel_step;
@@ -448,8 +450,8 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int first_y = band * RY - (int)table[THIN_LACKING];
                 const long line = to + first_y * table[FOLDED_OUTPUT_Y_STEP];
 #if RY > 1
-                /* From first_tap on, which meets the newest input row, so many rows of the filter
-                 * meet a row each; the last of them may serve `cut` rows of the band only. */
+                /* So many rows of the filter, from first_tap on, meet an input row each; first_tap
+                 * meets the newest one. The last of them may serve only `cut` rows of the band. */
                 const int all_taps = kernel_y / stride + (first_tap < kernel_y % stride),
                           cut = kernel_y - first_tap - (all_taps - 1) * stride;
                 const int skipped = max(newest - part.high, 0);
@@ -460,7 +462,7 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
                 const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
 #endif
-                /* What the first tap reads at the first place of a z, and the weights of its
+                /* The inputs of the first tap at the first place of a z, and the weights of its
                  * row. */
                 __local const acc_t *inputs_y =
                     packed + (long)(newest - skipped - part.low) * in_channels * row + lead;

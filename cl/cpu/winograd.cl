@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Winograd algorithm: fast arithmetic for layers of few taps. Fewer multiply-adds than the
- * direct sum, more rounding: only on request.
+/* The Winograd algorithm: fast arithmetic for layers with few taps. It needs fewer multiply-adds
+ * than the direct sum, but rounds more, so it runs only on request.
  *
  * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. The outputs of
  * one phase are a correlation of T = ceil(K/s) taps with the unmodified input, and m neighbours of
@@ -20,7 +20,7 @@
  *     5   0 -1 1/2 2 inf          m = 4, T = 2; m = 3, T = 3
  *     6   0 1 -1 1/2 -2 inf       m = 5, T = 2; m = 4, T = 3
  *
- * Along several axes each is transformed in turn. A tile is MZ x MY x MX places of one phase.
+ * With several axes, each axis is transformed in turn. A tile is MZ x MY x MX places of one phase.
  * Vectors run along tiles in the order (batch item, z, y, x), so that small images share vectors.
  *
  *     work-item   WINOGRAD_ITEM_TEAMS teams of NX * VW tiles, WINOGRAD_ITEM_BLOCKS blocks of MW
@@ -33,12 +33,12 @@
  *   3. after the last chunk, transforms the sums into outputs, and puts phases and places side by
  *      side.
  *
- * Where pad is no multiple of the stride, some phases along x begin one input later than the others
- * (AX = 2).
+ * If the pad is not a multiple of the stride, some phases along x begin one input later than the
+ * others (AX = 2).
  *
  * Packed filter: [group][class z][class y][point][class x][block][ci][MW]; class c has taps c, c +
- * s, ...; taps past the kernel and channels past the last one are zero. In this order the weights
- * stream past, while the inputs at one point stay in the first-level cache for all blocks.
+ * s, ...; taps past the kernel and channels past the last one are zero. In this order weights are
+ * read in sequence, while the inputs at one point stay in the first-level cache for all blocks.
  *
  *   macro        meaning                                        legal values
  *   VW           lanes of a vector                              2, 4, 8, 16
@@ -71,7 +71,7 @@
 #endif
 #define POINTS (PZ * PY * PX)
 
-/* Inputs of a tile's row, for all phases; and as many as are collected at once. */
+/* WINDOW: inputs of a tile's row, for all phases. COLLECTED: inputs that are collected at once. */
 #define WINDOW (PX + AX - 1)
 #if WINDOW == 1
 #define COLLECTED 1
@@ -81,7 +81,7 @@
 #define COLLECTED 8
 #endif
 
-/* Outputs of a tile's row; and the same as a power of two. */
+/* RUN: outputs of a tile's row. RUN_POWER: the same, rounded up to a power of two. */
 #define RUN (MX * RX)
 #if RUN <= 1
 #define RUN_POWER 1
@@ -102,10 +102,10 @@
 #endif
 
 enum {
-    CHANNELS_AHEAD = 8 /* inputs are prefetched so many channels early */
+    CHANNELS_AHEAD = 8 /* channels by which inputs are prefetched early */
 };
 
-/* ---- The transforms. With constant arguments, everything but the sums disappears. ---- */
+/* ---- The transforms. With constant arguments only the sums remain. ---- */
 
 /* Finite point j of the set for P points; 0 is j = 0. */
 static acc_t point(const int points, const int j)
@@ -114,8 +114,8 @@ static acc_t point(const int points, const int j)
     return j == 0 ? 0.0f : j == 1 ? 1.0f : j == 2 ? -1.0f : j == 3 ? 0.5f : -2.0f;
 }
 
-/* Exponents are less than 8. Without a loop, since compilers warn of one that they are asked to
- * unroll and can't. */
+/* Exponents are less than 8. No loop, because compilers warn about loops that they cannot
+ * unroll. */
 static acc_t power(const acc_t base, const int exponent)
 {
     const acc_t square = base * base, one = 1;
@@ -229,7 +229,8 @@ static NOINLINE void pack_point(__global const filter_t *restrict weights,
     for (int z = 0; z < TZ; z++)
         for (int y = 0; y < TY; y++)
             for (int x = 0; x < TX; x++) {
-                /* Correlation runs with the inputs, taps run against them. */
+                /* A correlation's taps are in the order of the inputs; the filter's are in the
+                 * opposite order. */
                 const long kz = cz + (TZ - 1 - z) * stride_z;
                 const long ky = cy + (TY - 1 - y) * stride_y;
                 const long kx = cx + (TX - 1 - x) * RX;
@@ -273,7 +274,7 @@ struct run {
     int n, z, y, x;  /* the first one's batch item and number along each axis */
 };
 
-/* The first run of a vector of tiles, by the vector's number; a count of 0 where it has none. */
+/* The first run of vector number `vector`. Its count is 0 if the vector has no tiles. */
 static struct run first_run(__global const long *table, const int vector)
 {
     struct run run;
@@ -293,7 +294,7 @@ static struct run first_run(__global const long *table, const int vector)
     return run;
 }
 
-/* Moves on to the next run; false where there is none. */
+/* Moves on to the next run. False if there is none. */
 static bool next_run(__global const long *table, const int vector, struct run *run)
 {
     run->lane += run->count;
@@ -313,8 +314,8 @@ static bool next_run(__global const long *table, const int vector, struct run *r
 
 /* ---- Inputs ---- */
 
-/* Copies a piece of a row. The same one of a later channel lies `ahead` elements further on: far
- * away, so that nobody else asks for it in time. */
+/* Copies a piece of a row, and prefetches the same piece of a later channel, `ahead` elements
+ * further on: hardware prefetchers do not reach that far. */
 static void copy_in(__global const data_t *from, const long step, acc_t *to, const int count,
                     const long ahead)
 {
@@ -354,7 +355,8 @@ static void collect(const acc_t *row, const int *at, vec_t result[COLLECTED])
         in[k].hi.hi = PASTE(vload, COLLECTED)(0, row + at[4 * k + 3]);
 #endif
     }
-    /* The lowest bit of an element's number becomes the highest, until tiles are innermost. */
+    /* Each step moves the lowest bit of an element's number to the top, until tiles are
+     * innermost. */
 #pragma unroll
     for (int bit = 1; bit < COLLECTED; bit *= 2) {
 #pragma unroll
@@ -377,13 +379,13 @@ static void collect(const acc_t *row, const int *at, vec_t result[COLLECTED])
 #endif
 }
 
-/* Rows of inputs of a vector's tiles: runs one after the other, each with the zeros around it. A
- * little more, because whole vectors are collected. */
+/* Elements of a row of inputs of a vector's tiles: runs one after another, each with the zeros
+ * around it, and some more, because whole vectors are collected. */
 enum { ROW = VW * WINDOW + 16 };
 
-/* What there is to copy for one run. */
+/* The inputs to copy for one run. */
 struct piece {
-    long from; /* in the channel's data, of the window's first row */
+    long from; /* the begin of the window's first row in the channel's data */
     int to, count;
     int z, y; /* inputs of the window's first row */
 };
@@ -419,7 +421,7 @@ static int lay_out(__global const long *table, const int vector, const int z_beg
 static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int slab,
                              __local acc_t *to)
 {
-    vec_t by_x[AX * PZ * PY * PX]; /* flat, as all arrays that are read across their rows */
+    vec_t by_x[AX * PZ * PY * PX]; /* flat, as are all arrays that are read across their rows */
 #pragma unroll
     for (int r = 0; r < PZ * PY; r++) {
         vec_t in[COLLECTED];
@@ -449,8 +451,8 @@ static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int 
     }
 }
 
-/* Gathers and transforms `channels` input channels of one team for phase (tz, ty); `data` is the
- * group's first of them. */
+/* Gathers and transforms `channels` input channels of one team for phase (tz, ty). `data` is the
+ * first of them in the group. */
 static void prepare_team(__global const data_t *data, __global const long *table,
                          __local acc_t *inputs, const int team, const int z_begin,
                          const int y_begin, const int channels)
@@ -520,12 +522,13 @@ static void copy_out(const struct epilogue *f, const lane_t *from, const long to
     for (; i < count; i++) PUT_LANE(f, from[i], to + i * step, channel);
 }
 
-/* Vector j has output j of VW tiles' rows; afterwards the vectors are these rows, RUN_POWER
+/* Before, vector j has output j of VW tiles' rows. Afterwards the vectors are these rows, RUN_POWER
  * elements each. */
 static void spread(vec_t out[RUN_POWER])
 {
     vec_t next[RUN_POWER];
-    /* The highest bit of an element's number becomes the lowest, until tiles are outermost. */
+    /* Each step moves the highest bit of an element's number to the bottom, until tiles are
+     * outermost. */
 #pragma unroll
     for (int bit = 1; bit < RUN_POWER; bit *= 2) {
 #pragma unroll
@@ -536,8 +539,8 @@ static void spread(vec_t out[RUN_POWER])
     }
 }
 
-/* The outputs of one channel, phase along x and vector, from its sums at all points. `to`: outputs
- * along x are RX vectors apart, rows RUN_POWER. */
+/* Computes the outputs of one channel, phase along x and vector from the sums at all points. In
+ * `to`, outputs along x are RX vectors apart, rows RUN_POWER vectors. */
 static void transform_sums(const struct epilogue *f, __local const acc_t *sums, const long channel,
                            vec_t *to)
 {
@@ -571,7 +574,7 @@ static void transform_sums(const struct epilogue *f, __local const acc_t *sums, 
         }
 }
 
-/* Stores a row of every tile, where all of them are whole; tile i's at to + at[i]. */
+/* Stores a row of every tile, if all tiles are whole. The row of tile i begins at to + at[i]. */
 #if PLAIN && !LATE && RUN == RUN_POWER && (RUN >= VW || 2 * RUN == VW || 4 * RUN == VW) && RUN > 1
 #define STORES_TILES 1
 static void store_tiles(const vec_t *row, __global output_t *to, const int *at)
@@ -597,9 +600,9 @@ static void store_tiles(const vec_t *row, __global output_t *to, const int *at)
 
 /* Where the outputs of one run go. */
 struct strip {
-    long to; /* in the channel's output, of the run's first row */
+    long to; /* the begin of the run's first row in the channel's output */
     int lane, count;
-    int rows_z, rows_y; /* that are inside the output */
+    int rows_z, rows_y; /* rows inside the output */
     int left;           /* elements to the end of the output's row */
 };
 
@@ -624,7 +627,7 @@ static int lay_out_strips(__global const long *table, const int vector, const in
     return strips;
 }
 
-/* Stores a row of every tile, whatever of it is inside the output. */
+/* Stores the part of every tile's row that is inside the output. */
 static void store_pieces(const struct epilogue *f, const vec_t *out, const long channel,
                          const long first, const long x_step, const struct strip *strip,
                          const int strips, const int z, const int y, const long offset)
@@ -660,7 +663,7 @@ static void finish_team(__local const acc_t *sums, const struct epilogue *f,
         int at[VW];
         const int strips = lay_out_strips(table, team * NX + v, tz, ty, strip);
         if (strips == 0) continue;
-        /* Are all tiles whole, and near each other? */
+        /* True if all tiles are whole and near each other. */
         bool whole = STORES_TILES && x_step == 1;
         int lanes = 0;
         for (int i = 0; i < strips; i++) {
@@ -690,7 +693,7 @@ static void finish_team(__local const acc_t *sums, const struct epilogue *f,
 #if STORES_TILES
                 if (whole) {
                     __global output_t *own_output = f->output + first;
-                    /* The next channel's lines have to come before they can be written. */
+                    /* Prefetch the next channel's cache lines, which are then written. */
                     for (int i = 0; i < VW; i += RUN < 16 ? 16 / RUN : 1)
                         for (int j = 0; j < RUN; j += 16)
                             PREFETCH_TO_WRITE(own_output + channel_step + strip[0].to + offset +
@@ -719,7 +722,8 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int team_parts = (all_teams + item_teams - 1) / item_teams;
     const int stride_z = (int)table[FOLDED_STRIDE_Z], stride_y = (int)table[FOLDED_STRIDE_Y];
 
-    /* Which group, phase, blocks and teams. Neighbouring work-items share their weights. */
+    /* The work-item's group, phase, blocks and teams. Neighbouring work-items share their
+     * weights. */
     int rest = item;
     const int first_team = rest % team_parts * item_teams;
     rest /= team_parts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Winograd algorithm's own part of its table; folded_table.h has the part before. Read by the
- * host (C) and by the kernels (OpenCL C). */
+/* The Winograd algorithm's part of its table, behind that of folded_table.h. Read by the host (C)
+ * and by the kernels (OpenCL C). */
 #ifndef TCONV_WINOGRAD_TABLE_H
 #define TCONV_WINOGRAD_TABLE_H
 
@@ -10,8 +10,8 @@ enum {
     WINOGRAD_TILES_Z = FOLDED_NUMBERS, /* along each axis */
     WINOGRAD_TILES_Y,
     WINOGRAD_TILES_X,
-    WINOGRAD_TILES,       /* of all batch items and axes */
-    WINOGRAD_TEAMS,       /* of NX * VW tiles that these are */
+    WINOGRAD_TILES,       /* tiles of all batch items and axes */
+    WINOGRAD_TEAMS,       /* teams of NX * VW tiles */
     WINOGRAD_ITEM_TEAMS,  /* of a work-item */
     WINOGRAD_ITEM_BLOCKS, /* of a work-item */
     WINOGRAD_CHUNK,       /* input channels in local memory at a time */

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The direct algorithm for GPUs: for layers that move more than they multiply, as depthwise ones
- * and those with few output channels. Output-stationary, without local memory.
+/* The direct algorithm for GPUs: for layers that move more than they multiply, such as depthwise
+ * layers and layers with few output channels. It is output-stationary and uses no local memory.
  *
  *   sum[n, g, co, o] = sum over ci, k of filter[g, ci, co, k] * data[n, g, ci, i]   where o + pad =
  *                                                                                   i*s + k*d
  *
- * Neighbouring work-items have neighbouring outputs, so that stores are whole, and what they load
- * are the same inputs or neighbours. A work-item has OUTPUTS outputs of a row, or with ALONG_Y of a
- * column, and CHANNELS channels of each; then, in further rounds, as many outputs behind them. Its
- * outputs lie a multiple of the stride apart, so they are of the same phase: one weight serves all
- * of a round, one input all channels, and what is computed of the phase all rounds.
+ * Neighbouring work-items have neighbouring outputs: stores fill cache lines, and loads read the
+ * same inputs or neighbours. In a round a work-item has OUTPUTS outputs of a row, or with ALONG_Y
+ * of a column, and CHANNELS channels of each. Further rounds have as many outputs behind them. A
+ * work-item's outputs are a multiple of the stride apart, and so have the same phase. Therefore one
+ * weight serves all outputs of a round, one input serves all channels, and the computations for the
+ * phase serve all rounds.
  *
  *            x ->  item 0  item 1  item 2  ...  item 0  item 1  item 2  ...
  *                 `----- lanes along x -----'  `---- output 1 of each ----'
  *
- * Taps are loops that are written out where all phases have the same number of them. An input
- * outside the data is not read, and its product is not added: no zero meets a weight that is not
- * finite.
+ * The loops over taps are unrolled if all phases have the same number of taps. An input outside the
+ * data is not read, and its product is not added: no zero meets a weight that is infinite or NaN.
  *
  *   macro       meaning                                                       legal values
  *   OUTPUTS     outputs of a work-item in each channel and round              1, 2, 4, 8
@@ -45,8 +45,9 @@
 #define EACH_TAP
 #endif
 
-/* The packed filter has weights at steps of the table: channels outside, taps inside, or with LAST
- * the other way round. Along x, taps that reach the same outputs follow each other. */
+/* The position of a weight in the packed filter, by steps of the table: channels outside, taps
+ * inside, or with LAST taps outside. Along x, taps that reach the same outputs follow each
+ * other. */
 static int weight_at(const int channel, const int ci, const int tap, __global const long *table)
 {
     return channel * (int)table[DIRECT_WEIGHT_CHANNEL] + ci * (int)table[DIRECT_WEIGHT_IN] +
@@ -89,25 +90,25 @@ __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                  zero);
 }
 
-/* What a work-item has. Steps are in elements. */
+/* The inputs, weights and steps of a work-item. Steps are in elements. */
 struct item {
-    __global const data_t *data; /* of its group's first channel */
+    __global const data_t *data; /* data of the group's first channel */
     __global const packed_t *weights;
     int apart;              /* between inputs of two of its outputs */
-    int apart_in;           /* the same, in inputs of the axis */
+    int apart_in;           /* the same distance, in inputs along the axis */
     int step, inputs, taps; /* along x: between inputs of neighbouring taps, of all */
     int step_y, inputs_y, taps_y;
     int tap_x, tap_y;  /* the first taps */
     int data_step;     /* between inputs of neighbouring taps along x */
     long channel_step; /* between input channels */
     int weight_in, weight_channel, weight_tap;
-    int last; /* of its channels */
+    int last; /* the last of its channels */
     int in_channels;
     acc_t zero;
 };
 
-/* Adds what a row of taps reads, the first from `at` on, which is input x[i] of the row for output
- * i. Checked: inputs may lie outside. */
+/* Adds the products of a row of taps. The first tap reads element `at` on, which is input x[i] of
+ * the row for output i. If `checked` is true, inputs may lie outside. */
 static void add_row(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, const bool checked,
                     __global const data_t *data, const int at, const int x[OUTPUTS],
                     __global const packed_t *weights)
@@ -157,7 +158,7 @@ static void add_taps(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, con
                             item->tap_x;
             const int at = y * (int)table[FOLDED_DATA_Y_STEP] +
                            input_x * (int)table[FOLDED_DATA_X_STEP];
-            int x[OUTPUTS]; /* far outside where the row is */
+            int x[OUTPUTS]; /* far outside if the row is outside */
             EACH for (int i = 0; i < OUTPUTS; i++)
                 x[i] = (uint)(y + (ALONG_Y ? i * item->apart_in : 0)) < (uint)item->inputs_y
                            ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
@@ -171,8 +172,8 @@ static void add_taps(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, con
     }
 }
 
-/* Where an epilogue takes many instructions they are not written out for each sum; the sums move up
- * instead, since registers have no index. */
+/* A heavy epilogue is not unrolled for each sum. A loop handles the first sum and moves the others
+ * up, because registers cannot be indexed. */
 #if HEAVY
 #define EACH_PART _Pragma("unroll 1")
 #else
@@ -211,7 +212,7 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int channel = group * out_channels + first;
 
-    /* Phases, and the taps that they have. */
+    /* The work-item's phases and their taps. */
     int place_x = first_x + (int)table[DIRECT_PAD_X], place_y = first_y + (int)table[DIRECT_PAD_Y];
     const int phase_x = split(&place_x, table[DIRECT_STRIDE_X]),
               phase_y = split(&place_y, table[DIRECT_STRIDE_Y]);

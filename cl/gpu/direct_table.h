@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The direct algorithm's own part of its table; folded_table.h has the part before. Read by the
- * host (C) and by the kernels (OpenCL C). */
+/* The direct algorithm's part of its table, behind that of folded_table.h. Read by the host (C) and
+ * by the kernels (OpenCL C). */
 #ifndef TCONV_DIRECT_TABLE_H
 #define TCONV_DIRECT_TABLE_H
 
@@ -11,7 +11,7 @@ enum {
      * along y, of blocks of channels; with LAST of blocks, along x, along y. */
     DIRECT_LANES_0 = FOLDED_LONGS,
     DIRECT_LANES_1,
-    DIRECT_TILES_0, /* the same of work-groups */
+    DIRECT_TILES_0, /* work-groups, in the same order */
     DIRECT_TILES_1,
     DIRECT_TILES_2,
     DIRECT_POINTS_Z, /* outputs along z */
@@ -24,9 +24,9 @@ enum {
     DIRECT_PAD_Y,      /* modulo the stride */
     DIRECT_PAD_X,
     DIRECT_TAP_STEP_X,     /* between taps that reach the same output */
-    DIRECT_ROUNDS,         /* of OUTPUTS outputs that a work-item has at most */
+    DIRECT_ROUNDS,         /* the most rounds of OUTPUTS outputs of a work-item */
     DIRECT_APART,          /* between the outputs of a work-item, along their axis */
-    DIRECT_APART_IN,       /* between their inputs, along the same axis */
+    DIRECT_APART_IN,       /* between the inputs of these outputs, along the same axis */
     DIRECT_APART_DATA,     /* the same in elements of the data */
     DIRECT_APART_OUTPUT,   /* between the outputs, in elements */
     DIRECT_TAP_DATA,       /* between inputs of neighbouring taps along x, in elements */

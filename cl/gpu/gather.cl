@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather algorithm: output-stationary, exact in work. A work-item owns MW output channels at VW
- * neighbouring places along the innermost axis (x), with the sums in registers, and gathers every
- * tap that reaches them.
+/* The gather algorithm: output-stationary and exact in work. A work-item has MW output channels at
+ * VW neighbouring places along the innermost axis (x). It keeps the sums in registers and gathers
+ * every tap that reaches them.
  *
  * Along x, outputs are split by their phase: output o = u*SX + t has phase t and place u. The
  * taps of one phase read their inputs at fixed distances from u, so lanes run along u, nothing is
@@ -17,21 +17,21 @@
  *   MERGED = 0   one phase after the other, stored with stride; what belongs to a phase is
  *                read from the table. For all other strides and for many taps.
  *
- * Along y and z the table lists for each output row which taps reach it from which input rows,
- * already clipped to the data; z stands for all axes but the last two. Only along x can a tile
- * stick out of the data. Such a tile does not read the data but a copy of its inputs in the
- * workspace, the stage, where zeros surround them; all others read the data. A zero times an
- * infinite or NaN weight would be wrong: packing notes in a flag whether a block of channels has
- * such weights, and then its staged tiles are computed by exact_output, tap by tap.
+ * Along y and z the table lists the taps that reach each output row, and their input rows, clipped
+ * to the data; z stands for all axes but the last two. Only along x can a tile extend beyond the
+ * data. Such a tile reads a copy of its inputs with zeros around them, the stage, which is in the
+ * workspace. All other tiles read the data. A zero times an infinite or NaN weight would be wrong.
+ * Packing therefore sets a flag for a block of channels with such weights, and exact_output
+ * computes its staged tiles tap by tap.
  *
  * Packed filter: a word of flags for each [group][block of MW channels], padded; then
  * [group][block][kz][ky] and within it the taps along x sorted by class: [class][ci][tap of the
  * class][MW]. Channels past the last one are zero. With MERGED there is a single class.
  * gather_table.h has the table.
  *
- * With DOT, for bytes, ci counts quads of input channels: a weight is a word of four bytes. The
- * data's zero point is not taken away where they are read, but its product with all weights from
- * the sums.
+ * With DOT, for bytes, ci counts quads of input channels, and a weight is a word of four bytes. The
+ * data's zero point is not subtracted when data are read; its product with the sum of all weights
+ * is subtracted from the sums.
  *
  *   macro      meaning                                                     legal values
  *   DOT        see dot.clh                                                 0, 1, 2
@@ -67,8 +67,8 @@
 #define PHASES 1
 #endif
 
-/* One output element, tap by tap, from the data itself. `slice` and `reach_y` are its row's, `o`
- * its place in the row, `weights` and `m` its block and channel. */
+/* Computes one output element from the data, tap by tap. `slice` and `reach_y` are those of its
+ * row, `o` is its number in the row, `weights` and `m` are its block and channel. */
 #if FLOATING
 static acc_t exact_output(__global const data_t *data, __global const packed_t *weights,
                           __global const long *table, __global const long *slice,
@@ -88,7 +88,7 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
             __global const packed_t *w = weights + (kz * table[FOLDED_KERNEL_Y] + ky) *
                                                        table[FOLDED_KERNEL_X] * in_channels * MW;
             for (long k = 0; k < table[FOLDED_KERNEL_X]; k++) {
-                /* 32 bits suffice, and dividing 64 takes many registers on a GPU. */
+                /* 32 bits suffice; dividing 64 bits takes many registers on a GPU. */
                 const int distance = (int)(o + table[FOLDED_PAD_X] - k * table[FOLDED_DILATION_X]);
                 const int stride = (int)table[FOLDED_STRIDE_X], i = distance / stride;
                 if (distance < 0 || i * stride != distance || i >= table[FOLDED_INPUT_X]) continue;
@@ -108,8 +108,8 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
 }
 #endif
 
-/* Stores a tile of one channel: phase t of place i goes to element first + t + i*step of the row,
- * where that is inside. `row` is the number of the row's first output. */
+/* Stores a tile of one channel: phase t of place i is element first + t + i*step of the row, if
+ * that is inside. `row` is the number of the row's first output. */
 static void store_row(const struct epilogue *f, const long row, const long channel,
                       vec_t sums[PHASES], const int first, const int step, const int output_x)
 {
@@ -156,8 +156,8 @@ static void store_row(const struct epilogue *f, const long row, const long chann
     }
 }
 
-/* What a tap adds up: the inputs from p on, their products with the weight at w, and that
- * weight. */
+/* The operations of a tap: read inputs from p on, add their products with the weight at w, and add
+ * up the weight itself. */
 #if DOT
 #define INPUTS(p) quads_at(p, channel_step, min(4, in_channels - 4 * ci))
 #define ADD_PRODUCTS(in, w, sum) ((sum) + dot_quads(in, *(w)))
@@ -171,14 +171,14 @@ static void store_row(const struct epilogue *f, const long row, const long chann
 #define ADD_WEIGHT(w, sum)
 #endif
 
-/* One tile of one output row of one block of channels of one batch item. */
+/* Computes one tile, of one batch item, block of channels and output row. */
 static NOINLINE void
 gather_tile(__global const data_t *restrict data, __global const data_t *restrict stage,
             __global const packed_t *restrict filter, __global const uint *restrict flags,
             const struct epilogue *epilogue, __global const long *restrict table, const int tile,
             const int row, const int image)
 {
-    /* Which batch item, group, block of channels and row. */
+    /* The tile's batch item, group, block of channels and row. */
     const int batches = (int)table[FOLDED_BATCHES];
     const int n = image % batches, all_blocks = image / batches;
     const int g = all_blocks / (int)table[FOLDED_BLOCKS],
@@ -202,7 +202,7 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
     const acc_t zero = DATA_ZERO(table);
     const int channels = min(MW, out_channels - block * MW);
 
-    /* Where the tile's inputs lie: in the data, or in the stage. */
+    /* The tile's inputs are in the data or in the stage. */
     const bool sees_data = tile >= table[GATHER_TILE_FIRST] && tile < table[GATHER_TILE_LAST];
     const bool staged = tile < table[GATHER_DIRECT_FIRST] || tile >= table[GATHER_DIRECT_LAST];
     const long channel = (long)n * table[FOLDED_GROUPS] * in_channels + (long)g * in_channels;
@@ -265,7 +265,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             for (int t = 0; t < PHASES; t++) weight_sum[m][t] = 0;
 #endif
 
-        /* One loop over the rows of taps: some compilers copy all sums for each loop around. */
+        /* A single loop over all rows of taps: some compilers copy all sums for each surrounding
+         * loop. */
         const int rows = sees_data ? (int)slice[SLICE_TAPS] * taps_y : 0;
         for (int j = 0, jz = 0, jy = 0; j < rows; j++) {
             const long kz = taps_z[jz * SLICE_TAP_LONGS + SLICE_TAP];
@@ -312,8 +313,8 @@ gather_tile(__global const data_t *restrict data, __global const data_t *restric
             for (int t = 0; t < PHASES; t++) sum[m][t] -= (vec_t)(zero * weight_sum[m][t]);
 #endif
 #if HEAVY && defined(LANE)
-                /* The sums move up one by one: a loop that is not unrolled, since compilers do not
-                 * unroll so much, and still no register with an index. */
+                /* A loop that is not unrolled handles the first sum and moves the others up:
+                 * compilers do not unroll so much code, and registers cannot be indexed. */
 #pragma unroll 1
         for (int m = 0; m < channels; m++) {
             store_row(epilogue, to + m * table[FOLDED_OUTPUT_CHANNEL_STEP], co + m, sum[0], first,
@@ -340,9 +341,9 @@ tconv_gather(__global const data_t *restrict data, const ulong data_offset,
              __global const uint *restrict flags, const ulong flags_offset, EPILOGUE_PARAMETERS,
              __global const long *restrict table)
 {
-    /* Groups count along tiles first, then rows, then images. A group has one image and, with WGY =
-     * 1, one row, so that compilers keep weights once for all its work-items. Grid loops would keep
-     * what does not depend on them in registers all the time. */
+    /* Groups are numbered along tiles first, then rows, then images. A group has one image and,
+     * with WGY = 1, one row, so that compilers load weights once for all its work-items. A grid
+     * loop would keep its invariants in registers all the time. */
     const int groups_x = ((int)table[FOLDED_TILES] + WGX - 1) / WGX,
               groups_y = ((int)table[FOLDED_OUTPUT_ROWS] + WGY - 1) / WGY;
     const int group = GROUP_NUMBER;
@@ -360,8 +361,8 @@ static NOINLINE void stage_row(__global const data_t *restrict data,
                                const long plane, const long row, const long slot)
 {
     const long all_channels = table[FOLDED_GROUPS] * table[FOLDED_IN_CHANNELS];
-    const data_t zero =
-        (data_t)DATA_ZERO(table); /* what stands for the padding; its bits are 0 but for integers */
+    const data_t zero = (data_t)DATA_ZERO(
+        table); /* the element of the padding; its bits are 0 except for integers */
     const long left = table[GATHER_DIRECT_FIRST] - table[GATHER_TILE_FIRST];
     const long tile = slot < left ? table[GATHER_TILE_FIRST] + slot
                                   : table[GATHER_DIRECT_LAST] + slot - left;
@@ -381,7 +382,7 @@ static NOINLINE void stage_row(__global const data_t *restrict data,
     for (int i = to; i < length; i++) s[i] = zero;
 }
 
-/* A work-item copies one staged tile of one input row after the other. */
+/* Each work-item copies one staged tile after another, of one input row each. */
 KERNEL void tconv_gather_stage(__global const data_t *restrict data, const ulong data_offset,
                                __global data_t *restrict stage, const ulong stage_offset,
                                __global const long *restrict table)
@@ -440,7 +441,8 @@ static NOINLINE void pack_tap(__global const filter_t *restrict weights,
     if (!finite) atomic_or(&flags[all_blocks], 1u);
 }
 
-/* Before packing: no block is known to have weights that are not finite. One work-item a word. */
+/* Clears all flags before packing: no block has infinite or NaN weights yet. A work-item for each
+ * word. */
 KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_offset,
                                __global const long *restrict table)
 {
@@ -448,7 +450,7 @@ KERNEL void tconv_gather_clear(__global uint *restrict flags, const ulong flags_
         flags[flags_offset + get_global_id(0)] = 0;
 }
 
-/* A work-item packs one input channel, or quad, after the other. */
+/* Each work-item packs one input channel, or quad, after another. */
 KERNEL void tconv_gather_pack(__global const filter_t *restrict weights, const ulong weights_offset,
                               __global packed_t *restrict filter, const ulong filter_offset,
                               __global uint *restrict flags, const ulong flags_offset,

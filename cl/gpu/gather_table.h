@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather algorithm's own part of its table; folded_table.h has the part before. Read by the
- * host (C) and by the kernels (OpenCL C). */
+/* The gather algorithm's part of its table, behind that of folded_table.h. Read by the host (C) and
+ * by the kernels (OpenCL C). */
 #ifndef TCONV_GATHER_TABLE_H
 #define TCONV_GATHER_TABLE_H
 
@@ -9,8 +9,8 @@
 enum {
     GATHER_HEADER = FOLDED_LONGS, /* elements of the packed filter before the weights: a word of
                                    flags for each group and block */
-    /* Which tiles of a row see any data, and which of these read it directly; the rest read the
-       stage. */
+    /* The tiles of a row that have any input, and those of them that read the data directly; the
+     * others read the stage. */
     GATHER_TILE_FIRST,
     GATHER_TILE_LAST,
     GATHER_DIRECT_FIRST,

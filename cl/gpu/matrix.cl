@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix algorithm: products of matrices by the matrix units of GPUs. Output-stationary.
+/* The matrix algorithm: computes layers as matrix products on the matrix units of GPUs. It is
+ * output-stationary.
  *
  * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
  *
@@ -13,22 +14,23 @@
  *     slice        a part of the work-group, with its words of each stage
  *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
  *
- * Taps are outside, words inside. A work-item fetches the same places in all stages, so an address
- * moves by a constant from stage to stage, and whether a place has an input is one bit of a mask
- * for each of up to 32 taps, computed in front of the stages. Taps that reach no place of the tile
- * are left out. With two BUFFERS the next stage is on its way while one is multiplied.
+ * The outer loop goes over taps, the inner one over words. A work-item fetches the same places in
+ * all stages, so that an address moves by a constant from stage to stage. A mask, computed before
+ * the stages, has a bit for each of up to 32 taps: whether the place has an input. Taps that reach
+ * no place of the tile are skipped. With two BUFFERS the next stage is loaded while one is
+ * multiplied.
  *
- * When all stages are added up, the sums go through local memory in as many passes as it takes, so
- * that neighbouring work-items apply the epilogue to, and store, neighbours: outputs of one
- * channel, or with FOLDED_LAST channels of one place. There the sums of slices are added up in a
- * fixed order. With SPLIT, work-groups have parts of the channels, and leave their sums in the
- * workspace, where tconv_matrix_finish adds them up in a fixed order.
+ * After the last stage the sums go through local memory, in as many passes as needed. Then
+ * neighbouring work-items finish and store neighbours: outputs of one channel, or with FOLDED_LAST
+ * channels of one place. The sums of slices are added up there in a fixed order. With SPLIT,
+ * work-groups have parts of the channels, and write their sums to the workspace;
+ * tconv_matrix_finish adds them up in a fixed order.
  *
- * A place whose tap lies outside the data has zeros there, for bytes the data's zero point, whose
- * products with all weights are taken away from the sums. A zero must not meet a weight that is
- * infinite or NaN: packing marks groups that have such weights; their outputs are computed one by
- * one. So are outputs whose sums are not finite, where a phase lacks a tap and its zero may have
- * met such an input.
+ * An input outside the data is a zero; for bytes it is the data's zero point, whose products with
+ * all weights are subtracted from the sums. A zero must not meet a weight that is infinite or NaN.
+ * Packing therefore marks groups with such weights, and their outputs are computed one by one. If a
+ * phase lacks a tap, the zero weight in its place may meet such an input: outputs whose sums are
+ * not finite are also computed one by one.
  *
  *   macro        meaning                                                     legal values
  *   MT, NT       see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
@@ -68,8 +70,8 @@
 
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
-/* Accumulators in local memory, to be stored: FP fragments of each sub-group along rows in a pass,
- * all places. Rows are padded against conflicts of the banks of local memory: matrix.clh. */
+/* Accumulators of a pass in local memory: FP fragments of each sub-group along rows, for all
+ * places. Rows are padded against bank conflicts: matrix.clh. */
 #if FOLDED_LAST
 #define FINISHED_STEP(fp) (GM * (fp)*FRAG_M + 4)
 #define FINISHED_WORDS(fp) (NT * FINISHED_STEP(fp))
@@ -91,7 +93,7 @@
 #define FP 1
 #endif
 
-/* Rows of a pass, and which rows of the tile they are. The second launch has work-groups for each
+/* Rows of a pass, and their numbers in the tile. The second launch has a work-group for each
  * pass. */
 #if SPLIT < 2
 #define PASS_ROWS (GM * FP * FRAG_M)
@@ -102,14 +104,15 @@
 #define ROW_IN_TILE(pass, row) ((pass)*PASS_ROWS + (row))
 #endif
 
-/* Where parts leave their sums: for each part and tile all of them, as neighbours are stored. */
+/* The sums of parts in the workspace: for each part and tile all sums, in the order in which they
+ * are stored. */
 #if FOLDED_LAST
 #define WORKSPACE_AT(m, n) ((n)*MT + (m))
 #else
 #define WORKSPACE_AT(m, n) ((m)*NT + (n))
 #endif
 
-/* Where the sums of a pass are. */
+/* The sums of a pass in local memory or in the workspace. */
 struct finished {
     int pass;
 #if SPLIT < 2
@@ -140,7 +143,7 @@ static acc_t sum_of(const struct finished *from, const int row, const int n)
 }
 
 #if FOLDED_LAST
-/* Of four rows. */
+/* The sums of four rows. */
 static vec_t four_sums_of(const struct finished *from, const int row, const int n)
 {
     vec_t sum = (vec_t)(0);
@@ -161,8 +164,8 @@ static vec_t four_sums_of(const struct finished *from, const int row, const int 
 }
 #endif
 
-/* Of each row of a tile: scale and bias, and where neighbours are places the offset of its outputs,
- * negative where there is none. */
+/* For each row of a tile: scale, bias and, if neighbours are places, the offset of its outputs;
+ * negative if the row has no outputs. */
 struct rows {
 #if !FOLDED_LAST
     int at[MT]; /* less than a batch item has */
@@ -179,7 +182,7 @@ struct rows {
 #endif
 #define ROW_BIAS(rows, m) (rows)->bias[m]
 
-/* What is needed to store outputs. */
+/* The arguments of the functions that store outputs. */
 struct store {
     const struct epilogue *f;
     __local const struct outputs *outputs;
@@ -203,8 +206,8 @@ struct store {
 #define IS_RIGHT(sum) true
 #endif
 
-/* What a work-item finds of the rows: in front of the stages, behind which it puts it into local
- * memory, so that nobody waits for scale and bias. */
+/* Scale and bias of the rows this work-item owns, loaded before the main loop to hide latency.
+ * After the loop put_rows writes them to local memory. */
 #define OWN_ROWS ((MT + ITEMS - 1) / ITEMS)
 struct own_rows {
     result_t factor[OWN_ROWS], bias[OWN_ROWS];
@@ -224,7 +227,7 @@ static void find_rows(struct own_rows *own, const struct epilogue *f, const stru
     }
 }
 
-/* A barrier must follow. */
+/* Writes the rows to local memory. A barrier must follow. */
 static void put_rows(__local struct rows *rows, const struct own_rows *own, const struct tile *tile,
                      table_t table)
 {
@@ -247,7 +250,7 @@ static void put_rows(__local struct rows *rows, const struct own_rows *own, cons
 }
 
 #if FOLDED_LAST && OUTPUT_QUADS
-/* Four results in the bits of elements that are neighbours. */
+/* Four neighbouring output elements, as bits. */
 typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
 #define QUAD_f32(v) (v)
 #define QUAD_bf16(v) bf16_vector_of(v)
@@ -273,7 +276,8 @@ static ushort4 halves_in(const float4 v)
 #endif
 
 #if FOLDED_LAST
-/* Rows are quads of channels of a phase. Returns whether outputs are left over. */
+/* Stores the sums of a pass. Rows are quads of channels of a phase. Returns whether outputs are
+ * left over. */
 static INLINED bool store_sums(const struct store *s, const struct finished *from)
 {
 #define PASS_QUADS (PASS_ROWS / 4)
@@ -317,7 +321,8 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
     return left;
 }
 #else
-/* Neighbouring work-items have neighbouring outputs of a row: places with their phases along x. */
+/* Stores the sums of a pass. Neighbouring work-items have neighbouring outputs of a row: places
+ * with their phases along x. */
 static INLINED bool store_sums(const struct store *s, const struct finished *from)
 {
 #if FRAG_M % PX == 0
@@ -343,7 +348,8 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
             const int own = i * ROW_PHASES + column % ROW_PHASES, m = ROW_IN_TILE(from->pass, own),
                       row = s->tile.first_row + m;
             const acc_t sum = sum_of(from, own, n);
-            const bool single = PHASE_ROWS == 1; /* a constant in a condition is warned of */
+            const bool single = PHASE_ROWS ==
+                                1; /* a variable: compilers warn about a constant condition */
             const bool right = IS_RIGHT(sum),
                        there =
                            (s->rows->at[m] >= 0) &
@@ -358,7 +364,7 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
 }
 #endif
 
-/* An output that was left over, or any if all are. */
+/* Stores an output if it was left over, or if all are. */
 static void store_left_one(const struct store *s, const struct finished *from, const int own,
                            const int n, const struct place *extents, const bool all_left)
 {
@@ -385,7 +391,8 @@ static void store_left_one(const struct store *s, const struct finished *from, c
             s->outputs->at[n] + row_offset(&s->tile, channel, phase, s->table), all);
 }
 
-/* Outputs one by one, in the order of store_sums: a work-item has those that it left over. */
+/* Stores outputs one by one, in the order of store_sums: a work-item has those that it left
+ * over. */
 static void store_left(const struct store *s, const struct finished *from, const bool all_left)
 {
     const struct place extents = extents_of(s->table);
@@ -437,8 +444,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 {
     __local uint words[MOST_WORDS] __attribute__((aligned(16)));
     const struct tile tile = own_tile(GROUP_NUMBER, table);
-    /* In front of all branches: behind them some compilers do not know any more that these are the
-     * same for all work-items. */
+    /* Before all branches: after them some compilers no longer know that these values are the same
+     * for all work-items. */
     table_t kind = kind_of(tile.phase, table);
     table_t list = list_of(kind, table);
     int left = (int)kind[KIND_TAPS];
@@ -478,7 +485,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     fetch.in_channels = (int)table[FOLDED_IN_CHANNELS];
     fetch.rows = (int)table[TILED_ROWS];
     fetch.channel_step = (uint)STEP(table, DATA_CHANNEL);
-    fetch.outside = ((uint)DATA_ZERO(table) & 0xff) * 0x01010101u; /* of bytes; else 0 */
+    fetch.outside = ((uint)DATA_ZERO(table) & 0xff) *
+                    0x01010101u; /* the zero point in each byte; 0 for other types */
     __global const data_t *part_data = own_data;
     __global const packed_t *part_weights = weights;
 #if SPLIT
@@ -499,7 +507,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     }
     EACH for (int i = 0; i < OWN_WEIGHTS; i++)
     {
-        /* Rows past the last one are those of others, and are not stored. */
+        /* Rows past the last one are other tiles' rows; their sums are not stored. */
         const int number = (i * ITEMS + item) % (MT * STAGE_QUADS);
         fetch.weights[i] =
             (number / MT * fetch.rows + min(tile.first_row + number % MT, fetch.rows - 1)) * 4;
@@ -514,7 +522,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #endif
     {
 #if ROUNDS
-        barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the products of the round before are done */
 #endif
         uint taps = 0;
         EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
@@ -556,8 +564,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     store.tile = tile;
     store.exact = exact;
 #endif
-    /* Not unrolled, since some compilers do not unroll so much; the sums move up instead, so that
-     * no register has an index. */
+    /* A loop that is not unrolled handles the first sums and moves the others up: some compilers do
+     * not unroll so much code, and registers cannot be indexed. */
 #pragma unroll 1
     for (int pass = 0; pass < FM / FP; pass++) {
         finished.pass = pass;
@@ -585,8 +593,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 }
 
 #else
-/* Adds up the sums of all parts in their order, and finishes them: a work-group for each PASS_ROWS
- * rows of a tile. */
+/* Adds up the sums of all parts in a fixed order, and finishes them. A work-group for each
+ * PASS_ROWS rows of a tile. */
 KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offset,
                     __global const packed_t *restrict filter, const ulong filter_offset,
@@ -617,7 +625,7 @@ tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offse
     struct own_rows own_rows;
     find_rows(&own_rows, &epilogue, &tile, table);
     put_rows(&rows, &own_rows, &tile, table);
-    barrier(CLK_LOCAL_MEM_FENCE); /* outputs and rows are known */
+    barrier(CLK_LOCAL_MEM_FENCE); /* outputs and rows are in local memory */
     const struct finished finished = {
         .pass = group % (MT / PASS_ROWS),
         .sums = tile_accumulators(workspace, workspace_offset, tile.number),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled algorithm for GPUs: products of matrices from local memory, with many accumulators in
- * the registers of a work-item. Output-stationary; all element types, by plain multiply-adds.
+/* The tiled algorithm for GPUs: computes layers as matrix products from local memory, with many
+ * accumulators in the registers of a work-item. It is output-stationary, for all element types, and
+ * uses plain multiply-adds.
  *
  * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
  *
@@ -10,27 +11,27 @@
  * is a product of matrices over all places of all batch items.
  *
  *                            places (n, z, y, x)
- *              +------------------- NT --------------------+
- *              |  4 x 4    |           |  4 x 4    |        |     A work-item has TM x TN sums, in
- *     rows    MT  sums     |           |  sums     |        |     blocks of 4 x 4 that are far
- * apart:
- *              |-----------+           +-----------+        |     neighbours then read
- *              |  4 x 4    |           |  4 x 4    |        |     neighbouring quads.
- *              +-------------------------------------------+
+ *              +------------------- NT ------------------+
+ *              |  4 x 4    |           |  4 x 4    |     |     A work-item has TM x TN sums,
+ *     rows    MT  sums     |           |  sums     |     |     in blocks of 4 x 4 that are
+ *              |-----------+           +-----------+     |     far apart: neighbours then
+ *              |  4 x 4    |           |  4 x 4    |     |     read neighbouring quads.
+ *              +-----------------------------------------+
  *
- * A stage is KS input channels of one tap; taps are outside, channels inside. A work-item fetches
- * the same places in all stages, so an address moves by a constant from stage to stage, and whether
- * a place has an input is one bit of a mask for each of up to 32 taps, computed in front of the
- * stages. Taps that reach no place of the tile are left out. Local memory holds two stages: while
- * one is multiplied, the next is on its way through registers. With SLICES, parts of the work-group
- * multiply different channels of the stage for the same tile, and add up their sums at the end in a
- * fixed order. With SPLIT, work-groups have parts of the channels, and leave their sums in the
- * workspace, where tconv_tiled_finish adds them up in a fixed order.
+ * A stage is KS input channels of one tap. The outer loop goes over taps, the inner one over
+ * channels. A work-item fetches the same places in all stages, so that an address moves by a
+ * constant from stage to stage. A mask, computed before the stages, has a bit for each of up to 32
+ * taps: whether the place has an input. Taps that reach no place of the tile are skipped. Local
+ * memory holds two stages: while one is multiplied, the next is loaded through registers. With
+ * SLICES, parts of the work-group multiply different channels of the stage for the same tile, and
+ * add up their sums at the end in a fixed order. With SPLIT, work-groups have parts of the
+ * channels, and write their sums to the workspace; tconv_tiled_finish adds them up in a fixed
+ * order.
  *
- * A place without an input has a zero there, which must not meet a weight that is infinite or NaN.
- * Packing marks groups that have such weights; their outputs are computed one by one. So are those
- * of a work-item whose sums are not finite, where a phase lacks a tap and its zero may have met
- * such an input.
+ * A place without an input has a zero, which must not meet a weight that is infinite or NaN.
+ * Packing therefore marks groups with such weights, and their outputs are computed one by one. If a
+ * phase lacks a tap, the zero weight in its place may meet such an input: the outputs of a
+ * work-item whose sums are not finite are also computed one by one.
  *
  *   macro       meaning                                                       legal values
  *   MT, NT      rows and places of a tile                                     multiples of TM, TN
@@ -39,16 +40,16 @@
  *   SLICES      parts of the work-group, each with its channels of a stage    divides KS and TM
  *   WHOLE       1: KS divides the number of input channels                    0, 1
  *   LAST        1: input channels are neighbours, as are output channels      0, 1
- *   FOLDED_LAST   1: with LAST, rows are quads of output channels of a phase    0, 1
+ *   FOLDED_LAST 1: with LAST, rows are quads of output channels of a phase    0, 1
  *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
  *               wherever the tensors are
- *   ROUNDS      1: a phase may have more than 32 taps. Without, what finds    0, 1
- *               them needs no registers during the stages
+ *   ROUNDS      1: a phase may have more than 32 taps; finding them takes     0, 1
+ *               registers during the stages
  *   LACKING     1: some phases that are rows have fewer taps than others,     0, 1
  *               and zeros for them
  *   SPLIT       1: work-groups of several parts share the input channels;     0, 1, 2
- *               2: the kernel that adds up their sums, of which more slices
- *               have fewer rows or places each, and KS is of no consequence
+ *               2: the kernel that adds up their sums: more slices with fewer
+ *               rows or places each; KS has no effect
  *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
  *
  * Registers: TM * TN sums. */
@@ -73,8 +74,8 @@
 #error "ITEMS must be the work-items of the tile"
 #endif
 
-/* Rows of local memory: KS of weights, KS of inputs. Two neighbouring quads of a place go to
- * different banks. */
+/* Local memory of a stage: KS rows of weights, KS rows of inputs. The padding puts two neighbouring
+ * quads of a place into different banks. */
 #define INPUT_STEP (NT + 4 * LAST)
 #define STAGE_NUMBERS (KS * (MT + INPUT_STEP))
 #define SHARED_NUMBERS ((SLICES - 1) * (TM / SLICES) * TN * SLICE_ITEMS)
@@ -85,11 +86,10 @@
 #define WEIGHT_PARTS ((WEIGHT_QUADS + ITEMS - 1) / ITEMS)
 
 /* Inputs. Neighbouring work-items fetch neighbours in memory: places of a channel, or quads of
- * channels of a place. OWN_PLACES: places of a work-item, PLACES_APART from each other. Of each it
- * fetches OWN_CHANNELS channels, the first being FETCHED_CHANNEL, CHANNELS_APART from each other.
- * Places of a channel are spread in local memory such that the quad that a work-item reads has
- * places LANES_N apart, and a work-item stores beside its neighbour what lies beside it in the
- * output. */
+ * channels of a place. A work-item has OWN_PLACES places, PLACES_APART from each other. For each
+ * place it fetches OWN_CHANNELS channels, from FETCHED_CHANNEL on, CHANNELS_APART from each other.
+ * Local memory has the places of a channel in such an order that a work-item reads quads of places
+ * LANES_N apart. Neighbouring work-items then store neighbouring outputs. */
 #if LAST
 #define STAGE_QUADS (KS / 4)
 #define OWN_PLACES ((NT * STAGE_QUADS + ITEMS - 1) / ITEMS)
@@ -123,8 +123,8 @@
 /* ---- stages --------------------------------------------------------------------------------- */
 
 #if SPLIT < 2
-/* A quad of neighbouring channels, and one of packed weights, both aligned to their size. PoCL has
- * no need of that and may have buffers that are not. */
+/* Reads a quad of neighbouring channels, and one of packed weights, both aligned to their size. On
+ * PoCL quads need no alignment, and its buffers may have none. */
 #define IS_HALF_f16 1
 #define IS_HALF_bf16 2
 #if NATIVE || !FLOATING
@@ -144,19 +144,19 @@
 #define READ_WEIGHTS(p) (*(__global const vec_t *)(p))
 #endif
 
-/* What a work-item fetches in every stage. */
+/* The inputs and weights that a work-item fetches in every stage. */
 struct fetch {
-    __global const data_t *data[OWN_PLACES]; /* of its first channel, for distance 0 */
+    __global const data_t *data[OWN_PLACES]; /* input of its first channel, for distance 0 */
     uint inside[OWN_PLACES];                 /* a bit for each tap, the highest being the first */
     uint weights[WEIGHT_PARTS];              /* from the stage's first weight */
     int channel;
     int in_channels, rows;
     uint channel_step; /* unsigned: signs take instructions in every address */
-    bool aligned;      /* quads of channels are where READ_QUAD takes them */
+    bool aligned;      /* quads of channels are aligned as READ_QUAD needs them */
     acc_t zero;
 };
 
-/* A stage on its way. */
+/* A stage that is being loaded. */
 struct waiting {
     vec_t weights[WEIGHT_PARTS];
     acc_t inputs[OWN_PLACES][OWN_CHANNELS];
@@ -181,7 +181,7 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
 #if WHOLE
         waiting->weights[i] = READ_WEIGHTS(stage->weights + fetch->weights[i]);
 #else
-        /* Past the last channel, where inputs are zeros, any finite weight will do. */
+        /* Past the last channel inputs are zeros, so any finite weight will do. */
         const int k = (i * ITEMS + (int)get_local_id(0)) % WEIGHT_QUADS / (MT / 4),
                   past = max(0, stage->channel + k - (fetch->in_channels - 1));
         waiting->weights[i] =
@@ -233,7 +233,7 @@ static void put_stage(const struct waiting *waiting, __local acc_t *weights, __l
     }
 }
 
-/* What a work-item multiplies of an input channel. */
+/* The weights and inputs of one channel that a work-item multiplies. */
 struct operands {
     vec_t weights[TM / 4], inputs[TN / 4];
 };
@@ -247,11 +247,12 @@ static void read_operands(struct operands *own, __local const acc_t *weights,
         own->inputs[i] = *(__local const vec_t *)(inputs + i * 4 * LANES_N);
 }
 
-/* AHEAD: 1: a channel is read while the one before is multiplied, which compilers do not find
- * themselves. With 64 sums NVIDIA's takes 40 registers more for it than it is worth. */
+/* AHEAD = 1: a channel is read while the one before is multiplied; compilers do not do so by
+ * themselves. Not with 64 sums, because NVIDIA's compiler then needs 40 registers more, which costs
+ * more than it gains. */
 #define AHEAD (TM * TN != 64)
 
-/* Adds the products of a stage, of one slice's channels. */
+/* Adds the products of one slice's channels of a stage. */
 static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
                            __local const acc_t *inputs)
 {
@@ -272,8 +273,8 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
-/* Of a work-item's sums, those that it has to finish: with SLICES, a part of the rows, or with
- * FOLDED_LAST of the places, from PART_M(slice), PART_N(slice) on. */
+/* The sums that a work-item finishes: with SLICES, a part of its rows (with FOLDED_LAST of its
+ * places) from PART_M(slice), PART_N(slice) on. */
 #if FOLDED_LAST
 #define OWN_M TM
 #define OWN_N (TN / SLICES)
@@ -288,9 +289,9 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 #define ROW_OF(tm, m) ((m) / 4 * 4 * LANES_M + (tm)*4 + (m) % 4)
 
 #if SLICES > 1 && SPLIT < 2
-/* Slice `slice` receives the sums of its part from the others, and adds them in their order. Each
- * part is the first one when its turn comes: registers have no index, and loops with barriers are
- * not unrolled. */
+/* Slice `slice` receives the sums of its part from the other slices, and adds them in a fixed
+ * order. Sums move up, so that each part is the first one when its turn comes: registers cannot be
+ * indexed, and loops with barriers are not unrolled. */
 static void share_part(acc_t sums[TM][TN], __local acc_t *shared, const int slice, const int own)
 {
     const int item = (int)get_local_id(0) % SLICE_ITEMS;
@@ -320,7 +321,7 @@ static void next_part(acc_t sums[TM][TN])
 #endif
 
 #if FLOATING
-/* What a work-item has to finish, computed output by output. */
+/* Computes and stores the outputs that a work-item finishes, one by one. */
 static void store_exact(const struct epilogue *f, const int slice,
                         __local const struct outputs *outputs, __global const data_t *data,
                         __global const packed_t *weights, table_t table, const struct tile *tile,
@@ -345,8 +346,8 @@ static void store_exact(const struct epilogue *f, const int slice,
     }
 }
 
-/* Whether sums may be wrong: where a phase lacks a tap, an input that is infinite or NaN met a
- * zero. */
+/* True if sums may be wrong: if a phase lacks a tap, the zero in its place may have met an infinite
+ * or NaN input. */
 static bool is_wrong(const acc_t sums[TM][TN])
 {
     bool finite = true;
@@ -358,8 +359,8 @@ static bool is_wrong(const acc_t sums[TM][TN])
 }
 #endif
 
-/* Where an epilogue takes many instructions they are not written out for each sum; the sums move up
- * instead, since registers have no index. Nor for Intel's pvc, which spills otherwise. */
+/* A heavy epilogue is not unrolled for each sum. A loop handles the first sums and moves the others
+ * up, because registers cannot be indexed. The same for Intel's pvc, which spills otherwise. */
 #if HEAVY || defined(SUBGROUP)
 #define EACH_PART _Pragma("unroll 1")
 #else
@@ -441,7 +442,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-/* A work-item's place among those that multiply the same channels of a stage. */
+/* A work-item's position among those that multiply the same channels of a stage. */
 #if LAST
 #define OWN_TM(item) ((item) % SLICE_ITEMS % LANES_M)
 #define OWN_TN(item) ((item) % SLICE_ITEMS / LANES_M)
@@ -451,8 +452,8 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
 #endif
 
 #if SPLIT
-/* A work-item's first sum in the workspace, of part 0. Those of a part lie as
- * [tile][row of a work-item][place of a work-item][work-item of a slice]. */
+/* A work-item's first sum in the workspace, of part 0. A part's sums are in the order [tile][row of
+ * a work-item][place of a work-item][work-item of a slice]. */
 #define SUM_AT(m, n) (((m)*TN + (n)) * SLICE_ITEMS)
 static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, const int tile,
                                 const int slice)
@@ -476,8 +477,8 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 {
     __local acc_t numbers[LOCAL_NUMBERS] __attribute__((aligned(32)));
     const struct tile own = own_tile(GROUP_NUMBER, table);
-    /* In front of all branches: behind them some compilers do not know any more that these are the
-     * same for all work-items. */
+    /* Before all branches: after them some compilers no longer know that these values are the same
+     * for all work-items. */
     table_t kind = kind_of(own.phase, table);
     table_t list = list_of(kind, table);
     int left = (int)kind[KIND_TAPS];
@@ -522,7 +523,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     }
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
     {
-        /* Rows past the last one are those of others, and are not stored. */
+        /* Rows past the last one are other tiles' rows; their sums are not stored. */
         const int own = (i * ITEMS + item) % WEIGHT_QUADS;
         fetch.weights[i] = (uint)(own / (MT / 4) * fetch.rows +
                                   min(first_row + own % (MT / 4) * 4, fetch.rows - 4));
@@ -551,7 +552,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         struct stage stage = stage_of(taps, list, weights, &fetch);
         struct waiting waiting;
 #if ROUNDS
-        barrier(CLK_LOCAL_MEM_FENCE); /* the round before is multiplied */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the products of the round before are done */
 #endif
         if (stages > 0) {
             fetch_stage(&waiting, &stage, &fetch);
@@ -560,7 +561,8 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
         for (int number = 0; number < stages; number++) {
             __local acc_t *tile = numbers + number % 2 * STAGE_NUMBERS,
                           *other = numbers + (number + 1) % 2 * STAGE_NUMBERS;
-            barrier(CLK_LOCAL_MEM_FENCE); /* this stage is there, the one before is multiplied */
+            barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage
+                                             before are done */
             const bool more = number + 1 < stages;
             stage.channel += KS;
             if (stage.channel < fetch.in_channels) {
@@ -573,8 +575,9 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
             if (more) fetch_stage(&waiting, &stage, &fetch);
             multiply_stage(sums, tile + slice * (KS / SLICES) * MT + tm * 4,
                            tile + KS * MT + slice * (KS / SLICES) * INPUT_STEP + tn * 4);
-            /* Behind the last stage, too, the one before it once more: with a branch around this,
-             * compilers move the products behind it, and all their operands live that long. */
+            /* Also after the last stage, when it stores an old stage again: with a branch around
+             * it, compilers move the products behind the branch, and all their operands stay in
+             * registers that long. */
             put_stage(&waiting, other, other + KS * MT);
         }
     }
@@ -582,9 +585,9 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     table = table_again(table);
 #if !SPLIT
     EPILOGUE(epilogue, table)
-    barrier(CLK_LOCAL_MEM_FENCE); /* without a stage there was none */
+    barrier(CLK_LOCAL_MEM_FENCE); /* without stages there was no barrier yet */
 #endif
-    /* One part, or one after the other. */
+    /* One part, or one part after another. */
 #pragma unroll 1
     for (int part = 0; part < SLICES; part++) {
 #if SLICES > 1
@@ -612,7 +615,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 }
 
 #else
-/* Adds up the sums of all parts in their order, and finishes them. */
+/* Adds up the sums of all parts in a fixed order, and finishes them. */
 KERNEL __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset,
                    __global const packed_t *restrict filter, const ulong filter_offset,

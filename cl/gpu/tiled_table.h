@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled algorithm's own part of its table; folded_table.h has the part before. Read by the host
- * (C) and by the kernels (OpenCL C). Where three numbers follow each other they are of z, y, x. */
+/* The tiled and matrix algorithms' part of their table, behind that of folded_table.h. Read by the
+ * host (C) and by the kernels (OpenCL C). Numbers for three axes are in the order z, y, x. */
 #ifndef TCONV_TILED_TABLE_H
 #define TCONV_TILED_TABLE_H
 
@@ -13,34 +13,34 @@ enum {
     TILED_FIRST_Z, /* the output of place 0 in phase 0: 0, or negative where phases are rows */
     TILED_FIRST_Y,
     TILED_FIRST_X,
-    TILED_PHASES_Z, /* divisors: that work-groups share among them, the stride, or 1 where phases
-                       are rows */
+    TILED_PHASES_Z, /* divisors: phases that have work-groups of their own: the stride, or 1 if
+                       phases are rows */
     TILED_PHASES_Y,
     TILED_PHASES_X,
-    TILED_TAPS_Z, /* of the packed filter along each axis */
+    TILED_TAPS_Z, /* taps of the packed filter along each axis */
     TILED_TAPS_Y,
     TILED_TAPS_X,
-    TILED_ALL_PLACES,    /* of all batch items */
-    TILED_ROWS,          /* of the packed filter for one tap and input channel, a multiple of 4 */
-    TILED_CHANNELS,      /* divisor: output channels of a group, up to a multiple of 4 */
+    TILED_ALL_PLACES, /* places of all batch items */
+    TILED_ROWS,       /* rows of the packed filter for one tap and input channel, a multiple of 4 */
+    TILED_CHANNELS,   /* divisor: output channels of a group, rounded up to a multiple of 4 */
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
-    TILED_PARTS,         /* with SPLIT: of the input channels */
-    TILED_PART_CHANNELS, /* of a part, a multiple of KS */
+    TILED_PARTS,         /* with SPLIT: parts of the input channels */
+    TILED_PART_CHANNELS, /* input channels of a part, a multiple of KS */
     TILED_PART,          /* divisors (divisor.h) from here on: the work-groups of a part */
-    TILED_ALL_PHASES,    /* that work-groups share */
-    TILED_BLOCKS,        /* of rows */
+    TILED_ALL_PHASES,    /* phases that have work-groups of their own */
+    TILED_BLOCKS,        /* blocks of rows */
     TILED_TILES,
-    TILED_NEAREST_Z, /* where phases are rows: the distance to the input of tap 0 */
+    TILED_NEAREST_Z, /* if phases are rows: the distance to the input of tap 0 */
     TILED_NEAREST_Y,
     TILED_NEAREST_X,
-    TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind, as in folded_table.h */
+    TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind: see folded_table.h */
     TILED_LIST_AT,   /* their taps */
     TILED_ZERO,      /* 0: table_again of cl/gpu/places.clh */
     TILED_LONGS
 };
 
-/* A tap of a phase: where its weights are in the packed filter of a group, the distance from a
- * place to the input that it reads along each axis, and the same in elements of the data. */
+/* A tap of a phase: its weights in the packed filter of a group, the distance from a place to its
+ * input along each axis, and this distance in elements of the data. */
 enum { TAP_WEIGHTS, TAP_Z, TAP_Y, TAP_X, TAP_OFFSET, TAP_LONGS };
 
 #endif

@@ -28,8 +28,9 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     /* A loop of plain products, as the reference has it. */
     const double loops = (double)layer.axis[0].kernel * (1 + (double)layer.in_channels);
     if (tconv_folded_group_too_long(loops, request->device))
-        return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
-                            loops);
+        return tconv_refuse(
+            reason, "each output needs %.0f loop iterations; this device may abort such kernels",
+            loops);
     const double outputs = (double)layer.batch * (double)layer.groups * (double)layer.out_channels *
                            (double)layer.axis[0].output;
     tconv_candidates_add(candidates, (const int64_t[]){ITEMS},

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fused epilogue: what is applied to the accumulators before they are stored. No OpenCL header
- * is needed to read this. */
+/* The fused epilogue: the operations on a sum before it is stored. Needs no OpenCL header. */
 #ifndef TCONV_CL_EPILOGUE_H
 #define TCONV_CL_EPILOGUE_H
 
@@ -10,11 +9,11 @@
 extern "C" {
 #endif
 
-/* With x the value before it, and slope[c] one number for each output channel.
+/* The activations of a value x. slope[c] is one number for each output channel.
  *
  * NaN stays NaN. gelu, gelu_tanh, silu and mish give NaN for -infinity and -0 for large negative
- * finite x; hardswish gives 0 for both. The forms that are computed do not cancel.
- * docs/semantics.md has the details. Values of the enumerators are fixed. */
+ * finite x; hardswish gives 0 for both. The computed forms do not cancel. docs/semantics.md has the
+ * details. Values of the enumerators are fixed. */
 typedef enum tconv_activation {
     TCONV_ACTIVATION_NONE = 0,       /* x */
     TCONV_ACTIVATION_RELU = 1,       /* max(x, 0) */
@@ -28,42 +27,42 @@ typedef enum tconv_activation {
     TCONV_ACTIVATION_GELU_TANH = 9,  /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
     TCONV_ACTIVATION_SILU = 10,      /* x / (1 + exp(-x)) */
     TCONV_ACTIVATION_ELU = 11,       /* x, for x < 0 a*(exp(x) - 1) */
-    TCONV_ACTIVATION_SNAKE = 12,     /* x + sin(slope[c]*x)^2 / slope[c]; x where slope[c] = 0, or
-                                        where |slope[c]*x| >= 2^22, with f64 2^51 */
+    TCONV_ACTIVATION_SNAKE = 12,     /* x + sin(slope[c]*x)^2 / slope[c]; x if slope[c] = 0, or if
+                                        |slope[c]*x| >= 2^22 (f64: 2^51) */
     TCONV_ACTIVATION_HARDSWISH = 13, /* x * min(max(x + 3, 0), 6) / 6 */
     TCONV_ACTIVATION_MISH = 14       /* x * tanh(log(1 + exp(x))) */
 } tconv_activation;
 
-/* With `sum` from the formula at tconv_resolve and c the output channel,
+/* The epilogue. With `sum` from the formula at tconv_resolve and c the output channel,
  *
- *   output = activation(alpha * sum * scale[c] + bias[c] + beta * (what the output was) + residual)
+ *   output = activation(alpha * sum * scale[c] + bias[c] + beta * (old output) + residual)
  *
  * computed in f32 for f32, f16 and bf16, in f64 for f64, and rounded once, to the output's type.
  * Outputs that no tap reaches have the sum 0.
  *
- * Integers take bias and residual, which wrap as the sums do. With `requantize` (data i8 or u8,
+ * Integers may have bias and residual, which wrap as the sums do. With `requantize` (data i8 or u8,
  * output i8 or u8) the formula is computed in f32 from the exact i32 sum, and
  *
  *   output = saturate(round to nearest even(value) + output_zero_point)
  *
- * where the sum is that of (data - data_zero_point) * (filter - filter_zero_point); padding counts
- * as the zero point. The zero points of data and filter may also be given where the output is i32,
- * which then has the exact sum.
+ * where the sum adds up (data - data_zero_point) * (filter - filter_zero_point); padding counts as
+ * the zero point. The zero points of data and filter may also be given if the output is i32, which
+ * is then the exact sum.
  *
- * Types of the tensors that go with it: residual as the output; bias as the output, with
- * `requantize` f32; scale and slope f32, for f64 f64. Start from TCONV_EPILOGUE_INIT, which changes
- * nothing.
+ * Types of its tensors: the residual's is the output's; the bias's is the output's, with
+ * `requantize` f32; scale and slope are f32, for f64 data f64. Start from TCONV_EPILOGUE_INIT,
+ * which changes nothing.
  *
- * The structure is a member of others, so it never grows: members of later versions take the place
- * of `reserved`, with 0 as their default. */
+ * This structure is a member of others, so it never grows: later versions turn parts of `reserved`
+ * into members, with 0 as their default. */
 typedef struct tconv_epilogue {
     bool bias;                   /* one number for each output channel, of all groups */
     bool scale;                  /* one factor for each output channel, of all groups */
     bool residual;               /* a tensor like the output */
     bool requantize;             /* i8 or u8 from exact sums: the formula above */
-    tconv_activation activation; /* of what is above, before the output is stored */
-    double alpha;                /* 1: nothing is multiplied */
-    double beta;                 /* 0: what the output was is not read */
+    tconv_activation activation; /* applied last, before the output is stored */
+    double alpha;                /* factor of the sum; 1 by default */
+    double beta;                 /* factor of the old output; 0: it is not read */
     double a;                    /* first parameter of the activation; 0 if it has none */
     double b;                    /* second parameter of the activation; 0 if it has none */
     int32_t data_zero_point;     /* the data's element that means 0 */
@@ -80,13 +79,13 @@ typedef struct tconv_epilogue {
         }                                                                                          \
     }
 
-/* The element types of the tensors that go with an epilogue: of bias, for an output type; of scale
- * and slope, for a data type. */
+/* The element types of an epilogue's tensors: of bias, for an output type; of scale and slope, for
+ * a data type. */
 TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
 TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
-/* The enumerator's name as the tool spells it: none, leaky_relu; "?" where there is none. And back,
- * in any letter case: false where the name is unknown. */
+/* The enumerator's name as the tool spells it: none, leaky_relu; "?" for an unknown value. And the
+ * values of names, in any letter case: false if the name is unknown. */
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 

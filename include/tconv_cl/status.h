@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status codes and the explanation that comes with an error. No OpenCL header is needed to read
- * this. */
+/* Status codes, and the explanation of an error. Needs no OpenCL header. */
 #ifndef TCONV_CL_STATUS_H
 #define TCONV_CL_STATUS_H
 
 #include <stdbool.h>
 
-/* TCONV_EXPORTS: the library is being compiled; TCONV_STATIC: it is no DLL. CMake defines them. */
+/* TCONV_EXPORTS: the library is being compiled; TCONV_STATIC: it is not a DLL. CMake defines
+ * them. */
 #if defined(_WIN32) && defined(TCONV_EXPORTS)
 #define TCONV_API __declspec(dllexport)
 #elif defined(_WIN32) && !defined(TCONV_STATIC)
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* What a call returns. Codes never change their value; new ones may be added.
+/* The status that a call returns. Codes never change their value; new ones may be added.
  *
  *   1..19   invalid request: fix it and retry
  *   20..39  valid request, but not supported by this version or this device
@@ -30,10 +30,9 @@ extern "C" {
  *   80      cancelled by a callback of the application
  *   99      internal error: a defect of this library */
 typedef enum tconv_status {
-    TCONV_OK = 0, /* done */
-    TCONV_ERROR_ARGUMENT =
-        1, /* a pointer is NULL, an enumeration has no such value, a struct_size is too small, an
-              environment variable has a value that is not possible */
+    TCONV_OK = 0,             /* done */
+    TCONV_ERROR_ARGUMENT = 1, /* a pointer is NULL, an enumeration has no such value, a struct_size
+                                 is too small, an environment variable has an illegal value */
     TCONV_ERROR_SHAPE =
         2, /* ranks, extents or channels that do not fit each other, or do not fit in memory */
     TCONV_ERROR_ATTRIBUTE = 3, /* an attribute of a wrong length or outside its range */
@@ -69,13 +68,13 @@ typedef struct tconv_error {
  */
 TCONV_API const char *tconv_status_name(tconv_status status);
 
-/* True where the request itself is what is wrong or unsupported (codes 1 to 39): trying again will
- * not help. Any thread. */
+/* True if the request itself is wrong or unsupported (codes 1 to 39): trying again will not help.
+ * Any thread. */
 TCONV_API bool tconv_status_is_request(tconv_status status);
 
 /* True in a process that was forked from one in which the library had used OpenCL. Calls that would
- * use it return TCONV_ERROR_FORKED here (tconv_cl.h); a program with its own OpenCL calls asks
- * before them. Any thread. */
+ * use OpenCL return TCONV_ERROR_FORKED there (tconv_cl.h). A program should ask before its own
+ * OpenCL calls. Any thread. */
 TCONV_API bool tconv_process_forked(void);
 
 #ifdef __cplusplus

@@ -7,9 +7,9 @@
  *     tconv_problem problem = TCONV_PROBLEM_INIT;               // and so on
  *     layer.run(problem, arrays);
  *
- * Objects move and do not copy. One that was moved from, or made without arguments, is empty and
- * false; but `session session;` opens the default device. `get()` is the handle for functions of
- * the C interface.
+ * Objects can be moved but not copied. An object that was moved from, or made without arguments, is
+ * empty and false; but `session session;` opens the default device. `get()` is the handle for
+ * functions of the C interface.
  *
  * Each call has two forms: one throws tconv::error, one takes a tconv_error & at its end, returns
  * the status and never throws. With TCONV_CL_NO_EXCEPTIONS defined there is only the second one:
@@ -28,7 +28,7 @@ namespace tconv
 {
 
 #ifndef TCONV_CL_NO_EXCEPTIONS
-/* What a function of the C interface returned. */
+/* The error of a function of the C interface. */
 class error : public std::runtime_error
 {
   public:
@@ -53,7 +53,7 @@ class error : public std::runtime_error
     int opencl_;
 };
 
-/* Throws where `status` is not TCONV_OK. */
+/* Throws if `status` is not TCONV_OK. */
 inline void check(tconv_status status, const tconv_error &e)
 {
     if (status != TCONV_OK) throw error(e);
@@ -93,7 +93,7 @@ template <typename Handle, void (*Release)(Handle *)> class owner
     {
         return handle_;
     }
-    /* Whether there is a handle. */
+    /* True if there is a handle. */
     explicit operator bool() const noexcept
     {
         return handle_ != nullptr;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m tconv_cl: what the package is, and the OpenCL devices that it sees."""
+"""python -m tconv_cl: prints the package's version and the OpenCL devices that it finds."""
 
 from __future__ import annotations
 

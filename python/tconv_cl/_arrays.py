@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arrays of a call, whatever their kind: which are there, and whether they are what the plan wants."""
+"""The arrays of a call, of either kind: finds them, and checks that they fit the plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._types import dtype_of, type_of
 
 
 class Arrays(NamedTuple):
-    """All of one kind: NumPy's or pyopencl's. None: not there."""
+    """The arrays of a call, all NumPy's or all pyopencl's. None: absent."""
 
     data: Any
     filter: Any
@@ -25,7 +25,7 @@ class Arrays(NamedTuple):
 
 
 def numpy_array(name: str, value: Any) -> np.ndarray:
-    """What NumPy makes of an object: its own memory, where it tells where that is; of a list a copy."""
+    """The NumPy array of an object: over the object's memory if it tells its address; of a list a copy."""
     if type(value) is np.ndarray:
         return value
     kind = type(value).__name__
@@ -41,13 +41,13 @@ def numpy_array(name: str, value: Any) -> np.ndarray:
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RequestTypeError(f"{name}, a {kind}, gives no array that NumPy can read: {error}") from error
     raise RequestTypeError(
-        f"{name} is a {kind}: an array is needed: NumPy's, pyopencl's (then all are), a list, or an object with "
+        f"{name} is a {kind}: it must be an array: NumPy's, pyopencl's (then all are), a list, or an object with "
         "__array_interface__ or __dlpack__"
     )
 
 
 def check(plan: Resolved, arrays: Arrays) -> np.dtype[Any]:
-    """Compares shapes and types with what the plan wants; returns the output's type. C's pointers tell neither."""
+    """Checks shapes and types against the plan, because C's pointers have neither. Returns the output's type."""
     check_channels(plan, arrays)
     epilogue = plan.options.epilogue
     _expect("residual", arrays.residual, *plan.output)
@@ -58,7 +58,7 @@ def check(plan: Resolved, arrays: Arrays) -> np.dtype[Any]:
 
 
 def check_channels(plan: Resolved, arrays: Arrays) -> None:
-    """The part of it that the data's extents do not matter to."""
+    """The part of `check` that does not depend on the data's extents."""
     channels = (plan.channels,)
     _expect("bias", arrays.bias, channels, plan.bias_type)
     _expect("scale", arrays.scale, channels, plan.scale_type)
@@ -75,6 +75,6 @@ def _expect(name: str, array: Any, shape: tuple[int, ...], number: int) -> None:
     if array is None:
         return
     if array.shape != shape:
-        raise RequestError(f"{name} has shape {array.shape}: {shape} is needed")
+        raise RequestError(f"{name} has shape {array.shape}: it must be {shape}")
     if type_of(name, array.dtype) != number:
-        raise RequestError(f"{name} has elements of type {array.dtype}: {dtype_of(number)} is needed")
+        raise RequestError(f"{name} has elements of type {array.dtype}: it must have {dtype_of(number)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that a caller sees: conv_transpose, output_shape, and ConvTranspose for filters that are used often."""
+"""The public functions: conv_transpose, output_shape, and ConvTranspose for filters that are used often."""
 
 from __future__ import annotations
 
@@ -144,19 +144,19 @@ def conv_transpose(
             TCONV_CL_DEVICE names, else the first GPU, else the first accelerator, else the first device.
         scale, slope: [G*CO], float32; float64 for float64 data. slope is for the activations prelu and snake.
         residual: like the output.
-        out: where the output goes, contiguous and of its shape and type; shares memory with no other array.
-            Read before where beta is not 0.
-        alpha, beta: factors of the sum and of what out was.
+        out: receives the output; contiguous, of the output's shape and type, sharing no memory with another array. Read
+            before if beta is not 0.
+        alpha, beta: factors of the sum and of the old contents of out.
         activation: "relu", "relu6", "prelu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "snake", "hardswish",
             "mish", or a tuple with numbers: ("leaky_relu", a), ("elu", a), ("clamp", a, b).
-        output_type: where it is not that of the data: a NumPy type, or the library's name for one ("f32", "i32").
+        output_type: a NumPy type, or the library's name for one ("f32", "i32"); None: the data's type.
         requantize: 8-bit data and output: the formula in float32 from the exact sum, rounded and saturated.
-        data_zero_point, filter_zero_point, output_zero_point: what stands for 0 in 8-bit arrays.
-        math: "exact", or "fast", where kernels that round more may be taken.
+        data_zero_point, filter_zero_point, output_zero_point: the elements that mean 0 in 8-bit arrays.
+        math: "exact", or "fast", which allows kernels that round more.
         search: how the algorithm is chosen: "model": by the cost model; "records": by a stored tuning result, else the
             model; "measure": by a stored result, else by timing, which stores it; "renew": by timing. None: what the
             environment variable TCONV_CL_SEARCH says, else "records".
-        workspace_limit: bytes; kernels that need more are not taken. 0: no limit.
+        workspace_limit: bytes; kernels that need more are not used. 0: no limit.
         memory_limit: NumPy only: bytes of device memory for tensors that are computed in slabs; 0: 256 MiB.
             None: slabs are used only for tensors that are large or exceed the device, or with several devices.
         output_rows: (begin, end): only these rows of the output's outermost spatial axis; `out` and `residual` hold
@@ -187,8 +187,8 @@ def conv_transpose(
 class ConvTranspose:
     """A layer: its filter is packed once for each device and algorithm, and used for data of any extents.
 
-    Args: those of conv_transpose, except data, residual, out, output_rows, data_rows and progress. What is wrong for
-    data of any extents is an error here.
+    Args: those of conv_transpose, except data, residual, out, output_rows, data_rows and progress. Errors that data of
+    any extents would have are raised here.
 
     A contiguous array in host memory is not copied: every call hashes it, and packs it again if it has changed. Lists
     and arrays that are not contiguous are copied here. A pyopencl filter must not change. Layers can be copied and
@@ -264,7 +264,7 @@ class ConvTranspose:
         return _made_again, (arrays, {"device": self._device, "memory_limit": self._memory_limit, **self._options})
 
     def _check(self) -> None:
-        """Raises what would be wrong for data of any extents, and of both ranks where the filter's does not tell."""
+        """Raises errors that data of any extents would have, for both ranks if the filter's rank leaves them open."""
         filter, attributes = self._arrays.filter, self._attributes
         number = type_of("filter", filter.dtype)
         refusal: RequestError | None = None
@@ -285,7 +285,7 @@ class ConvTranspose:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
 
     def _packed(self, device: Device, plan: Plan, queue: Any) -> Filter:
-        """The filter as the plan wants it: plans of one algorithm share it, with fast math it may follow extents."""
+        """The packed filter for a plan. Plans of one algorithm share it; with fast math it may depend on extents."""
         own = plan if self._attributes.math != 0 else None
         key = (device, plan.algorithm, plan.problem.data_type, own)
         return self._filters.get(key, lambda: _opencl.pack(plan, queue, self._arrays.filter))
@@ -296,7 +296,7 @@ def _made_again(arrays: dict[str, Any], options: dict[str, Any]) -> ConvTranspos
 
 
 def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Shapes of data that may fit a filter: of the ranks that it may have, small and large."""
+    """Shapes of data that may fit a filter: of all possible ranks, small and large."""
     oneapi = attributes.groups is not None or (attributes.data_format, attributes.filter_format) != (1, 1)
     if oneapi:
         kinds = [(filter[-1] if attributes.filter_format == XIO else filter[0], len(filter))] if filter else []
@@ -313,7 +313,7 @@ def _possible_data(attributes: Attributes, filter: tuple[int, ...]) -> list[tupl
         )
         spatial = [(extent,) * axes for extent in (16, 1)]
         if len(strides) == axes and all(stride > 0 for stride in strides):
-            # So many that all pads can be taken off, and so many as have the output that is asked for.
+            # Extents from which all pads can be cut off, and extents that give the requested output.
             spatial += [tuple(abs(b) + abs(e) + 16 for b, e in zip(begin, end))]
             spatial += [tuple(max(1, -(-y // s)) for y, s in zip(outputs, strides))]
         for extents_ in spatial:
@@ -361,7 +361,7 @@ def window_input(
 ) -> tuple[int, int]:
     """The input rows (begin, end) of the outermost spatial axis that these output rows take; needs no device.
 
-    It is at least one row, also where none reaches the output rows: conv_transpose(..., output_rows=) wants just these.
+    At least one row, even if none reaches the output rows. conv_transpose(..., output_rows=) needs exactly these rows.
 
     Args:
         data, filter: shapes of the whole arrays, as for output_shape; options: as for conv_transpose.
@@ -375,7 +375,7 @@ def window_input(
         array([[[3., 2., 5.]]], dtype=float32)
 
     Raises:
-        RequestError: a ValueError: the request cannot be carried out, or these are no output rows.
+        RequestError: a ValueError: the request cannot be carried out, or the output does not have these rows.
     """
     window = window_of(output_rows, 1)
     assert window is not None
@@ -392,10 +392,10 @@ def explain(
     device: int | str | None = None,
     **options: Unpack[Options],
 ) -> str:
-    """Why conv_transpose takes the algorithm that it takes: one line for each, for shapes of data and filter.
+    """Explains conv_transpose's choice for shapes of data and filter: a line for each algorithm.
 
     Args:
-        dtype: of the data. filter_dtype: where it differs. bias: whether there is one.
+        dtype: the data's type. filter_dtype: the filter's type, if it differs. bias: whether there is one.
     """
     types = [np.dtype(dtype), np.dtype(dtype if filter_dtype is None else filter_dtype)]
     tensors = (Tensor(tuple(data), type_of("data", types[0])), Tensor(tuple(filter), type_of("filter", types[1])))
@@ -407,7 +407,7 @@ def explain(
 
 
 def _problem(attributes: Attributes, data: Sequence[int], filter: Sequence[int]) -> Any:
-    """Of these shapes; which elements they have is no matter."""
+    """A problem of these shapes; the element types do not matter."""
     f32 = type_of("data", np.dtype(np.float32))
     return attributes.problem(Tensor(tuple(data), f32), Tensor(tuple(filter), f32))
 
@@ -421,7 +421,7 @@ def _run(
     progress: Callable[[int, int], Any] | None,
     layer: ConvTranspose | None = None,
 ) -> Any:
-    """Takes the way that the kind of `data` decides."""
+    """Computes by _opencl or _host, by the kind of `data`."""
     opencl = _opencl.is_array(arrays.data)
     if opencl:
         _opencl.check_arrays(arrays)

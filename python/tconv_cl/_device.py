@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices with the plans that were made for them. Objects of the C library go when nothing refers to them any more."""
+"""Devices with their plans. Objects of the C library are released when nothing refers to them any more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHOLE = 512 << 20  # bytes of data and output that are not worth dividing into s
 
 
 class CacheInfo(NamedTuple):
-    """How requests were found: `hits` were kept already, `misses` were new; `plans` are kept now, in `devices`."""
+    """Counts of requests: `hits` had a kept plan, `misses` were new; `plans` are kept now, in `devices` devices."""
 
     hits: int
     misses: int
@@ -30,7 +30,7 @@ class CacheInfo(NamedTuple):
 
 
 class DeviceInfo(NamedTuple):
-    """What the library uses of a device: device_info.h explains each member. `number` is what `device=` takes."""
+    """The properties of a device that the library uses; device_info.h explains each. `number` is for `device=`."""
 
     number: int
     name: str
@@ -61,7 +61,7 @@ class DeviceInfo(NamedTuple):
 
 
 def keep(owner: object, release: str, handle: int) -> int:
-    """Has `handle` given back when `owner` goes; not when the interpreter ends: the process gives back all."""
+    """Releases `handle` when `owner` is freed, but not when the interpreter ends: then the process frees everything."""
     weakref.finalize(owner, _give_back, release, handle).atexit = False
     return handle
 
@@ -72,7 +72,7 @@ def _give_back(release: str, handle: int) -> None:
 
 
 def refuse_child() -> None:
-    """Raises in a process forked from one that had used a device: OpenCL calls hang there, locks may be taken."""
+    """Raises in a process forked from one that had used a device: OpenCL calls hang there, and locks may be held."""
     if library.tconv_process_forked():
         call("tconv_device_count", byref(c_int()))
 
@@ -81,7 +81,7 @@ Value = TypeVar("Value")
 
 
 class Kept(Generic[Value]):
-    """The `limit` most recently used of something; what falls out goes when its last user does. For any thread."""
+    """Keeps the `limit` most recently used objects; others are freed when their last user ends. For any thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -91,7 +91,8 @@ class Kept(Generic[Value]):
         self.misses = 0
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """What is kept under `key`, or what `make` makes, outside the lock: of two threads' objects the first stays."""
+        """The object kept under `key`, or a new one from `make`, called without the lock: of two threads' objects the
+        first stays."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -103,7 +104,7 @@ class Kept(Generic[Value]):
             made = self._entries.setdefault(key, made)
             self._entries.move_to_end(key)
             out = [self._entries.popitem(last=False) for _ in range(len(self._entries) - self._limit)]
-        del out  # without the lock: giving objects back may take a while
+        del out  # without the lock: releasing objects may take a while
         return made
 
     def values(self) -> list[Value]:
@@ -117,7 +118,7 @@ class Kept(Generic[Value]):
 
 
 class Request(NamedTuple):
-    """All that a plan depends on."""
+    """Everything that a plan depends on."""
 
     attributes: Attributes
     data: Tensor
@@ -129,7 +130,7 @@ class Request(NamedTuple):
 
 
 class Resolved:
-    """What a request comes to on any device: shapes and types of the arrays, and what the library wants to be told."""
+    """A request as resolved for any device: shapes and types of the arrays, and the library's structures."""
 
     def __init__(self, request: Request) -> None:
         attributes, window, data = request.attributes, request.window, request.data
@@ -163,7 +164,7 @@ class Resolved:
         self.output = Tensor(with_rows(self.output.shape, axis, rows), self.output.type)
         self.data_bytes = self.data_bytes // max(window.rows, 1) * given
         self.output_bytes = self.output_bytes // geometry.output[0] * rows
-        # Windows inside are all alike but for where they are: one plan does for them.
+        # Inner windows differ only in their position: they share one plan.
         pad = geometry.pad_begin[0] + window.begin - first * geometry.stride[0]
         self.key = request._replace(window=None), pad, rows
 
@@ -192,7 +193,7 @@ class Filter:
 
 
 class Device:
-    """A tconv_device with what was made for requests: plans, on a host device what they resolve to."""
+    """A tconv_device with its plans; a host device also keeps resolved requests."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -216,13 +217,13 @@ class HostDevice(Device):
         self.layer = HostLayer(self, constant_filter=False)
 
     def resolved(self, request: Request) -> Resolved:
-        """What a request comes to, kept or new."""
+        """The resolved request, kept or new."""
         key = request if request.window is None else Resolved(request).key
         resolved: Resolved = self.plans.get((Resolved, key), lambda: Resolved(request))
         return resolved
 
     def needs_slabs(self, resolved: Resolved) -> bool:
-        """Whether the tensors are too large for one buffer, or worth dividing."""
+        """True if the tensors are too large for one buffer, or worth dividing."""
         largest = max(resolved.data_bytes, resolved.output_bytes)
         return bool(largest > self.allocation_limit) or resolved.data_bytes + resolved.output_bytes > WHOLE
 
@@ -234,9 +235,9 @@ class HostLayer:
         self.handle = create("tconv_session_layer_create", device.host, constant_filter)
         library.tconv_session_layer_watch(self.handle, constant_filter)  # callers may change arrays
         if constant_filter:
-            self._device = device  # which goes after it
+            self._device = device  # which must be freed after it
             keep(self, "tconv_session_layer_release", self.handle)
-        else:  # the device's own; what was kept last goes first
+        else:  # the device's own; the newest is freed first
             keep(device, "tconv_session_layer_release", self.handle)
 
     def counts(self) -> c.HostLayerCounts:
@@ -246,7 +247,7 @@ class HostLayer:
 
 
 def wait_list(events: list[int]) -> tuple[int, c_void_p | None]:
-    """Events as the library's functions take them."""
+    """A list of events as the library's functions take it."""
     return len(events), cast((c_void_p * len(events))(*events), c_void_p) if events else None
 
 
@@ -256,26 +257,26 @@ _hosts: Kept[HostDevice] = Kept(64)  # more than a machine has: a host device st
 
 
 def host_device(number: int) -> HostDevice:
-    """The device with that number, opened at its first use, with queues of the library's own."""
+    """The device with this number, opened at its first use, with queues of the library's own."""
     refuse_child()
     return _hosts.get(number, lambda: HostDevice(number))
 
 
 @cache
 def number_of(name: str | None) -> int:
-    """The number of the device that somebody names, None being the default; asked once, for asking takes its time."""
+    """The number of a named device, None being the default. Asked once for each name, because asking is slow."""
     number = c_int()
     call("tconv_device_find", None if name is None else c.text("device", name), byref(number))
     return number.value
 
 
 def check_device(number: int) -> None:
-    """Raises where there is no device with that number."""
+    """Raises if there is no device with this number."""
     create("tconv_device_at", number, None)
 
 
 def devices() -> list[DeviceInfo]:
-    """All OpenCL devices, in the order of their numbers; read anew at each call."""
+    """All OpenCL devices, in the order of their numbers; read again at each call."""
     count = c_int()
     call("tconv_device_count", byref(count))
     return [_describe(number) for number in range(count.value)]
@@ -299,7 +300,7 @@ _contexts: Kept[Device] = Kept(CONTEXTS)
 
 
 def context_device(context: int, device: int) -> Device:
-    """The device of a context, by pointers. The library retains the context: meanwhile no other one has its address."""
+    """The device of a context, found by pointers. The library retains the context, so that its address stays unique."""
 
     def make() -> Device:
         handle = create("tconv_device_create", context, device)
@@ -312,7 +313,7 @@ def context_device(context: int, device: int) -> Device:
 
 
 def cache_info() -> CacheInfo:
-    """How plans were found so far, on the devices that are kept."""
+    """Counts of requests so far, on the devices that are kept."""
     kept = [device.plans for device in _hosts.values() + _contexts.values()]
     return CacheInfo(
         sum(plans.hits for plans in kept),
@@ -323,7 +324,7 @@ def cache_info() -> CacheInfo:
 
 
 def clear_cache() -> None:
-    """Lets go of all devices and plans; what calls and ConvTranspose objects still use stays until they end."""
+    """Releases all devices and plans, except those that calls and ConvTranspose objects still use."""
     number_of.cache_clear()
     _hosts.clear()
     _contexts.clear()

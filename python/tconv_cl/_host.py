@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy arrays: computed on a device of the library's own, in place where both share memory; large ones in slabs."""
+"""Computes NumPy arrays on a device of the library's own: in place if both share memory, large arrays in slabs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LINE = 64  # bytes that processors store at once
 
 
 def contiguous(arrays: Arrays) -> Arrays:
-    """Arrays that lie dense in memory: copies of those that do not. `out` is written, so that it must lie so itself."""
+    """Makes arrays dense, by copies if needed. `out` is written, so it must be dense itself."""
     if isinstance(arrays.out, (list, tuple)):
-        raise RequestTypeError(f"out is a {type(arrays.out).__name__}: an array is needed")
+        raise RequestTypeError(f"out is a {type(arrays.out).__name__}: it must be an array")
     arrays = Arrays(
         numpy_array("data", arrays.data),
         numpy_array("filter", arrays.filter),
@@ -50,7 +50,7 @@ def run(
     layer: Callable[[HostDevice], HostLayer] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Any:
-    """Computes dense arrays; `layer` gives the one that has the filter packed. `memory_limit` None: slabs if needed."""
+    """Computes dense arrays; `layer` gives the layer with the packed filter. `memory_limit` None: slabs if needed."""
     device = devices[0]
     resolved = device.resolved(request)
     dtype = check(resolved, arrays)
@@ -67,8 +67,8 @@ def run(
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An array that begins with a cache line: NumPy's own begin 16 bytes behind one, and every vector stored there is
-    in two of them."""
+    """An empty array that begins at a cache line. NumPy's arrays begin 16 bytes later, so every stored vector would
+    cross a line."""
     memory = np.empty(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
     begin = -memory.ctypes.data % LINE
     return memory[begin : begin + memory.size - LINE].view(dtype).reshape(shape)
@@ -81,7 +81,7 @@ def compute(
     arrays: c.Arrays,
     progress: Callable[[int, int], Any] | None = None,
 ) -> None:
-    """Computes arrays that are what `resolved` wants, by their addresses: at once, or in slabs if needed."""
+    """Computes checked arrays by their addresses: in one piece, or in slabs if needed."""
     if device.needs_slabs(resolved):
         _run_in_slabs(resolved, arrays, [device], 0, progress)
         return

@@ -58,7 +58,7 @@ class RequestTypeError(RequestError, TypeError):
 
 
 def text(argument: str, value: Any) -> bytes:
-    """A string as C takes it, which ends at a zero."""
+    """A string for C, which ends at a zero."""
     if not isinstance(value, str):
         raise RequestTypeError(f"{argument} is {value!r}: it must be a name")
     if "\0" in value:
@@ -212,7 +212,7 @@ class HostLayerCounts(Sized):
     ]
 
 
-# tconv_slabs_options.done: user, slab, how many are done, of how many; false stops.
+# tconv_slabs_options.done: user, slab, number of finished slabs, of all slabs; false stops.
 Done = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, c_int64, c_int64)
 
 
@@ -251,7 +251,7 @@ class DeviceInfo(Sized):
     ]
 
 
-# The structures under their names in C.
+# The structures by their names in C.
 STRUCTURES: dict[str, type[Structure]] = {
     "tconv_error": CError,
     "tconv_shape": Shape,
@@ -325,8 +325,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{f"tconv_{kind}_from_name": (c_bool, c_char_p, POINTER(c_int)) for kind in NAMED},
 }
 
-# OpenCL's own, with the same: through the library's link to the loader or, where it opens the loader at run time, from
-# the loader of that name, so that both use the same one.
+# OpenCL's own functions: through the library's link to the loader or, if the library opens the loader at run time, from
+# the loader of this name, so that both use the same one.
 _OPENCL: dict[str, tuple[Any, ...]] = {
     "clReleaseEvent": (c_int, c_void_p),
     "clFlush": (c_int, c_void_p),
@@ -339,7 +339,7 @@ _LIBRARY_NAME, _LOADER_NAME = _SYSTEM.get(sys.platform, ("libtconv_cl.so", "libO
 
 
 def _missing(handle: int) -> int:
-    """In the place of OpenCL's functions where there is no loader: then no object is there to call them with."""
+    """Stands for OpenCL's functions if there is no loader: then there is no object to call them with."""
     raise Error(f"there is no OpenCL loader, {_LOADER_NAME}", NO_DEVICE)
 
 
@@ -359,10 +359,11 @@ def _load_opencl(library: ctypes.CDLL) -> dict[str, Any]:
 
 
 def _load() -> SimpleNamespace:
-    """The functions above and no other: one that is not declared would take its pointers as 32-bit numbers."""
+    """Loads the functions above and no other: ctypes would pass pointers to an undeclared function as 32-bit
+    numbers."""
     path = Path(__file__).with_name(_LIBRARY_NAME)
     try:
-        # CDLL gives the interpreter lock back during every call: threads compile, upload and wait side by side.
+        # CDLL releases the interpreter lock during every call: threads compile, upload and wait side by side.
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise ImportError(
@@ -384,7 +385,7 @@ library = _load()
 
 
 def raise_error(status: int, opencl_code: int, message: str) -> None:
-    """Raises what `status` stands for, with the sentence."""
+    """Raises the exception for `status`, with the library's sentence."""
     if library.tconv_status_is_request(status):
         raise RequestError(message, status)
     raise Error(message, status, opencl_code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyopencl arrays: enqueued on the queue of `data`, in its context. Nothing is copied, and nothing waits."""
+"""Computes pyopencl arrays on the queue of `data`, in its context, without copies and without waiting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._library import RequestError, create
 
 
 def is_array(array: Any) -> bool:
-    """Whether it is pyopencl's; without importing pyopencl where nobody else did."""
+    """True for a pyopencl array. Does not import pyopencl if nobody else did."""
     module = sys.modules.get("pyopencl.array")
     if module is None:
         return False
@@ -24,12 +24,12 @@ def is_array(array: Any) -> bool:
 
 
 def check_arrays(arrays: Arrays) -> None:
-    """What can be told without a plan."""
+    """Checks everything that does not need a plan."""
     for name, array in arrays._asdict().items():
         if array is None:
             continue
         if not is_array(array):
-            raise RequestError(f"{name} is a {type(array).__name__}: a pyopencl array is needed, as data is one")
+            raise RequestError(f"{name} is a {type(array).__name__}: it must be a pyopencl array, as data is one")
         if not array.flags.c_contiguous:
             raise RequestError(f"{name} is not C-contiguous, and pyopencl arrays are not copied: make it so first")
     if arrays.data.queue is None:
@@ -54,7 +54,7 @@ def run(arrays: Arrays, request: Request, packed: Callable[[Device, Plan], Filte
     if plan.empty:
         return arrays.out
     args = c.Args()
-    if plan.workspace_bytes != 0:  # OpenCL keeps it until the commands that use it are done
+    if plan.workspace_bytes != 0:  # OpenCL keeps the buffer until its commands are done
         workspace = pyopencl.Buffer(queue.context, pyopencl.mem_flags.READ_WRITE, plan.workspace_bytes)
         args.workspace = c.Buffer(workspace.int_ptr, 0)
     weights = (packed or (lambda device, plan: pack(plan, queue, arrays.filter)))(device, plan)

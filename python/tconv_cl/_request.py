@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the arguments of a call to the structures of the C library: attributes once, shapes and types at each call."""
+"""Turns the arguments of a call into structures of the C library: attributes once, shapes and types at each call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NXC = XIO = 2  # tconv_data_format, tconv_filter_format
 
 
 class Tensor(NamedTuple):
-    """What the library must know of an array: extents and tconv_type."""
+    """The extents and the tconv_type of an array."""
 
     shape: tuple[int, ...]
     type: int
@@ -38,7 +38,7 @@ NAMES = tuple(name for name, *_ in c.Problem._fields_ if name in c.NAMED)
 
 
 class Attributes(NamedTuple):
-    """All that a call asks for besides its arrays; equal requests are equal and hash alike."""
+    """The arguments of a call besides its arrays. Equal attributes compare and hash as equal."""
 
     lists: tuple[int | tuple[int, ...], ...]  # of LISTS
     names: tuple[int, ...]  # of NAMES
@@ -87,7 +87,7 @@ class Attributes(NamedTuple):
         return problem
 
     def options(self, *, bias: bool, scale: bool, residual: bool) -> c.PlanOptions:
-        """The tconv_plan_options where these arrays are there."""
+        """The tconv_plan_options for a call with these arrays."""
         epilogue = c.Epilogue(bias=bias, scale=scale, residual=residual)
         options = c.PlanOptions()
         for structure, names in ((epilogue, _EPILOGUE), (options, _OPTIONS)):
@@ -103,7 +103,7 @@ _OPTIONS = tuple(name for name, *_ in c.PlanOptions._fields_ if name in Attribut
 
 
 def resolve(problem: c.Problem) -> c.Geometry:
-    """Pads, output shape and output type of a problem; needs no device."""
+    """Resolves pads, output shape and output type of a problem, without a device."""
     geometry = c.Geometry()
     call("tconv_resolve", byref(problem), byref(geometry))
     return geometry
@@ -117,19 +117,19 @@ def window_input(geometry: c.Geometry, begin: int, end: int) -> tuple[int, int]:
 
 
 def rows_at(geometry: c.Geometry) -> int:
-    """Where the outermost spatial axis is in data and output."""
+    """The index of the outermost spatial axis in data and output."""
     return 1 if geometry.data_format == NXC else 2
 
 
 def window_of(output_rows: Any, data_rows: Any) -> Window | None:
-    """The arguments output_rows and data_rows of a call."""
+    """Reads the arguments output_rows and data_rows of a call."""
     if output_rows is None and data_rows is None:
         return None
     if output_rows is None or data_rows is None:
         raise RequestError("output_rows and data_rows go together: which rows, and how many rows all data have")
     rows = _integers("output_rows", output_rows)
     if isinstance(rows, int) or len(rows) != 2:
-        raise RequestError(f"output_rows is {output_rows!r}: (begin, end) is needed")
+        raise RequestError(f"output_rows is {output_rows!r}: it must be (begin, end)")
     return Window(_integer("data_rows", data_rows, 0), *rows)
 
 
@@ -166,7 +166,7 @@ def attributes_among(given: dict[str, Any]) -> Attributes:
     activation, a, b = _activation(given["activation"])
     groups = given["groups"]
     if groups is not None and _integer("groups", groups) < 1:
-        raise RequestError(f"groups is {groups}: at least 1 is needed")
+        raise RequestError(f"groups is {groups}: it must be at least 1")
     return Attributes(
         lists=tuple([read(name, given[name]) for name, read in _LIST_READERS]),
         names=tuple([read(name, given[name]) for name, read in _NAME_READERS]),
@@ -201,14 +201,14 @@ def _integer(argument: str, value: Any, least: int = -(2**63), most: int = 2**63
     try:
         number = operator.index(value)
     except TypeError:
-        raise RequestTypeError(f"{argument} is {value!r}: an integer is needed") from None
+        raise RequestTypeError(f"{argument} is {value!r}: it must be an integer") from None
     if not least <= number <= most:
-        raise RequestError(f"{argument} is {number}: {least} to {most} are possible")
+        raise RequestError(f"{argument} is {number}: it must be {least} to {most}")
     return number
 
 
 def _integers(argument: str, value: Any) -> int | tuple[int, ...]:
-    """One number, which stands for every axis, or one for each."""
+    """Reads one number for every axis, or one number for each."""
     if isinstance(value, int):
         return _integer(argument, value)
     try:
@@ -231,7 +231,7 @@ def _real(argument: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise RequestTypeError(f"{argument} is {value!r}: a number is needed") from None
+        raise RequestTypeError(f"{argument} is {value!r}: it must be a number") from None
 
 
 def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
@@ -250,7 +250,7 @@ def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
 
 def _shape(argument: str, shape: tuple[int, ...]) -> c.Shape:
     if len(shape) > c.MAX_RANK:
-        raise RequestError(f"{argument} has rank {len(shape)}: {c.MAX_RANK} at most is possible")
+        raise RequestError(f"{argument} has rank {len(shape)}: it must be at most {c.MAX_RANK}")
     return c.Shape(len(shape), tuple(_integer(argument, extent) for extent in shape))
 
 
@@ -258,5 +258,5 @@ def _list(argument: str, value: int | tuple[int, ...], axes: int) -> c.List:
     if isinstance(value, int):
         value = (value,) * max(1, min(axes, c.MAX_AXES))
     if len(value) > c.MAX_AXES:
-        raise RequestError(f"{argument} has {len(value)} entries: {c.MAX_AXES} at most are possible")
+        raise RequestError(f"{argument} has {len(value)} entries: it may have at most {c.MAX_AXES}")
     return c.List(len(value), value)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's tensors through the library: weights stay packed, requests resolved; what it refuses, PyTorch computes."""
+"""Computes PyTorch's tensors by the library, with packed weights and resolved requests kept; PyTorch computes the
+rest."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from ._request import attributes_of
 from ._types import number_of as number_of_name
 
 WEIGHTS = 512  # packed weights kept
-REQUESTS = 64  # that are kept for each weight: its sets of attributes times shapes of data
-SENTENCES = 256  # that are remembered, in order to say each only once
-LARGE = 4 << 20  # bytes of an output from which on it is worth large pages
+REQUESTS = 64  # requests kept for each weight: its sets of attributes times shapes of data
+SENTENCES = 256  # sentences remembered, so that each is logged only once
+LARGE = 4 << 20  # least bytes of an output for which large pages pay
 BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
 TYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}  # tconv_type of problem.h
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
@@ -36,7 +37,7 @@ logger = logging.getLogger("tconv_cl")
 
 
 class Statistics(NamedTuple):
-    """Since the process began: transposed convolutions computed by tconv-cl, and by torch's own; weights packed."""
+    """Counts of this process: transposed convolutions by tconv-cl and by torch's own operator, and packed weights."""
 
     computed: int
     fallbacks: int
@@ -44,14 +45,14 @@ class Statistics(NamedTuple):
 
 
 class State:
-    """What all threads share: counters, what was said, and the weights by where they lie."""
+    """The state that all threads share: counters, sentences already logged, and weights by their addresses."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.computed = self.fallbacks = 0
         self.packed = 0  # of weights that are not kept any more
         self.said: Kept[None] = Kept(SENTENCES)
-        self.weights: OrderedDict[tuple[Any, ...], Weights] = OrderedDict()  # the one used last comes last
+        self.weights: OrderedDict[tuple[Any, ...], Weights] = OrderedDict()  # the most recently used comes last
         self.parent: State | None = None
 
 
@@ -59,17 +60,17 @@ state = State()
 
 
 def _after_fork() -> None:
-    """A lock may be held by a thread that the child has not, and what was packed cannot be given back in a child."""
+    """Makes a new state: the child lacks the thread that may hold the lock, and cannot release packed weights."""
     global state
     parent, state = state, State()
-    state.parent = parent  # never given back: that is the parent's to do
+    state.parent = parent  # never released: that is the parent's task
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
 def statistics() -> Statistics:
-    """What was computed by whom, in all threads."""
+    """The counts of all threads."""
     with state.lock:
         packed = state.packed + sum(weights.packed() for weights in state.weights.values())
         return Statistics(state.computed, state.fallbacks, packed)
@@ -93,7 +94,7 @@ class Call(NamedTuple):
 
 
 class Weights:
-    """A weight by where it lies: its layers, which pack it anew where its elements have changed, and what was asked."""
+    """A weight at an address: its layers, which pack it again if its elements change, and the requests for it."""
 
     def __init__(self, weight: Tensor) -> None:
         self.owner = StorageWeakRef(weight.untyped_storage())
@@ -105,7 +106,7 @@ class Weights:
         return self._layers.get(device, lambda: HostLayer(device, constant_filter=True))
 
     def dense(self, weight: Tensor) -> Tensor:
-        """The weight, or a contiguous copy, which is kept with the bits that it was made of."""
+        """The weight, or a contiguous copy, which is kept with the bits that it was made from."""
         weight = weight.detach()
         if weight.is_contiguous():
             return weight
@@ -122,7 +123,7 @@ class Weights:
 
 
 def _weights(weight: Tensor) -> Weights:
-    """The entry of this tensor. The last WEIGHTS entries are kept; those of freed tensors go when a new one comes."""
+    """The entry of this tensor. The last WEIGHTS entries are kept; a new entry removes those of freed tensors."""
     place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
     released: list[Weights] = []
     with state.lock:
@@ -136,12 +137,12 @@ def _weights(weight: Tensor) -> Weights:
         while len(state.weights) > WEIGHTS:
             released.append(state.weights.popitem(last=False)[1])
         state.packed += sum(weights.packed() for weights in released)
-    del released  # without the lock: giving objects back may take a while
+    del released  # without the lock: releasing objects may take a while
     return kept
 
 
 def refresh(weight: Tensor) -> None:
-    """Gives back what was packed of this tensor."""
+    """Releases the packed weights of this tensor."""
     with state.lock:
         places = [place for place in state.weights if place[0] == weight.data_ptr()]
         released = [state.weights.pop(place) for place in places]
@@ -153,7 +154,7 @@ def refresh(weight: Tensor) -> None:
 
 
 class _Asked(NamedTuple):
-    """A call for data of one shape: what runs it, and the output's shape in torch's order of the axes."""
+    """A call for data of one shape: the function that runs it, and the output's shape in torch's order of axes."""
 
     device: HostDevice
     layer: HostLayer
@@ -187,7 +188,7 @@ def _asked(weights: Weights, weight: Tensor, call: Call, data: Tensor, last: boo
 
 
 def refusal(data: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
-    """Why the library is not even asked."""
+    """The reason not to ask the library, or None."""
     dtype = data.dtype
     for name, tensor in (("data", data), ("weight", weight), ("bias", bias)):
         if tensor is None:
@@ -220,18 +221,19 @@ def memory_format(data: Tensor) -> torch.memory_format:
 
 
 def _empty(shape: tuple[int, ...], dtype: torch.dtype, form: torch.memory_format) -> Tensor:
-    """As torch.empty; a large one in large pages, for new memory's first use costs more than a convolution takes."""
+    """As torch.empty, but with large pages for a large tensor: the first use of new memory takes longer than a
+    convolution."""
     tensor = torch.empty(shape, dtype=dtype, memory_format=form)
     if tensor.nbytes >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
         begin = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
         size = (tensor.data_ptr() + tensor.nbytes - begin) // mmap.PAGESIZE * mmap.PAGESIZE
-        # It is advice: a system that does not take it leaves the pages as they are.
+        # It is advice: a system may ignore it.
         ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), mmap.MADV_HUGEPAGE)
     return tensor
 
 
 def run(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
-    """By the library, on its device. Raises where it refuses."""
+    """Computes by the library, on its device. Raises if the library refuses."""
     weight = weight.resolve_neg()
     weights = _weights(weight)
     form = memory_format(data)
@@ -269,7 +271,7 @@ def compute_or(
     call: Call,
     scale: Tensor | None = None,
 ) -> Tensor:
-    """The output, by the library or, where that refuses, by `own`, which is torch's operator."""
+    """The output, by the library or, if it refuses, by `own`, which is torch's operator."""
     reason = refusal(data, weight, bias)
     if reason is None:
         try:
@@ -285,7 +287,7 @@ def compute_or(
 
 
 def fell_back(weight: Tensor, reason: str, fallback: str) -> None:
-    """Counts, and says why, once for each layer; raises where the caller wants no fallback."""
+    """Counts a fallback and logs its reason, once for each layer. Raises if the caller wants no fallback."""
     layer = f"a transposed convolution with {str(weight.dtype).removeprefix('torch.')} weights {list(weight.shape)}"
     if fallback == "error":
         raise RuntimeError(f"tconv_cl does not compute {layer}: {reason}")
@@ -296,7 +298,7 @@ def fell_back(weight: Tensor, reason: str, fallback: str) -> None:
 
 
 def device_number(device: int | str | None) -> int | None:
-    """The number of a device that exists, as the operator takes it. Raises where there is none."""
+    """The number of an existing device, as the operator takes it. Raises if there is none."""
     if device is None:
         return None
     number = number_of(device) if isinstance(device, str) else _request._integer("device", device, 0, 2**31 - 1)
@@ -312,5 +314,5 @@ def search_of(search: str | None) -> str | None:
 
 def fallback_of(fallback: str) -> str:
     if fallback not in FALLBACKS:
-        raise ValueError(f'fallback is {fallback!r}: "warn" or "error" is needed')
+        raise ValueError(f'fallback is {fallback!r}: it must be "warn" or "error"')
     return fallback

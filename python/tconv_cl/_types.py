@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's element types and the library's: f32 is float32, and so on; bf16 is ml_dtypes' bfloat16, where installed."""
+"""Converts NumPy's element types to the library's: float32 is f32, and so on; ml_dtypes' bfloat16 is bf16."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def type_of(what: str, dtype: np.dtype[Any]) -> int:
     if number is None:
         known = ", ".join(dtype.name for dtype in _TYPES)
         raise RequestTypeError(
-            f"{what} has elements of type {dtype}: {known} are possible, in this machine's byte order"
+            f"{what} has elements of type {dtype}: it must be one of {known}, in this machine's byte order"
         )
     return number
 
@@ -55,7 +55,7 @@ def dtype_of(number: int) -> np.dtype[Any]:
 
 
 def output_type_of(wanted: Any) -> int:
-    """The tconv_type for the argument output_type: None (as the data), a name of the library's, or a NumPy type."""
+    """The tconv_type for the argument output_type: None (as the data), a name of the library, or a NumPy type."""
     if wanted is None:
         return 0
     if isinstance(wanted, str):
@@ -67,7 +67,7 @@ def _names(kind: str) -> str:
     """The names of an enumeration, for the sentence of an error."""
     name_of = getattr(library, f"tconv_{kind}_name")
     names = [name for number in range(64) if (name := name_of(number).decode()) != "?"]
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def number_of(argument: str, kind: str, name: str) -> int:
@@ -75,5 +75,5 @@ def number_of(argument: str, kind: str, name: str) -> int:
     number = c_int()
     known = isinstance(name, str) and name.isascii() and "\0" not in name
     if not known or not getattr(library, f"tconv_{kind}_from_name")(name.encode(), byref(number)):
-        raise RequestError(f"{argument} is {name!r}: {_names(kind)} are possible")
+        raise RequestError(f"{argument} is {name!r}: it must be {_names(kind)}")
     return number.value

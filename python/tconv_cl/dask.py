@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dask arrays: a task for each slab of output rows, from the input rows that it needs, on the device of its worker."""
+"""Computes Dask arrays: a task for each slab of output rows, from its input rows, on its worker's device."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def conv_transpose(
 ) -> da.Array:
     """tconv_cl.conv_transpose for a Dask array: lazy, in tasks that each compute some output rows of some batch items.
 
-    A task reads the input rows that its output rows take (tconv_cl.window_input), and computes no others. Only batch
-    and rows, the outermost spatial axis, are divided: the data's other axes are rechunked to one chunk first. Nothing
-    is computed or opened here.
+    A task reads only the input rows of its output rows (tconv_cl.window_input). Only batch and rows, the outermost
+    spatial axis, are divided: the data's other axes are rechunked to one chunk first. Nothing is computed or opened
+    here.
 
     Args:
         data: [N, C, X...], or with the channels last; of any chunks, which must be known.
@@ -68,8 +68,8 @@ def conv_transpose(
         A Dask array; its chunks along batch and rows are regular, for zarr, if those of the batch are.
 
     Raises:
-        RequestError: a ValueError: the request cannot be carried out; the sentence says why. What only a device can
-            tell is raised by the tasks.
+        RequestError: a ValueError: the request cannot be carried out; the sentence says why. Tasks raise errors that
+            only a device can find.
 
     Examples:
         >>> data = da.ones((1, 1, 1000), chunks=100, dtype=np.float32)
@@ -78,11 +78,11 @@ def conv_transpose(
         ((1, 1, 2002), (200, 200), 2.0)
     """
     if not isinstance(data, da.Array) or type(data._meta) is not np.ndarray:
-        raise RequestError(f"data is a {type(data).__name__}: a Dask array of NumPy arrays is needed")
+        raise RequestError(f"data is a {type(data).__name__}: it must be a Dask array of NumPy arrays")
     if any(np.isnan(extent) for extent in data.shape):
         raise RequestError(f"data has the shape {data.shape}: call its compute_chunk_sizes() first")
     if isinstance(device, str) and device != "worker":
-        raise RequestError(f'device is {device!r}: a number, several, or "worker" are possible')
+        raise RequestError(f'device is {device!r}: it must be a number, several, or "worker"')
     small = {"filter": filter, "bias": bias, "scale": scale, "slope": slope}
     small = {name: _dask_array(name, array) for name, array in small.items()}
     residual = _dask_array("residual", residual)
@@ -115,14 +115,14 @@ def conv_transpose(
 
 
 class _Division:
-    """Which output rows of which batch items each task computes."""
+    """The division of output rows and batch items into tasks."""
 
     def __init__(self, resolved: Resolved, data: da.Array, chunks: Any, memory_limit: int | str | None) -> None:
         self.geometry = geometry = resolve(resolved.problem)
         self.axis = rows_at(geometry)
         limit = parse_bytes(dask.config.get("array.chunk-size") if memory_limit is None else memory_limit)
         if limit < 1:
-            raise RequestError(f"memory_limit is {memory_limit}: at least 1 is needed")
+            raise RequestError(f"memory_limit is {memory_limit}: it must be at least 1")
         items = max(data.chunks[0])
         if chunks == "auto":
             stride = geometry.stride[0]
@@ -130,7 +130,7 @@ class _Division:
                 items = (items + 1) // 2
             rows = max(data.chunks[self.axis]) * stride or geometry.output[0]
             rows = min(rows, max(1, self._rows_within(limit, items)))
-            chunks = rows // stride * stride or rows  # whole strides: tasks inside are of one kind, and share a plan
+            chunks = rows // stride * stride or rows  # whole strides: inner tasks are alike and share a plan
         rows = da.core.normalize_chunks((chunks,), (geometry.output[0],))[0]
         self.items = max(items, 1)
         batch = tuple(end - begin for _, begin, end in self._batches(data))
@@ -141,7 +141,7 @@ class _Division:
         self.task_limit = limit if memory_limit is not None and larger else None
 
     def tasks(self, token: str, data: da.Array, residual: da.Array | None) -> dict:
-        """The graph: parts of the data's chunks, and what is computed from them."""
+        """The graph: tasks for parts of the data's chunks, and tasks that compute from them."""
         graph: dict = {}
         ends = list(accumulate(data.chunks[self.axis]))
         for n, (block, item, item_end) in enumerate(self._batches(data)):
@@ -164,7 +164,7 @@ class _Division:
         return graph
 
     def _batches(self, data: da.Array) -> Iterator[tuple[int, int, int]]:
-        """The chunk of the data, and which of its items, for each chunk of the output's batch."""
+        """For each chunk of the output's batch: the data's chunk, and its items."""
         for block, items in enumerate(data.chunks[0]):
             for begin in range(0, max(items, 1), self.items):
                 yield block, begin, min(begin + self.items, items)
@@ -197,7 +197,7 @@ class _Layer:
     def __reduce__(self) -> tuple:
         return partial(_Layer, **self._options), self._arrays
 
-    def __sizeof__(self) -> int:  # what Dask takes for the costs of sending it
+    def __sizeof__(self) -> int:  # Dask's measure of the cost of sending it
         return sum(0 if array is None else array.nbytes for array in self._arrays)
 
     def convolution(self) -> ConvTranspose:
@@ -233,7 +233,7 @@ def _slab(
 
 
 def _worker_device() -> int:
-    """The device of the distributed worker that runs this task, by the number at the end of its name."""
+    """The device of the distributed worker that runs this task, from the number at the end of the worker's name."""
     worker = None
     with suppress(KeyError, ValueError):
         worker = sys.modules["distributed"].get_worker()
@@ -250,7 +250,7 @@ def _dask_array(name: str, array: Any) -> da.Array | None:
     if array is None or isinstance(array, da.Array):
         return array
     if not isinstance(array, np.ndarray):
-        raise RequestError(f"{name} is a {type(array).__name__}: a NumPy or a Dask array is needed")
+        raise RequestError(f"{name} is a {type(array).__name__}: it must be a NumPy or a Dask array")
     return da.from_array(array, chunks=-1)
 
 

@@ -16,15 +16,15 @@ import onnxruntime
 from ._adapter import check_device, check_options
 from ._library import RequestError
 
-ADDED = "tconv_cl.added"  # an entry of session options that have the provider
+ADDED = "tconv_cl.added"  # an entry of session options with the provider
 
 __all__ = ["Statistics", "library", "register", "session_options", "statistics"]
 
 
 class Statistics(NamedTuple):
-    """What all sessions of this process did so far.
+    """Counts of all sessions of this process so far.
 
-    `computed`: layers that ran; `in_slabs`: those of them that the device could only do in parts; `plans`: plans made
+    `computed`: layers that ran; `in_slabs`: those of them that the device computed in parts; `plans`: plans made
     for shapes; `packs`: filters packed.
     """
 
@@ -57,13 +57,13 @@ def register(name: str = "tconv_cl") -> str:
     `onnxruntime.unregister_execution_provider_library(name)` undoes it, when no session uses it any more.
     """
     if not hasattr(onnxruntime, "register_execution_provider_library"):
-        raise RuntimeError(f"ONNX Runtime 1.24 or later is needed, this is {onnxruntime.__version__}")
+        raise RuntimeError(f"ONNX Runtime is {onnxruntime.__version__}: it must be 1.24 or later")
     if not _is_registered(name):
         _load()
         onnxruntime.register_execution_provider_library(name, library())
         if not _is_registered(name):
             onnxruntime.unregister_execution_provider_library(name)
-            raise RuntimeError(f"ONNX Runtime 1.24 or later is needed, this is {onnxruntime.__version__}")
+            raise RuntimeError(f"ONNX Runtime is {onnxruntime.__version__}: it must be 1.24 or later")
     return name
 
 
@@ -80,9 +80,9 @@ def session_options(
     Options that have it already get the new values of all arguments.
 
     Args:
-        device: a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a part of a device's name;
+        device: a number as `tconv_cl.devices()` lists them, "gpu", "cpu", "accelerator" or a part of a device's name;
             None: the library's default. It is opened here.
-        fallback: what happens where no device is there or a ConvTranspose is refused: "warn": ONNX Runtime's own
+        fallback: what happens if there is no device or a ConvTranspose is refused: "warn": ONNX Runtime's own
             provider computes, and a line of the session's log says why; "error": the session raises.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
@@ -131,7 +131,7 @@ def _is_added(options: onnxruntime.SessionOptions) -> bool:
 
 
 def statistics() -> Statistics:
-    """How to see that it is used."""
+    """The counts so far; they show whether the provider is used."""
     values = (ctypes.c_uint64 * len(Statistics._fields))()
     _load().tconv_cl_onnxruntime_statistics(values, ctypes.c_size_t(len(values)))
     return Statistics(*values)

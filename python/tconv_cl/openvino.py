@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenVINO models whose transposed convolutions tconv-cl computes: the extension, and its operator in any model.
+"""Computes transposed convolutions of OpenVINO models: loads the extension, and puts its operator into models.
 
 docs/openvino.md says how it is installed and what it does.
 """
@@ -28,7 +28,7 @@ UNARY = (
     "Relu", "Clamp", "Sigmoid", "Tanh", "Gelu", "Swish", "Elu", "HSwish", "HSigmoid", "Mish", "SoftPlus", "Exp", "Abs",
     "Sqrt",
 )  # fmt: skip
-# Through these, OpenVINO's processor plugin passes tensors in the layout that they have.
+# OpenVINO's processor plugin passes tensors through these operators without changing the layout.
 TRANSPARENT = (
     *STOCK, OURS, *UNARY, "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "PRelu", "Convert",
     "FakeQuantize", "BatchNormInference", "MaxPool", "AvgPool", "Concat",
@@ -38,7 +38,7 @@ AGAIN = "install tconv_cl_openvino or with --config-settings=cmake.define.TCONV_
 
 
 def _load() -> ctypes.CDLL:
-    """The extension's library, which another release of OpenVINO would crash: it is not even loaded then."""
+    """Loads the extension's library, unless OpenVINO is another release, in which the library would crash."""
     folder = Path(__file__).parent
     file = folder / "openvino_release.txt"
     if not file.exists():
@@ -53,7 +53,7 @@ _library = _load()
 
 
 class Statistics(NamedTuple):
-    """In this process so far: evaluations by tconv-cl and by OpenVINO's own operators, plans made, filters packed."""
+    """Counts of this process so far: evaluations by tconv-cl and by OpenVINO's own operators, plans, packed filters."""
 
     evaluations: int
     fallbacks: int
@@ -62,12 +62,12 @@ class Statistics(NamedTuple):
 
 
 def library() -> str:
-    """The path of the extension's library, which OpenVINO's tools and programs in C++ take, too."""
+    """The path of the extension's library, for OpenVINO's tools and programs in C++."""
     return str(Path(__file__).with_name("libtconv_cl_openvino.so"))
 
 
 def add_extension(core: openvino.Core) -> None:
-    """Has `core` replace the transposed convolutions of IR and ONNX files that it reads from now on.
+    """Makes `core` replace the transposed convolutions of IR and ONNX files that it reads from now on.
 
     Raises:
         tconv_cl.RequestError, which is a ValueError: a variable of the environment has a wrong value.
@@ -77,7 +77,7 @@ def add_extension(core: openvino.Core) -> None:
 
 
 def statistics() -> Statistics:
-    """The counts so far; the difference of two says who computed between them."""
+    """The counts so far. The difference of two tells who computed between them."""
     values = (ctypes.c_uint64 * len(Statistics._fields))()
     _library.tconv_cl_openvino_statistics(values, ctypes.c_size_t(len(values)))
     return Statistics(*values)
@@ -94,7 +94,7 @@ def convert(
 
     Factors and addends that follow with one constant for each channel, a tensor of the output's shape that is added,
     and an activation that the library has, become part of the operator. What the library refuses stays as it is, and a
-    line on stderr says why. `device` is a number as `tconv_cl.devices()` has them, "gpu", "cpu", "accelerator" or a
+    line on stderr says why. `device` is a number as `tconv_cl.devices()` lists them, "gpu", "cpu", "accelerator" or a
     part of a name; None: the library's default. `search` is how the algorithm of each shape is chosen, as that of
     tconv_cl.conv_transpose: "model", "records", "measure" or "renew"; None: as TCONV_CL_SEARCH says, else "records".
     OpenVINO's own operators stay where they have fewer multiply-adds than `least_macs`; None: two million where the
@@ -108,7 +108,7 @@ def convert(
     check_device(_library.tconv_cl_openvino_open, device)
     replace = _Replace("" if device is None else str(device), search or "", -1 if least_macs is None else least_macs)
     _run(replace, model)
-    # An operator that is replaced counts as a consumer of its inputs as long as somebody holds it.
+    # A replaced operator counts as a consumer of its inputs as long as a reference to it exists.
     nodes = _found(model)
     while nodes:
         _to_bytes(nodes.pop(0), replace.factory)
@@ -147,7 +147,7 @@ class _Replace(MatcherPass):
         node = matcher.get_match_root()
         attributes = node.get_attributes()
         if node.get_type_name() in STOCK:
-            # The extension decides: its factory gives OpenVINO's own node back where the library refuses it.
+            # The extension decides: its factory returns OpenVINO's own node if the library refuses it.
             made = self.factory.create(node.get_type_name(), node.input_values(), {**attributes, **self.choices})
             if made.get_type_name() != OURS:
                 return False
@@ -184,7 +184,7 @@ class _Find(MatcherPass):
 
 
 class _Views(MatcherPass):
-    """Takes away the Transposes between two operators with channels last that only have activations between them.
+    """Removes the Transposes between two operators with channels last, if only activations are between them.
 
     The plugin would execute them: it knows no layout there.
     """
@@ -214,13 +214,13 @@ class _Views(MatcherPass):
 
 
 class _Port:
-    """The data of an operator or its output: what it costs to reorder, and what is around, through operators that take
-    any layout."""
+    """The data of an operator, or its output: the cost of reordering it, and its neighbours, seen through operators
+    that take any layout."""
 
     def __init__(self, node: Node, *, before: bool) -> None:
         shape = node.get_input_partial_shape(0) if before else node.get_output_partial_shape(0)
         extents = [UNKNOWN_EXTENT if extent.is_dynamic else extent.get_length() for extent in shape]
-        both_are_one = extents[1] == 1 or np.prod(extents[2:]) == 1  # the same bytes in either layout
+        both_are_one = extents[1] == 1 or np.prod(extents[2:]) == 1  # both layouts have the same bytes
         self.size = 0.0 if both_are_one else float(np.prod(extents, dtype=np.float64))
         self.ours: set[str] = set()
         self.convolution = False
@@ -246,8 +246,8 @@ class _Port:
 def _channels_last(nodes: list[Node]) -> list[Node]:
     """The operators for which channels last leaves the fewest bytes to be reordered, all of them together.
 
-    OpenVINO's plugin computes convolutions with channels last; what meets no convolution is plain. Found by changing
-    one operator at a time as long as that is better, from all plain and from all changed.
+    OpenVINO's plugin computes convolutions with channels last; other tensors are plain. The search changes one operator
+    at a time while that helps, from all plain and from all changed.
     """
     nodes = [node for node in nodes if node.get_input_partial_shape(0).rank.is_static]
     nodes = [node for node in nodes if not node.get_attributes()["channels_last"]]
@@ -261,7 +261,7 @@ def _channels_last(nodes: list[Node]) -> list[Node]:
                     total += 0 if last[name] else port.size
                 elif not port.ours:
                     total += port.size if last[name] else 0
-            if not data.convolution:  # else both reorder by themselves
+            if not data.convolution:  # otherwise both reorder by themselves
                 total += sum(data.size for other in data.ours if last.get(other, False) != last[name])
         return total
 
@@ -281,7 +281,7 @@ def _channels_last(nodes: list[Node]) -> list[Node]:
 
 
 def _is_view(node: Node) -> bool:
-    """Whether it is a Transpose that stands beside one of our operators."""
+    """True for a Transpose beside one of our operators."""
     if node.get_type_name() != "Transpose":
         return False
     around = [node.input_value(0).get_node(), *(target.get_node() for target in node.output(0).get_target_inputs())]
@@ -348,7 +348,7 @@ class _Bytes(NamedTuple):
 
 
 def _to_bytes(node: Node, factory: NodeFactory) -> None:
-    """Has integers computed where data and weights are quantized, and a FakeQuantize follows; else changes nothing."""
+    """Makes an operator compute with integers, if data and weights are quantized and a FakeQuantize follows."""
     attributes, inputs, after = node.get_attributes(), node.input_values(), _only_consumer(node)
     if attributes["residual"] or attributes["requantize"] or attributes["channels_last"] or after is None:
         return
@@ -404,13 +404,13 @@ def _levels(node: Node) -> _Levels | None:
 
 
 def _whole(zero: float) -> int | None:
-    """A zero point as a byte; None where it is none, but for the rounding of the range in f32."""
+    """A zero point as a byte, after rounding errors of the range in f32. None if it is not one."""
     nearest = round(zero)
     return nearest if 0 <= nearest <= 255 and abs(zero - nearest) < 1e-3 else None
 
 
 def _data(output: Output) -> _Bytes | None:
-    """Data that have at most 256 levels, as u8: of a FakeQuantize, or of u8 that are widened."""
+    """Data with at most 256 levels as u8: from a FakeQuantize, or from widened u8."""
     node = output.get_node()
     levels = _levels(node)
     if levels is not None:
@@ -442,7 +442,7 @@ def _widened(node: Node) -> tuple[Output, np.ndarray | None, np.ndarray | None] 
 
 
 def _weights(output: Output, *, grouped: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """Constant weights as i8 around 0, and a step for each output channel; None where they are something else."""
+    """Constant weights as i8 around 0, and a step for each output channel. None for other weights."""
     shape, node = output.get_partial_shape(), output.get_node()
     if shape.is_dynamic:
         return None
@@ -466,7 +466,7 @@ def _weights(output: Output, *, grouped: bool) -> tuple[np.ndarray, np.ndarray] 
 
 
 def _quantized_weights(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
-    """Integers around 0 and steps, which broadcast to the shape of the node's output."""
+    """Integers around 0, and steps that broadcast to the shape of the node's output."""
     if node.get_type_name() == "FakeQuantize":
         values = [_values(value) for value in node.input_values()]
         if any(value is None for value in values):
@@ -490,7 +490,7 @@ def _quantized_weights(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], dict[str, Any]]:
-    """What follows `node` and can be fused: the last of it, all inputs of the operator that has it, its attributes."""
+    """Finds the nodes after `node` that can be fused: the last node, and the fused operator's inputs and attributes."""
     inputs = node.input_values()
     shape = node.get_output_partial_shape(0)
     fused = [name for name in ("scale", "bias") if attributes[name]]
@@ -521,13 +521,14 @@ def _fuse(node: Node, attributes: dict[str, Any]) -> tuple[Node, list[Output], d
 
 
 def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> tuple[Node, np.ndarray, np.ndarray]:
-    """The last of the nodes behind `node` that are together one factor and one addend for each channel, and both."""
+    """The last of the nodes after `node` that together are one factor and one addend for each channel, and these
+    two."""
     while (after := _only_consumer(node)) is not None:
         affine = _affine(after, node, channels)
         if affine is None:
             break
         factor, addend = affine
-        with np.errstate(all="ignore"):  # what is not finite is not fused
+        with np.errstate(all="ignore"):  # infinities and NaN are not fused
             now = scale * factor, bias * factor + addend
         if not all(_can_hold(node.get_output_element_type(0), values) for values in now):
             break
@@ -536,7 +537,7 @@ def _follow(node: Node, channels: int, scale: np.ndarray, bias: np.ndarray) -> t
 
 
 def _affine(node: Node, data: Node, channels: int) -> tuple[Any, Any] | None:
-    """Factor and addend, for each channel, of what `node` makes of `data`; None where it is something else."""
+    """Factor and addend for each channel, if `node` computes data * factor + addend. None otherwise."""
     kind = node.get_type_name()
     first = node.input_value(0).get_node() == data
     if kind in ("Add", "Subtract", "Multiply", "Divide"):
@@ -562,7 +563,7 @@ def _affine(node: Node, data: Node, channels: int) -> tuple[Any, Any] | None:
 
 
 def _can_hold(element: Type, values: np.ndarray) -> bool:
-    """Whether the constant is finite and, where the type is a short one, needs no rounding."""
+    """True if the constant is finite and, in a type shorter than f32, needs no rounding."""
     if element not in (Type.f32, Type.f64):
         return bool((ops.constant(values, element).get_data(dtype=np.float64) == values).all())
     with np.errstate(over="ignore"):
@@ -570,7 +571,7 @@ def _can_hold(element: Type, values: np.ndarray) -> bool:
 
 
 def _residual(data: Node) -> Output | None:
-    """The tensor that is added to `data`, which has its shape; None where something else follows."""
+    """The tensor of the same shape that is added to `data`. None if something else follows."""
     node, shape = _only_consumer(data), data.get_output_partial_shape(0)
     if node is None or node.get_type_name() != "Add" or shape.is_dynamic:
         return None
@@ -580,7 +581,7 @@ def _residual(data: Node) -> Output | None:
 
 
 def _gate(data: Node) -> tuple[Node, list[Output], dict[str, Any]] | None:
-    """The same for x * f(x), written as operators of their own, which both read x."""
+    """As _activation, for x * f(x) written as two operators that both read x."""
     gates = {"Sigmoid": "silu", "HSigmoid": "hardswish", "HardSigmoid": "hardswish", "SoftPlus": "mish"}
     consumers = [target.get_node() for target in data.output(0).get_target_inputs()]
     for gate, product in (consumers, consumers[::-1]) if len(consumers) == 2 else ():
@@ -599,7 +600,7 @@ def _gate(data: Node) -> tuple[Node, list[Output], dict[str, Any]] | None:
 
 
 def _activation(data: Node, channels: int) -> tuple[Node, list[Output], dict[str, Any]] | None:
-    """The activation behind `data`, its further inputs and its attributes; None where the library has no such."""
+    """The activation after `data`, its further inputs and its attributes. None if the library does not have it."""
     node = _only_consumer(data)
     if node is None or node.input_value(0).get_node() != data:
         return None
@@ -637,7 +638,7 @@ def _only_consumer(node: Node) -> Node | None:
 
 
 def _values(output: Output) -> np.ndarray | None:
-    """The constant's elements, also behind conversions of its type and shape; None where it is no constant."""
+    """The constant's elements, also behind conversions of type and shape. None if it is not a constant."""
     node = output.get_node()
     if node.get_type_name() == "Constant":
         return node.get_data(dtype=np.float64)  # as numbers: those of bf16 have no type in NumPy
@@ -657,7 +658,7 @@ def _scalar(output: Output) -> float | None:
 
 
 def _per_channel(output: Output, channels: int, node: Node) -> np.ndarray | None:
-    """One number for each channel, where broadcasting to the output of `node` means that."""
+    """One number for each channel, if broadcasting to the output of `node` means that."""
     values = _values(output)
     rank = node.get_output_partial_shape(0).rank.get_length()
     if values is None or values.ndim > rank or output.get_element_type() != node.get_output_element_type(0):
@@ -669,7 +670,7 @@ def _per_channel(output: Output, channels: int, node: Node) -> np.ndarray | None
 
 
 def _slopes(output: Output, channels: int, node: Node) -> np.ndarray | None:
-    """The same for PRelu, which takes one axis as the channels."""
+    """As _per_channel, for PRelu, whose single axis is the channels."""
     values = _values(output)
     same_type = output.get_element_type() == node.get_output_element_type(0)
     if values is not None and values.shape == (channels,) and same_type:

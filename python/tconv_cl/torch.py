@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: its transposed convolutions, as an operator, as functions, in modules and in TorchScript models."""
+"""Computes PyTorch's transposed convolutions: as an operator, as functions, in modules and in TorchScript models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "statistics",
 ]
 
-# What the library calls an activation, and how torch computes it with the library's numbers.
+# The library's name of each activation, and torch's computation with the library's numbers.
 ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "none": lambda x: x,
     "relu": torch.relu,
@@ -82,7 +82,7 @@ def _output_shape(data: Tensor, weight: Tensor, call: Call) -> list[int]:
 
 
 def _own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: Tensor | None = None) -> Tensor:
-    """By torch's own operators. `scale` is [CO], a factor of the sums in front of the bias."""
+    """Computes by torch's own operators. `scale` is [CO], a factor of the sums before the bias."""
     function = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)[weight.dim() - 3]
     added = bias if scale is None else None
     output = function(data, weight, added, call.stride, call.padding, call.output_padding, call.groups, call.dilation)
@@ -96,7 +96,7 @@ def _own(data: Tensor, weight: Tensor, bias: Tensor | None, call: Call, scale: T
 # ---- the operator ----
 
 
-# For tensors of every device: those that are not the processor's are left to torch when it runs.
+# Registered for tensors of every device; at run time torch computes those that are not the processor's.
 @torch.library.custom_op(
     "tconv_cl::conv_transpose",
     mutates_args=(),
@@ -145,12 +145,12 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple:
     """torch's own: a convolution with respect to data, a correlation with respect to weight, neither transposed."""
     data, weight, bias = ctx.saved_tensors
     stride, padding, output_padding, groups, dilation = ctx.attributes
-    if ctx.activation != "none":  # the sums were not kept: they are computed once more
+    if ctx.activation != "none":  # the sums were not kept: compute them again
         how = {"device": ctx.device, "fallback": ctx.fallback, "search": ctx.search}
         sums = _operator(data, weight, bias, *ctx.attributes, **how)
         _, pull = torch.func.vjp(lambda x: ACTIVATIONS[ctx.activation](x, *ctx.numbers), sums)
         (gradient,) = pull(gradient)
-    if data.numel() == 0 and data.shape[0] != 0:  # torch's own refuses it: outputs are the bias alone
+    if data.numel() == 0 and data.shape[0] != 0:  # torch's own refuses it: outputs are only the bias
         sums = None if bias is None else gradient.sum([0, *range(2, gradient.dim())])
         return torch.zeros_like(data), torch.zeros_like(weight), sums, *[None] * 10
     gradients = torch.ops.aten.convolution_backward(
@@ -174,7 +174,7 @@ _operator.register_autograd(_backward, setup_context=_setup_context)
 
 @register_flop_formula(torch.ops.tconv_cl.conv_transpose)
 def _(data: Sequence[int], weight: Sequence[int], *_: Any, out_shape: Sequence[int], **__: Any) -> int:
-    """As torch counts its own operator."""
+    """Counts floating-point operations as torch does for its own operator."""
     return conv_flop_count(list(data), list(weight), list(out_shape), transposed=True)
 
 
@@ -347,7 +347,7 @@ QUANTIZED = (
 
 
 class _Layer(nn.Module):
-    """The forward of the three classes below; `norm` and `activation` are what a Sequential takes into it."""
+    """The forward of the three classes below. `norm` and `activation` are modules that a Sequential fuses into it."""
 
     tconv_cl_device: int | None = None
     tconv_cl_fallback = "warn"
@@ -392,7 +392,7 @@ class _Layer(nn.Module):
 
 
 def _affine(norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """What a batch normalization in inference does with a sum and its bias: a factor, and what is added then."""
+    """A batch normalization in inference as a factor of a sum, and the bias after it."""
     scale = torch.rsqrt(norm.running_var + norm.eps)
     if norm.weight is not None:
         scale = scale * norm.weight
@@ -432,8 +432,8 @@ class Sequential(nn.Sequential):
 
 
 def _takes_others(layer: _Layer, input: Any) -> bool:
-    """Whether the result between a layer and the next module can be observed by nobody. Traces must not depend on
-    whether gradients are on."""
+    """True if nothing can observe the result between a layer and the next module. Traces must not depend on whether
+    gradients are on."""
     return (
         type(input) is Tensor
         and not torch.is_grad_enabled()
@@ -471,7 +471,7 @@ CALLS = (nn.Module.__call__, nn.Module._call_impl)
 
 
 def _is_norm_of(layer: _Layer, norm: nn.Module, input: Tensor) -> bool:
-    """Whether it is a batch normalization with statistics of its own, in inference, in the layer's type."""
+    """True for a batch normalization in inference with its own statistics, in the layer's type."""
     axes = len(layer.kernel_size)
     if NORMS.get(type(norm)) != axes or input.dim() != axes + 2 or norm.training or not _is_plain(norm):
         return False
@@ -488,7 +488,7 @@ def _is_norm_of(layer: _Layer, norm: nn.Module, input: Tensor) -> bool:
     )
 
 
-# A class of torch's whose forward somebody replaced is left alone.
+# A torch class with a replaced forward is left alone.
 STOCK = {cls: cls.forward for cls in (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.Sequential)}
 
 CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
@@ -502,15 +502,15 @@ CONVERTED: dict[type[nn.Module], type[nn.Module]] = {
 def convert(
     module: nn.Module, device: int | str | None = None, *, fallback: str = "warn", search: str | None = None
 ) -> int:
-    """Has tconv-cl compute the ConvTranspose1d, 2d and 3d in `module`, itself included; returns how many there were.
+    """Makes tconv-cl compute the ConvTranspose1d, 2d and 3d in `module`, itself included. Returns how many there were.
 
-    The modules stay, with their weights, hooks and names: only their class changes. Subclasses of torch's classes are
-    left alone, but for those that torch.nn.utils.parametrize makes. What was converted before gets the new device.
+    The modules stay, with their weights, hooks and names; only their class changes. Subclasses of torch's classes are
+    left alone, except those that torch.nn.utils.parametrize makes. Modules converted before get the new device.
 
     Args:
         device: a number as tconv_cl.devices lists them, "gpu", "cpu", "accelerator" or a part of a name; None: the
             library's default.
-        fallback: what happens where the library refuses: "warn": torch's own operator computes, and the logger
+        fallback: what happens if the library refuses: "warn": torch's own operator computes, and the logger
             `tconv_cl` says why; "error": RuntimeError.
         search: how the algorithm of each shape is chosen, as that of tconv_cl.conv_transpose; None: as TCONV_CL_SEARCH
             says, else "records".
@@ -532,7 +532,7 @@ def convert(
 
 
 def revert(module: nn.Module) -> int:
-    """Takes back what convert did; returns how many transposed convolutions are torch's own again."""
+    """Undoes convert. Returns how many transposed convolutions are torch's own again."""
     count = 0
     for one in module.modules():
         if isinstance(one, _Layer):
@@ -545,9 +545,9 @@ def revert(module: nn.Module) -> int:
 
 
 def refresh(weights: nn.Module | Tensor) -> None:
-    """Gives back the packed weights of a module's transposed convolutions, or of one weight; the next call packs anew.
+    """Releases the packed weights of a module's transposed convolutions, or of one weight; the next call packs again.
 
-    It only frees memory: every call hashes the weights, so that no change is missed without it.
+    It only frees memory: every call hashes the weights, so that no change is missed.
     """
     if isinstance(weights, Tensor):
         _tensors.refresh(weights)

@@ -217,16 +217,16 @@ def test_tasks_above_the_limit_are_computed_in_slabs(monkeypatch):
 def test_requests():
     data, filter = da.ones((1, 2, 8), dtype=np.float32), np.ones((2, 3, 3), np.float32)
     requests = {
-        "data is a ndarray: a Dask array": dict(data=np.ones((1, 2, 8))),
+        "data is a ndarray: it must be a Dask array": dict(data=np.ones((1, 2, 8))),
         r"call its compute_chunk_sizes\(\) first": dict(data=data[:, :, data[0, 0] > 0]),
-        "filter is a list: a NumPy or a Dask": dict(filter=[1]),
+        "filter is a list: it must be a NumPy or a Dask": dict(filter=[1]),
         "bias has shape": dict(bias=np.ones(2, np.float32)),
         "residual has shape": dict(residual=np.ones((1, 3, 9), np.float32)),
         "there is no out": dict(beta=1),
         "strides is 0": dict(strides=0),
         "device is \"?cpu|device is 'cpu'": dict(device="cpu"),
         "data has 2 channels": dict(groups=3),
-        "output rows 0 to 0 are no part": dict(chunks=(0, 10)),
+        "output rows 0 to 0 are not a part": dict(chunks=(0, 10)),
         "memory_limit is 0": dict(memory_limit=0),
     }
     for sentence, arguments in requests.items():

@@ -27,10 +27,10 @@ def test_signature():
 
 REQUESTS = {
     "strides is 0 at spatial axis 0": dict(strides=0),
-    "strides is 1.5: an integer": dict(strides=1.5),
+    "strides is 1.5: it must be an integer": dict(strides=1.5),
     "strides has 7 entries": dict(strides=[1] * 7),
     "data has 2 channels": dict(groups=3),
-    "groups is 0: at least 1": dict(groups=0),
+    "groups is 0: it must be at least 1": dict(groups=0),
     "auto_pad is 'some'": dict(auto_pad="some"),
     "rules is None": dict(rules=None),
     'no algorithm is named "magic"|magic': dict(algorithm="magic"),
@@ -40,7 +40,7 @@ REQUESTS = {
     "slope is given": dict(slope=np.ones(3, np.float32)),
     "beta is 1.0, but there is no out": dict(beta=1),
     "bias has shape": dict(bias=np.ones(2, np.float32)),
-    "scale has elements of type float64: float32": dict(scale=np.ones(3)),
+    "scale has elements of type float64: it must have float32": dict(scale=np.ones(3)),
     "residual has shape": dict(residual=np.ones((1, 3, 5), np.float32)),
     "out has shape": dict(out=np.ones((1, 3, 5), np.float32)),
     "out must be writeable": dict(out=np.ones((6, 3, 1), np.float32).T),
@@ -49,7 +49,7 @@ REQUESTS = {
     "output_type is 'float'": dict(output_type="float"),
     "device is -1": dict(device=-1),
     "device is an empty list": dict(device=[]),
-    "device is 0.5: an integer": dict(device=0.5),
+    "device is 0.5: it must be an integer": dict(device=0.5),
     "device names 0 twice": dict(device=[0, 0]),
     "filter has rank 1": dict(filter=np.ones(2, np.float32)),
 }
@@ -104,9 +104,9 @@ def test_an_empty_batch(compute):
 
 def test_of_pyopencl(queue):
     data, filter = pyopencl.array.to_device(queue, DATA), pyopencl.array.to_device(queue, FILTER)
-    with pytest.raises(ValueError, match="filter is a ndarray: a pyopencl array is needed"):
+    with pytest.raises(ValueError, match="filter is a ndarray: it must be a pyopencl array"):
         tconv_cl.conv_transpose(data, FILTER)
-    with pytest.raises(ValueError, match="filter is a Array: an array is needed"):
+    with pytest.raises(ValueError, match="filter is a Array: it must be an array"):
         tconv_cl.conv_transpose(DATA, filter)
     with pytest.raises(ValueError, match="data is not C-contiguous"):
         tconv_cl.conv_transpose(data[:, :, ::2], filter)

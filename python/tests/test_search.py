@@ -45,5 +45,5 @@ def test_results_are_stored(way, tmp_path):
 
 def test_other_names_are_refused():
     data, filter = np.ones((1, 1, 3), np.float32), np.ones((1, 1, 2), np.float32)
-    with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
+    with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': it must be model, records, measure or renew"):
         tconv_cl.conv_transpose(data, filter, search="fastest")

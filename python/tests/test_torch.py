@@ -734,7 +734,7 @@ def test_fallback_error():
         with pytest.raises((tconv_cl.Error, tconv_cl.RequestError), match="device"):
             dispatch(device=device)
     assert type(layer) is nn.ConvTranspose1d
-    with pytest.raises(ValueError, match='fallback is \'never\': "warn" or "error"'):
+    with pytest.raises(ValueError, match='fallback is \'never\': it must be "warn" or "error"'):
         convert(layer, fallback="never")
     own = copy.deepcopy(layer)
     assert convert(layer, "cpu", fallback="error") == 1
@@ -781,7 +781,9 @@ def test_the_algorithm_can_be_searched_for(search, stored, tmp_path):
 def test_a_search_that_does_not_exist_is_refused():
     layer = nn.ConvTranspose1d(2, 2, 3)
     for use in (lambda: convert(layer, search="fastest"), lambda: dispatch(search="fastest")):
-        with pytest.raises(tconv_cl.RequestError, match="search is 'fastest': model, records, measure and renew are"):
+        with pytest.raises(
+            tconv_cl.RequestError, match="search is 'fastest': it must be model, records, measure or renew"
+        ):
             use()
     assert type(layer) is nn.ConvTranspose1d
 

@@ -78,9 +78,9 @@ def test_requests():
     data, filter = np.ones((1, 1, 8), np.float32), np.ones((1, 1, 3), np.float32)
     requests = {
         "go together": dict(output_rows=(0, 4)),
-        "output_rows is 4: .begin, end": dict(output_rows=4, data_rows=8),
-        "output rows 4 to 4 are no part": dict(output_rows=(4, 4), data_rows=8),
-        "output rows 0 to 99 are no part": dict(output_rows=(0, 99), data_rows=8),
+        "output_rows is 4: it must be .begin, end": dict(output_rows=4, data_rows=8),
+        "output rows 4 to 4 are not a part": dict(output_rows=(4, 4), data_rows=8),
+        "output rows 0 to 99 are not a part": dict(output_rows=(0, 99), data_rows=8),
         "data has 8 rows along axis 2: output rows 4 to 7 take the 3 input rows 1 to 4": dict(
             output_rows=(4, 7), data_rows=8
         ),

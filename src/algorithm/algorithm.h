@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common shape of all algorithms. An algorithm is pure host arithmetic: for a layer and a
- * device's properties it enumerates candidates, which are tiles with an expected cost, and writes
- * the kernel plan of one of them, which is plain data: what to compile, what to pass, how many
- * work-items. The module `plan` executes kernel plans. */
+/* The interface that every algorithm implements. An algorithm is pure host arithmetic on a layer
+ * and a device's properties. It enumerates candidates: tiles, each with an expected cost. For one
+ * candidate it writes a kernel plan, which is plain data: what to compile, what to pass, how many
+ * work-items. The folder src/plan executes kernel plans. */
 #ifndef TCONV_ALGORITHM_ALGORITHM_H
 #define TCONV_ALGORITHM_ALGORITHM_H
 
@@ -16,15 +16,16 @@ enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */
 enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in some ms */
 enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
 
-/* What a kernel argument is bound to. Each buffer but the table takes two kernel arguments: the
- * buffer and, as ulong, the offset from which on it is to be used, in units of tconv_arg_unit. */
+/* The binding of a kernel argument. Each buffer but the table takes two kernel arguments: the
+ * buffer, and as ulong the offset at which its contents begin, in units of tconv_arg_unit. */
 enum tconv_arg {
     TCONV_ARG_DATA,
     TCONV_ARG_WEIGHTS, /* the filter tensor as the caller has it */
     TCONV_ARG_FILTER,  /* the packed filter */
     TCONV_ARG_FLAGS, /* the packed filter seen as words: an algorithm may keep flags at its begin */
     TCONV_ARG_NOTHING, /* NULL for a buffer */
-    TCONV_ARG_BIAS,    /* these four are left out where the epilogue has no such tensor */
+    TCONV_ARG_BIAS,    /* this one and the next three are left out where the epilogue has no such
+                          tensor */
     TCONV_ARG_SCALE,
     TCONV_ARG_SLOPE,
     TCONV_ARG_RESIDUAL,
@@ -43,23 +44,25 @@ struct tconv_launch {
     char options[320]; /* the -D that it is built with, besides those of tconv_launch_all_options */
     size_t global[3], local[3];
     size_t local_bytes;
-    double macs; /* multiply-adds that it issues, those on the padding of tiles included; 0: none,
-                    or not counted. For predictions of speed, not for selection. */
-    double trips[3]; /* for these, too: of the loops around its multiply-adds, the outermost first,
-                        on average; 0: what its arguments say */
-    bool divides;    /* work-groups along the first dimension may be launched in several pieces:
-                        GROUP_NUMBER of cl/common/common.clh */
-    int pieces;      /* so many */
+    double macs;     /* multiply-adds that it issues, also on the padding of tiles; 0: none, or not
+                        counted. For predictions of speed, not for selection. */
+    double trips[3]; /* average trip counts of the loops around its multiply-adds, the outermost
+                        first; 0: derive from arguments. For predictions of speed, too. */
+    bool divides; /* true if the true if the work-groups along the first dimension may be launched
+                     in several pieces: GROUP_NUMBER of cl/common/common.clh */
+    int pieces;   /* how many */
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
     bool overflow; /* options, arguments or work-items did not fit */
 };
 
 struct tconv_kernel_plan {
-    char layout[200]; /* names the packed layout: a filter fits every plan with an equal text */
+    char layout[200];      /* names the packed layout: a packed filter fits every plan whose text is
+                              equal */
     uint64_t filter_bytes; /* of the packed filter */
     uint64_t workspace_bytes;
-    double error_factor; /* of the bound of rounding errors; 0: the exact algorithms' own */
+    double error_factor; /* factor on the bound of rounding errors; 0: the bound of the exact
+                            algorithms */
     int pack_count, run_count;
     struct tconv_launch pack[TCONV_MAX_LAUNCHES];
     struct tconv_launch run[TCONV_MAX_LAUNCHES]; /* only the last one writes the output */
@@ -69,11 +72,11 @@ struct tconv_kernel_plan {
     bool overflow; /* the layout's name or the launches did not fit */
 };
 
-/* What an algorithm is asked. */
+/* The question to an algorithm: which layer, on which device, with which epilogue. */
 struct tconv_request {
     const struct tconv_layer *layer;
     const tconv_device_info
-        *device; /* its vector_width in lanes of what is added up: tconv_device_for */
+        *device; /* its vector_width counts lanes of the accumulator's type: tconv_device_for */
     const tconv_epilogue *epilogue;
     uint64_t workspace_limit; /* 0: none */
     tconv_math math;
@@ -84,7 +87,7 @@ struct tconv_reason {
     char text[200];
 };
 
-/* What a weight of a packed filter is. */
+/* The form of a weight in a packed filter. */
 enum tconv_packing {
     TCONV_PACK_SUMMED, /* a number of the type that products are added up in */
     TCONV_PACK_RAW,    /* an element of the filter's type */
@@ -107,11 +110,11 @@ struct tconv_candidate {
     double cost;
 };
 
-/* The candidates of one algorithm for a request, the cheapest first. Of those that share their
- * programs only the cheapest is listed. */
+/* The candidates of one algorithm for a request, the cheapest first. Where candidates share their
+ * programs, only the cheapest is listed. */
 struct tconv_candidates {
     const struct tconv_algorithm *algorithm;
-    const int64_t *wanted; /* what their tiles must have, TCONV_ANY where it may be anything */
+    const int64_t *wanted; /* the tile parameters that are asked for; TCONV_ANY: any value */
     int count;
     struct tconv_candidate list[TCONV_MAX_CANDIDATES];
 };
@@ -131,10 +134,11 @@ struct tconv_algorithm {
     enum tconv_made_for made_for;
     bool takes_empty;                       /* also layers without input points */
     const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
-    int program_parameters; /* the first so many of them are options of its programs */
+    int program_parameters; /* the number of them, from the first on, that are options of its
+                               programs */
 
-    /* Adds all candidates of candidates->algorithm for a request; false with a reason where there
-     * is none. Algorithms that share a source share this function. */
+    /* Adds all candidates of candidates->algorithm for a request. False with a reason if there is
+     * none. Algorithms that share a source share this function. */
     bool (*enumerate)(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason);
 
@@ -152,7 +156,7 @@ int tconv_algorithm_index(const struct tconv_algorithm *algorithm);
 
 /* Choosing a candidate (candidates.c). */
 
-/* What a caller asks for: any algorithm, or one, with those tile parameters that are not
+/* What a caller asks for: any algorithm, or one algorithm with the tile parameters that are not
  * TCONV_ANY. */
 struct tconv_pattern {
     const struct tconv_algorithm *algorithm; /* NULL: any */
@@ -160,21 +164,21 @@ struct tconv_pattern {
 };
 
 /* Reads "auto" (also NULL), "NAME" or "NAME PARAMETER=VALUE ...", with spaces or commas. False with
- * a reason where there is no such algorithm or parameter. */
+ * a reason if the algorithm or a parameter does not exist. */
 bool tconv_pattern_read(const char *text, struct tconv_pattern *pattern,
                         struct tconv_reason *reason);
 
 /* For `enumerate`: adds a tile with its cost, if it is as wanted. */
 void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost);
 
-/* The candidates of an algorithm, with `wanted` (NULL: all): false with a reason where there are
- * none. */
+/* Lists the candidates of an algorithm that match `wanted` (NULL: all). False with a reason if
+ * there is none. */
 bool tconv_enumerate(const struct tconv_algorithm *algorithm, const struct tconv_request *request,
                      const int64_t *wanted, struct tconv_candidates *candidates,
                      struct tconv_reason *reason);
 
-/* The cheapest candidate that matches the pattern, of the algorithms whose bit (1 << index) is not
- * in `excluded`. False where there is none, and then `reason` says why. */
+/* Finds the cheapest candidate that matches the pattern. Algorithms whose bit (1 << index) is in
+ * `excluded` are skipped. False with a reason if there is none. */
 bool tconv_choose(const struct tconv_request *request, const struct tconv_pattern *pattern,
                   unsigned excluded, struct tconv_candidate *best, struct tconv_reason *reason);
 
@@ -184,7 +188,7 @@ int tconv_tile_text(const struct tconv_candidate *candidate, char *text, size_t 
 enum { TCONV_TILE_TEXT = 240 }; /* bytes that suffice for it */
 
 /* Writes the kernel plan of a candidate with the epilogue's numbers and the layout's full name.
- * Returns TCONV_ERROR_HOST_MEMORY, and TCONV_ERROR_INTERNAL where it exceeds a kernel plan's
+ * Returns TCONV_ERROR_HOST_MEMORY, or TCONV_ERROR_INTERNAL if the plan exceeds a kernel plan's
  * limits. */
 tconv_status tconv_kernel_plan_write(const struct tconv_request *request,
                                      const struct tconv_candidate *candidate,
@@ -192,14 +196,14 @@ tconv_status tconv_kernel_plan_write(const struct tconv_request *request,
 
 void tconv_kernel_plan_clear(struct tconv_kernel_plan *kernel_plan);
 
-/* False where something did not fit into the kernel plan: a defect of the algorithm, and the kernel
- * plan is of no use. */
+/* False if something did not fit into the kernel plan. That is a defect of the algorithm; the
+ * kernel plan must not be used. */
 bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan);
 
 /* Writing kernel plans. */
 
-/* For `enumerate`: false with a reason where a table has too many numbers, or where a packed filter
- * of `elements`, `bytes` each, is larger than what a process can address. Both counts may be upper
+/* For `enumerate`: false with a reason if a table has too many numbers, or if a packed filter of
+ * `elements`, `bytes` each, is larger than a process can address. Both counts may be upper
  * bounds. */
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
 bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
@@ -211,8 +215,8 @@ bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count
 void tconv_kernel_plan_layout(struct tconv_kernel_plan *kernel_plan, const char *algorithm,
                               const struct tconv_layer *layer, const int64_t *kernel, int axes);
 
-/* Adds to the layout's name what a packed weight is: what it holds, its bytes, and the zero point
- * that was taken away. */
+/* Adds the packed weight to the layout's name: its packing, its bytes, and the zero point that was
+ * subtracted. */
 void tconv_kernel_plan_types(struct tconv_kernel_plan *kernel_plan,
                              const struct tconv_request *request, enum tconv_packing packing);
 
@@ -224,7 +228,7 @@ struct tconv_launch *tconv_kernel_plan_run(struct tconv_kernel_plan *kernel_plan
 
 void tconv_launch_option(struct tconv_launch *launch, const char *name, int64_t value);
 
-/* Everything that a program of the algorithm is built with; false where it does not fit. */
+/* Writes all build options of a program of the algorithm. False if they do not fit. */
 bool tconv_launch_all_options(const struct tconv_launch *launch,
                               const struct tconv_request *request,
                               const struct tconv_algorithm *algorithm, char *text, size_t size);
@@ -232,27 +236,25 @@ enum { TCONV_MAX_OPTIONS = 600 }; /* bytes that suffice for it */
 
 void tconv_launch_args(struct tconv_launch *launch, const enum tconv_arg *args, int count);
 
-/* `count` work-items along a dimension, in groups of `group` or fewer where the device allows
- * fewer. There may be more than `count`, which the kernel leaves out; along dimensions 1 and 2
- * there may be fewer, because some devices take no more than 65535 groups there: the kernel goes on
- * with the grid's size as its step. */
+/* Launches `count` work-items along a dimension, in groups of `group`, or of fewer if the device
+ * allows fewer. The last group may add work-items beyond `count`; the kernel leaves them out. Some
+ * devices take at most 65535 groups along dimensions 1 and 2. There may then be fewer than `count`
+ * work-items, and the kernel loops with the grid's size as its step. */
 void tconv_launch_items(struct tconv_launch *launch, int dimension, int64_t count, size_t group,
                         const tconv_device_info *device);
 
 /* Element types (elements.c). */
 
-/* Bytes of what the layer's products are added up in: f32, f64, or unsigned integers of 32 or 64
- * bits. */
+/* Bytes of the accumulator: f32, f64, or an unsigned integer of 32 or 64 bits. */
 size_t tconv_acc_bytes(const struct tconv_layer *layer);
 bool tconv_adds_integers(const struct tconv_layer *layer);
 
-/* The device as algorithms see it for a layer: its vectors have as many lanes as the accumulator
- * allows. */
+/* The device as algorithms see it for a layer: vector_width counts lanes of the accumulator. */
 tconv_device_info tconv_device_for(const tconv_device_info *device,
                                    const struct tconv_layer *layer);
 
-/* Bytes of an element of a packed filter, or of any argument; the offsets of arguments count in
- * them. */
+/* Bytes of an element of a packed filter, or of any argument. The offsets of arguments count
+ * elements. */
 size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packing packing);
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg);
@@ -272,19 +274,19 @@ enum tconv_unit_use tconv_unit_use(const struct tconv_algorithm *algorithm,
 /* Whether the device's matrix unit would multiply the request's types (gpu/units.c). */
 bool tconv_uses_matrix_unit(const struct tconv_request *request);
 
-/* Input channels in a word of TCONV_PACK_CHANNEL_WORDS: 4 where the device multiplies data without
- * a sign with weights that have one, and the filter's zero point is none once its bytes have it;
- * else 2. */
+/* Input channels in a word of TCONV_PACK_CHANNEL_WORDS: 4 if the device multiplies unsigned data by
+ * signed weights, and the filter as signed bytes has no zero point; else 2. */
 int tconv_word_channels(const struct tconv_request *request);
 
 /* The macro DOTS of cl/cpu/parts/words.clh, for words of this element type; 0 for types that are
  * neither bytes nor bf16. */
 int tconv_dots(const tconv_device_info *device, tconv_type type);
 
-/* Whether the epilogue has that tensor; true for all other arguments. */
+/* True if the epilogue has that tensor, and for every argument that is not a tensor of the
+ * epilogue. */
 bool tconv_arg_used(const tconv_epilogue *epilogue, enum tconv_arg arg);
 
-/* The element types as options for the compiler. */
+/* Writes the element types as options for the compiler. */
 int tconv_type_options(const struct tconv_request *request, enum tconv_packing packing, char *text,
                        size_t size);
 

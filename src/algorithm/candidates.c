@@ -46,7 +46,7 @@ static bool read_parameter(const char *text, size_t length, struct tconv_pattern
     struct tconv_text list = tconv_text_begin(names, sizeof names);
     for (int i = 0; i < tile_size(pattern->algorithm); i++)
         tconv_text_add(&list, "%s%s", i == 0 ? "" : ", ", pattern->algorithm->tile_names[i]);
-    return tconv_refuse(reason, "\"%.*s\" is no tile parameter with a number; it has %s",
+    return tconv_refuse(reason, "\"%.*s\" is not a tile parameter with a number; it has %s",
                         (int)(length < 40 ? length : 40), text, names[0] == '\0' ? "none" : names);
 }
 
@@ -88,7 +88,7 @@ static bool is_wanted(const struct tconv_candidates *candidates, const int64_t *
 void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *tile, double cost)
 {
     struct tconv_candidate *list = candidates->list;
-    if (isnan(cost)) cost = INFINITY; /* fields that somebody set can make it one */
+    if (isnan(cost)) cost = INFINITY; /* a field that was set by hand can make the cost NaN */
     int at = 0, end = candidates->count;
     if (end == TCONV_MAX_CANDIDATES && cost >= list[end - 1].cost) return;
     if (candidates->wanted != NULL && !is_wanted(candidates, tile)) return;
@@ -96,7 +96,7 @@ void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *ti
         if (same_program(&list[at], tile)) return;
         at++;
     }
-    /* What is moved up takes the place of the one with the same program, or of the last one. */
+    /* The moved candidates overwrite the one with the same program, or the last one. */
     int place = at;
     while (place < end && !same_program(&list[place], tile)) place++;
     if (place == end && end < TCONV_MAX_CANDIDATES) candidates->count++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a layer's element types and epilogue mean for kernels: the options of cl/common/types.clh
- * and cl/common/epilogue.clh, and the begin of every table. */
+/* From a layer's element types and epilogue to what kernels get: the options of cl/common/types.clh
+ * and cl/common/epilogue.clh, and the first numbers of every table. */
 #include "algorithm/algorithm.h"
 
 #include "base/element_types.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The type that products are added up in. */
+/* The accumulator's type. */
 static tconv_type acc_type(const struct tconv_layer *layer)
 {
     const bool wide = tconv_type_size(layer->data_type) == 8;
@@ -40,14 +40,14 @@ static tconv_type result_type(const struct tconv_request *request)
     return request->epilogue->requantize ? TCONV_F32 : acc_type(request->layer);
 }
 
-/* Whether zero points are taken away before anything is multiplied. */
+/* True if zero points are subtracted before multiplying. */
 static bool has_zeros(const tconv_epilogue *epilogue)
 {
     return epilogue->data_zero_point != 0 || epilogue->filter_zero_point != 0;
 }
 
-/* A filter with a zero point is packed as differences, which need a bit more than the filter's type
- * has. */
+/* A filter with a zero point is packed as differences. They need one bit more than the filter's
+ * type has. */
 static bool is_raw(const struct tconv_request *request, enum tconv_packing packing)
 {
     return packing == TCONV_PACK_RAW && !has_zeros(request->epilogue);

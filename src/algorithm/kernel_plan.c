@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing kernel plans: small helpers that all algorithms share. */
+/* Helpers with which all algorithms write their kernel plans. */
 #include "algorithm/algorithm.h"
 
 #include "base/error.h"
@@ -14,7 +14,7 @@
 bool tconv_table_fits(double numbers, struct tconv_reason *reason)
 {
     if (numbers <= TCONV_TABLE_LIMIT) return true;
-    return tconv_refuse(reason, "its table would have %.0f numbers; at most %d are possible",
+    return tconv_refuse(reason, "its table would have %.0f numbers; it may have at most %d",
                         numbers, TCONV_TABLE_LIMIT);
 }
 
@@ -75,7 +75,7 @@ static struct tconv_launch *one_more(struct tconv_kernel_plan *kernel_plan,
                                      struct tconv_launch *launches, int *count, const char *kernel)
 {
     if (*count == TCONV_MAX_LAUNCHES)
-        kernel_plan->overflow = true; /* the last one is written again */
+        kernel_plan->overflow = true; /* the caller writes into the last launch again */
     else
         ++*count;
     struct tconv_launch *launch = &launches[*count - 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refusing what does not fit into the address space. */
+/* Refuses tensors that do not fit into the address space. */
 #include "base/addressable.h"
 
 #include "base/error.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that are cancelled (pthread_cancel): OpenCL implementations and the system's calls for
- * files have cancellation points. A thread that ended there would keep locks, of the library and of
- * the implementation, for ever. */
+/* Defers the cancellation of threads (pthread_cancel) until a call returns. OpenCL implementations
+ * and system calls for files have cancellation points. A thread that ended there would never
+ * release the locks of the library and of the implementation. */
 #ifndef TCONV_BASE_CANCEL_H
 #define TCONV_BASE_CANCEL_H
 
@@ -20,8 +20,8 @@ static inline void tconv_cancel_restore(const int *before)
     pthread_setcancelstate(*before, &ignored);
 }
 
-/* Begins every public function that calls OpenCL or uses files: until it returns, its thread is not
- * cancelled. A cancellation meanwhile takes effect afterwards. */
+/* Stands first in every public function that calls OpenCL or uses files. A cancellation takes
+ * effect after the function has returned. */
 #if defined(__GNUC__)
 #define TCONV_WITHOUT_CANCELLATION                                                                 \
     const int cancel_state                                                                         \

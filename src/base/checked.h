@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer arithmetic that tells of overflow, and division that rounds as mathematics does. */
+/* Integer arithmetic that detects overflow, and division that rounds down or up. */
 #ifndef TCONV_BASE_CHECKED_H
 #define TCONV_BASE_CHECKED_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each returns true where the result fits; else `*result` is not to be used. */
+/* Each returns true if the result fits. Otherwise `*result` must not be used. */
 static inline bool tconv_add(int64_t a, int64_t b, int64_t *result)
 {
     return !__builtin_add_overflow(a, b, result);

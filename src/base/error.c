@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of status and OpenCL codes, and the filling of tconv_error. */
+/* Names status codes and OpenCL codes, and fills tconv_error. */
 #include "base/error.h"
 
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
-/* OpenCL's codes are spelt out, so that this room needs no OpenCL header: the values are fixed by
- * the standard. */
+/* OpenCL's codes are numbers here, so that src/base needs no OpenCL header. The standard fixes the
+ * values. */
 static const struct {
     int code;
     const char *name;

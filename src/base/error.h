@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling a tconv_error: the one way in which this library reports a failure. */
+/* Fills a tconv_error: the only way in which this library reports a failure. */
 #ifndef TCONV_BASE_ERROR_H
 #define TCONV_BASE_ERROR_H
 
@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* Fills `error`, where it is not NULL, and returns `status`. */
+/* Fills `error`, if it is not NULL, and returns `status`. */
 tconv_status tconv_fail(tconv_error *error, tconv_status status, const char *format, ...)
     TCONV_PRINTF(3, 4);
 
@@ -18,7 +18,7 @@ tconv_status tconv_fail(tconv_error *error, tconv_status status, const char *for
 tconv_status tconv_fail_opencl(tconv_error *error, int code, const char *call, const char *format,
                                ...) TCONV_PRINTF(4, 5);
 
-/* The same for host memory that is not there. */
+/* The same for host memory that cannot be allocated. */
 tconv_status tconv_fail_memory(tconv_error *error, size_t bytes, const char *what);
 
 #endif

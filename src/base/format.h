@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TCONV_PRINTF: what a compiler checks of functions that take a format as printf does. */
+/* TCONV_PRINTF: makes compilers check the arguments of functions with a format as printf's. */
 #ifndef TCONV_BASE_FORMAT_H
 #define TCONV_BASE_FORMAT_H
 

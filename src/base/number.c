@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers to and from texts, in the "C" locale. */
+/* Reads and writes numbers in the "C" locale, whatever the application's locale is. */
 #include "base/number.h"
 
 #include "base/os.h"

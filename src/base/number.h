@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in texts that are stored or given by name: in the "C" locale, whatever the application's
- * is. */
+/* Reads and writes numbers in the "C" locale, whatever the application's locale is, for texts that
+ * are stored. */
 #ifndef TCONV_BASE_NUMBER_H
 #define TCONV_BASE_NUMBER_H
 

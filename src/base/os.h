@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operating systems do differently for the library: os_posix.c and os_windows.c implement it,
- * and nothing else of the library asks which system it is on. Paths and environment variables are
- * UTF-8 everywhere. Threads are POSIX threads everywhere; MinGW-w64 has them on Windows. */
+/* The library's interface to the operating system. os_posix.c and os_windows.c implement it; no
+ * other code of the library depends on the system. Paths and environment variables are UTF-8
+ * everywhere. Threads are POSIX threads everywhere; MinGW-w64 has them on Windows. */
 #ifndef TCONV_BASE_OS_H
 #define TCONV_BASE_OS_H
 
@@ -12,24 +12,25 @@
 
 /* ---- processes ---- */
 
-/* The number of this process; 0 where no process can be forked. */
+/* The number of this process; 0 on systems without fork. */
 long tconv_os_process(void);
 
-/* A process may hold several copies of this library: of an application, of a Python package, of a
- * runtime's plug-in. Where children inherit memory, the copies tell each other through a mark in
- * it: `leave` sets the mark of process `own`, `find` returns the process whose mark there is (this
- * one, else a parent), or 0. New programs have none. */
+/* A mark in the memory that children inherit: it says that a process has used OpenCL. A process may
+ * hold several copies of this library (an application's, a Python package's, a plug-in's); the mark
+ * is common to all. `leave` sets the mark of process `own`. `find` returns the process whose mark
+ * exists (this one, else a parent), or 0. New programs have no mark. */
 void tconv_os_leave_mark(long own);
 long tconv_os_find_mark(long own);
 
 /* ---- libraries ---- */
 
-/* Opens a library by the system's rules, without regard to the current folder; NULL: it is not
+/* Opens a library by the system's rules, but never from the current folder. NULL if it is not
  * there. */
 void *tconv_os_open_library(const char *name);
 
-/* Puts the address of its function into `*function`, a pointer to a function; false: the library
- * has none of that name. NULL: what the program was started with, where the system tells. */
+/* Puts the address of a library's function into `*function`, a pointer to a function. False if the
+ * library has no such function. `library` NULL: searches what the program was started with, if the
+ * system can. */
 bool tconv_os_find_function(void *library, const char *name, void *function);
 
 /* ---- time ---- */
@@ -42,20 +43,20 @@ void tconv_os_yield(void);
 
 /* ---- environment ---- */
 
-/* The length of an environment variable's value; 0 where it is not set, empty, or where the program
- * runs with more rights than the user who set it. `value` gets as much of it as fits into `size`
- * bytes with the terminating zero. */
+/* The length of an environment variable's value; 0 if it is not set or empty, or if the program
+ * runs with more rights than the user who set it. `value` gets as much as fits into `size` bytes
+ * with the terminating zero. */
 size_t tconv_os_environment(const char *name, char *value, size_t size);
 
-/* The user's folder for what can be computed again: $XDG_CACHE_HOME or $HOME/.cache;
- * %LOCALAPPDATA% on Windows. False where there is none, or it does not fit. */
+/* The user's cache folder: $XDG_CACHE_HOME or $HOME/.cache; %LOCALAPPDATA% on Windows. False if
+ * there is none, or if it does not fit. */
 bool tconv_os_cache_home(char *path, size_t size);
 
 /* ---- numbers and text ---- */
 
-/* The calling thread reads and writes numbers with a decimal point from `tconv_os_locale_begin`
- * until `tconv_os_locale_end`, which gives it the application's locale back. Without memory the
- * locale stays as it is. */
+/* From tconv_os_locale_begin until tconv_os_locale_end the calling thread reads and writes numbers
+ * with a decimal point. The latter restores the application's locale. Without memory the locale
+ * stays as it is. */
 struct tconv_os_locale {
     void *own, *before; /* what they are depends on the system */
 };
@@ -77,12 +78,12 @@ enum { TCONV_OS_PATH = 4096 }; /* bytes of the longest path */
  * it, and no link is followed. */
 struct tconv_os_folder;
 
-/* Opens a folder. NULL: there is none, it is not the user's own, or no memory; `absent`, which may
- * be NULL, tells whether there is none. */
+/* Opens a folder. NULL if it does not exist, if it is not the user's own, or without memory. If
+ * `absent` is not NULL, it says whether the folder does not exist. */
 struct tconv_os_folder *tconv_os_folder_open(const char *path, bool *absent);
 void tconv_os_folder_close(struct tconv_os_folder *folder);
 
-/* Makes a folder and those around it, for this user alone, as far as they are missing. */
+/* Makes a folder and its missing parents, for this user alone. */
 void tconv_os_make_folders(const char *path);
 
 enum tconv_os_read {
@@ -92,20 +93,20 @@ enum tconv_os_read {
                         memory */
 };
 
-/* Reads the first bytes of a file into `head`, as many as it has up to `head_size`; those behind
- * them become zero. `*size` is the file's. */
+/* Reads up to `head_size` first bytes of a file into `head`, and fills up with zeros. `*size` is
+ * the size of the file. */
 enum tconv_os_read tconv_os_file_head(struct tconv_os_folder *folder, const char *name, void *head,
                                       size_t head_size, uint64_t *size);
 
-/* Reads a file of exactly `size` bytes; `*bytes` is from malloc, and NULL unless it was read. */
+/* Reads a file of exactly `size` bytes. `*bytes` is from malloc; NULL if nothing was read. */
 enum tconv_os_read tconv_os_file_read(struct tconv_os_folder *folder, const char *name, size_t size,
                                       void **bytes);
 
-/* The file was used just now. */
+/* Sets the file's time to now: it was used. */
 void tconv_os_file_touch(struct tconv_os_folder *folder, const char *name);
 
-/* Writes a file that appears whole or not at all, and replaces an older one; under another name
- * first, which begins with `unfinished`. */
+/* Writes a file that appears whole or not at all, and replaces an older one. It is first written
+ * under another name, which begins with `unfinished`. */
 bool tconv_os_file_write(struct tconv_os_folder *folder, const char *unfinished, const char *name,
                          const void *bytes, size_t size);
 
@@ -114,13 +115,13 @@ bool tconv_os_file_remove(struct tconv_os_folder *folder, const char *name);
 /* A file of a folder. Times are nanoseconds since 1970. */
 struct tconv_os_file {
     const char *name; /* valid during the call */
-    bool ordinary;    /* no folder, link or pipe */
+    bool ordinary;    /* not a folder, link or pipe */
     uint64_t size;
     int64_t used;
 };
 
-/* Tells of every file, in no particular order, but for those whose names begin with a dot. Files
- * may be removed during it. */
+/* Calls `visit` for every file except those whose names begin with a dot, in no particular order.
+ * `visit` may remove files. */
 typedef void tconv_os_visit(void *context, const struct tconv_os_file *file);
 void tconv_os_folder_visit(struct tconv_os_folder *folder, tconv_os_visit *visit, void *context);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linux, macOS and other systems with POSIX. */
+/* Implements os.h on Linux, macOS and other systems with POSIX. */
 #if defined(__linux__)
 #define _GNU_SOURCE /* secure_getenv, syscall */
 #endif
@@ -130,7 +130,7 @@ static bool absolute_path(const char *name, char *path, size_t size)
 bool tconv_os_cache_home(char *path, size_t size)
 {
     static const char below_home[] = "/.cache";
-    /* A path that is not absolute is to be ignored, says the XDG base directory specification. */
+    /* The XDG base directory specification says to ignore a path that is not absolute. */
     if (absolute_path("XDG_CACHE_HOME", path, size)) return true;
     if (!absolute_path("HOME", path, size) || strlen(path) + sizeof below_home > size) return false;
     strcat(path, below_home);
@@ -163,7 +163,7 @@ struct tconv_os_folder {
     int descriptor;
 };
 
-/* Whether only this user can have written it. */
+/* True if only this user can have written it. */
 static bool own(const struct stat *s)
 {
     return s->st_uid == geteuid() && (s->st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -309,7 +309,7 @@ static int64_t changed(const struct stat *s)
     return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-/* The folder's entries, from the first on; NULL where they cannot be read. */
+/* Opens the folder's entries, at the first one. NULL if they cannot be read. */
 static DIR *open_entries(int descriptor)
 {
     const int copy = dup(descriptor);

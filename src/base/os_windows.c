@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows 10 and later. Paths are UTF-8 for callers and UTF-16 for the system. */
+/* Implements os.h on Windows 10 and later. Paths are UTF-8 for callers and UTF-16 for the
+ * system. */
 #include "base/os.h"
 
 #include "base/os_windows.h"
@@ -26,7 +27,7 @@ char *tconv_os_narrow(const wchar_t *text)
     return copy;
 }
 
-/* UTF-16 in UTF-8; false where it does not fit. */
+/* Converts UTF-16 to UTF-8. False if it does not fit. */
 static bool narrow(const wchar_t *text, char *to, size_t size)
 {
     return WideCharToMultiByte(CP_UTF8, 0, text, -1, to, (int)size, NULL, NULL) > 0;
@@ -161,8 +162,8 @@ struct tconv_os_folder {
 
 enum { MOST_NAME = 300 }; /* of a file in a folder */
 
-/* Whether this user owns it, or the administrators, as whose member the user made it. What access
- * lists permit to others is not looked at: folders in %LOCALAPPDATA% permit nothing. */
+/* True if this user owns it, or the administrators, if the user made it as one of them. Access
+ * lists are not checked: folders in %LOCALAPPDATA% permit nothing to others. */
 static bool own(HANDLE file)
 {
     PSID owner = NULL;
@@ -257,7 +258,7 @@ static wchar_t *path_in(const struct tconv_os_folder *folder, const char *name)
     return NULL;
 }
 
-/* ReadFile and WriteFile take at most so many bytes at once. */
+/* The most bytes for one ReadFile or WriteFile. */
 enum { MOST_AT_ONCE = 1 << 30 };
 
 static bool read_all(HANDLE file, char *to, size_t size)

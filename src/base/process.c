@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remembers which process used OpenCL first. */
+/* Remembers which process uses OpenCL, and refuses calls in its forked children. */
 #include "base/process.h"
 
 #include "base/error.h"

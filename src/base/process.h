@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which process uses OpenCL. Its implementations have threads and locks, of which a forked child
- * has neither: calls hang there. */
+/* Remembers which process uses OpenCL. OpenCL implementations have threads, which a forked child
+ * does not have, and locks, which it may inherit locked: calls hang there. */
 #ifndef TCONV_BASE_PROCESS_H
 #define TCONV_BASE_PROCESS_H
 
-#include "tconv_cl/status.h" /* also tconv_process_forked: nothing may be given back in a child */
+#include "tconv_cl/status.h" /* also tconv_process_forked: a child must not release anything */
 
-/* For every public function that calls OpenCL, before it does or takes a lock. The first call makes
- * this process the one that uses OpenCL; in a process that was forked from it, TCONV_ERROR_FORKED.
- * Any thread. */
+/* Every public function that calls OpenCL calls this first, before it takes a lock. The first call
+ * makes this process the one that uses OpenCL. In a process that was forked from it, returns
+ * TCONV_ERROR_FORKED. Any thread. */
 tconv_status tconv_process_enter(tconv_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structures of callers that were compiled with other headers. */
+/* Reads and writes structures of callers that were compiled with other headers. */
 #include "base/struct_size.h"
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* No structure will ever be longer: a larger struct_size was never set. */
+/* No structure will ever be longer: a larger struct_size was not set by a program. */
 enum { LONGEST = 4096 };
 
 static size_t size_of(const void *given)
@@ -25,7 +25,7 @@ tconv_status tconv_struct_check(struct tconv_sized sized, const void *given, tco
     const size_t size = size_of(given);
     if (size >= sized.least && size <= LONGEST) return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                      "struct_size of %s is %zu, but %zu to %d bytes are possible: start from %s",
+                      "struct_size of %s is %zu, but must be %zu to %d bytes: start from %s",
                       sized.argument, size, sized.least, (int)LONGEST, sized.start);
 }
 

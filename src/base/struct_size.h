@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public structures that begin with `size_t struct_size`: reading them from and writing them to
- * programs that were compiled with older or newer headers (tconv_cl.h has the rules). */
+/* Reads and writes the public structures that begin with `size_t struct_size`, for programs that
+ * were compiled with older or newer headers (tconv_cl.h has the rules). */
 #ifndef TCONV_BASE_STRUCT_SIZE_H
 #define TCONV_BASE_STRUCT_SIZE_H
 

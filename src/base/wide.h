@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unsigned integers of 128 bits, which C11 does not have and 32-bit compilers lack; modulo
- * 2^128. */
+/* Unsigned integers of 128 bits, modulo 2^128: C11 has none, nor do 32-bit compilers. */
 #ifndef TCONV_BASE_WIDE_H
 #define TCONV_BASE_WIDE_H
 

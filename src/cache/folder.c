@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder on disk. It is used only where it is the user's own and without following links, so
- * that nobody else can put a program there. */
+/* Reads and writes the folder of records on disk. The folder must be the user's own, and links are
+ * not followed, so that nobody else can put a program there. */
 #include "cache/folder.h"
 
 #include "base/os.h"
@@ -14,7 +14,7 @@ static const char suffix[] = ".program";
 static const char unfinished[] = "tconv-cl-new-";
 enum {
     NAME_SIZE = TCONV_KEY_NAME + sizeof suffix - 1,
-    LEFT_OVER = 3600 /* seconds after which a file that was never renamed belongs to nobody */
+    LEFT_OVER = 3600 /* seconds after which an unfinished file is taken for abandoned */
 };
 
 static void name_file(const char *key, size_t key_size, char name[NAME_SIZE])
@@ -23,8 +23,8 @@ static void name_file(const char *key, size_t key_size, char name[NAME_SIZE])
     strcat(name, suffix);
 }
 
-/* Whether the library wrote a file, as its first bytes tell: the folder may hold files of others,
- * which are neither replaced nor removed. */
+/* True if the first bytes of a file show that the library wrote it. The folder may hold other
+ * programs' files, which are neither replaced nor removed. */
 static bool is_ours(struct tconv_os_folder *folder, const char *name)
 {
     unsigned char head[TCONV_RECORD_HEAD];
@@ -33,10 +33,10 @@ static bool is_ours(struct tconv_os_folder *folder, const char *name)
            tconv_record_is(head);
 }
 
-/* The record of a file, if it takes `limit` bytes at most, or the usual limit: what was stored
- * under a larger one is still of use. Its beginning tells its size: nothing else is read of a file
- * that has another one. `*bytes` is from malloc and holds what the record points to; NULL unless it
- * was read. */
+/* Reads the record of a file that has at most `limit` bytes, or the default limit if that is
+ * larger: a record that was stored under a larger limit stays usable. The head of a record tells
+ * its size. If the file has another size, nothing more is read. `*bytes` is from malloc and holds
+ * what the record points to; NULL if nothing was read. */
 static enum tconv_os_read read_record(struct tconv_os_folder *folder, const char *name,
                                       uint64_t limit, void **bytes, struct tconv_record *record)
 {
@@ -75,7 +75,7 @@ bool tconv_folder_load(const char *path, uint64_t limit, const char *key, void *
     return found;
 }
 
-/* Names as the library makes them. */
+/* True for names as the library makes them. */
 static bool is_program(const char *name)
 {
     return strspn(name, "0123456789abcdef") == TCONV_KEY_NAME - 1 &&
@@ -96,7 +96,7 @@ struct listing {
     void *context;
 };
 
-/* Tells of one file of the folder. */
+/* Calls the visitor with one file of the folder. */
 static void tell_file(void *context, const struct tconv_os_file *file)
 {
     const struct listing *listing = context;
@@ -149,7 +149,7 @@ struct inventory {
     uint64_t all; /* bytes */
 };
 
-/* Adds a program to the inventory, and removes a file that was never finished. */
+/* Adds a file to the inventory if it is a program, and removes it if it was never finished. */
 static void take_stock(void *context, const struct tconv_os_file *file)
 {
     struct inventory *i = context;
@@ -171,8 +171,8 @@ static void take_stock(void *context, const struct tconv_os_file *file)
     i->all += file->size;
 }
 
-/* Whether the name is free or holds a record of the library's. An empty file has nothing to lose: a
- * record may be left empty by a power failure. */
+/* True if no file has this name, or if the library wrote it. An empty file may be replaced, too: a
+ * power failure may leave a record empty. */
 static bool may_replace(struct tconv_os_folder *folder, const char *name)
 {
     unsigned char head[TCONV_RECORD_HEAD];
@@ -182,7 +182,7 @@ static bool may_replace(struct tconv_os_folder *folder, const char *name)
            (read == TCONV_OS_READ && (size == 0 || tconv_record_is(head)));
 }
 
-/* Takes the files of others out of the inventory. */
+/* Removes other programs' files from the inventory. */
 static void leave_others(struct inventory *i)
 {
     size_t ours = 0;
@@ -194,7 +194,7 @@ static void leave_others(struct inventory *i)
     i->count = ours;
 }
 
-/* Removes what was not used for longest until the rest fits the limit. */
+/* Removes the least recently used files until the rest fits the limit. */
 static void trim(struct tconv_os_folder *folder, uint64_t limit)
 {
     struct inventory i = {.folder = folder, .now = (int64_t)time(NULL) * 1000000000};

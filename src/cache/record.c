@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing, reading and checking records. */
+/* Writes, reads and checks records. */
 #include "cache/record.h"
 
 #define XXH_INLINE_ALL
@@ -23,7 +23,7 @@ static uint64_t read_number(const unsigned char *from)
     return number;
 }
 
-/* The canonical form is the same on every machine. */
+/* XXH3-128 in canonical form, which is the same on every machine. */
 static void checksum(const void *bytes, size_t size, unsigned char sum[CHECKSUM])
 {
     XXH128_canonical_t canonical;

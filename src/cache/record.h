@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A compiled program as bytes that can tell whether they are whole.
+/* A record: a compiled program (or a text) as bytes with a checksum, so that damage is noticed.
  *
  *   offset    bytes            content
  *   0         8                "tconvcl" and the format's number, 1
@@ -9,7 +9,7 @@
  *   24+K      B                the binary
  *   24+K+B    16               XXH3-128 of everything before
  *
- * Numbers are little-endian. Several records may stand behind one another. */
+ * Numbers are little-endian. Several records may follow each other. */
 #ifndef TCONV_CACHE_RECORD_H
 #define TCONV_CACHE_RECORD_H
 
@@ -25,23 +25,24 @@ struct tconv_record {
     size_t binary_size;
 };
 
-/* What the first bytes of a record tell. */
+/* Bytes of a record's head: magic number and sizes. */
 enum { TCONV_RECORD_HEAD = 24 };
 
-/* Whether they are a record's, of any version of the format. */
+/* True if these are the first bytes of a record, in any version of the format. */
 bool tconv_record_is(const unsigned char head[TCONV_RECORD_HEAD]);
 
-/* Reads the sizes of key and binary. False where they are not a record's of this format. */
+/* Reads the sizes of key and binary. False if the bytes are not a record's head in this version of
+ * the format. */
 bool tconv_record_read_head(const unsigned char head[TCONV_RECORD_HEAD], uint64_t *key_size,
                             uint64_t *binary_size);
 
-/* Bytes that a record takes; 0 where that is more than a size_t holds. */
+/* Bytes of a record; 0 if a size_t cannot hold the number. */
 size_t tconv_record_size(size_t key_size, size_t binary_size);
 
-/* Writes a record to `to`, which has that many bytes. */
+/* Writes a record to `to`, which has tconv_record_size bytes. */
 void tconv_record_write(const struct tconv_record *record, void *to);
 
-/* Reads the record at the begin of `size` bytes. False where there is none that is whole. */
+/* Reads the record at the begin of `size` bytes. False if there is no whole record. */
 bool tconv_record_read(const void *bytes, size_t size, struct tconv_record *record);
 
 /* A name for a key: 32 hexadecimal digits and a terminator. Different keys may have equal names. */

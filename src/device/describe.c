@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the properties of a device. Whatever a device does not answer stays at the value that
+/* Reads the properties of a device. A property that a device does not answer keeps the value that
  * assumes least. */
 #include "tconv_cl/device.h"
 
@@ -69,9 +69,9 @@ static uint32_t read_subgroup_least(cl_device_id device)
     return (uint32_t)least;
 }
 
-/* Whether a CPU device computes in this process, by a compiler that takes the processor's own
- * assembly: PoCL's drivers for CPUs. Its devices on other machines have their names, but share no
- * memory with this one. */
+/* True if a CPU device computes in this process, with a compiler that takes the processor's
+ * assembly: PoCL's drivers for CPUs. PoCL's devices on other machines have the same names, but do
+ * not share memory with the host. */
 static bool computes_here(cl_device_id device, const tconv_device_info *d)
 {
     cl_bool shared = CL_FALSE;
@@ -84,9 +84,9 @@ static bool computes_here(cl_device_id device, const tconv_device_info *d)
            strcmp(d->platform, TCONV_POCL) == 0 && tconv_takes_assembly(d);
 }
 
-/* A unit that kernels of this library can use, if it turns out to compute what it should
- * (plan/probe.h). None but NVIDIA's and those of CPUs is used unasked: the others only compiled so
- * far, TCONV_CL_MATRIX=try asks for them. */
+/* The unit that kernels of this library can use, if it passes its probe (plan/probe.h). NVIDIA's
+ * units and those of CPUs are used by default. Kernels for the others were compiled but never run;
+ * TCONV_CL_MATRIX=try enables them. */
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {
@@ -169,7 +169,7 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.local_memory = read_number(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
     d.global_memory = read_number(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
     d.allocation_limit = read_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong));
-    size_t limits[16] = {0}; /* a device has three dimensions at least, and may have more */
+    size_t limits[16] = {0}; /* a device has at least three dimensions */
     if (clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof limits, limits, NULL) ==
         CL_SUCCESS)
         for (int i = 0; i < 3; i++) d.work_item_limit[i] = limits[i];
@@ -196,10 +196,10 @@ tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
     d.constant_kib = constant_kib < UINT32_MAX ? (uint32_t)constant_kib : UINT32_MAX;
     d.architecture = architecture_of(device, &d);
 
-    /* A device that does not answer still runs one work-item at a time, and has buffers as large as
-     * OpenCL 1.2 promises. */
+    /* If a device does not answer, assume one work-item at a time, and buffers of the size that
+     * OpenCL 1.2 guarantees. */
     if (d.allocation_limit == 0) d.allocation_limit = UINT64_C(128) << 20;
-    /* A 32-bit process makes no larger buffers, whatever the device has. */
+    /* A 32-bit process cannot use larger buffers, even if the device has them. */
     if (d.allocation_limit > PTRDIFF_MAX) d.allocation_limit = PTRDIFF_MAX;
     if (d.compute_units == 0) d.compute_units = 1;
     if (d.vector_width == 0) d.vector_width = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device object: made, shared, released; what it says of itself. */
+/* The device object: creates, shares and releases it, and answers what it knows of the device. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"

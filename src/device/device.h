@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device in a context, and the programs that were built for it. */
+/* The functions of a device object for other folders: programs, stored records, verdicts and
+ * settings. device_internal.h has its members. */
 #ifndef TCONV_DEVICE_DEVICE_H
 #define TCONV_DEVICE_DEVICE_H
 
@@ -16,46 +17,48 @@ cl_device_id tconv_device_id_of(const tconv_device *device);
  * not asked yet. It lives as long as the device. NULL without memory. Any thread. */
 atomic_int *tconv_device_verdict(tconv_device *device, const char *probe);
 
-/* The longest launch that may be expected, in ms; 0: there is no limit. By default GPUs have one:
- * drivers end what runs for long (Windows after 2 s), and a display stands still meanwhile. */
+/* The longest expected launch, in ms; 0: no limit. By default GPUs have a limit: drivers abort long
+ * launches (Windows after 2 s), and the display freezes meanwhile. */
 double tconv_device_launch_ms(const tconv_device *device);
 
-/* Whether kernel sources come from a folder, not from the library. */
+/* True if kernel sources come from a folder, not from the library. */
 bool tconv_device_has_own_sources(const tconv_device *device);
 
-/* What a search found for a problem, as text: from memory, or from the folder of programs. From
- * malloc; NULL: there is nothing, or it is damaged, or of another device, driver or version. Any
+/* The text that a search stored for a problem, from memory or from the folder of programs. From
+ * malloc. NULL if there is none, or if it is damaged or of another device, driver or version. Any
  * thread. */
 char *tconv_device_search_record(tconv_device *device, const char *key);
 
-/* Keeps it, instead of an older one. Nothing happens where it cannot be kept. Any thread. */
+/* Stores such a text, and replaces an older one. If it cannot be stored, nothing happens. Any
+ * thread. */
 void tconv_device_keep_search_record(tconv_device *device, const char *key, const char *text);
 
-/* The fields of the cost model's machine that were stored for the device, as text, in the same
- * places. From malloc; NULL: none. Any thread. */
+/* The text of the cost model's fields that were stored for the device, in memory or in the folder.
+ * From malloc; NULL: none. Any thread. */
 char *tconv_device_machine_record(tconv_device *device);
 
-/* Keeps them in memory, and in the folder where there is one. False without memory. Any thread. */
+/* Stores such a text in memory, and in the folder if there is one. False without memory. Any
+ * thread. */
 bool tconv_device_keep_machine_record(tconv_device *device, const char *text);
 
-/* A search record of the folder, or another file there that is no program; texts that are not known
- * are "". `device` is what the key of a foreign record begins with: library, platform, device and
- * driver. */
+/* A search record of the folder, or another file there that is not a program. Unknown texts are "".
+ * `device` is the begin of a foreign record's key: library, platform, device and driver. */
 struct tconv_stored_text {
     tconv_record_state state;
     const char *file, *device, *key, *text;
 };
 
-/* Tells of all of them. False where memory is missing. */
+/* Calls `visit` for each of them. False if memory is missing. */
 typedef void tconv_stored_visit(void *context, const struct tconv_stored_text *stored);
 bool tconv_device_list_search_records(const tconv_device *device, tconv_stored_visit *visit,
                                       void *context);
 
-/* What TCONV_SEARCH_DEFAULT stands for; never that one itself. */
+/* The search that TCONV_SEARCH_DEFAULT stands for; never TCONV_SEARCH_DEFAULT itself. */
 tconv_search tconv_device_search(const tconv_device *device);
 
-/* The program of the kernels in the file `name`, built with `options`. Later calls with the same
- * options share it while the device object keeps it. The caller releases it. Any thread. */
+/* Returns the program of the kernels in the file `name`, built with `options`. Later calls with the
+ * same options share the program while the device object keeps it. The caller releases it. Any
+ * thread. */
 tconv_status tconv_device_program(tconv_device *device, const char *name, const char *options,
                                   cl_program *program, tconv_error *error);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a device object, for this room only. */
+/* The members of a device object, and functions on them for src/device alone. Other folders include
+ * device.h. */
 #ifndef TCONV_DEVICE_DEVICE_INTERNAL_H
 #define TCONV_DEVICE_DEVICE_INTERNAL_H
 
@@ -9,8 +10,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* How many programs a device object keeps. device.h and cache.h of include/tconv_cl say the
- * number. */
+/* How many programs a device object keeps. The public headers device.h and cache.h say the number,
+ * too. */
 enum { TCONV_MOST_PROGRAMS = 256 };
 
 struct tconv_program {
@@ -19,16 +20,16 @@ struct tconv_program {
     cl_program program;
 };
 
-/* What a search for the fastest algorithm found for a problem. */
+/* The text that a search for the fastest algorithm stored for a problem. */
 struct tconv_search_record {
     struct tconv_search_record *next;
     char *key, *text;
 };
 
-/* How many of them a device object keeps in memory. */
+/* How many search records a device object keeps in memory. */
 enum { TCONV_MOST_SEARCH_RECORDS = 1024 };
 
-/* What a probe found out: tconv_device_verdict. */
+/* The verdict of a probe: tconv_device_verdict. */
 struct tconv_verdict {
     struct tconv_verdict *next;
     atomic_int right;
@@ -41,55 +42,57 @@ struct tconv_device {
     cl_device_id id;
     tconv_device_info info;
     char *kernel_dir; /* NULL: the sources inside the library */
-    char *identity;   /* all that programs depend on besides their key; NULL: nothing is kept */
-    char *cache;      /* folder of programs and search records; NULL: none */
+    char
+        *identity; /* everything that programs depend on besides their key; NULL: nothing is kept */
+    char *cache;   /* folder of programs and search records; NULL: none */
     uint64_t cache_limit;
     bool programs_on_disk; /* whether programs go into the folder, too */
     tconv_search search;   /* where TCONV_SEARCH_DEFAULT looks */
-    double launch_ms;      /* as somebody set it, or negative: tconv_device_launch_ms */
+    double launch_ms;      /* as the environment sets it, or negative: tconv_device_launch_ms */
     pthread_mutex_t lock;
     struct tconv_program *programs;      /* the one used last comes first */
     struct tconv_search_record *records; /* the newest comes first */
     char *machine;      /* fields of the cost model that were stored for the device, or NULL */
-    bool machine_known; /* else the folder has not been asked yet */
+    bool machine_known; /* false: the folder has not been read yet */
     struct tconv_verdict *verdicts;
 };
 
-/* The program of that key from the list, retained, or NULL. It counts as used. */
+/* Finds the program with this key in the list, retains it and marks it as used. NULL if there is
+ * none. */
 cl_program tconv_program_find(tconv_device *device, const char *key);
 
-/* Keeps a program that was just built, unless another thread was faster: then `*program` becomes
- * that thread's. Gives up the program that was not used for longest where there are more than
- * TCONV_MOST_PROGRAMS. It takes the key, and on an error the program too. */
+/* Keeps a program that was just built. If another thread kept the same program first, `*program`
+ * becomes that one. If there are more than TCONV_MOST_PROGRAMS, the least recently used one is
+ * released. Takes ownership of the key, and on an error also of the program. */
 tconv_status tconv_program_keep(tconv_device *device, char *key, cl_program *program,
                                 tconv_error *error);
 
-/* Gives up a list of programs. */
+/* Releases a list of programs. */
 void tconv_programs_release(struct tconv_program *first);
 
-/* Finds out who the device is and where programs are kept. */
+/* Makes the device's identity, and finds the folder of programs. */
 tconv_status tconv_device_start_cache(tconv_device *device, tconv_error *error);
 
-/* Everything that compiled programs depend on besides their own sources and options: from malloc;
- * NULL where it cannot be found out. */
+/* Everything that compiled programs depend on besides their own file and options. From malloc; NULL
+ * if it cannot be found out. */
 char *tconv_identity_of(const tconv_device *device);
 
-/* The identity, what kind of record it is (TCONV_KIND_PROGRAM or TCONV_KIND_SEARCH) and its own
- * key: from malloc; NULL without memory. */
+/* The key of a record on disk: the identity, the kind of record (TCONV_KIND_PROGRAM or
+ * TCONV_KIND_SEARCH) and the record's own key. From malloc; NULL without memory. */
 #define TCONV_KIND_PROGRAM "program "
 #define TCONV_KIND_SEARCH "search 2 " /* the number changes with plan/search_text.c */
 char *tconv_whole_key(const tconv_device *device, const char *kind, const char *key);
 
-/* Keeps a search record in memory alone. False without memory. */
+/* Keeps a search record in memory, but not in the folder. False without memory. */
 bool tconv_search_record_add(tconv_device *device, const char *key, const char *text);
 
 void tconv_search_records_release(struct tconv_search_record *first);
 
-/* The program of that key from the folder, built and retained; NULL: it is not there, or is of no
- * use. */
+/* Reads the program with this key from the folder and builds it; the caller releases it. NULL if it
+ * is not there or cannot be used. */
 cl_program tconv_program_load(const tconv_device *device, const char *key);
 
-/* Puts a program that was just built into the folder. */
+/* Writes a program that was just built into the folder. */
 void tconv_program_store(const tconv_device *device, const char *key, cl_program program);
 
 #endif

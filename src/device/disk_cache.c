@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that outlive the process: to and from records, in a folder or exported as a blob. */
+/* Keeps programs beyond the process: writes them as records into a folder or a blob, and reads them
+ * back. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
@@ -14,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PoCL keeps what it compiles by itself, and compiles every kernel of a program once more for
- * work-groups of any size when it is asked for the binary: the first call takes twice as long, and
- * later ones gain nothing. */
+/* True for PoCL, which caches its programs itself. Asking PoCL for a binary makes it compile every
+ * kernel again for work-groups of any size: the first call would take twice as long, and later
+ * calls would gain nothing. */
 static bool keeps_programs_itself(const tconv_device *device)
 {
     return strcmp(device->info.platform, TCONV_POCL) == 0;
@@ -61,7 +62,7 @@ const char *tconv_device_cache(const tconv_device *device)
     return device == NULL || !device->programs_on_disk ? NULL : device->cache;
 }
 
-/* A program made of a record, built; NULL where the driver does not want it. */
+/* Builds a program from a record. NULL if the driver refuses it. */
 static cl_program program_of(const tconv_device *device, const struct tconv_record *record)
 {
     const unsigned char *binary = record->binary;
@@ -76,9 +77,9 @@ static cl_program program_of(const tconv_device *device, const struct tconv_reco
     return NULL;
 }
 
-/* The binary of a program for the device, from malloc; NULL: the driver gives none. The context may
- * have other devices. One thread at a time: PoCL 3.1 crashes where two ask for the binaries of one
- * program. */
+/* The binary of a program for the device, from malloc. NULL if the driver gives none. The context
+ * may have other devices. One thread at a time: PoCL 3.1 crashes if two threads ask for the
+ * binaries of one program. */
 static unsigned char *binary_of(const tconv_device *device, cl_program program, size_t *size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -101,7 +102,7 @@ static unsigned char *binary_of(const tconv_device *device, cl_program program, 
         if (i < count && sizes[i] > 0) own = malloc(sizes[i]);
         if (own != NULL) {
             *size = sizes[i];
-            binaries[i] = own; /* those that are NULL are left out */
+            binaries[i] = own; /* drivers skip entries that are NULL */
             if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries,
                                  NULL) != CL_SUCCESS) {
                 free(own);
@@ -146,14 +147,13 @@ void tconv_program_store(const tconv_device *device, const char *key, cl_program
     free(whole);
 }
 
-/* A program of the list, retained, and its key. */
+/* A retained program of the list with its key. */
 struct built {
     char *key;
     cl_program program;
 };
 
-/* All of the list, so that the drivers' binaries are read without the lock. False without
- * memory. */
+/* Copies the list, so that binaries are read without the lock. False without memory. */
 static bool list_programs(tconv_device *device, struct built **list, size_t *count)
 {
     *count = 0;
@@ -172,13 +172,13 @@ static bool list_programs(tconv_device *device, struct built **list, size_t *cou
     return done;
 }
 
-/* Records behind one another; `bytes` is from malloc. */
+/* Records, one after another. `bytes` is from malloc. */
 struct blob {
     unsigned char *bytes;
     size_t used;
 };
 
-/* False without memory. */
+/* Appends a record. False without memory. */
 static bool append(struct blob *blob, const char *key, const void *binary, size_t binary_size)
 {
     const struct tconv_record record = {key, strlen(key), binary, binary_size};
@@ -191,7 +191,7 @@ static bool append(struct blob *blob, const char *key, const void *binary, size_
     return true;
 }
 
-/* Search records, the oldest first, as programs. */
+/* Appends the search records, the oldest first, as programs are. */
 static bool append_search_records(tconv_device *device, struct blob *blob)
 {
     bool memory = true;
@@ -225,7 +225,7 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     size_t count = 0;
     struct blob all = {NULL, 0}; /* written only if it fits as a whole */
     bool memory = list_programs(device, &list, &count);
-    /* Backwards: what was used last then counts as used last after an import. */
+    /* Backwards, so that the program used last also counts as used last after an import. */
     for (size_t i = count; i-- > 0;) {
         size_t binary_size = 0;
         unsigned char *binary = memory ? binary_of(device, list[i].program, &binary_size) : NULL;
@@ -250,7 +250,8 @@ tconv_status tconv_device_export_programs(tconv_device *device, void *bytes, siz
     return status;
 }
 
-/* Takes a record that begins with the device's identity; `*taken` unless it is of no use. */
+/* Imports a record whose key begins with the device's identity. `*taken` is false if the record is
+ * useless. */
 static tconv_status import_record(tconv_device *device, const struct tconv_record *record,
                                   bool *taken, tconv_error *error)
 {

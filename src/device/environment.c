@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and checks the library's environment variables. */
+/* Reads the environment variables of the library. */
 #include "device/environment.h"
 
 #include "base/error.h"
@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD = 100 }; /* bytes of the longest value that can be right, unless it is a path */
+enum { WORD = 100 }; /* bytes of the longest legal value that is not a path */
 
-/* The value of a variable, "" where it is not set. An error where it is too long to be right. */
+/* Reads the value of a variable, "" if it is not set. Returns an error if it is too long to be
+ * legal. */
 static tconv_status read_value(const char *name, char *value, size_t size, tconv_error *error)
 {
     value[0] = '\0';
@@ -34,7 +35,7 @@ static tconv_status fail_value(tconv_error *error, const char *name, const char 
                       value, possible);
 }
 
-/* A whole number of digits alone, from 0 to `most`. */
+/* Reads a number from 0 to `most`, written in digits alone. */
 static bool read_number(const char *text, unsigned long long most, unsigned long long *number)
 {
     if (strspn(text, "0123456789") != strlen(text)) return false;
@@ -120,7 +121,7 @@ static tconv_status read_switch(bool *on, tconv_error *error)
     return TCONV_OK;
 }
 
-/* From malloc; NULL without memory. */
+/* Joins two parts of a path. From malloc; NULL without memory. */
 static char *joined(const char *folder, const char *rest)
 {
     const size_t size = strlen(folder) + strlen(rest) + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment variables of the library. An empty variable counts as not set. A value that is
- * not possible, or too long, is TCONV_ERROR_ARGUMENT. */
+/* Reads the environment variables of the library. An empty variable counts as not set. An illegal
+ * or too long value is TCONV_ERROR_ARGUMENT. */
 #ifndef TCONV_DEVICE_ENVIRONMENT_H
 #define TCONV_DEVICE_ENVIRONMENT_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* TCONV_CL_DEVICE: how somebody names the default device (tconv_device_find); "": nobody does. */
+/* TCONV_CL_DEVICE: the name of the default device, as tconv_device_find takes it; "": not set. */
 tconv_status tconv_environment_device(char *name, size_t size, tconv_error *error);
 
 /* TCONV_CL_MATRIX: which matrix units may be used. */
@@ -20,19 +20,20 @@ enum tconv_matrix_use {
 };
 tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *error);
 
-/* TCONV_CL_SEARCH: model, records (without it), measure or renew. */
+/* TCONV_CL_SEARCH: model, records (the default), measure or renew. */
 tconv_status tconv_environment_search(tconv_search *search, tconv_error *error);
 
-/* TCONV_CL_LAUNCH_MS: the longest launch that may be expected, in ms, 0 for no limit; negative: the
- * variable is not set. */
+/* TCONV_CL_LAUNCH_MS: the longest expected launch in ms, 0 for no limit. Negative if the variable
+ * is not set. */
 tconv_status tconv_environment_launch_ms(double *ms, tconv_error *error);
 
-/* TCONV_CL_KERNEL_DIR: the folder that kernel sources come from; "": they are the library's. */
+/* TCONV_CL_KERNEL_DIR: the folder of kernel sources; "": the library's own sources. */
 tconv_status tconv_environment_kernel_dir(char *folder, size_t size, tconv_error *error);
 
 /* TCONV_CL_CACHE, TCONV_CL_CACHE_DIR and TCONV_CL_CACHE_MIB: the folder of compiled programs, from
- * malloc, and its limit in bytes. `*folder` is NULL where it is off, there is no place for it, or
- * no memory. `*named`: somebody named the folder, it is not just the usual place. */
+ * malloc, and its limit in bytes. `*folder` is NULL if the cache is off, if there is no place for
+ * it, or without memory. `*named` is true if a variable names the folder, false if it is the
+ * default one. */
 tconv_status tconv_environment_cache(char **folder, uint64_t *limit, bool *named,
                                      tconv_error *error);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kept programs and search records depend on besides themselves, and the keys made of it. */
+/* Makes the identity of a device, and keys from it: everything that kept programs and search
+ * records depend on. */
 #include "base/sources.h"
 #include "device/device_internal.h"
 #include "tconv_cl/version.h"
@@ -23,8 +24,7 @@ static uint64_t sources_hash(void)
     return hash;
 }
 
-/* The device's number for itself where it has one, cl_khr_device_uuid, else zeros. OpenCL 1.2 does
- * not name it. */
+/* The device's UUID (cl_khr_device_uuid), or zeros if it has none. OpenCL 1.2 does not name it. */
 static void read_uuid(cl_device_id id, char text[2 * UUID + 1])
 {
     unsigned char uuid[UUID] = {0};

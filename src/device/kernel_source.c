@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts the text of a program together from its files. */
+/* Puts a program's source together: the files that a kernel file includes, then the file itself. */
 #include "device/kernel_source.h"
 
 #include "base/error.h"
@@ -12,7 +12,7 @@
 
 static const char INCLUDE[] = "#include \"";
 
-/* A file of a folder, behind a #line that lets build logs name it. */
+/* Reads a file of a folder, and puts a #line in front, so that build logs name the file. */
 static tconv_status read_file(const char *folder, const char *name, char **text, tconv_error *error)
 {
     char path[TCONV_OS_PATH + TCONV_FILE_NAME];
@@ -70,7 +70,7 @@ static bool is_known(const struct tconv_kernel_source *source, const char *name,
     return false;
 }
 
-/* The next line of a text that includes a file; NULL: there is none. */
+/* The next line that includes a file, or NULL. */
 static const char *next_include(const char *text)
 {
     const char *at = strstr(text, INCLUDE);
@@ -78,7 +78,7 @@ static const char *next_include(const char *text)
     return at;
 }
 
-/* Adds a file behind those that it includes, which are added first. */
+/* Adds the files that a file includes, then the file. */
 static tconv_status add_file(const char *folder, const char *name, size_t length,
                              struct tconv_kernel_source *source, tconv_error *error)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a program: a file of kernels behind the files that it includes, each once. */
+/* Puts a program's source together: the files that a kernel file includes, each once, then the file
+ * itself. */
 #ifndef TCONV_DEVICE_KERNEL_SOURCE_H
 #define TCONV_DEVICE_KERNEL_SOURCE_H
 
@@ -9,8 +10,8 @@
 
 enum { TCONV_MOST_FILES = 24, TCONV_MOST_PIECES = 96, TCONV_FILE_NAME = 64 };
 
-/* The text as clCreateProgramWithSource takes it: pieces of files, without the lines that include
- * others. */
+/* The source as clCreateProgramWithSource takes it: pieces of files, without their #include
+ * lines. */
 struct tconv_kernel_source {
     int files, pieces;
     char name[TCONV_MOST_FILES][TCONV_FILE_NAME];

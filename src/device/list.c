@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flat list of devices. */
+/* Makes the flat list of devices, and finds devices in it by number or name. */
 #include "tconv_cl/device.h"
 
 #include "base/cancel.h"
@@ -28,7 +28,7 @@ struct list {
     char names[200]; /* of the platforms, for messages */
 };
 
-/* Adds a platform's devices; a platform without any, or one that fails, adds none. */
+/* Adds a platform's devices. A platform that fails adds none. */
 static bool add_platform(struct list *list, cl_platform_id platform)
 {
     char name[80] = "";
@@ -70,8 +70,8 @@ static tconv_status read_platforms(struct list *list, tconv_error *error)
     return tconv_fail_memory(error, count * sizeof *platforms, "listing the OpenCL devices");
 }
 
-/* One thread after the other: to those that ask while another one's first question makes it start,
- * PoCL 3.1 says that it has no device. */
+/* One thread at a time: while one thread's first question makes PoCL 3.1 start, it tells other
+ * threads that it has no device. */
 static tconv_status read_list(struct list *list, tconv_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -131,7 +131,8 @@ tconv_status tconv_device_at(int number, cl_platform_id *platform, cl_device_id 
     return status;
 }
 
-/* Whether `text` contains `part`, or with `whole` is the same, in any case of letters. */
+/* True if `text` contains `part`, or with `whole` equals it. The case of letters does not
+ * matter. */
 static bool matches(const char *text, const char *part, bool whole)
 {
     const size_t length = strlen(part);
@@ -145,7 +146,7 @@ static bool matches(const char *text, const char *part, bool whole)
     return false;
 }
 
-/* Whether somebody who says `name` means this device. */
+/* True if `name` names this device. */
 static bool is_named(const struct entry *entry, const char *name)
 {
     static const struct {
@@ -162,7 +163,7 @@ static bool is_named(const struct entry *entry, const char *name)
     return matches(own, name, false) || matches(platform, name, false);
 }
 
-/* The device that somebody names; past the list's end where there is none. */
+/* The index of the device named `name`; past the list's end if there is none. */
 static int find_named(const struct list *list, const char *name)
 {
     if (strspn(name, "0123456789") == strlen(name)) {
@@ -174,7 +175,7 @@ static int find_named(const struct list *list, const char *name)
     return found;
 }
 
-/* What is used where nobody names a device. */
+/* The index of the default device. */
 static int find_preferred(const struct list *list)
 {
     static const cl_device_type preferred[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR};
@@ -184,7 +185,8 @@ static int find_preferred(const struct list *list)
     return 0;
 }
 
-/* Says which devices there are. `who` named one: the caller, or an environment variable. */
+/* Returns an error that lists the devices. `who` named one that does not exist: the caller, or an
+ * environment variable. */
 static tconv_status none_named(const struct list *list, const char *who, const char *name,
                                tconv_error *error)
 {

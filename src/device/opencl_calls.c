@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenCL found at run time (TCONV_OPENCL_AT_RUN_TIME): every OpenCL call of the library, the tool
- * and the tests as a function that passes it on to the OpenCL loader, the library
- * TCONV_OPENCL_LIBRARY. The first call opens it, once; it is never closed, since drivers keep
- * threads. Without it calls return CL_PLATFORM_NOT_FOUND_KHR, as a loader without drivers does. All
- * are calls of OpenCL 1.2. Where a program links the loader as well, or a test puts functions of
- * its own in their place, those are used. */
+/* Finds OpenCL at run time (TCONV_OPENCL_AT_RUN_TIME). Every OpenCL call of the library, the tool
+ * and the tests is a function here that passes the call on to the OpenCL loader, the library
+ * TCONV_OPENCL_LIBRARY. The first call opens the loader. It is never closed, because drivers keep
+ * threads. If it is missing, calls return CL_PLATFORM_NOT_FOUND_KHR, as a loader without drivers
+ * does. All are calls of OpenCL 1.2. If a program links the loader itself, or a test defines the
+ * calls, those functions are used. */
 #include "base/os.h"
 #include "device/opencl_loader.h"
 
@@ -19,7 +19,8 @@
 
 enum { NO_OPENCL = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of CL/cl_ext.h */
 
-/* Calls of the tool and of tests, beside those of opencl_calls.h, whose codes are not used here. */
+/* Further calls, which the tool and the tests use. opencl_calls.h has the library's calls; its
+ * codes are not used here. */
 #define OTHER_CALLS                                                                                \
     CALL(clEnqueueFillBuffer,                                                                      \
          (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,         \
@@ -55,8 +56,8 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char missing[300];
 
-/* Finds a call: the program's own, where it links a loader or one was loaded before it, as Oclgrind
- * does; else the library's. */
+/* Finds a call: the program's own if the program links a loader or one was preloaded (as Oclgrind
+ * does), else the one in `library`. */
 static bool find(void *library, const char *name, void *call)
 {
     if (tconv_os_find_function(NULL, name, call)) return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenCL calls of the library, with the codes that the OpenCL 1.2 specification gives them to
- * fail with; included with macros for its rows by opencl_calls.c and by the layer that makes calls
- * fail in device_tests/faults.c. device_tests/CMakeLists.txt reads the names from here.
+/* The OpenCL calls of the library, a row each, with the codes with which they may fail by the
+ * OpenCL 1.2 specification. opencl_calls.c and device_tests/faults.c, which makes calls fail,
+ * define macros for the rows and include this file. device_tests/CMakeLists.txt reads the names.
  *
  *   CALL(name, parameters, arguments, codes...)                a call that returns its code
  *   EVENT_CALL(...)                                            whose last parameter returns an

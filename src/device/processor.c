@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the processor which instructions it has. */
+/* Asks the processor for its instructions by cpuid, and knows which PoCL takes assembly. */
 #include "device/processor.h"
 
 #include <stdlib.h>

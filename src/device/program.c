@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: from the list of those that the device object keeps, from a folder on disk, or built
- * from source. Building happens outside the lock, so that threads do not wait for each other's
- * compilers; where two build the same program, the first to finish is kept. */
+/* Gets programs: from the device object's list, from the folder on disk, or built from source.
+ * Building happens outside the lock, so that threads do not wait for each other's compilers. If two
+ * build the same program, the first to finish is kept. */
 #include "base/error.h"
 #include "device/device_internal.h"
 #include "device/kernel_source.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs that a device object keeps, those used last first. */
+/* The list of programs that a device object keeps, the most recently used first. */
 #include "base/error.h"
 #include "device/device_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Under the lock: the program of that key, retained, or NULL. It becomes the first of the list. */
+/* Under the lock: finds the program with this key, retains it and moves it to the front. NULL if
+ * there is none. */
 static cl_program find(tconv_device *device, const char *key)
 {
     struct tconv_program **link = &device->programs;
@@ -19,7 +20,7 @@ static cl_program find(tconv_device *device, const char *key)
     return found->program;
 }
 
-/* Under the lock: takes what is too much from the end of the list. */
+/* Under the lock: cuts excess programs off the end of the list. */
 static struct tconv_program *take_excess(tconv_device *device)
 {
     struct tconv_program **link = &device->programs;

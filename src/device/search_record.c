@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What searches for the fastest algorithm found: kept in memory, and beside the programs in the
+/* Keeps the results of searches for the fastest algorithm, in memory and beside the programs in the
  * folder. */
 #include "base/os.h"
 #include "cache/folder.h"
@@ -25,7 +25,7 @@ void tconv_search_records_release(struct tconv_search_record *first)
     }
 }
 
-/* Removes the record of a key, and the oldest ones where there are too many. */
+/* Removes the record of a key, and the oldest records if there are too many. */
 static void make_room(tconv_device *device, const char *key)
 {
     int count = 0;
@@ -69,7 +69,7 @@ static char *find_in_memory(tconv_device *device, const char *key)
     return text;
 }
 
-/* The text of that key from the folder; NULL: it is not there. */
+/* Reads the text with this key from the folder, or returns NULL. */
 static char *load_text(const tconv_device *device, const char *key)
 {
     if (device->identity == NULL || device->cache == NULL) return NULL;
@@ -85,7 +85,7 @@ static char *load_text(const tconv_device *device, const char *key)
     return text;
 }
 
-/* Puts it there, if there is a folder. */
+/* Writes a text to the folder, if there is one. */
 static void store_text(const tconv_device *device, const char *key, const char *text)
 {
     if (device->identity == NULL || device->cache == NULL) return;
@@ -145,8 +145,8 @@ struct listing {
     bool memory;
 };
 
-/* Tells of a record unless it is a program or a machine. `key` is the whole key; it is cut apart.
- */
+/* Calls the visitor with a record unless it is a program or a machine. `key` is the whole key; it
+ * is cut apart. */
 static void tell_record(struct listing *l, const char *name, char *key, const char *text)
 {
     struct tconv_stored_text stored = {TCONV_RECORD_FOREIGN, name, "", "", ""};

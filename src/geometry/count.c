@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting the pairs (x, k) with 0 <= x*s + k*d - pb < Y of an axis in logarithmic time, as a
- * difference of two lattice counts. */
+/* Counts useful work: the pairs (x, k) of an axis with 0 <= x*s + k*d - pb < Y, in logarithmic
+ * time, as a difference of two lattice counts. */
 #include "geometry/count.h"
 
 #include "base/checked.h"
@@ -21,8 +21,8 @@ static struct tconv_wide triangle(uint64_t n, uint64_t times)
     return product;
 }
 
-/* sum over i in [0, n) of floor((a*i + b) / m), for n >= 1, all of them below 2^63 and the sum
- * below 2^128; the Euclidean algorithm on the lattice below a line. */
+/* The sum over i in [0, n) of floor((a*i + b) / m), for n >= 1, by the Euclidean algorithm on the
+ * lattice below a line. All arguments are below 2^63, the sum is below 2^128. */
 static struct tconv_wide floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
 {
     struct tconv_wide sum = {0, 0};
@@ -77,7 +77,7 @@ bool tconv_count_pairs(int64_t input, int64_t kernel, int64_t stride, int64_t di
 
 bool tconv_count_macs(const tconv_geometry *g, uint64_t *macs)
 {
-    /* No work along one axis is no work at all, however many channels there are. */
+    /* Without work along one axis there is none at all, for any number of channels. */
     bool none = g->batch == 0, fits = true;
     uint64_t count = 1;
     const int64_t channels[] = {g->batch, g->groups, g->group_in_channels, g->group_out_channels};

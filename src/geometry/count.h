@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting useful work. */
+/* Counts the useful multiply-adds of a geometry. */
 #ifndef TCONV_GEOMETRY_COUNT_H
 #define TCONV_GEOMETRY_COUNT_H
 
 #include "tconv_cl/problem.h"
 
 /* The useful multiply-adds of a geometry: pairs (input point, tap) whose target lies inside the
- * output, times channels and batch. Takes constant time for any extents. Returns false where the
+ * output, times channels and batch. Takes logarithmic time for any extents. Returns false if the
  * count does not fit into 64 bits. */
 bool tconv_count_macs(const tconv_geometry *geometry, uint64_t *macs);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From operators and formats to element steps, and the folding of axes. */
+/* Makes a layer of a problem: turns operators and formats into element steps, and folds axes. */
 #include "geometry/layer.h"
 
 #include <string.h>
 
-enum { ALGORITHM_AXES = 3 }; /* of the fast algorithms */
+enum { ALGORITHM_AXES = 3 }; /* axes of the fast algorithms */
 
 /* Steps of the spatial axes of a dense tensor whose spatial extents stand together, the innermost
  * having step `inner`. Returns the step past the outermost axis. */
@@ -73,8 +73,8 @@ void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
         };
 }
 
-/* Every output point is the input point of the same position: the axis only repeats the others'
- * work. */
+/* True if every output point is the input point of the same position: the axis only repeats the
+ * work of the other axes. */
 static bool copies(const struct tconv_axis *axis)
 {
     return axis->kernel == 1 && axis->stride == 1 && axis->pad == 0 && axis->input == axis->output;
@@ -85,7 +85,8 @@ static bool does_nothing(const struct tconv_axis *axis)
     return axis->kernel == 1 && axis->pad == 0 && axis->input == 1 && axis->output == 1;
 }
 
-/* Whether stepping along the axis past its end comes to the next batch item: then both are one. */
+/* True if a step past the end of the axis leads to the next batch item: then axis and batch can be
+ * merged. */
 static bool continues_batch(const struct tconv_layer *layer, const struct tconv_axis *axis)
 {
     return layer->batch == 1 || (layer->data_batch_step == axis->input * axis->data_step &&
@@ -110,11 +111,12 @@ void tconv_layer_fold(struct tconv_layer *layer)
         layer->axis[a + 1].output *= outer->output;
         remove_axis(layer, a);
     }
-    /* The outermost such axis, so that the innermost stays where it is contiguous. */
+    /* Take the outermost such axis, so that the innermost stays in place if it is contiguous. */
     for (int a = 0; a < layer->axes && layer->axes > ALGORITHM_AXES; a++) {
         const struct tconv_axis axis = layer->axis[a];
         if (!copies(&axis) || !continues_batch(layer, &axis)) continue;
-        layer->batch *= axis.input; /* with its items behind one another no other axis does that */
+        layer->batch *=
+            axis.input; /* no other axis can follow: the batch items are one after another now */
         layer->data_batch_step = axis.data_step;
         layer->output_batch_step = axis.output_step;
         remove_axis(layer, a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one form in which algorithms see a problem: extents and element steps. Operators,
- * formats and group axes are gone. */
+/* A layer: the only form in which algorithms see a problem. It has extents and element steps, but
+ * no operators, formats and group axes. */
 #ifndef TCONV_GEOMETRY_LAYER_H
 #define TCONV_GEOMETRY_LAYER_H
 
@@ -30,10 +30,10 @@ struct tconv_layer {
 void tconv_layer_init(struct tconv_layer *layer, const tconv_problem *problem,
                       const tconv_geometry *geometry);
 
-/* Removes axes that do nothing (one point in, one tap, one point out) and merges neighbours that
- * are only copied along (one tap, stride 1, nothing cut off); with more than three axes and a batch
- * of 1, such an axis takes the batch's place. So algorithms for three axes take as many layers as
- * possible. One axis always remains. */
+/* Folds axes, so that algorithms for three axes take as many layers as possible. Removes axes with
+ * one input point, one tap and one output point. Merges neighbouring axes with one tap, stride 1
+ * and nothing cut off. With more than three axes and a batch of 1, such an axis becomes the batch.
+ * One axis always remains. */
 void tconv_layer_fold(struct tconv_layer *layer);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validating a problem and resolving it: every check that the operators' semantics asks for, each
- * with a message that names the argument, the axis and the values. */
+/* Validates a problem and resolves it. Makes every check that the operators' semantics need, with
+ * messages that name the argument, the axis and the values. */
 #include "base/checked.h"
 #include "base/element_types.h"
 #include "base/error.h"
@@ -27,14 +27,15 @@ static tconv_status check_enumerator(const char *member, int value, const char *
                                      const char *kind, tconv_error *error)
 {
     if (value == 0 || strcmp(name, "?") != 0) return TCONV_OK;
-    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is no %s", member, value, kind);
+    return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is not %s", member, value,
+                      kind);
 }
 
-#define KIND_auto_pad "padding mode"
-#define KIND_rules "rule set"
-#define KIND_type "element type"
-#define KIND_data_format "format"
-#define KIND_filter_format "format"
+#define KIND_auto_pad "a padding mode"
+#define KIND_rules "a rule set"
+#define KIND_type "an element type"
+#define KIND_data_format "a format"
+#define KIND_filter_format "a format"
 #define CHECK(kind, ...) CHECK_##kind(__VA_ARGS__)
 #define CHECK_NAME(member, option, when, kind)                                                     \
     if (status == TCONV_OK)                                                                        \
@@ -42,16 +43,24 @@ static tconv_status check_enumerator(const char *member, int value, const char *
                                   KIND_##kind, error);
 #define CHECK_NUMBER(member, option, when) /* read_channels */
 
+/* The output types that types_fit takes with data and a filter that go together. */
+static const char *output_types(tconv_type data, tconv_type filter)
+{
+    if (tconv_type_is_byte(data)) return filter == TCONV_I8 ? "i32, i8 or u8" : "u8 or i32";
+    if (data == TCONV_F16) return "f16 or f32";
+    return data == TCONV_BF16 ? "bf16 or f32" : tconv_type_name(data);
+}
+
 static tconv_status check_enumerations(const tconv_problem *p, tconv_error *error)
 {
     if (p->operation < TCONV_CONV_BACKPROP || p->operation > TCONV_ONEAPI_CONV_BACKPROP)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is no operator",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "operation is %d, which is not an operator",
                           (int)p->operation);
     tconv_status status = TCONV_OK;
     TCONV_PROBLEM_NUMBERS(CHECK)
     if (status != TCONV_OK) return status;
     if (p->data_type == TCONV_TYPE_DEFAULT || p->filter_type == TCONV_TYPE_DEFAULT)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is no element type",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "%s is %d, which is not an element type",
                           p->data_type == TCONV_TYPE_DEFAULT ? "data_type" : "filter_type",
                           (int)TCONV_TYPE_DEFAULT);
     if (!types_fit(p->data_type, p->filter_type, p->output_type)) {
@@ -67,13 +76,13 @@ static tconv_status check_enumerations(const tconv_problem *p, tconv_error *erro
                               "data is %s but filter is %s: output_type must say what the "
                               "output is: i32, i8 or u8",
                               data, filter);
+        if (p->data_type != p->filter_type && p->filter_type != TCONV_I8)
+            return tconv_fail(error, TCONV_ERROR_TYPE,
+                              "data is %s but filter is %s: the filter must be i8", data, filter);
         return tconv_fail(error, TCONV_ERROR_TYPE,
-                          "data is %s, filter %s, output %s: the output has the data's type, or "
-                          "f32 for f16 and bf16, or for i8 and u8 data with an i8 filter i32, i8 "
-                          "or u8",
-                          data, filter,
-                          p->output_type == TCONV_TYPE_DEFAULT ? "as the data"
-                                                               : tconv_type_name(p->output_type));
+                          "data is %s, filter %s, output %s: the output must be %s", data, filter,
+                          tconv_type_name(p->output_type),
+                          output_types(p->data_type, p->filter_type));
     }
 
     if (p->operation != TCONV_ONEAPI_CONV_BACKPROP &&
@@ -92,7 +101,7 @@ static tconv_status check_ranks(const tconv_problem *p, tconv_error *error)
     if (p->data.rank < 3 || p->data.rank > TCONV_MAX_AXES + 2)
         return tconv_fail(
             error, TCONV_ERROR_SHAPE,
-            "data has rank %d: 3 to %d are possible (batch, channels and 1 to %d spatial axes)",
+            "data has rank %d: it must be 3 to %d (batch, channels and 1 to %d spatial axes)",
             p->data.rank, TCONV_MAX_AXES + 2, TCONV_MAX_AXES);
     const int wanted = p->data.rank + (p->operation == TCONV_GROUP_CONV_BACKPROP);
     if (p->filter.rank != wanted)
@@ -133,8 +142,7 @@ static tconv_status check_extents(const tconv_problem *p, tconv_error *error)
     return status;
 }
 
-/* Where the channels and spatial axes stand in each tensor, and how many channels there are of
- * each. */
+/* Finds the channels and spatial axes of each tensor, and reads the numbers of channels. */
 static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tconv_error *error)
 {
     const bool oneapi = p->operation == TCONV_ONEAPI_CONV_BACKPROP;
@@ -181,7 +189,7 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
     }
     if (p->groups < 0)
         return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
-                          "groups is %" PRId64 ": at least 1 is needed", p->groups);
+                          "groups is %" PRId64 ": it must be at least 1", p->groups);
     g->groups = p->groups == 0 ? 1 : p->groups;
     if (channels % g->groups != 0)
         return tconv_fail(error, TCONV_ERROR_SHAPE,
@@ -194,21 +202,20 @@ static tconv_status read_channels(const tconv_problem *p, tconv_geometry *g, tco
     return TCONV_OK;
 }
 
-/* Reads one attribute into `values`, or its default where it is absent. */
+/* Reads one attribute into `values`, or its default if it is absent. */
 static tconv_status read_list(const char *argument, const tconv_list *list, int axes,
                               int64_t absent, int64_t least, int64_t *values, tconv_error *error)
 {
     if (list->count != 0 && list->count != axes)
         return tconv_fail(
             error, TCONV_ERROR_ATTRIBUTE,
-            "%s has %d values: one for each of the %d spatial axes is needed, or none", argument,
+            "%s has %d values: it must have one for each of the %d spatial axes, or none", argument,
             list->count, axes);
     for (int a = 0; a < axes; a++) {
         values[a] = list->count == 0 ? absent : list->value[a];
         if (values[a] < least)
             return tconv_fail(error, TCONV_ERROR_ATTRIBUTE,
-                              "%s is %" PRId64 " at spatial axis %d: at least %" PRId64
-                              " is needed",
+                              "%s is %" PRId64 " at spatial axis %d: it must be at least %" PRId64,
                               argument, values[a], a, least);
     }
     return TCONV_OK;
@@ -265,14 +272,15 @@ static tconv_status resolve_axes(const tconv_problem *p, tconv_geometry *g, tcon
     return TCONV_OK;
 }
 
-/* The byte count of a tensor: it must fit into 63 bits, which index arithmetic relies on. Whether a
- * process can address so many bytes is checked where they are needed: tconv_check_addressable. */
+/* Counts the bytes of a tensor. They must fit into 63 bits, because index arithmetic relies on it.
+ * tconv_check_addressable checks later whether a process can address them. */
 static tconv_status count_bytes(const char *argument, const tconv_shape *shape, tconv_type type,
                                 uint64_t *bytes, tconv_error *error)
 {
     int64_t count = (int64_t)tconv_type_size(type);
     bool empty = false;
-    for (int i = 0; i < shape->rank; i++) { /* an extent of 0 must not hide those that do not fit */
+    for (int i = 0; i < shape->rank;
+         i++) { /* an extent of 0 must not hide other extents that do not fit */
         empty |= shape->dim[i] == 0;
         if (!tconv_mul(count, tconv_max(shape->dim[i], 1), &count))
             return tconv_fail(error, TCONV_ERROR_SHAPE,

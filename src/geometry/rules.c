@@ -16,8 +16,8 @@ static bool natural_extent(const struct tconv_axis_request *axis, int64_t *natur
            tconv_add(*natural, 1, natural);
 }
 
-/* natural + output_padding - output: how much the requested output cuts off; negative where it
- * reaches beyond. */
+/* natural + output_padding - output: how much the requested output cuts off. Negative if it is
+ * larger. */
 static bool total_padding(const struct tconv_axis_request *axis, int64_t natural, int64_t *total)
 {
     return tconv_sub(natural, axis->output, total) &&

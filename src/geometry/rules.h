@@ -19,8 +19,8 @@ struct tconv_axis_pads {
     int64_t pad_begin, pad_end, output;
 };
 
-/* Returns false where a number does not fit into 64 bits. The output extent may come out below 1:
- * the caller refuses that. */
+/* Resolves an axis. Returns false if a number does not fit into 64 bits. The output extent may be
+ * below 1: the caller refuses that. */
 bool tconv_axis_resolve(tconv_rules rules, tconv_auto_pad auto_pad,
                         const struct tconv_axis_request *axis, struct tconv_axis_pads *pads);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The phases of one axis. */
+/* Computes the phases of one axis: taps.h explains them. */
 #include "geometry/taps.h"
 
 #include "base/checked.h"

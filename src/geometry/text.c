@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A problem as one line of tool options, without attributes at their defaults; and what is easily
- * overlooked of it. */
+/* Writes a problem as one line of tool options, without defaults, and notes about attributes
+ * without effect. */
 #include "tconv_cl/problem.h"
 
 #include "base/format.h"
@@ -64,7 +64,7 @@ static bool same_pads(const tconv_geometry *a, const tconv_geometry *b)
            memcmp(a->pad_end, b->pad_end, bytes) == 0 && memcmp(a->output, b->output, bytes) == 0;
 }
 
-/* Whether the problem resolves to the same without the pads that it gives. */
+/* True if the problem resolves to the same without its pads. */
 static bool ignores_pads(const tconv_problem *problem, const tconv_geometry *geometry)
 {
     tconv_problem other = *problem;

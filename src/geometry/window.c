@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows along the outermost spatial axis. From y = x*s + k*d - pb with 0 <= k < K: the output
- * rows [a, b) take the inputs from ceil((a + pb - d*(K-1)) / s) to floor((b - 1 + pb) / s), as far
- * as they exist. */
+/* Finds the input rows of a window along the outermost spatial axis. From y = x*s + k*d - pb with 0
+ * <= k < K follows: the output rows [a, b) need the inputs from ceil((a + pb - d*(K-1)) / s) to
+ * floor((b - 1 + pb) / s), as far as they exist. */
 #include "geometry/window.h"
 
 #include "base/checked.h"
@@ -26,12 +26,12 @@ tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_b
     if (output_begin < 0 || output_end <= output_begin || output_end > g.output[0])
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
                           "output rows %" PRId64 " to %" PRId64
-                          " are no part of the outermost spatial axis: it has extent %" PRId64,
+                          " are not a part of the outermost spatial axis: it has extent %" PRId64,
                           output_begin, output_end, g.output[0]);
     const int64_t span = g.dilation[0] * (g.kernel[0] - 1), input = g.input[0];
     int64_t first = tconv_ceil_div(output_begin + g.pad_begin[0] - span, g.stride[0]);
     int64_t last = tconv_floor_div(output_end - 1 + g.pad_begin[0], g.stride[0]);
-    /* Output rows that no input reaches get one input row all the same, where there are any. */
+    /* Output rows that no input reaches get one input row all the same, if there is one. */
     first = tconv_max(tconv_min(first, input - 1), 0);
     last = tconv_max(tconv_min(last, input - 1), first);
     *input_begin = first;

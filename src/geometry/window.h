@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of a problem as a problem of its own. */
+/* Narrows a problem to a window of its output rows. */
 #ifndef TCONV_GEOMETRY_WINDOW_H
 #define TCONV_GEOMETRY_WINDOW_H
 

@@ -105,7 +105,7 @@ void tconv_oracle_write(tconv_type type, void *tensor, int64_t i, double value)
     }
 }
 
-/* A number as it would be stored, for floating-point types. */
+/* Rounds a number as storing it in a floating-point type would. */
 static double rounded(tconv_type type, double value)
 {
     double element;
@@ -113,8 +113,8 @@ static double rounded(tconv_type type, double value)
     return tconv_oracle_read(type, &element, 0);
 }
 
-/* Offsets of tensors in their published formats. They are worked out here anew, not taken from the
- * library's layer. */
+/* The position of an output element. Offsets follow from the published formats; they are not taken
+ * from the library's layer. */
 struct position {
     int64_t n, channel; /* channel: of all groups together */
     int64_t at[TCONV_MAX_AXES];
@@ -192,7 +192,8 @@ static void add_product(const struct tconv_operands *o, int64_t at, int64_t from
     }
 }
 
-/* All taps of axis a and of those behind it; k and x hold the choice for the axes before. */
+/* Adds all taps of axis a and of the axes after it. k and x hold the tap and input of the axes
+ * before. */
 static void add_taps(const struct tconv_operands *o, const struct position *out, int a, int64_t *k,
                      struct position *x, struct sums *sums)
 {
@@ -203,7 +204,7 @@ static void add_taps(const struct tconv_operands *o, const struct position *out,
                       co = out->channel % g->group_out_channels;
         const int64_t channels = g->groups * g->group_in_channels;
         int64_t at[2],
-            from[2]; /* of the first two input channels: the others follow at the same distance */
+            from[2]; /* of the first two input channels; the others follow at equal distances */
         for (int ci = 0; ci < 2; ci++) {
             x->channel = group * g->group_in_channels + ci;
             at[ci] = tensor_offset(x, g->input, g->axes, channels, nxc);
@@ -223,8 +224,9 @@ static void add_taps(const struct tconv_operands *o, const struct position *out,
     }
 }
 
-/* Fast arithmetic adds up products of sums over some inputs and over some taps. For a few input
- * channels at a time: the largest input of a neighbourhood, and the sum of the weights. */
+/* Fast arithmetic multiplies sums of some inputs by sums of some weights. Its bound needs the
+ * largest input of a neighbourhood and the sum of the weights, found for a few input channels at a
+ * time. */
 enum { CHANNELS_AT_ONCE = 64, REACH = 4 };
 
 struct neighbourhood {
@@ -232,7 +234,8 @@ struct neighbourhood {
     double largest[CHANNELS_AT_ONCE], weights[CHANNELS_AT_ONCE];
 };
 
-/* Whether tap k of axis a belongs to an output, and then its input, which may lie outside. */
+/* True if tap k of axis a belongs to an output. Then sets its input, which may lie outside the
+ * data. */
 static bool tap_input(const tconv_geometry *g, const struct position *out, int a, int64_t k,
                       int64_t *input)
 {
@@ -284,7 +287,7 @@ static void take_largest(const tconv_geometry *g, const float *data, const struc
     for (x->at[a] = low; x->at[a] <= high; x->at[a]++) take_largest(g, data, out, a + 1, x, n);
 }
 
-/* The bound of a sum in fast arithmetic. */
+/* The error bound of a sum in fast arithmetic. */
 static double fast_bound(const struct tconv_operands *o, const struct position *out)
 {
     const tconv_geometry *g = o->geometry;
@@ -304,7 +307,7 @@ static double fast_bound(const struct tconv_operands *o, const struct position *
     return isfinite(bound) ? bound : INFINITY;
 }
 
-/* A value on its way through the epilogue, and how far a computed one may be from it. */
+/* A value between the steps of the epilogue, and how far a computed value may be from it. */
 struct estimate {
     double value, bound;
 };
@@ -349,7 +352,7 @@ static void add_tensors(const struct tconv_operands *o, int64_t channel, int64_t
     if (roundings > 0 && magnitude > 0) e->bound += FLT_MIN * (number == TCONV_F32);
 }
 
-/* How far the value may move with an argument that is up to `reach` off. */
+/* How far the value moves if the argument is off by up to `reach`. */
 static double moved(const struct tconv_function *f, double x, double reach)
 {
     const struct tconv_formula *formula = tconv_formula_of(f->activation);
@@ -361,9 +364,9 @@ static double moved(const struct tconv_function *f, double x, double reach)
     return isnan(low) || isnan(high) ? INFINITY : most;
 }
 
-/* The activation: its value, and how far it may be off: as far as its argument moves it, and some
- * roundings of the value itself. Nothing is added for the size of the argument: where the function
- * vanishes, so does the bound, but for what underflows on the way. */
+/* Applies the activation to the value and its bound. The bound is the distance that the argument's
+ * error moves the value, plus some roundings of the value itself. The size of the argument adds
+ * nothing: where the function vanishes, so does the bound, except for underflow on the way. */
 static void activate(const struct tconv_operands *o, int64_t channel, double u, struct estimate *e)
 {
     const tconv_epilogue *epilogue = o->epilogue;
@@ -378,8 +381,8 @@ static void activate(const struct tconv_operands *o, int64_t channel, double u, 
     const bool known = isinf(e->value) && !(o->error_factor > 1);
     const double reach = known ? 0 : e->bound + formula->inner * u * fabs(e->value);
     const double value = formula->value(&f, e->value);
-    /* Where exp(x) is subnormal, or exp(-x) is beyond the largest number, it may count as 0. Its
-     * product with x is this small then. */
+    /* A device may flush exp(x) to 0 if it is subnormal, or if exp(-x) overflows. Its product with
+     * x is at most this. */
     const double least = number == TCONV_F64 ? DBL_MIN * 1024 : (double)FLT_MIN * 128;
     e->bound = moved(&f, e->value, reach) + formula->roundings * u * fabs(value) +
                (formula->roundings > 0 ? least : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which epilogues go with which element types. */
+/* Checks an epilogue against the element types of a problem. */
 #include "plan/plan_internal.h"
 
 #include "base/element_types.h"
@@ -10,7 +10,7 @@
 #include <float.h>
 #include <inttypes.h>
 
-/* A zero point is a value of its tensor's type. */
+/* Checks that a zero point is a value of its tensor's type. */
 static tconv_status check_zero_point(const char *what, int32_t value, tconv_type type,
                                      tconv_error *error)
 {
@@ -55,7 +55,7 @@ static tconv_status check_requantize(const tconv_epilogue *e, tconv_type data, t
     return TCONV_OK;
 }
 
-/* The numbers must be such in the type that they are computed in. */
+/* Checks that the numbers are finite in the type that computes them. */
 static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tconv_error *error)
 {
     const int used = tconv_activation_parameter_count(e->activation);
@@ -67,7 +67,7 @@ static tconv_status check_numbers(const tconv_epilogue *e, tconv_type data, tcon
         const double most = data == TCONV_F64 ? DBL_MAX : (double)FLT_MAX;
         if (!(numbers[i].value >= -most && numbers[i].value <= most))
             return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                              "epilogue.%s is %g, which is no finite %s", numbers[i].name,
+                              "epilogue.%s is %g, which is not a finite %s", numbers[i].name,
                               numbers[i].value, data == TCONV_F64 ? "f64" : "f32");
     }
     for (int i = 2 + used; i < 4; i++)
@@ -97,7 +97,8 @@ tconv_status tconv_check_epilogue(const tconv_problem *problem, const tconv_geom
                               i, e->reserved[i]);
     if ((int)e->activation < 0 || (int)e->activation >= ACTIVATION_COUNT)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "epilogue.activation is %d, which is no activation", (int)e->activation);
+                          "epilogue.activation is %d, which is not an activation",
+                          (int)e->activation);
     tconv_status status;
     if ((status = check_numbers(e, data, error)) != TCONV_OK ||
         (status = check_zero_point("data_zero_point", e->data_zero_point, data, error)) !=

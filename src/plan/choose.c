@@ -53,10 +53,9 @@ static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candida
     return status;
 }
 
-/* What a GPU's compiler cannot keep in registers is in memory, which the cost model does not
- * expect. Then another tile of the algorithm takes the place of the one that was made: one without
- * memory of its own that is expected to take at most twice as long. Where there is none it stays.
- */
+/* Register spills are not in the cost model. If the kernel spills on a GPU, try other tiles of its
+ * algorithm that do not spill and cost at most twice as much. If there is none, the plan keeps its
+ * tile. */
 static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 {
     enum { MOST_TILES = 3, DEAREST = 2 };
@@ -118,8 +117,8 @@ static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_erro
     }
 }
 
-/* The candidate that a record names. `*found` is false where there is no record, or where the
- * problem has no such candidate today. */
+/* Finds the candidate that a record names. `*found` is false if there is no record, or if this
+ * version has no such candidate for the problem. */
 static tconv_status find_recorded(tconv_plan *plan, const char *key,
                                   struct tconv_candidate *candidate, bool *found,
                                   tconv_choice *choice, tconv_error *error)
@@ -190,7 +189,7 @@ tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *optio
                                     : options->search;
     if ((unsigned)search > TCONV_SEARCH_RENEW)
         return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "search is %d: a TCONV_SEARCH_* is needed, 0 to 4", (int)search);
+                          "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)search);
     struct tconv_reason reason;
     if (!tconv_pattern_read(name, &plan->pattern, &reason))
         return fail_refused(name, &reason, error);

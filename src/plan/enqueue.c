@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enqueueing: checks of what the caller passes, then the launches of a kernel plan one behind the
- * other. Nothing is allocated. */
+/* Enqueues a plan: checks the caller's arguments, then enqueues the kernel plan's launches one
+ * after another. Allocates nothing. */
 #include "plan/plan_internal.h"
 
 #include "base/cancel.h"
@@ -19,7 +19,8 @@ static tconv_status check_context(const tconv_plan *plan, const char *argument, 
                       argument);
 }
 
-/* A part of the plan's device will do: programs that are built for the whole run there. */
+/* Checks that `device` is the plan's device or a part of it: programs built for the whole device
+ * run on its parts. */
 static tconv_status check_device(const tconv_plan *plan, const char *argument, cl_device_id device,
                                  tconv_error *error)
 {
@@ -47,7 +48,7 @@ tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                           argument, (unsigned long long)bytes);
     if (buffer->offset % unit != 0)
         return tconv_fail(error, TCONV_ERROR_BUFFER,
-                          "%s begins at byte %zu, which is no multiple of %zu", argument,
+                          "%s begins at byte %zu, which is not a multiple of %zu", argument,
                           buffer->offset, unit);
     size_t size = 0;
     cl_context context = NULL;
@@ -151,8 +152,8 @@ static cl_int set_arguments(const tconv_plan *plan, const struct tconv_launch *l
     return code;
 }
 
-/* Bytes of all buffers that launches are bound to. Many devices give buffers their memory only when
- * a kernel wants them: where it is full then, that is what was needed. */
+/* Bytes of all buffers that launches are bound to, for the message of a launch that fails for lack
+ * of memory: many devices allocate a buffer only when a kernel first uses it. */
 static uint64_t bytes_of(const struct tconv_bindings *bindings)
 {
     enum { COUNT = sizeof bindings->buffer / sizeof *bindings->buffer };
@@ -169,7 +170,7 @@ static uint64_t bytes_of(const struct tconv_bindings *bindings)
     return bytes;
 }
 
-/* Piece number `piece` of a launch. */
+/* Enqueues piece number `piece` of a launch. */
 static cl_int enqueue_piece(const struct tconv_launch *launch, cl_kernel kernel,
                             cl_command_queue queue, int piece, cl_uint wait_count,
                             const cl_event *wait, cl_event *event)
@@ -199,7 +200,8 @@ tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_l
     if (count == 0 && (done != NULL || wait_count > 0))
         code = clEnqueueMarkerWithWaitList(queue, wait_count, wait, &event);
     pthread_mutex_lock(
-        (pthread_mutex_t *)&plan->lock); /* what the const of a plan hides: its kernel objects */
+        (pthread_mutex_t *)&plan
+            ->lock); /* cast away const: setting arguments changes the plan's kernel objects */
     for (int i = 0, piece = 0; i < count && code == CL_SUCCESS;) {
         const int pieces = launches[i].pieces;
         const bool first = i == 0 && piece == 0, last = i == count - 1 && piece == pieces - 1;

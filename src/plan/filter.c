@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed filters: an object of their own, made from a plan and packed on the device. */
+/* Packed filters: objects that are made from a plan and packed on the device. */
 #include "plan/plan_internal.h"
 
 #include "base/cancel.h"

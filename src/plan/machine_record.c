@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of the cost model's machine that are stored for a device. */
+/* Reads and stores the fields of the cost model's machine for a device. */
 #include "plan/machine_record.h"
 
 #include "algorithm/algorithm.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine that plans on a device assume. */
+/* The cost model's machine of a device, with the fields that were stored for the device. */
 #ifndef TCONV_PLAN_MACHINE_RECORD_H
 #define TCONV_PLAN_MACHINE_RECORD_H
 
 #include "algorithm/cost/machine.h"
 #include "device/device.h"
 
-/* That of `info`, with what was stored for the device. A stored text that is of no use counts as
- * none. */
+/* The machine of `info` with the stored fields. A stored text that cannot be read is ignored. */
 struct tconv_machine tconv_machine_for(tconv_device *device, const tconv_device_info *info,
                                        size_t acc_bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times the candidates for a problem, and takes the fastest. */
+/* Times the candidates for a problem in turn, and finds the fastest. */
 #include "plan/measure.h"
 
 #include "base/error.h"
@@ -13,26 +13,27 @@
 enum {
     MOST_CANDIDATES = 8,
     MOST_ROUNDS = 100,
-    MOST_TIMES = 10,  /* computations of a run on a GPU, where so many take less than */
+    MOST_TIMES = 10,  /* computations of a run on a GPU, if so many take less than */
     RUN_MS = 1,       /* this */
-    USUAL_MS = 500,   /* for timing */
+    USUAL_MS = 500,   /* milliseconds for timing, by default */
     NUMBER_BYTES = 8, /* the widest element of a bias, a scale or a slope */
-    /* Rounds after which a candidate is left out that takes twice the least time: where the model
-     * expects that, and elsewhere. */
+    /* Rounds after which a candidate with twice the least time is dropped: if the model expects
+     * that, and if it does not. */
     EXPECTED_AFTER = 2,
     UNEXPECTED_AFTER = 8,
-    /* The part of all the time that one run of such a candidate may take to be repeated at all. */
+    /* A slow candidate is run again only if its run takes less than this part (1 / LONG_RUNS) of
+     * all the time. */
     LONG_RUNS = 20,
 };
 
-/* More than one tile of an algorithm is timed only where the model expects less than so many times
- * the best candidate's time: what it ranks far behind is not worth a compilation. */
+/* Further tiles of an algorithm are timed only if the model expects less than CLOSE times the best
+ * candidate's time: tiles that are ranked far behind are not worth a compilation. */
 static const double CLOSE = 2;
 
-/* A candidate is taken instead of the cost model's only where its least time is less than this part
- * of the other's, and where it was faster in this part of the rounds: smaller differences are noise
- * of a shared machine (repeated runs of one algorithm differ by 1 to 3 %), and so is a difference
- * that only few rounds show. */
+/* A candidate replaces the cost model's choice only if its least time is below CLEARLY_FASTER of
+ * the other's, and if it was faster in MOSTLY of the rounds. Smaller differences, and those that
+ * few rounds show, are noise of a shared machine: repeated runs of one algorithm differ by 1 to 3
+ * %. */
 static const double CLEARLY_FASTER = 0.97, MOSTLY = 0.75;
 
 struct timed {
@@ -41,10 +42,10 @@ struct timed {
     tconv_packed_filter *filter;
     double ms; /* the least time; 0: not timed yet */
     int rounds;
-    float each[MOST_ROUNDS]; /* their times */
+    float each[MOST_ROUNDS]; /* the time of each round */
 };
 
-/* Everything may be missing. */
+/* The objects of timing. Every member may be missing after an error. */
 struct bench {
     struct timed candidates[TCONV_MAX_ALGORITHMS * TCONV_MOST_TIMED_TILES];
     int count;
@@ -64,7 +65,7 @@ static int cheaper(const void *a, const void *b)
     return (c->candidate.cost > d->candidate.cost) - (c->candidate.cost < d->candidate.cost);
 }
 
-/* Adds an algorithm's best tiles. */
+/* Adds the best tiles of an algorithm. */
 static void list_tiles(const tconv_plan *plan, const struct tconv_algorithm *algorithm,
                        struct bench *bench)
 {
@@ -75,7 +76,7 @@ static void list_tiles(const tconv_plan *plan, const struct tconv_algorithm *alg
         bench->candidates[bench->count++].candidate = candidates.list[i];
 }
 
-/* The candidates that the cost model likes best, the best first. The reference only where there is
+/* Lists the candidates with the least expected cost, the best first. The reference only if there is
  * no other. */
 static void list_candidates(const tconv_plan *plan, struct bench *bench)
 {
@@ -97,7 +98,7 @@ static void list_candidates(const tconv_plan *plan, struct bench *bench)
     bench->count = kept;
 }
 
-/* A buffer of zeros; false where it cannot be had. */
+/* Makes a buffer of zeros. False if it cannot be allocated. */
 static bool make_scratch(const tconv_plan *plan, const struct bench *bench, uint64_t bytes,
                          cl_mem *buffer)
 {
@@ -153,8 +154,8 @@ static void free_bench(struct bench *bench)
     if (bench->queue != NULL) clReleaseCommandQueue(bench->queue);
 }
 
-/* `times` computations, one behind the other; the mean time of one, or a negative number where one
- * fails. */
+/* Runs `times` computations one after another. Returns the mean time of one, or a negative number
+ * if one fails. */
 static double run(const struct bench *bench, const struct timed *c, int times)
 {
     tconv_args args = TCONV_ARGS_INIT;
@@ -179,8 +180,8 @@ static double run(const struct bench *bench, const struct timed *c, int times)
     return ran ? ms : -1;
 }
 
-/* Compiles a candidate, packs its filter and runs it once. It stays without a plan where it cannot
- * be timed. */
+/* Compiles a candidate, packs its filter and runs it once. If it cannot be timed it has no plan
+ * afterwards. */
 static tconv_status prepare(tconv_plan *plan, struct bench *bench, struct timed *c,
                             tconv_error *error)
 {
@@ -229,7 +230,7 @@ static bool go_on(const tconv_plan_options *options, const struct bench *bench, 
                                     best == NULL ? 0 : best->ms);
 }
 
-/* The first that could be timed: what the cost model takes. */
+/* The cost model's choice: the first candidate that could be timed. */
 static const struct timed *model_choice(const struct bench *bench)
 {
     for (int i = 0; i < bench->count; i++)
@@ -237,7 +238,7 @@ static const struct timed *model_choice(const struct bench *bench)
     return NULL;
 }
 
-/* Whether a candidate need not be timed any more. */
+/* True if timing a candidate further is useless. */
 static bool hopeless(const struct bench *bench, const struct timed *c, int round, double most_ms)
 {
     const struct timed *best = fastest(bench), *model = model_choice(bench);
@@ -246,15 +247,15 @@ static bool hopeless(const struct bench *bench, const struct timed *c, int round
     return round >= (expected ? EXPECTED_AFTER : UNEXPECTED_AFTER) || c->ms * LONG_RUNS > most_ms;
 }
 
-/* How many computations a timed run has: on a GPU a single one of some microseconds takes less time
- * than it takes to begin and to be noticed, which differs from run to run. */
+/* How many computations a timed run has. On a GPU several, if one takes microseconds: the time to
+ * start it and to notice its end is longer, and differs from run to run. */
 static int times_of(const struct timed *c)
 {
     if (c->plan->info.kind != TCONV_DEVICE_GPU || c->ms == 0) return 1;
     return c->ms * MOST_TIMES > RUN_MS ? (int)(RUN_MS / c->ms) + 1 : MOST_TIMES;
 }
 
-/* All candidates in turn, again and again until the time is over. */
+/* Times all candidates in turn, again and again until the time is over. */
 static void time_rounds(struct bench *bench, double most_ms)
 {
     const double start = now_ms();
@@ -291,7 +292,7 @@ static void conclude(const struct bench *bench, struct tconv_measured *m)
     m->best_ms = best->ms;
 }
 
-/* What was timed, as tconv_plan_timed tells; left out where memory is missing. */
+/* Writes the text of tconv_plan_timed. NULL if memory is missing. */
 static char *report(const struct bench *bench)
 {
     enum { LINE_BYTES = TCONV_TILE_TEXT + 120 };

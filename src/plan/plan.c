@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan: a problem that was checked and resolved, and, once an algorithm was chosen (choose.c),
- * its compiled kernels with their table. */
+/* The life of a plan: it begins as a checked and resolved problem. When choose.c has chosen a
+ * candidate, the plan gets compiled kernels and their table. */
 #include "plan/machine_record.h"
 #include "plan/plan_internal.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One kernel of the kernel plan. */
+/* Makes one kernel of the kernel plan. */
 static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel *kernel, tconv_error *error)
 {
@@ -40,8 +40,8 @@ static tconv_status make_kernel(tconv_plan *plan, const struct tconv_launch *lau
     return TCONV_OK;
 }
 
-/* A device may run a kernel only in smaller groups than it allows in general. Then the plan's own
- * view of the device learns that limit, and the kernel plan is to be written again. */
+/* Checks the work-group size. A device may run a kernel only in smaller groups than its general
+ * limit. Then plan->info gets the smaller limit, and the kernel plan must be written again. */
 static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *launch,
                                 cl_kernel kernel, tconv_error *error)
 {
@@ -59,7 +59,7 @@ static tconv_status check_group(tconv_plan *plan, const struct tconv_launch *lau
         plan->candidate.algorithm->name, wanted, plan->info.name, launch->kernel, limit);
 }
 
-/* The same for local memory, of which some implementations take more than the kernel's own arrays
+/* Checks local memory likewise. Some implementations take more of it than the kernel's own arrays
  * (rusticl of Mesa 22.3 reports twice as much). */
 static tconv_status check_local_memory(tconv_plan *plan, const struct tconv_launch *launch,
                                        cl_kernel kernel, tconv_error *error)
@@ -103,7 +103,7 @@ static tconv_status make_table(tconv_plan *plan, tconv_error *error)
                              plan->kernel_plan.table_count * sizeof *plan->kernel_plan.table);
 }
 
-/* Gives back what belongs to the chosen algorithm. */
+/* Releases everything that belongs to the chosen algorithm. */
 static void clear_algorithm(tconv_plan *plan)
 {
     for (int i = 0; i < TCONV_MAX_LAUNCHES; i++) {
@@ -117,8 +117,8 @@ static void clear_algorithm(tconv_plan *plan)
     plan->kernel_plan = (struct tconv_kernel_plan){0};
 }
 
-/* Cuts launches that are expected to take longer than the device's limit. What is not expected may
- * take some times as long, which the limit has room for. */
+/* Divides launches that are expected to take longer than the device's limit. The limit leaves room
+ * for launches that take several times as long as expected. */
 static void divide_launches(tconv_plan *plan)
 {
     enum { MOST_PIECES = 4096 };
@@ -134,7 +134,7 @@ static void divide_launches(tconv_plan *plan)
     }
 }
 
-/* Writes the kernel plan of plan->candidate and makes what it needs. */
+/* Writes the kernel plan of plan->candidate and makes its kernels and table. */
 static tconv_status try_candidate(tconv_plan *plan, tconv_error *error)
 {
     tconv_status status;
@@ -146,7 +146,7 @@ static tconv_status try_candidate(tconv_plan *plan, tconv_error *error)
                                plan->pack, error)) == TCONV_OK)
         status = make_kernels(plan, plan->kernel_plan.run, plan->kernel_plan.run_count, plan->run,
                               error);
-    tconv_kernel_plan_clear(&plan->kernel_plan); /* the table is in its buffer */
+    tconv_kernel_plan_clear(&plan->kernel_plan); /* the buffer has the table now */
     if (status != TCONV_OK) clear_algorithm(plan);
     return status;
 }
@@ -186,7 +186,7 @@ tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *can
                  plan->info.local_memory < before.local_memory);
         if (again) status = enumerate_again(plan, error);
     }
-    if (status != TCONV_OK) plan->info = whole; /* they were this algorithm's */
+    if (status != TCONV_OK) plan->info = whole; /* the limits were this algorithm's */
     return status;
 }
 
@@ -231,7 +231,7 @@ bool tconv_kernel_is_unfit(const tconv_error *error)
 static tconv_status check_math(const tconv_plan_options *options, tconv_error *error)
 {
     if (options->math != TCONV_MATH_EXACT && options->math != TCONV_MATH_FAST)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "math is %d: exact and fast are possible",
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "math is %d: it must be exact or fast",
                           (int)options->math);
     return TCONV_OK;
 }
@@ -247,7 +247,7 @@ static tconv_status check_device(const tconv_device *device, const tconv_problem
         info->name);
 }
 
-/* A plan whose members that describe the problem are to be set. */
+/* Allocates a plan. The caller sets the members that describe the problem. */
 static tconv_status new_plan(tconv_device *device, tconv_plan **out, tconv_error *error)
 {
     tconv_plan *plan = calloc(1, sizeof *plan);
@@ -288,7 +288,7 @@ tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem
     plan->geometry = geometry;
     tconv_layer_init(&plan->layer, problem, &geometry);
     if (plan->layer.batch == 0)
-        plan->layer.batch = 1; /* nothing will run, but a filter is packed as for others */
+        plan->layer.batch = 1; /* nothing will run, but filters are packed as usual */
     plan->info = tconv_device_for(tconv_device_properties(device), &plan->layer);
     plan->request.machine = tconv_machine_for(device, &plan->info, tconv_acc_bytes(&plan->layer));
     plan->request.workspace_limit = options->workspace_limit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a plan and of a filter, and the carrying out of kernel plans. Only files of this
- * room include it. */
+/* The members of a plan and of a filter, and the functions that carry out kernel plans. Only files
+ * of src/plan include it. */
 #ifndef TCONV_PLAN_PLAN_INTERNAL_H
 #define TCONV_PLAN_PLAN_INTERNAL_H
 
@@ -19,15 +19,17 @@ struct tconv_plan {
     tconv_geometry geometry;
     struct tconv_layer layer;
     tconv_epilogue epilogue;
-    tconv_device_info info;           /* of the device, with what its kernels turned out to need */
-    struct tconv_request request;     /* points to layer, info and epilogue */
-    struct tconv_pattern pattern;     /* what the caller asked for */
-    struct tconv_candidate candidate; /* what was made */
-    tconv_choice choice;              /* how it was chosen */
-    char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper one could not be made, from malloc, or
-                                                NULL */
+    tconv_device_info
+        info; /* a copy of the device's properties; plan.c and choose.c lower its limits to those of
+                 the plan's kernels, and remove a matrix unit that failed its probe */
+    struct tconv_request request;            /* points to layer, info and epilogue */
+    struct tconv_pattern pattern;            /* what the caller asked for */
+    struct tconv_candidate candidate;        /* the candidate that was made */
+    tconv_choice choice;                     /* how it was chosen */
+    char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
+                                                malloc, or NULL */
     char *timed; /* what a search timed, as tconv_plan_timed tells, or NULL */
-    struct tconv_kernel_plan kernel_plan; /* without its table, which went into the buffer below */
+    struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
     pthread_mutex_t
@@ -35,25 +37,26 @@ struct tconv_plan {
 };
 
 struct tconv_packed_filter {
-    tconv_plan *plan; /* that it was made for; has the kernels that pack it */
+    tconv_plan *plan; /* the plan it was made for, with the kernels that pack it */
     cl_mem memory;
     size_t offset;
     atomic_bool packed;
     atomic_int owners;
 };
 
-/* What the launches of a kernel plan are bound to, by enum tconv_arg; offsets in bytes. */
+/* The buffers that the launches of a kernel plan are bound to, by enum tconv_arg. Offsets are in
+ * bytes. */
 struct tconv_bindings {
     tconv_buffer buffer[TCONV_ARG_TABLE];
 };
 
-/* The life of a plan before an application has it: the problem is checked and resolved, then an
- * algorithm is made. Both structures are of this version. */
+/* Begins a plan: checks and resolves the problem. The caller then makes an algorithm with
+ * tconv_plan_make. Both structures are of this version. */
 tconv_status tconv_plan_begin(tconv_device *device, const tconv_problem *problem,
                               const tconv_plan_options *options, tconv_plan **out,
                               tconv_error *error);
 
-/* One more plan of the same problem, device and options, without an algorithm. */
+/* Makes another plan of the same problem, device and options, without an algorithm. */
 tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tconv_error *error);
 
 /* Chooses an algorithm as the options say, and makes it (choose.c). */
@@ -62,38 +65,38 @@ tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *optio
 
 /* Compiles the kernels of a candidate and makes their table, instead of what the plan had. Where a
  * kernel can run only in smaller work-groups or with less local memory, the algorithm's best
- * candidate under these limits takes its place. Where there is none, or the kernels do not build or
+ * candidate under these limits is made instead. If there is none, or the kernels do not build or
  * run, the plan has no algorithm; tconv_kernel_is_unfit tells these errors from others. */
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
                              tconv_error *error);
 
-/* Bytes of memory that a work-item of the plan's kernels has for itself, the most of all: its
- * arrays, and what does not fit into registers. 0 where the device does not say. */
+/* Bytes of private memory of a work-item, the most of all kernels: its arrays and spilled
+ * registers. 0 if the device does not say. */
 uint64_t tconv_plan_private_bytes(const tconv_plan *plan);
 
-/* Keeps why an algorithm is not taken. */
+/* Records why an algorithm is not taken. */
 tconv_status tconv_plan_pass_over(tconv_plan *plan, const struct tconv_algorithm *algorithm,
                                   const char *why, tconv_error *error);
 
-/* Whether an error says that a kernel does not build or cannot run on the device, now and later.
+/* True if an error says that a kernel does not build or cannot run on the device, now and later.
  * Missing memory or a lost device says nothing about the kernel. */
 bool tconv_kernel_is_unfit(const tconv_error *error);
 
-/* Enqueues `count` launches, each behind the one before, the first behind the wait list. With no
- * launch, `done` is a marker. */
+/* Enqueues `count` launches. The first waits for the wait list, each other one for the launch
+ * before. Without launches, `done` is the event of a marker. */
 tconv_status tconv_enqueue_launches(const tconv_plan *plan, const struct tconv_launch *launches,
                                     const cl_kernel *kernels, int count, cl_command_queue queue,
                                     const struct tconv_bindings *bindings, cl_uint wait_count,
                                     const cl_event *wait, cl_event *done, tconv_error *error);
 
-/* Checks that a buffer is there and of the plan's context, that kernels may use it so (`use` is
- * CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that `offset` is a multiple of `unit`,
- * and that `bytes` from there on are inside. */
+/* Checks that a buffer exists in the plan's context, that kernels may use it in this way (`use` is
+ * CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY or CL_MEM_READ_WRITE), that its offset is a multiple of
+ * `unit`, and that `bytes` from there on are inside. */
 tconv_status tconv_check_buffer(const tconv_plan *plan, const char *argument,
                                 const tconv_buffer *buffer, uint64_t bytes, size_t unit,
                                 cl_mem_flags use, tconv_error *error);
 
-/* Bytes of a buffer, or of the one that it is a part of. */
+/* A range of bytes in a buffer. A sub-buffer counts as a range of its parent. */
 struct tconv_range {
     cl_mem memory;
     uint64_t begin, end;
@@ -102,7 +105,7 @@ struct tconv_range {
 tconv_status tconv_find_range(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
                               struct tconv_range *range, tconv_error *error);
 
-/* Refuses what is written where something else is read. */
+/* Refuses an argument that is written where another one is read. */
 tconv_status tconv_check_overlap(const char *written, const struct tconv_range *a,
                                  const char *argument, const struct tconv_range *b,
                                  tconv_error *error);

@@ -43,7 +43,7 @@ static int output_at(const struct small *small, int co, int o)
     return sum;
 }
 
-/* Writes 0, 1 or 2 as element number `index`. */
+/* Writes `value`, 0, 1 or 2, as element number `index`. */
 static void put(tconv_type type, void *tensor, int index, int value)
 {
     static const float single[] = {0, 1, 2};

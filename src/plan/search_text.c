@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search results to and from texts, and the list of those that are stored. */
+/* Writes search results as texts, reads them, and lists the stored ones. */
 #include "plan/search_text.h"
 
 #include "base/cancel.h"
@@ -14,7 +14,7 @@
 
 #define WORD(kind, member, set, word) {set, word},
 
-/* The words of an epilogue and of the plan's options that are set. */
+/* Adds a word for each part of the epilogue and each option of the plan that is set. */
 static void add_words(struct tconv_text *t, const tconv_plan *plan)
 {
     const tconv_epilogue *e = &plan->epilogue;
@@ -101,7 +101,7 @@ static void tell(void *context, const struct tconv_stored_text *found)
     tconv_stored_search stored = {
         found->state, 0, 0, 0, found->file, found->device, found->key, "",
     };
-    /* A foreign one may name an algorithm that this version does not have. */
+    /* A record of another version may name an algorithm that this version does not have. */
     const bool whole = found->text[0] != '\0' && split(found->text, &choice, name) &&
                        (found->state != TCONV_RECORD_USED ||
                         tconv_search_text_read(found->text, &pattern, &choice));

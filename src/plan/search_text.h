@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of searches as texts: what they are for, and what was found. */
+/* Results of searches as texts: a key that says which problem, and a text that says what was
+ * found. */
 #ifndef TCONV_PLAN_SEARCH_TEXT_H
 #define TCONV_PLAN_SEARCH_TEXT_H
 
@@ -7,14 +8,14 @@
 
 enum { TCONV_SEARCH_KEY = 1200, TCONV_SEARCH_TEXT = 500 };
 
-/* All of a problem that speed depends on: "f32 n1 g1 i20 o10 x224 k3 s2 d1 p1 y447 steps 50176
- * 199809 bias relu". False where it does not fit. */
+/* Writes everything of a problem that speed depends on: "f32 n1 g1 i20 o10 x224 k3 s2 d1 p1 y447
+ * steps 50176 199809 bias relu". False if it does not fit. */
 bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY]);
 
-/* What a search took for the plan, with its times. */
+/* Writes what a search chose for the plan, with its times. */
 void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT]);
 
-/* Reads it; false where it is of no use. */
+/* Reads such a text. False if it is not one, or names what this version does not have. */
 bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tconv_choice *choice);
 
 #endif

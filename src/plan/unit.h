@@ -6,13 +6,13 @@
 
 #include "plan/plan_internal.h"
 
-/* Tests what a candidate would use. `*right` is also true where it uses no unit. */
+/* Probes the unit that a candidate would use. `*right` is also true if it uses no unit. */
 tconv_status tconv_plan_test_unit(const tconv_plan *plan, const struct tconv_candidate *candidate,
                                   bool *right, tconv_error *error);
 
-/* The same; takes the unit away from the plan where it failed. Then `*lost` is true, and candidates
- * are to be enumerated again: algorithms that can do without the unit have others, and those that
- * cannot are passed over. */
+/* The same. If the probe fails, the plan stops using the unit and `*lost` is true. Candidates must
+ * then be enumerated again: algorithms with portable code have other candidates, the others are
+ * passed over. */
 tconv_status tconv_plan_settle_unit(tconv_plan *plan, const struct tconv_candidate *candidate,
                                     bool *lost, tconv_error *error);
 

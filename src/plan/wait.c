@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for a command without sleeping at once. */
+/* Waits for a command: first awake, then asleep. Waking a sleeping thread takes longer than a small
+ * layer. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
@@ -13,8 +14,8 @@ static cl_int ask(cl_event event, cl_int *state)
     return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *state, state, NULL);
 }
 
-/* Flushes the event's queue: nothing else makes it begin, not what asks for a state. User events
- * have no queue, and some implementations do not tell it; clWaitForEvents flushes it, too. */
+/* Flushes the event's queue: asking for the event's state does not start its commands. User events
+ * have no queue, and some implementations do not tell it; clWaitForEvents then flushes it. */
 static cl_int flush(cl_event event)
 {
     cl_command_queue queue = NULL;
@@ -25,12 +26,12 @@ static cl_int flush(cl_event event)
 tconv_status tconv_wait(cl_event event, tconv_error *error)
 {
     TCONV_WITHOUT_CANCELLATION;
-    /* Each question takes a lock that the threads of the device need, too, and one that has to wait
-     * for it sleeps. */
+    /* Asking takes a lock that the device's threads also need, and a thread that waits for the lock
+     * sleeps. So ask seldom. */
     enum { YIELDS = 5 };
     static const double awake = 200e-6; /* seconds */
-    /* Where other programs are busy, a thread that yields is back only when they have had their
-     * turn, while one that sleeps is woken at once: for a while, waits sleep. */
+    /* If other programs are busy, a thread that yields returns only after their turn, but a
+     * sleeping thread is woken at once. So waits sleep for a while. */
     static const double lost = 1e-3, while_busy = 0.1; /* seconds */
     static atomic_llong busy_until;                    /* microseconds of tconv_os_seconds */
     const char *call = "clFlush";
@@ -55,7 +56,8 @@ tconv_status tconv_wait(cl_event event, tconv_error *error)
     if (code == CL_SUCCESS && state > CL_COMPLETE) {
         call = "clWaitForEvents";
         code = clWaitForEvents(1, &event);
-        if (ask(event, &state) == CL_SUCCESS && state < 0) code = CL_SUCCESS; /* the command's */
+        if (ask(event, &state) == CL_SUCCESS && state < 0)
+            code = CL_SUCCESS; /* the command failed, not the wait */
     }
     if (code == CL_SUCCESS && state < 0) {
         call = "the command";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes: taking them, their buffers, and transfers. */
+/* Lanes: queues with buffers for the arrays of one call, kept by their session for later calls. */
 #include "session/lane.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ struct tconv_lane {
     cl_command_queue queue;
     cl_mem buffer[TCONV_ROLES]; /* the lane's own */
     uint64_t size[TCONV_ROLES];
-    cl_mem in_place[TCONV_ROLES]; /* over the caller's arrays */
+    cl_mem in_place[TCONV_ROLES]; /* buffers over the caller's arrays */
 };
 
 static const char *const names[TCONV_ROLES] = {"data",       "the filter",        "the bias",
@@ -111,7 +111,7 @@ tconv_status tconv_lane_space(struct tconv_lane *lane, enum tconv_role role, uin
     return TCONV_OK;
 }
 
-/* Whether the lane now has a buffer over the array. */
+/* Tries to make a buffer over the array. True if the lane now has one. */
 static bool use_in_place(struct tconv_lane *lane, enum tconv_role role, void *array, uint64_t bytes,
                          cl_mem_flags access)
 {
@@ -159,8 +159,9 @@ tconv_status tconv_lane_output(struct tconv_lane *lane, void *target, uint64_t b
                 : tconv_lane_space(lane, role, bytes, out, error);
 }
 
-/* OpenCL guarantees what an array in place holds only when a map of its buffer has completed. The
- * commands are enqueued without a wait between them: each wait takes microseconds. */
+/* Maps and unmaps the output's buffer: OpenCL guarantees the contents of an array in place only
+ * after a map. Both commands are enqueued without a wait between them, because each wait takes
+ * microseconds. */
 static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, cl_event *unmapped,
                          const char **call)
 {
@@ -170,14 +171,14 @@ static cl_int map_output(struct tconv_lane *lane, void *target, uint64_t bytes, 
     void *mapped = clEnqueueMapBuffer(lane->queue, buffer, CL_FALSE, CL_MAP_READ, 0, (size_t)bytes,
                                       0, NULL, NULL, &code);
     if (code != CL_SUCCESS) return code;
-    if (mapped != target) { /* it should be the same */
+    if (mapped != target) { /* a map in place must return the array itself */
         *call = "clFinish";
         if ((code = clFinish(lane->queue)) != CL_SUCCESS) return code;
         memcpy(target, mapped, (size_t)bytes);
     }
     *call = "clEnqueueUnmapMemObject";
     code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, unmapped);
-    if (code == CL_INVALID_VALUE) { /* rusticl takes it only when the map has completed */
+    if (code == CL_INVALID_VALUE) { /* rusticl takes the unmap only when the map has completed */
         clFinish(lane->queue);
         code = clEnqueueUnmapMemObject(lane->queue, buffer, mapped, 0, NULL, unmapped);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device with a context and a queue for host arrays, and what calls on host arrays are given. */
+/* Sessions: a device with a context for host arrays. Also checks the arguments of calls on host
+ * arrays. */
 #include "session/session_internal.h"
 
 #include "base/cancel.h"
@@ -10,10 +11,10 @@
 
 #include <stdlib.h>
 
-/* Bytes to which arrays must be aligned for kernels to use them in place; 0: copying is better.
- * OpenCL wants memory that it is given aligned to what kernels access (1.2, appendix C.3), which
- * are single elements here. Drivers of GPUs that share the host's memory map whole pages, and copy
- * what does not begin one. */
+/* The alignment in bytes that arrays need for kernels to use them in place; 0: copying is better.
+ * OpenCL requires memory from the caller to be aligned to what kernels access (1.2, appendix C.3):
+ * single elements here. Drivers of GPUs that share the host's memory map whole pages, and copy
+ * arrays that do not begin at a page. */
 static size_t alignment_of(const struct tconv_session *session)
 {
     enum { ELEMENT = 8, PAGE = 4096 };
@@ -131,7 +132,7 @@ tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_
         const char *array, *member;
         const void *given;
         bool wanted;
-        const char *value; /* of the member, where it is no bool */
+        const char *value; /* the member's value, if the member is not a bool */
     } optional[] = {
         {"bias", "bias", arrays->bias, epilogue->bias, NULL},
         {"scale", "scale", arrays->scale, epilogue->scale, NULL},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs on host arrays share. */
+/* The members of a session, and the functions that all calls on host arrays share. */
 #ifndef TCONV_SESSION_SESSION_INTERNAL_H
 #define TCONV_SESSION_SESSION_INTERNAL_H
 
@@ -12,25 +12,25 @@ struct tconv_session {
     cl_command_queue queue;
     tconv_device *device;
     cl_device_id id;
-    size_t alignment; /* in bytes, of arrays that kernels may use in place; 0: none */
+    size_t alignment; /* the alignment in bytes of arrays that kernels may use in place; 0: none */
     pthread_mutex_t mutex;
-    struct tconv_lane *idle; /* lanes that no call has, under the mutex */
+    struct tconv_lane *idle; /* lanes that no call uses, under the mutex */
 };
 
-/* A call's structures in this version's sizes. */
+/* A call's structures in the sizes of this version. */
 struct tconv_session_call {
     tconv_problem problem;
     tconv_plan_options options;
     tconv_arrays arrays;
 };
 
-/* Reads them from the caller's. `options` may be NULL. */
+/* Reads the caller's structures. `options` may be NULL. */
 tconv_status tconv_session_read(const tconv_problem *problem, const tconv_plan_options *options,
                                 const tconv_arrays *arrays, struct tconv_session_call *call,
                                 tconv_error *error);
 
-/* An error where an array is missing, or where one is given that the epilogue does not have. Empty
- * data may be NULL. */
+/* Returns an error if an array is missing, or if one is given that the epilogue does not have.
+ * Empty data may be NULL. */
 tconv_status tconv_session_check_arrays(const tconv_arrays *arrays, const tconv_geometry *geometry,
                                         const tconv_epilogue *epilogue, tconv_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs on host arrays, and what stays between those of one layer: plans by problem, and packed
- * filters. */
+/* Computes on host arrays. A session layer keeps plans, by problem, and packed filters between
+ * calls. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -18,7 +18,7 @@
 
 enum { MOST_PLANS = 128, MOST_FILTERS = 16 };
 
-/* `users`: the layer, while it keeps them, and runs. */
+/* `users` counts the layer, while it keeps the plan, and the calls that use it. */
 struct kept_plan {
     struct tconv_key key;
     tconv_plan *plan;
@@ -34,9 +34,9 @@ struct kept_filter {
 struct tconv_session_layer {
     tconv_session *session;
     bool constant_filter, watch;
-    pthread_mutex_t mutex;                    /* of all below but the numbers of runs */
-    struct kept_plan *plan[MOST_PLANS];       /* the last used first */
-    struct kept_filter *filter[MOST_FILTERS]; /* the last packed first */
+    pthread_mutex_t mutex;              /* guards all members below except the counts of runs */
+    struct kept_plan *plan[MOST_PLANS]; /* the most recently used first */
+    struct kept_filter *filter[MOST_FILTERS]; /* the most recently packed first */
     uint64_t plans_made;
     atomic_uint_least64_t runs, filters_packed;
 };
@@ -73,8 +73,8 @@ static tconv_status make_plan(tconv_session *session, const struct tconv_session
     return TCONV_OK;
 }
 
-/* The plan of a call, which counts as used until drop_plan. The lock is held while kernels are
- * compiled: other threads would compile the same ones. */
+/* Finds or makes the plan of a call, which counts as used until drop_plan. The lock is held while
+ * kernels compile, because other threads would compile the same kernels. */
 static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_session_call *call,
                               struct kept_plan **out, tconv_error *error)
 {
@@ -106,7 +106,7 @@ static tconv_status take_plan(tconv_session_layer *layer, const struct tconv_ses
     return status;
 }
 
-/* Whether [array, array + bytes) and [other, other + size) have a byte in common. */
+/* True if [array, array + bytes) and [other, other + size) overlap. */
 static bool overlap(const void *array, uint64_t bytes, const void *other, uint64_t size)
 {
     const uintptr_t a = (uintptr_t)array, b = (uintptr_t)other;
@@ -118,7 +118,7 @@ struct array {
     enum tconv_role role;
     const void *elements; /* NULL: the call has none */
     uint64_t bytes;       /* 0: empty, which needs no buffer */
-    cl_mem *memory;       /* its buffer goes here */
+    cl_mem *memory;       /* receives its buffer */
 };
 
 static tconv_status pack(tconv_plan *plan, struct tconv_lane *lane, const void *weights, bool alone,
@@ -154,7 +154,8 @@ static void drop_other_filters(tconv_session_layer *layer, XXH128_hash_t hash)
     }
 }
 
-/* The packed constant filter that fits the plan, which counts as used until drop_filter. */
+/* Finds or packs the constant filter for the plan. The packed filter counts as used until
+ * drop_filter. */
 static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
                                 struct tconv_lane *lane, const void *weights,
                                 struct kept_filter **out, tconv_error *error)
@@ -179,7 +180,7 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
         const uint64_t bytes = tconv_plan_geometry(plan)->filter_bytes;
         const bool same = !layer->watch ||
                           XXH128_isEqual(hash, XXH3_128bits(weights, (size_t)bytes));
-        if (status == TCONV_OK && same) { /* not where they changed meanwhile */
+        if (status == TCONV_OK && same) { /* not if the weights changed meanwhile */
             found->hash = hash;
             found->users = 1;
             if (place == MOST_FILTERS) drop_filter(layer->filter[--place]);
@@ -199,7 +200,7 @@ static tconv_status take_filter(tconv_session_layer *layer, tconv_plan *plan,
     return status;
 }
 
-/* With `filter` NULL, the call packs its own. */
+/* Runs a plan in a lane. If `filter` is NULL, the call packs the weights. */
 static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
                                 const struct tconv_session_call *call, tconv_packed_filter *filter,
                                 tconv_error *error)
@@ -253,7 +254,7 @@ static tconv_status run_in_lane(tconv_plan *plan, struct tconv_lane *lane,
     return status;
 }
 
-/* With `layer` NULL nothing is kept. */
+/* Runs a plan. If `layer` is NULL, nothing is kept. */
 static tconv_status run_plan(tconv_session *session, tconv_session_layer *layer, tconv_plan *plan,
                              const struct tconv_session_call *call, tconv_error *error)
 {

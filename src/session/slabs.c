@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slabs: a worker for each device takes the next slab, with two queues in turn, so that one slab's
- * transfers run beside the other's kernels. */
+/* Computes in slabs. Each device has a worker, which takes the next slab again and again. It uses
+ * two queues in turn, so that one slab's transfers run beside the other's kernels. */
 #include "tconv_cl/slabs.h"
 
 #include "base/addressable.h"
@@ -17,26 +17,28 @@
 #include <string.h>
 
 enum {
-    SETS = 2,           /* slabs on their way on one device */
-    PLANS = 4,          /* kept by a worker: interior slabs share one */
-    SLABS_A_DEVICE = 6, /* at least, where there are several: so that they end together */
+    SETS = 2,  /* slabs in flight on one device */
+    PLANS = 4, /* kept by a worker: interior slabs share one */
+    SLABS_A_DEVICE =
+        6, /* the least slabs of each of several devices, so that they finish together */
 };
 static const uint64_t DEFAULT_LIMIT = UINT64_C(256) << 20;
 
-/* How the work is divided: every slab has `items` batch items or `rows` output rows, the last ones
+/* The division into slabs: each has `items` batch items and `rows` output rows, the last ones
  * fewer. */
 struct division {
     int64_t items, rows;
     int64_t item_parts, row_parts;
 };
 
-/* What all workers share. */
+/* The state that all workers share. */
 struct job {
     struct tconv_session_call call;
     tconv_slabs_options slabs;
-    tconv_geometry geometry; /* of the arrays: of the problem, or of the window in call.options */
+    tconv_geometry
+        geometry; /* the arrays' geometry: the problem's, or that of the window in call.options */
     struct division division;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     int64_t next, done;
     bool stopped;
     tconv_error error; /* the first one */
@@ -50,12 +52,12 @@ struct kind {
     cl_mem workspace[SETS];
 };
 
-/* A slab on its way. */
+/* A slab in flight. */
 struct set {
     cl_command_queue queue;
     cl_mem data, residual, output;
     size_t data_bytes, output_bytes;
-    cl_event read; /* of the output; NULL: there is no slab */
+    cl_event read; /* reads the output; NULL: the set has no slab */
     tconv_slab slab;
 };
 
@@ -110,7 +112,8 @@ static void bytes_of(const struct job *job, int64_t rows, uint64_t *data, uint64
     *output = row_bytes(g->output_bytes / (uint64_t)g->batch, g->output[0]) * (uint64_t)rows;
 }
 
-/* Whether `items` batch items of `rows` output rows fit the limit and one buffer each. */
+/* True if `items` batch items of `rows` output rows fit the limit, and each tensor fits into one
+ * buffer. */
 static bool fits(const struct job *job, int64_t items, int64_t rows, uint64_t limit,
                  uint64_t allocation)
 {
@@ -123,7 +126,7 @@ static bool fits(const struct job *job, int64_t items, int64_t rows, uint64_t li
            (double)items * (double)output <= (double)allocation;
 }
 
-/* The largest slabs that fit every device, but enough of them for several devices. */
+/* Chooses the largest slabs that fit every device, but enough of them for several devices. */
 static tconv_status divide(struct job *job, tconv_session *const *sessions, int session_count,
                            tconv_error *error)
 {
@@ -165,7 +168,7 @@ static tconv_status divide(struct job *job, tconv_session *const *sessions, int 
                 data, output, SETS, limit, allocation,
                 tconv_device_properties(tconv_session_device(sessions[smallest]))->name);
         d->rows = low;
-        /* Whole strides, so that slabs inside are of one kind. */
+        /* Whole strides, so that all inner slabs share a plan. */
         if (low > g->stride[0] && low < g->output[0]) d->rows = low / g->stride[0] * g->stride[0];
     }
     d->item_parts = tconv_ceil_div(g->batch, d->items);
@@ -201,7 +204,7 @@ static bool fail_opencl(struct worker *w, cl_int code, const char *call, const c
     return false;
 }
 
-/* The same, where memory may be full: how many bytes were needed. */
+/* As fail, for a call that may lack memory: the message says how many bytes were needed. */
 static bool fail_bytes(struct worker *w, cl_int code, const char *call, const char *what,
                        uint64_t bytes)
 {
@@ -211,7 +214,7 @@ static bool fail_bytes(struct worker *w, cl_int code, const char *call, const ch
     return false;
 }
 
-/* The next slab's number; -1 where there is none. */
+/* Takes the next slab's number; -1 if there is none. */
 static int64_t take(struct job *job)
 {
     pthread_mutex_lock(&job->lock);
@@ -232,7 +235,7 @@ static bool make_buffer(struct worker *w, const char *what, const void *source, 
     return true;
 }
 
-/* Sees to a buffer of `bytes` at least. */
+/* Makes sure that a buffer has at least `bytes`. */
 static bool grow(struct worker *w, const char *what, size_t bytes, size_t *have, cl_mem *buffer)
 {
     if (bytes == 0 || (*buffer != NULL && *have >= bytes)) return true;
@@ -329,7 +332,7 @@ static struct kind *kind_of(struct worker *w, const tconv_slab *slab)
             k->output == wanted.output)
             return &w->kind[i];
     }
-    if (w->kinds == PLANS) { /* the oldest one goes */
+    if (w->kinds == PLANS) { /* release the oldest */
         finish_queues(w);
         clear_kind(&w->kind[0]);
         memmove(&w->kind[0], &w->kind[1], (PLANS - 1) * sizeof w->kind[0]);
@@ -368,7 +371,7 @@ static cl_int upload(cl_command_queue queue, cl_mem buffer, const struct rows *r
                                     NULL);
 }
 
-/* Waits for the slab of a set, and tells of it. */
+/* Waits for the slab of a set, and calls the progress function. */
 static bool complete(struct worker *w, struct set *set)
 {
     if (set->read == NULL) return true;
@@ -463,7 +466,7 @@ static void *work(void *worker)
             index = (index + 1) % SETS;
         for (int i = 0; i < SETS; i++) complete(w, &w->set[(index + i) % SETS]);
     }
-    finish_queues(w); /* no command outlives what it uses */
+    finish_queues(w); /* commands must finish before their buffers are released */
     for (int i = 0; i < w->kinds; i++) clear_kind(&w->kind[i]);
     for (int i = 0; i < SETS; i++) {
         struct set *set = &w->set[i];
@@ -510,8 +513,8 @@ static tconv_status check_sessions(tconv_session *const *sessions, int session_c
 {
     if (sessions == NULL) return tconv_fail(error, TCONV_ERROR_ARGUMENT, "sessions is NULL");
     if (session_count < 1)
-        return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                          "session_count is %d: one session at least is needed", session_count);
+        return tconv_fail(error, TCONV_ERROR_ARGUMENT, "session_count is %d: it must be at least 1",
+                          session_count);
     for (int i = 0; i < session_count; i++)
         for (int j = 0; j <= i; j++)
             if (sessions[i] == NULL || (j < i && sessions[j] == sessions[i]))
@@ -520,7 +523,8 @@ static tconv_status check_sessions(tconv_session *const *sessions, int session_c
     return TCONV_OK;
 }
 
-/* A slab reads inputs that are beside another one's, which may be stored by then. */
+/* Refuses an output that overlaps the data: a slab may read inputs after another slab stored its
+ * outputs there. */
 static tconv_status check_overlap(const struct job *job, tconv_error *error)
 {
     const uintptr_t data = (uintptr_t)job->call.arrays.data,
@@ -529,12 +533,12 @@ static tconv_status check_overlap(const struct job *job, tconv_error *error)
         output + job->geometry.output_bytes <= data)
         return TCONV_OK;
     return tconv_fail(error, TCONV_ERROR_ARGUMENT,
-                      "arrays.output overlaps arrays.data: slabs read data behind what others have "
-                      "stored");
+                      "arrays.output overlaps arrays.data: a slab may read data after another slab "
+                      "stored its output");
 }
 
-/* With a window the arrays are its rows, and slabs are parts of them: what slabs need of the
- * geometry is told of these. */
+/* Narrows the job's geometry to the window: the arrays have the window's rows, and slabs are parts
+ * of them. */
 static tconv_status take_window(struct job *job, tconv_error *error)
 {
     const int64_t begin = job->call.options.output_begin, end = job->call.options.output_end;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all commands of the tool share: exit codes, messages, options, the way to a problem. */
+/* Shared by all commands of the tool: exit codes, messages, options, and reading a problem from
+ * options. */
 #ifndef TCONV_TOOL_TOOL_H
 #define TCONV_TOOL_TOOL_H
 
@@ -10,7 +11,7 @@
 #include <jansson.h>
 #include <popt.h>
 
-enum { MOST_DEVICES = 16 }; /* of one run */
+enum { MOST_DEVICES = 16 }; /* devices of one run */
 
 enum exit_code { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_REQUEST_WRONG = 2 };
 
@@ -18,33 +19,34 @@ enum exit_code { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_REQUEST_WRONG = 2 };
 
 enum exit_code wrong_request(const char *format, ...) TCONV_PRINTF(1, 2);
 enum exit_code failed_work(const char *format, ...) TCONV_PRINTF(1, 2);
-enum exit_code failed_call(const tconv_error *error); /* of the library, with its sentence */
-/* Silent with --quiet. */
+enum exit_code
+failed_call(const tconv_error *error); /* a call of the library failed; prints its sentence */
+/* Prints a notice; silent with --quiet. */
 void notice(const char *format, ...) TCONV_PRINTF(1, 2);
 
-/* A progress bar on stderr where that is a terminal; nothing elsewhere or with --quiet. A total of
- * 0 removes it. */
+/* Shows a progress bar on stderr if that is a terminal, and not with --quiet. A total of 0 removes
+ * the bar. */
 void progress(int done, int total, const char *what);
 
-/* Prints a text in a column of so many characters, cut off or filled up. */
+/* Prints a text in a column of `width` characters, cut off or padded. */
 void print_column(const char *text, int width);
 
-/* Prints a text and the end of the line; the text begins in column `column`. On a terminal it goes
- * on below that column where it would pass column 100. */
+/* Prints a text that begins in column `column`, and ends the line. On a terminal, text beyond
+ * column 100 goes on below that column. */
 void print_wrapped(const char *text, int column);
 
-/* Whether a table is printed: not where stdout is a file's of the results (--json -), and with
- * --json or --csv not with --quiet. */
+/* True if a table is printed: stdout is not a file of results (--json -), and --quiet is not
+ * combined with --json or --csv. */
 bool table_wanted(void);
 
-/* Begins coloured text on stdout, or ends it (COLOUR_NONE). Nothing where stdout is no terminal or
- * NO_COLOR is set. */
+/* Begins coloured text on stdout, or ends it (COLOUR_NONE). Does nothing if stdout is not a
+ * terminal or NO_COLOR is set. */
 enum colour { COLOUR_NONE, COLOUR_SLOW, COLOUR_FAST };
 void paint(enum colour colour);
 
 /* ---- guess.c ---- */
 
-/* The candidate that is closest to a misspelt word, if one is close enough. */
+/* Finds the candidate closest to a misspelt word, if one is close enough. */
 struct guess {
     const char *word;
     size_t length;
@@ -57,8 +59,8 @@ void guess_try(struct guess *guess, const char *candidate);
 
 /* ---- interrupt.c ---- */
 
-/* From now on SIGINT and SIGTERM do not end the program, but `interrupted` is true. A second one
- * ends it. What is ignored stays so. */
+/* From now on the first SIGINT or SIGTERM makes `interrupted` true; a second one ends the program.
+ * Ignored signals stay ignored. */
 void watch_interrupts(void);
 bool interrupted(void);
 
@@ -67,12 +69,12 @@ bool interrupted(void);
 /* Writes JSON to the file that --json names, "-" being stdout. Takes the reference. */
 enum exit_code write_json(json_t *json);
 
-/* A report and, put into it, what figures depend on besides the device: the tool's version, the
- * time in UTC, the CPU's threads, and environment variables of this library and of PoCL. Takes the
- * reference; NULL where memory is missing. */
+/* Adds to a report what its figures depend on besides the device: the tool's version, the time in
+ * UTC, the CPU's threads, and environment variables of this library and of PoCL. Takes the
+ * reference. NULL if memory is missing. */
 json_t *with_origin(json_t *report);
 
-/* A JSON string; bytes that are no UTF-8 become question marks. */
+/* Makes a JSON string; bytes that are not UTF-8 become question marks. */
 json_t *text_json(const char *text);
 
 /* ---- numbers.c: the values of options ---- */
@@ -85,20 +87,20 @@ struct options {
 #define MEMBER(scope, kind, member, name, letter, value, help) MEMBER_##kind member;
     ALL_OPTIONS(MEMBER)
 #undef MEMBER
-    char *arguments[2]; /* that are not options: reports to compare */
+    char *arguments[2]; /* arguments that are not options: reports to compare */
 };
 
-extern struct options options; /* of this run of the tool: popt's tables need a fixed place */
+extern struct options options; /* global, because popt's tables point to its members */
 
-/* "2,2" into numbers; false after a message. */
+/* Reads "2,2" as numbers. False after a message. */
 bool read_numbers(const char *option, const char *text, int64_t *numbers, int most, int *count);
 
-/* "0.5,2" into numbers, up to `most`; how many, or -1 after a message. */
+/* Reads "0.5,2" as up to `most` numbers. Returns how many, or -1 after a message. */
 int read_reals(const char *option, const char *text, double *numbers, int most);
 
 /* ---- epilogue_options.c ---- */
 
-/* The epilogue among the options, but for the tensors that it may have; false after a message. */
+/* Reads the epilogue from the options, without its tensors. False after a message. */
 bool read_epilogue(tconv_epilogue *epilogue);
 
 /* "prelu and snake": the activations, or those with a slope, for a message. */
@@ -109,57 +111,55 @@ struct activation_names activation_names(bool with_slope);
 
 /* ---- options.c: options that several commands take ---- */
 
-/* Every option stands in one of these tables; a command includes those that it takes, and
- * `refused_table` for a sentence about what it does not. */
+/* Every option stands in one of these tables. A command includes the tables that it takes, and
+ * `refused_table` for a sentence about other options. */
 extern const struct poptOption device_table[], refused_table[], common_table[], shape_table[],
     attribute_table[], algorithm_table[], math_table[], suite_table[], model_table[], file_table[],
     bench_table[], tune_table[], check_table[], epilogue_table[], help_table[];
 
-/* Whether an option is followed by a value: by its long name of `length` characters, or with NULL
- * by its letter. */
+/* True if an option has a value. It is named by its long name of `length` characters, or if `name`
+ * is NULL by its letter. */
 bool option_takes_value(const char *name, size_t length, char letter);
 
-/* Reads the arguments of a command. `table` is the command's own; leftovers and unknown options are
+/* Reads the arguments of a command with its `table`. Left-over arguments and unknown options are
  * wrong requests. Returns EXIT_DONE, or the code to leave with; *leave is also set after --help and
  * --usage. */
 enum exit_code read_options(const struct poptOption *table, const char *synopsis, int argc,
                             const char **argv, bool *leave);
 
-/* The same for a command that takes up to `most` arguments that are no options:
- * options.arguments. */
+/* The same for a command with up to `most` arguments that are not options: options.arguments. */
 enum exit_code read_arguments(const struct poptOption *table, const char *synopsis, int argc,
                               const char **argv, int most, bool *leave);
 void free_options(void);
 
-/* What --math says. */
+/* The value of --math. */
 tconv_math chosen_math(void);
 
-/* A wrong request where attributes of a layer are given, though the layer comes from elsewhere:
- * from a model, which leaves --data-shape, --output-shape and --rules open, or from a suite, which
- * leaves --data-format open. */
+/* Refuses options that give attributes of a layer, if the layer comes from a model or a suite. A
+ * model leaves --data-shape, --output-shape and --rules open, a suite --data-format. */
 enum exit_code refuse_attributes(const char *why, bool of_suite);
 
-/* The same for everything about layers, types and epilogues. */
+/* Refuses all options about layers, types and epilogues. */
 enum exit_code refuse_layers(const char *why);
 
-/* The device that is used where none is named. */
+/* The number of the default device. */
 enum exit_code default_device(int *number);
 
 /* The device number that --device names, or the default one. */
 enum exit_code choose_device(int *number);
 
-/* The same for a command that takes several, with commas between them; `most` at most. */
+/* The same for a command that takes several, with commas between them, at most `most`. */
 enum exit_code choose_devices(int *numbers, int most, int *count);
 
-/* Rules, auto_pad, groups, formats and types among the options; false after a message. */
+/* Reads rules, pads, groups, formats and types from the options. False after a message. */
 bool read_scalars(tconv_problem *problem);
 
-/* An attribute's list, where `text` is not NULL; one number stands for every axis. False after a
+/* Reads an attribute's list, if `text` is not NULL. One number stands for every axis. False after a
  * message. */
 bool read_attribute(const char *option, const char *text, int axes, tconv_list *list);
 
-/* The attributes among the options, for data and filter of the given shapes (from --data-shape or
- * from files). */
+/* Reads the attributes from the options, for data and filter of the given shapes (from --data-shape
+ * or from files). */
 enum exit_code read_problem(const tconv_shape *data, const tconv_shape *filter,
                             tconv_problem *problem);
 
@@ -176,7 +176,7 @@ json_t *device_json(int number, const tconv_device_info *device);
 
 /* ---- algorithms.c ---- */
 
-/* A line for each algorithm. */
+/* Prints a line for each algorithm. */
 void print_algorithms(void);
 
 /* ---- records.c ---- */
@@ -186,8 +186,8 @@ enum exit_code list_records(void);
 
 /* ---- tune_machine.c ---- */
 
-/* Measures what the cost model counts with, or takes --fields, and stores it for the device that
- * the options name. */
+/* Measures the fields of the cost model, or takes --fields, and stores them for the device that the
+ * options name. */
 enum exit_code tune_machine(void);
 
 /* ---- the commands ---- */
@@ -199,8 +199,8 @@ const char *command_summary(const char *name);
 bool command_has_options(const char *name);
 enum exit_code run_command(const char *name, const char *option);
 
-/* Arguments that have a command print synopsis and options for its manual page, and the names of
- * its options. print_roff writes a text so that roff does not take it for requests. */
+/* Hidden arguments with which a command prints synopsis and options for its manual page, or the
+ * names of its options. print_roff escapes a text for roff. */
 #define PRINT_MANUAL "--print-manual"
 #define PRINT_OPTION_NAMES "--print-option-names"
 void print_manual(const char *command, const char *synopsis, const struct poptOption *table);

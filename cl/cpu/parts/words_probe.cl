@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plan/probe_words.c asks a device before words are multiplied by its own instructions:
- * PROBE_WORDS words of data, each with a vector of words of weights,
+/* The kernel with which plan/probe_words.c probes a processor's instructions that multiply words.
+ * It has PROBE_WORDS words of data, each with a vector of words of weights, and computes
  *
  *     sums[lane] += data[i] * weights[i][lane]
  *
- * by add_words of words.clh, which has the macros, and for bf16 the sums rounded to that type. One
- * work-item; `numbers` holds data, weights, sums and rounded sums in this order. */
+ * by add_words of words.clh, which has the macros. For bf16 it also rounds the sums to that type.
+ * One work-item; `numbers` holds data, weights, sums and rounded sums in this order. */
 #include "cpu/parts/words.clh"
 
 enum { PROBE_WORDS = 4 };

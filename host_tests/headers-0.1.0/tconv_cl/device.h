@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenCL devices: their numbers, what the library uses of each, and the object that holds what is
- * compiled for one of them. */
+/* OpenCL devices: their numbers, their properties, and the object that holds the programs compiled
+ * for one of them. */
 #ifndef TCONV_CL_DEVICE_H
 #define TCONV_CL_DEVICE_H
 
@@ -8,7 +8,8 @@
 #include "status.h"
 
 #ifndef CL_TARGET_OPENCL_VERSION
-/* OpenCL 1.2 is enough for the library; programs may define a later one before. */
+/* OpenCL 1.2 is enough for the library; a program may define a later version before it includes
+ * this. */
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
 #include <CL/cl.h>
@@ -18,9 +19,9 @@ extern "C" {
 #endif
 
 /* The flat list of devices: platforms in the loader's order, devices in their platform's order. A
- * device's number is its position. The list is read anew at each call. A platform that has no
- * device, or fails to answer, adds none. Returns TCONV_OK (also with no device: *count = 0),
- * TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
+ * device's number is its position in the list. The list is read again at each call. A platform that
+ * has no device, or fails to answer, adds none. Returns TCONV_OK (also without devices: *count =
+ * 0), TCONV_ERROR_ARGUMENT, _HOST_MEMORY. Any thread. */
 TCONV_API tconv_status tconv_device_count(int *count, tconv_error *error);
 
 /* The device with a number. `platform` may be NULL. Returns also TCONV_ERROR_NO_DEVICE. Any thread.
@@ -33,46 +34,48 @@ enum {
     TCONV_DEVICE_DEFAULT = -1 /* the default device, where a function takes a number */
 };
 
-/* The number of the device that is used where nobody names one: the one that the environment
- * variable TCONV_CL_DEVICE names; where that is not set or empty, the first GPU, else the first
- * accelerator, else the first device. Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
+/* The number of the default device: the one that the environment variable TCONV_CL_DEVICE names. If
+ * that is not set or empty: the first GPU, else the first accelerator, else the first device.
+ * Returns also TCONV_ERROR_NO_DEVICE. Any thread. */
 TCONV_API tconv_status tconv_device_default(int *number, tconv_error *error);
 
-/* The number of the device that somebody names, in any case of letters: digits, a number; "gpu",
- * "cpu" or "accelerator", the first one of that kind; anything else, the first one whose name, or
- * whose platform's name, contains it; NULL or "", the default one. Returns TCONV_ERROR_NO_DEVICE
- * with a list of the devices where there is none, _ARGUMENT, _HOST_MEMORY. Any thread. */
+/* The number of the device that `name` names, in any letter case. Digits are a number. "gpu", "cpu"
+ * and "accelerator" name the first device of this kind. Any other text names the first device with
+ * a name, or a platform's name, that contains it. NULL and "" name the default device. Returns
+ * TCONV_ERROR_NO_DEVICE with a list of the devices if there is none, _ARGUMENT, _HOST_MEMORY. Any
+ * thread. */
 TCONV_API tconv_status tconv_device_find(const char *name, int *number, tconv_error *error);
 
-/* Reads what the library uses of a device. `info` starts with its struct_size set, as
- * TCONV_DEVICE_INFO_INIT does. The environment variable TCONV_CL_MATRIX says which matrix units are
- * used: NVIDIA's and the dot products of x86 CPUs where it is not set or empty, none with "off",
- * AMD's and Intel's too with "try", and on other CPUs the same products in plain OpenCL C;
- * other values are an error. Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
+/* Reads the properties of a device that the library uses. Start from TCONV_DEVICE_INFO_INIT, which
+ * sets struct_size. The environment variable TCONV_CL_MATRIX says which matrix units are used. If
+ * it is not set or empty: NVIDIA's and the dot products of x86 CPUs. "off": none. "try": AMD's and
+ * Intel's, too, and on other CPUs the same products in plain OpenCL C. Other values are an error.
+ * Returns TCONV_ERROR_ARGUMENT, _OPENCL. Any thread. */
 TCONV_API tconv_status tconv_device_describe(cl_device_id device, tconv_device_info *info,
                                              tconv_error *error);
 
-/* One device of one of the application's contexts, with compiled programs: it keeps the 256 that
- * were used last. Plans keep their own programs as long as they live. Opaque. */
+/* One device in a context of the application, with compiled programs: it keeps the 256 most
+ * recently used. Plans keep their own programs as long as they live. Opaque. */
 typedef struct tconv_device tconv_device;
 
-/* Creates the object. It retains `context` and touches no queue and no buffer of the application's.
- * Kernel sources come from the library itself or, where the environment variable
- * TCONV_CL_KERNEL_DIR names a folder at this moment, from that folder. Returns TCONV_ERROR_ARGUMENT
- * (also for an environment variable with a value that is not possible: cache.h, TCONV_CL_MATRIX),
- * _MISMATCH (the device is not in the context), _HOST_MEMORY, _OPENCL. Ownership: the caller's,
- * until tconv_device_release. Threads: the object may be used by any number of threads at once. */
+/* Creates the object. It retains `context` and uses no queue and no buffer of the application.
+ * Kernel sources come from the library or, if the environment variable TCONV_CL_KERNEL_DIR names a
+ * folder at this moment, from that folder. Returns TCONV_ERROR_ARGUMENT (also for an environment
+ * variable with an illegal value: cache.h, TCONV_CL_MATRIX), _MISMATCH (the device is not in the
+ * context), _HOST_MEMORY, _OPENCL. Ownership: the caller's, until tconv_device_release. Threads:
+ * the object may be used by any number of threads at once. */
 TCONV_API tconv_status tconv_device_create(cl_context context, cl_device_id device,
                                            tconv_device **out, tconv_error *error);
 
-/* One more owner, who releases the device, too. NULL is a no-op. Any thread. */
+/* Adds an owner, who must also release the device. NULL is a no-op. Any thread. */
 TCONV_API void tconv_device_retain(tconv_device *device);
 
 /* Releases the device; the last owner's call destroys it. NULL is a no-op. Pending commands are
  * unaffected; plans and filters keep the object alive. */
 TCONV_API void tconv_device_release(tconv_device *device);
 
-/* What tconv_device_describe said when the object was made. Valid as long as the object. */
+/* The properties that tconv_device_describe gave when the object was made. Valid as long as the
+ * object. */
 TCONV_API const tconv_device_info *tconv_device_properties(const tconv_device *device);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library uses of a device. No OpenCL header is needed to read this. */
+/* The properties of a device that the library uses. Needs no OpenCL header. */
 #ifndef TCONV_CL_DEVICE_INFO_H
 #define TCONV_CL_DEVICE_INFO_H
 
@@ -15,8 +15,8 @@ typedef enum tconv_device_kind {
     TCONV_DEVICE_ACCELERATOR = 3 /* CL_DEVICE_TYPE_ACCELERATOR */
 } tconv_device_kind;
 
-/* Units that multiply small matrices at once, or add up products of bytes or bf16 in the lanes of a
- * vector, as far as the library can use them. */
+/* Matrix units that the library can use: they multiply small matrices at once, or add up products
+ * of bytes or bf16 in the lanes of a vector. */
 typedef enum tconv_matrix_unit {
     TCONV_MATRIX_NONE = 0,       /* none that may be used */
     TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
@@ -26,21 +26,21 @@ typedef enum tconv_matrix_unit {
     /* CPUs that run in this process. */
     TCONV_MATRIX_X86_AVX512_VNNI = 5, /* vpdpbusd, vpdpwssd: AVX-512 VNNI and VL */
     TCONV_MATRIX_X86_AVX_VNNI = 6,    /* vpdpbusd: AVX-VNNI, vectors of 256 bits */
-    TCONV_MATRIX_PLAIN_QUADS = 7,     /* none: the same in plain OpenCL C, for tests */
+    TCONV_MATRIX_PLAIN_QUADS = 7,     /* no unit: the same products in plain OpenCL C, for tests */
     TCONV_MATRIX_X86_AVX512_BF16 = 8  /* vdpbf16ps, and what AVX512_VNNI has */
 } tconv_matrix_unit;
 
-/* Families of GPUs whose registers, local memory and rates selection knows; the others are taken
- * for one that is like NVIDIA's. */
+/* Families of GPUs whose registers, local memory and rates the cost model knows. Other GPUs are
+ * treated like NVIDIA's. */
 typedef enum tconv_architecture {
     TCONV_ARCHITECTURE_OTHER = 0,    /* none of these, or unknown */
     TCONV_ARCHITECTURE_NVIDIA = 1,   /* its driver has cl_nv_device_attribute_query */
     TCONV_ARCHITECTURE_AMD_RDNA = 2, /* gfx10 and later */
-    TCONV_ARCHITECTURE_AMD_CDNA = 3  /* gfx9 and before: 64 lanes, GCN, too */
+    TCONV_ARCHITECTURE_AMD_CDNA = 3  /* gfx9 and before: 64 lanes; also GCN */
 } tconv_architecture;
 
-/* What kernel selection knows of a device: plain data, so that a test can invent devices. Its
- * struct_size (see tconv_cl.h) reaches at least up to `kind`. */
+/* The properties of a device: plain data, so that a test can invent devices. Its struct_size (see
+ * tconv_cl.h) reaches at least up to `kind`. */
 typedef struct tconv_device_info {
     size_t struct_size;
     char name[128];              /* CL_DEVICE_NAME */
@@ -64,7 +64,7 @@ typedef struct tconv_device_info {
     bool integer_dot_product; /* cl_khr_integer_dot_product */
     uint32_t subgroup_least;  /* lanes of the narrowest sub-group that a kernel may ask for
                                  (cl_intel_required_subgroup_size); 0: it may not */
-    tconv_matrix_unit matrix_unit;   /* that kernels may use; see tconv_device_describe */
+    tconv_matrix_unit matrix_unit;   /* the unit that kernels may use; see tconv_device_describe */
     uint32_t clock_mhz;              /* CL_DEVICE_MAX_CLOCK_FREQUENCY; 0: unknown */
     uint64_t cache_bytes;            /* CL_DEVICE_GLOBAL_MEM_CACHE_SIZE; 0: unknown or none */
     uint32_t constant_kib;           /* KiB: CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE; 0: unknown */

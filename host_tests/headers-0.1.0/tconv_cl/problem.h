@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be computed: the operator, its shapes and attributes, and the geometry that they
- * resolve to. Pure host arithmetic; no OpenCL header and no device is needed. Every function here
- * may be called from any thread. */
+/* The problem to compute: the operator, its shapes and attributes, and the geometry that they
+ * resolve to. All of it is host arithmetic, without an OpenCL header or a device. Every function
+ * here may be called from any thread. */
 #ifndef TCONV_CL_PROBLEM_H
 #define TCONV_CL_PROBLEM_H
 
@@ -89,7 +89,7 @@ typedef enum tconv_rules {
     TCONV_RULES_ONNX = 2 /* ONNX ConvTranspose */
 } tconv_rules;
 
-/* How it is computed; docs/semantics.md says how far each may be from the exact result. */
+/* The arithmetic. docs/semantics.md says how far each may be from the exact result. */
 typedef enum tconv_math {
     TCONV_MATH_EXACT = 0, /* the defined products, added up in some order */
     TCONV_MATH_FAST = 1   /* may use Winograd: fewer multiplies, larger error bound */
@@ -100,44 +100,44 @@ typedef enum tconv_search {
     TCONV_SEARCH_DEFAULT = 0, /* what the environment variable TCONV_CL_SEARCH says, else RECORDS */
     TCONV_SEARCH_MODEL = 1,   /* the cost model alone */
     TCONV_SEARCH_RECORDS =
-        2, /* a stored result where there is one, else the cost model; measures nothing */
+        2, /* a stored result if there is one, else the cost model; measures nothing */
     TCONV_SEARCH_MEASURE =
-        3, /* a stored result where there is one; else times algorithms and stores the result */
+        3, /* a stored result if there is one; else times algorithms and stores the result */
     TCONV_SEARCH_RENEW = 4 /* times algorithms in any case, and stores the result */
 } tconv_search;
 
 /* A tensor's shape: `rank` extents, outermost first. */
 typedef struct tconv_shape {
     int rank;                    /* number of axes */
-    int64_t dim[TCONV_MAX_RANK]; /* extents; those behind `rank` do not count */
+    int64_t dim[TCONV_MAX_RANK]; /* extents; those after `rank` are ignored */
 } tconv_shape;
 
 /* An attribute: one number for each spatial axis, in axis order. count = 0 means absent: the
  * attribute's default. */
 typedef struct tconv_list {
     int count;                     /* 0, or the number of spatial axes */
-    int64_t value[TCONV_MAX_AXES]; /* those behind `count` do not count */
+    int64_t value[TCONV_MAX_AXES]; /* those after `count` are ignored */
 } tconv_list;
 
-/* A request. Start from TCONV_PROBLEM_INIT, which is a ConvolutionBackpropData-1 in f32 with every
+/* A problem. Start from TCONV_PROBLEM_INIT, which is a ConvolutionBackpropData-1 in f32 with every
  * attribute at its default. Its struct_size (see tconv_cl.h) reaches at least up to `filter`. */
 typedef struct tconv_problem {
     size_t struct_size;
-    tconv_operation operation; /* which of the three operators */
-    tconv_rules rules;         /* how pads and output shape are resolved */
-    tconv_type data_type;      /* element type of the data */
-    tconv_type filter_type;    /* element type of the filter */
-    tconv_type output_type;    /* default: as the data. See tconv_resolve for what is possible */
-    tconv_auto_pad auto_pad;   /* explicit: pads_begin and pads_end count */
-    tconv_shape data;          /* batch, channels and spatial extents in data_format */
-    tconv_shape filter;        /* as tconv_operation says */
-    tconv_list strides;        /* default 1 */
-    tconv_list dilations;      /* default 1: dense, as everywhere in this library */
-    tconv_list pads_begin;     /* default 0 */
-    tconv_list pads_end;       /* default 0 */
-    tconv_list output_padding; /* default 0 */
-    tconv_list output_shape;   /* spatial extents only; absent: computed */
-    int64_t groups;            /* only for the oneAPI form; 0 means 1 */
+    tconv_operation operation;         /* which of the three operators */
+    tconv_rules rules;                 /* how pads and output shape are resolved */
+    tconv_type data_type;              /* element type of the data */
+    tconv_type filter_type;            /* element type of the filter */
+    tconv_type output_type;            /* default: as the data. tconv_resolve lists the others */
+    tconv_auto_pad auto_pad;           /* explicit: pads_begin and pads_end count */
+    tconv_shape data;                  /* batch, channels and spatial extents in data_format */
+    tconv_shape filter;                /* as tconv_operation says */
+    tconv_list strides;                /* default 1 */
+    tconv_list dilations;              /* default 1: dense, as everywhere in this library */
+    tconv_list pads_begin;             /* default 0 */
+    tconv_list pads_end;               /* default 0 */
+    tconv_list output_padding;         /* default 0 */
+    tconv_list output_shape;           /* spatial extents only; absent: computed */
+    int64_t groups;                    /* only for the oneAPI form; 0 means 1 */
     tconv_data_format data_format;     /* of data and output */
     tconv_filter_format filter_format; /* of the filter */
 } tconv_problem;
@@ -150,19 +150,20 @@ typedef struct tconv_problem {
             {0, {0}}, {0, {0}}, {0, {0}}, 0, TCONV_DATA_DEFAULT, TCONV_FILTER_DEFAULT              \
     }
 
-/* What a problem resolves to. pad_end is informational: pad_begin and the output extent decide
- * everything. Its struct_size reaches at least up to `output`. */
+/* The geometry of a resolved problem. pad_end is informational: pad_begin and the output extent
+ * decide everything. Its struct_size reaches at least up to `output`. */
 typedef struct tconv_geometry {
     size_t struct_size;
-    int axes;                          /* spatial rank */
-    int64_t batch;                     /* N */
-    int64_t groups;                    /* G; 1 without groups */
-    int64_t group_in_channels;         /* CI of one group */
-    int64_t group_out_channels;        /* CO of one group */
-    int64_t input[TCONV_MAX_AXES];     /* this and those below: one number for each spatial axis */
-    int64_t kernel[TCONV_MAX_AXES];    /* taps */
-    int64_t stride[TCONV_MAX_AXES];    /* s */
-    int64_t dilation[TCONV_MAX_AXES];  /* d */
+    int axes;                         /* spatial rank */
+    int64_t batch;                    /* N */
+    int64_t groups;                   /* G; 1 without groups */
+    int64_t group_in_channels;        /* CI of one group */
+    int64_t group_out_channels;       /* CO of one group */
+    int64_t input[TCONV_MAX_AXES];    /* input extents; this and the next arrays have one number for
+                                         each spatial axis */
+    int64_t kernel[TCONV_MAX_AXES];   /* taps */
+    int64_t stride[TCONV_MAX_AXES];   /* s */
+    int64_t dilation[TCONV_MAX_AXES]; /* d */
     int64_t pad_begin[TCONV_MAX_AXES]; /* may be negative: the data is shifted inwards */
     int64_t pad_end[TCONV_MAX_AXES];   /* informational */
     int64_t output[TCONV_MAX_AXES];    /* extents */
@@ -171,10 +172,10 @@ typedef struct tconv_geometry {
     tconv_type output_type;            /* never TCONV_TYPE_DEFAULT */
     uint64_t macs; /* useful multiply-adds: pairs (input point, tap) inside the output, times
                       channels and batch */
-    /* Bytes of the whole tensor. tconv_plan_create and tconv_slabs_run refuse what a 32-bit process
-     * cannot address. */
+    /* Bytes of the whole data. tconv_plan_create and tconv_slabs_run refuse tensors that a 32-bit
+     * process cannot address. */
     uint64_t data_bytes;
-    uint64_t filter_bytes; /* of the filter as the problem has it, not packed */
+    uint64_t filter_bytes; /* of the filter tensor, not packed */
     uint64_t output_bytes; /* of the whole output */
 } tconv_geometry;
 
@@ -184,9 +185,9 @@ typedef struct tconv_geometry {
             TCONV_DATA_DEFAULT, TCONV_TYPE_DEFAULT, 0, 0, 0, 0                                     \
     }
 
-/* Validates `problem` and resolves its pads and output shape, once, in checked 64-bit arithmetic.
- * With per axis X input, K kernel, s stride, d dilation, pb/pe pads, op output padding, Y output
- * extent, the operation that follows is
+/* Validates `problem` and resolves its pads and output shape in checked 64-bit arithmetic. With per
+ * axis X input, K kernel, s stride, d dilation, pb/pe pads, op output padding, Y output extent, the
+ * operation that follows is
  *
  *   output[n, g*CO+co, y] += data[n, g*CI+ci, x] * filter[g, ci, co, k]
  *                            for all x, k with y = x*s + k*d - pb, 0 <= y < Y
@@ -194,7 +195,7 @@ typedef struct tconv_geometry {
  * and every other output is zero. epilogue.h lists the operations on a sum before it is stored. The
  * batch may be 0: there is nothing to compute. A spatial extent of the data may be 0: every output
  * is zero. f16 and bf16 are added up in f32 and rounded once, to nearest even; integers wrap modulo
- * 2^bits of the output's type. Data, filter and output have the same type, or
+ * 2^bits of the output's type. Data, filter and output have the same type, or one of these rows:
  *
  *   data          filter       output
  *   f16, bf16     as data      f32
@@ -202,38 +203,38 @@ typedef struct tconv_geometry {
  *   i8, u8        as data      i32
  *
  * Without output_shape Y = s*(X-1) + d*(K-1) + 1 - pb - pe + op; see docs/semantics.md. With
- * output_shape, given pads may have no effect: tconv_problem_notes tells. Returns
+ * output_shape, given pads may have no effect; tconv_problem_notes then says so. Returns
  * TCONV_ERROR_ARGUMENT, _SHAPE, _ATTRIBUTE, _TYPE or _UNSUPPORTED. `geometry` is written only on
  * success. */
 TCONV_API tconv_status tconv_resolve(const tconv_problem *problem, tconv_geometry *geometry,
                                      tconv_error *error);
 
-/* Which input rows [*input_begin, *input_end) of the outermost spatial axis the output rows
- * [output_begin, output_end) of that axis take; at least one row, also where none reaches them,
- * unless the axis is empty. For a window: see tconv_plan_options. Returns TCONV_ERROR_ARGUMENT
- * where the output does not have these rows. */
+/* Gives the input rows [*input_begin, *input_end) of the outermost spatial axis that the output
+ * rows [output_begin, output_end) need, for a window (see tconv_plan_options). Gives one row if the
+ * output rows need none, unless the axis is empty. Returns TCONV_ERROR_ARGUMENT if the output does
+ * not have these rows. */
 TCONV_API tconv_status tconv_window_input(const tconv_geometry *geometry, int64_t output_begin,
                                           int64_t output_end, int64_t *input_begin,
                                           int64_t *input_end, tconv_error *error);
 
-/* The problem in one line, as options of the tool `tconv-cl`: a name for logs and tests, and the
- * way to reproduce it. Writes at most `size` bytes with the terminating zero; returns the length
- * that the whole text has, as snprintf does. */
+/* Writes the problem in one line, as options of the tool `tconv-cl`: a name for logs and tests, and
+ * a way to reproduce it. Writes at most `size` bytes with the terminating zero, and returns the
+ * length of the whole text, as snprintf does. */
 TCONV_API int tconv_problem_text(const tconv_problem *problem, char *text, size_t size);
 
-/* Writes warnings, one sentence a line: pads or an auto_pad without effect, and rules that resolve
- * the problem otherwise than TCONV_RULES_SPEC. Empty if there is none, or if tconv_resolve fails.
- * Writes and returns as tconv_problem_text does. */
+/* Writes warnings, one sentence a line: pads or an auto_pad without effect, and rules whose result
+ * differs from TCONV_RULES_SPEC. Empty if there is none, or if tconv_resolve fails. Writes and
+ * returns as tconv_problem_text does. */
 TCONV_API int tconv_problem_notes(const tconv_problem *problem, char *text, size_t size);
 
-/* Bytes of one element; 0 where `type` is no type. */
+/* Bytes of one element; 0 if `type` is not an element type. */
 TCONV_API size_t tconv_type_size(tconv_type type);
 
-/* Whether it is f32, f16, bf16 or f64. */
+/* True for f32, f16, bf16 and f64. */
 TCONV_API bool tconv_type_is_floating(tconv_type type);
 
 /* Names as the operators' pages and the tool spell them ("f32", "same_upper", "openvino", "NXC",
- * "XIO"); "?" where there is none. */
+ * "XIO"); "?" for an unknown value. */
 TCONV_API const char *tconv_type_name(tconv_type type);
 TCONV_API const char *tconv_auto_pad_name(tconv_auto_pad auto_pad);
 TCONV_API const char *tconv_rules_name(tconv_rules rules);
@@ -243,8 +244,8 @@ TCONV_API const char *tconv_operation_name(tconv_operation operation);
 TCONV_API const char *tconv_data_format_name(tconv_data_format format);
 TCONV_API const char *tconv_filter_format_name(tconv_filter_format format);
 
-/* The values of such names, in any letter case; false where the name is unknown, and then `value`
- * is untouched. The auto_pad also takes "notset". */
+/* The values of such names, in any letter case. False if the name is unknown; `value` is then
+ * untouched. The auto_pad also takes "notset". */
 TCONV_API bool tconv_type_from_name(const char *name, tconv_type *value);
 TCONV_API bool tconv_auto_pad_from_name(const char *name, tconv_auto_pad *value);
 TCONV_API bool tconv_rules_from_name(const char *name, tconv_rules *value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tensors that are larger than a device's memory, and for several devices: host arrays,
- * computed in slabs of output rows with overlapping transfers and compute. A layer over plan.h and
+/* Slabs: computes host arrays in slabs of output rows, with transfers beside computation. For
+ * tensors larger than a device's memory, and for several devices. A layer over plan.h and
  * session.h. */
 #ifndef TCONV_CL_SLABS_H
 #define TCONV_CL_SLABS_H
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* A part of the work: batch items [batch_begin, batch_end), output rows [output_begin, output_end)
- * of the outermost spatial axis, from the input rows [input_begin, input_end). */
+/* A slab: batch items [batch_begin, batch_end) and output rows [output_begin, output_end) of the
+ * outermost spatial axis, computed from the input rows [input_begin, input_end). */
 typedef struct tconv_slab {
     int session;          /* index of the tconv_session that computed it */
     int64_t batch_begin;  /* first batch item */
@@ -23,16 +23,16 @@ typedef struct tconv_slab {
     int64_t input_end;    /* one behind the last input row */
 } tconv_slab;
 
-/* How tensors are divided. Its struct_size (see tconv_cl.h) reaches at least up to `memory_limit`.
- */
+/* Options of the division into slabs. Its struct_size (see tconv_cl.h) reaches at least up to
+ * `memory_limit`. */
 typedef struct tconv_slabs_options {
     size_t struct_size;
     /* Bytes of device memory for the tensors of the slabs in flight, on each device; 0: 256 MiB.
-     * Besides them there are the filter and the workspace of the algorithm. */
+     * The filter and the algorithm's workspace come on top. */
     uint64_t memory_limit;
-    /* Called after each slab, when its part of the output is complete, with how many of all slabs
-     * are done; by one thread at a time, whichever computed the slab. False stops: the run then
-     * returns TCONV_ERROR_CANCELLED. May be NULL. */
+    /* Called after each slab, when its part of the output is complete, with the number of finished
+     * slabs and of all slabs. It is called by one thread at a time, in the thread that computed the
+     * slab. If it returns false, the run stops and returns TCONV_ERROR_CANCELLED. May be NULL. */
     bool (*done)(void *user, const tconv_slab *slab, int64_t slabs_done, int64_t slabs);
     void *user; /* for `done` */
 } tconv_slabs_options;
@@ -42,13 +42,14 @@ typedef struct tconv_slabs_options {
         sizeof(tconv_slabs_options), 0, NULL, NULL                                                 \
     }
 
-/* Computes what tconv_session_run computes, in slabs, on all of `sessions` at once, each taking the
- * next slab when it is ready: faster devices compute more. The same session may not be given twice.
- * Transfers to and from a device run beside its kernels. Data and output may not overlap: a slab
- * reads rows beside those that another one stores. With a window in `options` the arrays hold its
- * rows, and the slabs count rows from its first ones. Returns also TCONV_ERROR_DEVICE_MEMORY where
- * not even one row fits, and TCONV_ERROR_CANCELLED; the sentence of an error names the device. On
- * an error the output is complete where `done` was called, elsewhere it may be partly written. */
+/* As tconv_session_run, but in slabs, on all of `sessions` at once. Each session takes the next
+ * slab when it is ready, so that faster devices compute more. A session must not be given twice.
+ * Transfers to and from a device run beside its kernels. Data and output must not overlap, because
+ * a slab may read data after another slab stored its output. With a window in `options` the arrays
+ * hold its rows, and the slabs count rows from the window's first ones. Returns also
+ * TCONV_ERROR_DEVICE_MEMORY if not even one row fits, and TCONV_ERROR_CANCELLED. The sentence of an
+ * error names the device. After an error the slabs for which `done` was called are complete; other
+ * outputs may be partly written. */
 TCONV_API tconv_status tconv_slabs_run(tconv_session *const *sessions, int session_count,
                                        const tconv_problem *problem,
                                        const tconv_plan_options *options,

@@ -30,9 +30,9 @@
  * Structures without struct_size never change their layout; tconv_epilogue has reserved members.
  *
  * FORKING: OpenCL does not work in a child of a process that used it; calls hang there. Every
- * function that would call OpenCL in such a child returns TCONV_ERROR_FORKED instead, at once; what
- * is released there stays as it is. A child that was forked before the first use, or that runs
- * another program, is a process like others.
+ * function that would call OpenCL in such a child returns TCONV_ERROR_FORKED at once; releasing an
+ * object there does nothing. A child that was forked before the first use, or that runs another
+ * program, works as usual.
  *
  * CANCELLATION: pthread_cancel (deferred type only) takes effect after the current call returns,
  * which includes the call's callbacks. */

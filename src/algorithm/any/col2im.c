@@ -18,7 +18,7 @@ struct col2im {
     struct tconv_folded_layer folded;
     int vw, nx, mw, mc, group;
     int64_t class_taps; /* the most that any class has */
-    int64_t width;      /* inputs that local memory holds of a column */
+    int64_t width;      /* inputs of a column in local memory */
     int64_t part_classes, parts;
     int64_t columns, row; /* COL2IM_COLUMNS, COL2IM_ROW */
     int64_t blocks;
@@ -35,19 +35,18 @@ static int64_t capacity(const struct col2im *g, bool vector, const tconv_device_
                      g->folded.acc_bytes);
 }
 
-/* Elements of a column in local memory besides the inputs: room for a vector on both sides, of the
- * widest kind on CPUs. On GPUs vectors have one lane, and the whole column has an odd number of
- * elements: work-items that clear or read neighbouring columns do not meet in a bank. Widths are
- * even. */
+/* Elements of a column in local memory besides the inputs. On CPUs: room for a vector of the widest
+ * kind on both sides. On GPUs vectors have one lane. There the whole column has an odd number of
+ * elements (widths are even), so that work-items that clear or read neighbouring columns use
+ * different banks. */
 static int64_t margins(bool vector)
 {
     return vector ? 2 * WIDEST_TILE : 3;
 }
 
-/* What local memory holds: `width` inputs of each column, and margins. MW, MC and the number of
- * inputs decide how many classes make a part; all of it may depend on channels, kernel, stride and
- * dilation, but not on extents and pads, so that filters and programs are shared. False where not
- * even one class fits. */
+/* Divides the classes into parts that fit into local memory with `width` inputs of each column and
+ * margins. The result may depend on channels, kernel, stride and dilation, but not on extents and
+ * pads, so that packed filters and programs are shared. False if not even one class fits. */
 static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
 {
     const struct tconv_axis *x = &g->folded.x;
@@ -62,7 +61,7 @@ static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
     return g->columns <= most_columns;
 }
 
-/* How far the inputs of one place can be apart, whatever the pads. */
+/* The largest distance between two inputs of one place, for any pads. */
 static int64_t widest_reach(const struct tconv_axis *x)
 {
     return (x->kernel - 1) * x->dilation / x->stride + 1;
@@ -101,7 +100,8 @@ static double cost_of(const struct col2im *g, bool vector)
     return vector ? tconv_cpu_launch_cost(r, cost + m->col2im_item * items, 1 / items) : cost;
 }
 
-/* Picks what the packed filter depends on, for rows of any length: false where nothing fits. */
+/* Picks the numbers that the packed filter depends on, for rows of any length. False if nothing
+ * fits. */
 static bool choose_packing(struct col2im *g, bool vector, const tconv_device_info *device)
 {
     static const int channels[] = {1, 2, 3, 4, 6, 8, 12, 16};
@@ -142,7 +142,7 @@ static bool choose_packing(struct col2im *g, bool vector, const tconv_device_inf
     return found;
 }
 
-/* Picks the vectors, which may depend on everything: as wide as the row of inputs allows. */
+/* Picks the vectors: as wide as the row of inputs allows. They may depend on everything. */
 static void choose_vectors(struct col2im *g, bool vector)
 {
     const struct tconv_folded_layer *r = &g->folded;
@@ -154,7 +154,7 @@ static void choose_vectors(struct col2im *g, bool vector)
                 : 1;
 }
 
-/* What follows from the packing and the vectors. */
+/* Derives numbers from the packing and the vectors. */
 static void derive(struct col2im *g)
 {
     const struct tconv_folded_layer *r = &g->folded;
@@ -175,7 +175,7 @@ static double iterations(const struct col2im *g)
                     (g->class_taps + 1));
 }
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, bool vector, struct col2im *g,
                     struct tconv_reason *reason)
 {
@@ -247,13 +247,12 @@ static void use_tile(struct col2im *g, bool vector, const int64_t *tile,
     derive(g);
 }
 
-/* Multiply-adds that the products of columns and inputs issue, `strips` being those of all parts.
- */
+/* Multiply-adds that are issued for the columns of `strips`, the strips of all parts. */
 static double issued(const struct col2im *g, int64_t strips)
 {
     const struct tconv_folded_layer *r = &g->folded;
     const int64_t vector = (int64_t)g->vw * g->nx;
-    double inputs = 0; /* of all tiles of a row: whole vectors, as far as the data go */
+    double inputs = 0; /* of all tiles of a row: whole vectors, up to the end of the data */
     for (int64_t tile = 0; tile < g->tiles; tile++) {
         const int64_t low = tile * g->places + r->low;
         const int64_t from = tconv_max(low, 0), to = tconv_min(low + g->inputs, r->x.input);
@@ -264,7 +263,7 @@ static double issued(const struct col2im *g, int64_t strips)
            (double)r->layer.in_channels;
 }
 
-/* Writes parts and columns; returns the number of strips. With NULL for both it only counts. */
+/* Writes parts and columns, and returns the number of strips. If both are NULL it only counts. */
 static int64_t write_parts(const struct col2im *g, const struct tconv_class *classes,
                            int64_t *parts, int64_t *columns)
 {

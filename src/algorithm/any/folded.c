@@ -11,8 +11,8 @@ enum {
     KERNEL_LIMIT = 1 << 20,
 };
 
-/* Elements of a tensor. Whatever algorithms count (tiles, blocks, weights with what fills up the
- * last block) then stays below 2^63. */
+/* The most elements of a tensor. It keeps every count of the algorithms (tiles, blocks, weights
+ * with the padding of the last block) below 2^63. */
 #define ELEMENT_LIMIT (INT64_C(1) << 44)
 
 static bool fits(const struct tconv_axis *axis)
@@ -32,7 +32,7 @@ static bool multiply(int64_t *elements, int64_t factor)
     return tconv_mul(*elements, factor, elements) && *elements <= ELEMENT_LIMIT;
 }
 
-/* Whether all tensors are within the limit; batch and channels are known to be. */
+/* True if all tensors are within the limit. Batch and channels were checked before. */
 static bool countable(const struct tconv_layer *layer)
 {
     int64_t data = layer->batch * layer->groups * layer->in_channels;
@@ -52,8 +52,8 @@ int tconv_folded_outer_axes(const struct tconv_folded_layer *folded)
     return folded->layer.axes > 2 ? folded->layer.axes - 2 : 0;
 }
 
-/* One axis in place of all but the last two: false where their points do not lie at even distances,
- * or are too many. */
+/* Makes one axis of all axes but the last two. False if their points are too many or do not lie at
+ * even distances. */
 static bool stack(struct tconv_folded_layer *folded)
 {
     const struct tconv_axis *axis = folded->layer.axis;

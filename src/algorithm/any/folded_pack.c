@@ -15,8 +15,8 @@ void tconv_folded_layout(struct tconv_kernel_plan *kernel_plan, const char *algo
     tconv_kernel_plan_layout(kernel_plan, algorithm, &folded->layer, kernel, 3);
 }
 
-/* What a filter packed in the order of its taps has of each output channel: input channels, or
- * words of them. */
+/* Input channels, or words of them, of each tap and output channel in a filter packed in the order
+ * of its taps. */
 static int64_t packed_channels(const struct tconv_folded_layer *folded,
                                const struct tconv_request *request, enum tconv_packing packing)
 {
@@ -47,8 +47,8 @@ bool tconv_folded_filter_fits(const struct tconv_folded_layer *folded, int mw, i
                                     reason);
 }
 
-/* Packs with the kernel of `run`, which does so where it gets no packed filter: a work-item for
- * each block. */
+/* Packs with the kernel of `run`, a work-item for each block. The kernel packs if it gets no packed
+ * filter. */
 static void pack_with(struct tconv_launch *pack, const struct tconv_launch *run, int64_t items,
                       const tconv_device_info *device)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a table that cl/common/folded_table.h describes. */
+/* Writes the part of a table that cl/common/folded_table.h describes. */
 #include "algorithm/any/folded.h"
 
 #include "base/checked.h"

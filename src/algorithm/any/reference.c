@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference algorithm accepts whatever the API accepts, on devices without a limit on loops;
- * its kernels are in cl/any/reference.cl. The sparse algorithm computes only the outputs that some
- * tap reaches, by the same kernels: cl/any/sparse.cl. */
+/* The reference and the sparse algorithm: parameters, cost and kernel plans of cl/any/reference.cl
+ * and cl/any/sparse.cl. The reference accepts whatever the API accepts, except long sums on devices
+ * with a limit on loops. The sparse algorithm adds a kernel that computes only the outputs that
+ * some tap reaches. */
 #include "algorithm/registry.h"
 
 #include "algorithm/any/folded.h"
@@ -22,7 +23,7 @@ static double iterations(const struct tconv_layer *layer)
     return taps + terms * ((double)layer->in_channels / REF_CHANNELS + 1 + 2 * layer->axes);
 }
 
-/* Elements of the output, or only those that taps may reach. */
+/* Elements of the output; with `reached` only those that taps may reach. */
 static double outputs_of(const struct tconv_layer *layer, bool reached)
 {
     double outputs = (double)layer->batch * (double)layer->groups * (double)layer->out_channels;
@@ -48,8 +49,9 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 {
     const struct tconv_layer *layer = request->layer;
     if (tconv_folded_group_too_long(iterations(layer), request->device))
-        return tconv_refuse(reason, "%.0f loop iterations for an output; this device may end them",
-                            iterations(layer));
+        return tconv_refuse(
+            reason, "each output needs %.0f loop iterations; this device may abort such kernels",
+            iterations(layer));
     if (!filter_fits(request, reason)) return false;
     const double outputs = outputs_of(layer, false);
     const struct tconv_machine *m = &request->machine;
@@ -60,8 +62,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return true;
 }
 
-/* A run is short enough for some work-items on each compute unit, and for the device's limit on
- * loops. */
+/* The length of a run leaves some work-items for each compute unit, and respects the device's limit
+ * on loops. */
 static bool enumerate_sparse(const struct tconv_request *request,
                              struct tconv_candidates *candidates, struct tconv_reason *reason)
 {
@@ -135,7 +137,7 @@ static void write_options(struct tconv_launch *launch, const struct tconv_layer 
     if (run_outputs != 0) tconv_launch_option(launch, "RUN", run_outputs);
 }
 
-/* Both algorithms. */
+/* Writes the plan of either algorithm. */
 static tconv_status write(const struct tconv_request *request,
                           const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Costs on CPUs, and what kernels with explicit vectors choose by them. */
+/* Costs on CPUs, and the choices of vectors, blocks and rounds that depend on them. */
 #include "algorithm/cost/cpu.h"
 
 #include "base/checked.h"
 
 double tconv_cpu_launch_cost(const struct tconv_folded_layer *folded, double cost, double largest)
 {
-    /* A thread is awake after some 10 us, and at speed later. Never so late that others had no part
-     * in the work. */
+    /* A thread wakes after some 10 us and reaches full speed later, but never so late that it takes
+     * no part in the work. */
     const struct tconv_machine *m = folded->machine;
     const double most_late = m->wake * m->adds * m->lanes, most_share = cost * m->wake_share;
     const double item = cost * largest;

@@ -24,8 +24,8 @@
     F(issue, 6, 1, "per cycle", "instructions of an innermost loop")                               \
     F(latency, 4, 1, "cycles", "of a multiply-add")
 
-/* GPUs. What puts the costs in the order of times predicted from code that was compiled for
- * NVIDIA's cards; until others are there, that is what is known of them. */
+/* GPU defaults, fitted to times predicted from code compiled for NVIDIA cards; used for any GPU
+ * without its own table. */
 #define TCONV_GPU_FIELDS(F)                                                                        \
     F(unit_lanes, 128, 1, "per cycle", "multiply-adds of a compute unit")                          \
     F(warp, 32, 1, "number", "work-items that go on together")                                     \

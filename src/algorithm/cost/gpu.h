@@ -5,27 +5,27 @@
 
 #include "algorithm/algorithm.h"
 
-/* Compute units of a device: those that have local memory of their own. */
+/* The compute units of a device that have local memory of their own. */
 double tconv_gpu_units(const struct tconv_machine *m, const tconv_device_info *device);
 
-/* Work-groups of the compute unit that has most of them. */
+/* The work-groups of the busiest compute unit. */
 double tconv_gpu_rounds(double groups, double units);
 
-/* A launch, for algorithms that know what their kernels issue. */
+/* What a launch does, for algorithms that count their kernels' instructions and bytes. */
 struct tconv_gpu_launch {
     double units;  /* compute units that share the work */
-    double cycles; /* of the unit that has most of it */
+    double cycles; /* of the busiest unit */
     double l2;     /* bytes that all units read from the second-level cache */
     double dram;   /* bytes that they read from memory and write to it */
 };
 
-/* The cost of a launch. Units compute while they read. */
+/* The cost of a launch. Compute units compute while they read. */
 double tconv_gpu_launch_cost(const struct tconv_machine *m, const struct tconv_gpu_launch *launch);
 
-/* The cost of a launch of a portable algorithm, of which only the multiply-adds are counted. On a
- * GPU each multiply-add takes as long as `loads` of them, because it has loads of its own; and the
- * launch takes at least as long as the latencies of the `iterations` of a work-item. On other
- * devices the cost stays as it is. */
+/* The cost of a launch of a portable algorithm, whose `cost` counts multiply-adds only. On a GPU
+ * each multiply-add takes as long as `loads` of them, because few are done for each load, and a
+ * launch takes at least the latencies of the `iterations` of a work-item. On other devices the cost
+ * stays as it is. */
 double tconv_gpu_portable_cost(const struct tconv_request *request, double cost, double loads,
                                double iterations);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine that a device is. */
+/* Builds the cost model's machine from what OpenCL reports of a device. */
 #include "algorithm/algorithm.h"
 #include "base/number.h"
 
@@ -36,7 +36,8 @@ static const struct tconv_machine_field *field_named(const char *name, size_t le
     return NULL;
 }
 
-/* The device's own; all kernels' vectors depend on them. */
+/* True for fields that come from the device and cannot be set: all kernels' vectors depend on
+ * them. */
 static bool is_fixed(const struct tconv_machine_field *field)
 {
     return field->offset == offsetof(struct tconv_machine, units) ||
@@ -76,13 +77,13 @@ struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t ac
     enum { LEAST_L3 = 4 << 20, MOST_L3 = 32 << 20, LEAST_CLOCK = 500 };
     if (device->compute_units > 0) machine.units = device->compute_units;
     if (device->vector_width > 1) machine.lanes = device->vector_width;
-    /* Some runtimes report a core's second-level cache, and clocks that no processor has. What is
-     * larger than the most is shared by many cores. */
+    /* Some runtimes report a core's second-level cache as the last one, and impossible clocks. A
+     * cache larger than the limit is shared by many cores. */
     if (device->clock_mhz >= LEAST_CLOCK) machine.clock = device->clock_mhz;
     if (device->kind == TCONV_DEVICE_CPU && device->cache_bytes >= LEAST_L3)
         machine.l3 = device->cache_bytes < MOST_L3 ? (double)device->cache_bytes : MOST_L3;
-    /* AVX-512 has 32 registers of 64 bytes; what has narrower ones mostly has 16, and
-     * issues fewer instructions in a cycle. */
+    /* AVX-512 has 32 registers of 64 bytes. Processors with narrower registers mostly have 16, and
+     * issue fewer instructions in a cycle. */
     if (machine.lanes * (double)acc_bytes < 64) {
         machine.registers = 16;
         machine.sums = 12;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cost model knows about a machine: sizes and speeds of its hardware, and how long each
- * kernel's steps take on it. The only place with such numbers. docs/selection.md tells where they
- * come from and how to fit them. */
+/* The machine of the cost model: sizes and speeds of its hardware, and how long each kernel's steps
+ * take on it. These numbers stand nowhere else. docs/selection.md tells where they come from and
+ * how to fit them. */
 #ifndef TCONV_ALGORITHM_MACHINE_H
 #define TCONV_ALGORITHM_MACHINE_H
 
@@ -19,13 +19,13 @@ struct tconv_machine {
 #undef FIELD
 };
 
-/* The machine that a device is, for layers whose products are added up in `acc_bytes` bytes: what
- * OpenCL reports, and for the rest the values of its kind. */
+/* The machine of a device, for layers with accumulators of `acc_bytes` bytes: what OpenCL reports,
+ * and default values of this kind of device for the rest. */
 struct tconv_machine tconv_machine_of(const tconv_device_info *device, size_t acc_bytes);
 
-/* Sets fields from a text "NAME=VALUE ...", with spaces or lines between. False with a reason where
- * a field does not exist, `units` and `lanes` among them, which are the device's, or where a value
- * is no number in the range of its field; then some may have been set. */
+/* Sets fields from a text "NAME=VALUE ...", with spaces or lines between. False with a reason if a
+ * field does not exist or a value is not a number in the range of its field; some fields may then
+ * have been set. `units` and `lanes` are the device's and cannot be set. */
 bool tconv_machine_read(struct tconv_machine *machine, const char *text,
                         struct tconv_reason *reason);
 
@@ -39,11 +39,11 @@ struct tconv_machine_field {
 /* Field number `index`, or NULL past the last one. */
 const struct tconv_machine_field *tconv_machine_field_at(int index);
 
-/* What a cost becomes on a device that the algorithm is not made for: so much, for tiny layers too,
- * that the algorithm is taken only by name. */
+/* The cost on a device that the algorithm is not made for. It is so high, for tiny layers too, that
+ * the algorithm runs only when named. */
 double tconv_machine_unsuited(const tconv_device_info *device, double cost);
 
-/* A cost in milliseconds. */
+/* Converts a cost to milliseconds. */
 double tconv_machine_ms(const struct tconv_machine *machine, double cost);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm, its variant for large strides and the one for bytes and bf16: parameters,
+/* The channels algorithm with its variants for large strides, and for bytes and bf16: parameters,
  * cost and kernel plan of cl/cpu/channels.cl. */
 #include "algorithm/registry.h"
 
@@ -21,32 +21,32 @@ enum {
     CACHE_LINE = 16,   /* elements */
     MOST_READS = 1024, /* taps of a phase, as in cl/cpu/channels.cl */
     MOST_PLACES = 26,  /* at a time */
-    MOST_PAIRS = 4096, /* of tiles and taps of a row, which are gone through one by one */
+    MOST_PAIRS = 4096, /* of tiles and taps of a row that are counted one by one */
     MOST_WIDTHS = 64,
 };
 
-/* What the lanes of a vector are. */
+/* The lanes of a vector: output channels, or phases along x. */
 enum lanes { LANES_CHANNELS, LANES_PHASES };
 
-/* Whether inputs and weights are words of several input channels: cl/cpu/parts/words.clh. */
+/* True if inputs and weights are words of several input channels: cl/cpu/parts/words.clh. */
 static bool has_words(const struct tconv_algorithm *algorithm)
 {
     return algorithm->packing == TCONV_PACK_CHANNEL_WORDS;
 }
 
-/* How rows are divided, and what follows from it. */
+/* A division of rows into boxes, with the numbers that follow from it. */
 struct width {
     int64_t box;         /* places of a box */
-    double visits;       /* of taps to tiles of a row */
-    double whole_visits; /* to whole tiles that take as long */
+    double visits;       /* how often taps reach tiles of a row */
+    double whole_visits; /* visits to whole tiles that would take as long */
 };
 
-/* The parameters of a kernel, and what follows from them. Numbers for three axes are in the order
- * z, y, x. */
+/* The parameters of a kernel, and the numbers that follow from them. Arrays for three axes are in
+ * the order z, y, x. */
 struct channels {
     struct tconv_folded_layer folded;
     const struct tconv_axis *axis[3];
-    struct tconv_axis slices; /* in place of z, where it is counted by slices */
+    struct tconv_axis slices; /* in place of z if z is counted by slices */
     int vw, mw, px, segment;
     bool batched;
     enum lanes lanes;
@@ -56,16 +56,15 @@ struct channels {
     struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
     int64_t places[3], low[3], span[3], box[3], parts[3];
     struct width width; /* of box[2], while candidates are added */
-    double pairs[3];    /* of outputs and taps along each axis */
+    double pairs[3];    /* pairs of outputs and taps along each axis */
     int64_t taps, classes, blocks, item_blocks;
     int64_t chunk;  /* inputs at a time: all, or a multiple of the segment */
-    int64_t images; /* groups of them */
+    int64_t images; /* groups of images */
     int64_t items;
     uint64_t local_bytes;
 };
 
-/* Sees the phases of each place along x as channels: what remains of the axis are the quotients of
- * the outputs. */
+/* Turns the phases of each place along x into channels. The axis x keeps the places. */
 static void fold_phases(struct channels *g)
 {
     struct tconv_axis *x = &g->folded.x;
@@ -77,9 +76,9 @@ static void fold_phases(struct channels *g)
     x->output_step *= g->x.stride;
 }
 
-/* Of a block that has no more lanes in vain than others, two vectors are best; for phases four, if
- * registers hold enough places of them: places lie so far apart that few are stored side by side
- * without losing each other's cache lines. */
+/* Among block sizes that waste equally few lanes, prefer two vectors. For phases prefer four if
+ * registers hold enough places of them: places are so far apart in memory that few can be stored
+ * side by side without evicting each other's cache lines. */
 static void choose_lanes(struct channels *g)
 {
     enum { VECTORS = 4, PLACES = 4 };
@@ -90,21 +89,21 @@ static void choose_lanes(struct channels *g)
                        order + skipped, VECTORS - skipped, &g->vw, &g->mw);
 }
 
-/* Whether all lines of a plane of outputs follow each other. */
+/* True if all lines of a plane of outputs follow each other in memory. */
 static bool plane(const struct channels *g)
 {
     return g->axis[1]->output_step == g->folded.x.output &&
            g->axis[1]->data_step == g->folded.x.input;
 }
 
-/* More than three axes: z is counted by slices, one to a box. */
+/* True if the layer has more than three axes. Then z is counted by slices, one to a box. */
 static bool sliced(const struct channels *g)
 {
     return tconv_folded_outer_axes(&g->folded) > 1;
 }
 
-/* Whether sums go through local memory to be stored row by row: channels are lanes, but rows are
- * contiguous, and one or all of a plane long enough for a vector. */
+/* True if sums go through local memory to be stored row by row: lanes are channels, but rows are
+ * contiguous, and a row (or a plane of contiguous rows) is long enough for a vector. */
 static bool transposed(const struct channels *g)
 {
     return g->lanes == LANES_CHANNELS && g->folded.layer.output_channel_step != 1 &&
@@ -113,8 +112,8 @@ static bool transposed(const struct channels *g)
             (plane(g) && g->folded.x.output * g->folded.y.output >= g->vw));
 }
 
-/* Whether the sums of all phases are kept: for the next chunk of input channels, or to be stored
- * together. */
+/* True if the sums of all phases are kept in local memory, for the next chunk of input channels or
+ * to be stored together. */
 static bool kept(const struct channels *g)
 {
     return g->chunk < g->inputs || (transposed(g) && g->folded.x.output < g->vw);
@@ -125,8 +124,8 @@ static int round_of(const struct channels *g)
     return tconv_folded_round(g->mw / g->vw * g->px, g->inputs, g->segment);
 }
 
-/* Cycles of one input channel of a tap for so many places: multiply-adds, loads, chains of
- * multiply-adds or instructions (16 registers: tconv_folded_issue). */
+/* Cycles of one input channel of a tap for `places` places: the longest of multiply-adds, loads,
+ * chains of multiply-adds and, with 16 registers, issue (tconv_folded_issue). */
 static double channel_cycles(const struct channels *g, int places)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -137,7 +136,7 @@ static double channel_cycles(const struct channels *g, int places)
     double most = adds > loads ? adds : loads;
     if (most < m->latency) most = m->latency;
     if (most < weights) most = weights;
-    /* Half an operation asks for weights. */
+    /* 0.5: prefetching weights takes half an instruction. */
     const double shared = tconv_folded_issue(&g->folded, vectors * places + vectors + places + 0.5 +
                                                              m->round / round_of(g));
     if (most < shared) most = shared;
@@ -145,7 +144,7 @@ static double channel_cycles(const struct channels *g, int places)
            (transposed(g) ? m->channels_rows_factor : m->channels_last_factor);
 }
 
-/* Elements of local memory for so many inputs of each place of a box. */
+/* Elements of local memory for `inputs` inputs of each place of a box. */
 static double input_elements(const struct channels *g, int64_t inputs)
 {
     const int64_t segments = tconv_ceil_div(inputs, g->segment);
@@ -155,8 +154,8 @@ static double input_elements(const struct channels *g, int64_t inputs)
            (double)(g->box[0] + g->span[0]);
 }
 
-/* Bytes of local memory: the inputs, and the sums of a box, of all phases if they are kept for the
- * next chunk and else of one along z and y. */
+/* Bytes of local memory: the inputs and the sums of a box. If sums are kept for the next chunk,
+ * those of all phases; else those of one phase along z and y. */
 static double bytes_of(const struct channels *g)
 {
     const double sums = (double)g->box[0] * (double)g->box[1] * (double)g->box[2] *
@@ -173,8 +172,8 @@ static int64_t lane_step_of(const struct channels *g)
     return g->lanes == LANES_PHASES ? g->x.output_step : g->folded.layer.output_channel_step;
 }
 
-/* Cycles of storing one lane where they are not neighbours: the further apart, the fewer of their
- * cache lines are still there when the next place is stored. Next to each other in a row it is
+/* Cycles of storing one lane if lanes are not neighbours in memory. The further apart lanes are,
+ * the fewer of their cache lines remain until the next place is stored. Neighbours in a row cost
  * less. */
 static double scattered_cycles(const struct channels *g)
 {
@@ -183,8 +182,8 @@ static double scattered_cycles(const struct channels *g)
     return cycles < m->channels_scatter_most ? cycles : m->channels_scatter_most;
 }
 
-/* Cycles of keeping a sum and storing it row by row: more where the last vector of a row is stored
- * in parts or overlaps the one before. */
+/* Cycles of keeping a sum and storing it row by row. They grow if the last vector of a row is
+ * stored in parts or overlaps the vector before. */
 static double transposed_cycles(const struct channels *g)
 {
     int64_t row = tconv_min(g->box[2] * g->axis[2]->stride, g->axis[2]->output);
@@ -198,8 +197,8 @@ static double transposed_cycles(const struct channels *g)
                                                            : cycles;
 }
 
-/* Cycles of copying an input of one channel: in vectors where its neighbours are channels or where
- * it is transposed, else one by one. */
+/* Cycles of copying an input of one channel: as part of a vector if neighbours in memory are
+ * channels or if inputs are transposed, else one by one. */
 static double copied_cycles(const struct channels *g)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -213,8 +212,8 @@ static double copied_cycles(const struct channels *g)
                        : m->channels_copy_row;
 }
 
-/* Whether outputs use non-temporal stores. Phases have little to add for each: as long as outputs
- * stay in the last cache, they are stored there faster than memory would take them. */
+/* True if outputs use non-temporal stores. Phases have little to add for each output, so that plain
+ * stores are faster as long as outputs stay in the last cache. */
 static bool streams(const struct channels *g)
 {
     enum { LONG_ROW = 1 << 10 }; /* bytes */
@@ -231,7 +230,7 @@ static double cost_of(const struct channels *g)
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_layer *layer = &g->folded.layer;
     const double in = (double)g->inputs, groups = (double)layer->groups;
-    /* Visits of a tap to PX places, of one block. */
+    /* How often taps reach groups of PX places, for one block. */
     const double rows = g->pairs[0] * g->pairs[1] * (double)(g->batched ? g->images : layer->batch);
     const double visits = rows * (g->batched ? g->pairs[2] : g->width.visits);
     const double whole_visits = rows * (g->batched ? g->pairs[2] : g->width.whole_visits);
@@ -251,19 +250,19 @@ static double cost_of(const struct channels *g)
             ? outputs * (double)(g->blocks * g->mw) * transposed_cycles(g)
             : outputs * (double)layer->out_channels *
                   (g->lanes == LANES_PHASES ? (double)g->x.stride : 1) * scattered_cycles(g);
-    /* Sums that are kept between chunks. */
+    /* Cycles of keeping sums between chunks. */
     const double again = (chunks - 1) * vectors * m->channels_again;
     double copied = groups * (double)(g->batched ? g->images * g->px : layer->batch);
     for (int a = 0; a < 3; a++)
         copied *= a == 0 && sliced(g) ? g->pairs[0]
                                       : (double)g->parts[a] * (double)(g->box[a] + g->span[a]);
     const double passes = (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    /* Of a row that is cut each piece begins anew, and so do the outputs that it leads to. */
+    /* Each piece of a cut row begins anew, and so do its outputs. */
     const double pieces = copied / (double)(g->box[2] + g->span[2]) * m->channels_copy_begin;
     const double copies =
         passes * (copied * (m->channels_copy_place * chunks + in * copied_cycles(g)) + pieces);
-    /* Weights stream past each box, and past each row of it where a phase's weights do not stay in
-     * a cache. */
+    /* Weights are read again for each box, and for each row of a box if a phase's weights do not
+     * stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
     for (int a = 0; a < 3; a++)
         live *= g->pairs[a] < (double)g->axis[a]->kernel ? g->pairs[a] : (double)g->axis[a]->kernel;
@@ -277,9 +276,9 @@ static double cost_of(const struct channels *g)
                             (weights < m->channels_near * m->l2 ? m->channels_l2 : m->channels_l3);
     const double hidden = m->hidden * adds;
     const double waits = streamed * m->channels_wait + (streamed > hidden ? streamed - hidden : 0);
-    /* A line is fetched before a part of it is written. The outputs of a block lie far apart, and
-     * processors fetch few places' ahead; the other ones are waited for, unless there is enough to
-     * add meanwhile. */
+    /* A processor fetches a cache line before it writes a part of it. The outputs of a block are
+     * far apart in memory, and processors prefetch the lines of few places. They wait for the
+     * others, unless enough additions hide the waits. */
     const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
     const double lines = vectors * g->vw * (double)tconv_type_size(layer->output_type) / m->line;
     const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
@@ -297,7 +296,7 @@ static double cost_of(const struct channels *g)
     return tconv_cpu_launch_cost(&g->folded, cycles * m->adds * m->lanes, largest);
 }
 
-/* Whether a work-item of this division has too much to do. */
+/* True if a work-item of this division has too many loop iterations. */
 static bool too_long(const struct channels *g, const tconv_device_info *device)
 {
     double inputs = 1, places = 1;
@@ -313,7 +312,7 @@ static bool too_long(const struct channels *g, const tconv_device_info *device)
     return tconv_folded_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
 
-/* Local memory that boxes may fill: what l2 holds besides the weights. */
+/* Bytes of local memory for boxes: what fits into l2 besides the weights. */
 static double budget_of(const struct channels *g, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -326,15 +325,15 @@ static int64_t least_chunk(const struct channels *g)
     return sliced(g) ? SLICED_INPUTS : LEAST_CHUNK;
 }
 
-/* Whether a box is too large for local memory whatever else is chosen. */
+/* True if a box is too large for local memory with any other parameters. */
 static bool too_large(const struct channels *g, const tconv_device_info *device)
 {
     const int64_t inputs = tconv_min(g->inputs, least_chunk(g));
     return (double)g->folded.acc_bytes * input_elements(g, inputs) > budget_of(g, device);
 }
 
-/* What follows from the division, but for local memory: work-items, as a double, which may be
- * many. */
+/* Derives numbers from the division, without local memory. Returns the number of work-items, as a
+ * double because it can exceed 64 bits. */
 static double derive_division(struct channels *g)
 {
     g->images = g->batched ? tconv_ceil_div(g->folded.layer.batch, g->px) : g->folded.layer.batch;
@@ -348,7 +347,8 @@ static double derive_division(struct channels *g)
     return items;
 }
 
-/* All inputs at once and fewer and fewer for one division of the places and blocks. */
+/* Adds candidates for one division of the places and blocks: all inputs at once, then fewer and
+ * fewer. */
 static void add_chunks(struct channels *g, const tconv_device_info *device,
                        struct tconv_candidates *candidates)
 {
@@ -369,16 +369,17 @@ static void add_chunks(struct channels *g, const tconv_device_info *device,
 
 /* ---- parts of tiles ------------------------------------------------------------------------- */
 
-/* Whether taps are added to parts of tiles. With few inputs, what is around their loop takes longer
- * than a part saves; of bytes, the sums of a tap's weights would have to be subtracted from it. */
+/* True if a tap that misses part of a tile updates only a part of it. With few inputs the code
+ * around their loop takes longer than a part saves. With bytes, the sums of a tap's weights would
+ * have to be subtracted from the part, too. */
 static bool has_parts(const struct channels *g)
 {
     enum { LEAST_INPUTS = 16 };
     return !g->batched && g->word < 4 && g->inputs >= LEAST_INPUTS * g->word;
 }
 
-/* Places that are added to for a tap that reaches those from `first` to `end` - 1: as in
- * cl/cpu/channels.cl. */
+/* How many places of a tile are updated for a tap that reaches the places from `first` to `end` -
+ * 1, as in cl/cpu/channels.cl. */
 static int part_of(const struct channels *g, int first, int end)
 {
     enum { LEAST_PLACES = 4 };
@@ -390,12 +391,13 @@ static int part_of(const struct channels *g, int first, int end)
     return g->px;
 }
 
-/* Counts how often taps reach tiles of a row from inside the data. */
+/* Counts how often taps reach tiles of a row with inputs inside the data. */
 static void count_visits(const struct channels *g, struct width *width)
 {
     const struct tconv_axis *x = g->axis[2];
     const bool parts = has_parts(g);
-    double share[MOST_PLACES + 1]; /* of the cycles of a whole tile */
+    double share[MOST_PLACES +
+                 1]; /* cycles of a part of so many places, as a share of a whole tile's */
     for (int n = 1; n <= g->px; n++) share[n] = channel_cycles(g, n) / channel_cycles(g, g->px);
     width->visits = width->whole_visits = 0;
     for (int64_t k = 0; k < x->kernel; k++) {
@@ -416,12 +418,12 @@ static void count_visits(const struct channels *g, struct width *width)
     }
 }
 
-/* A division of rows into boxes of so many places. */
+/* The division of rows into boxes of `box` places. */
 static struct width width_of(const struct channels *g, int64_t box)
 {
     const double pairs = (double)g->axis[2]->kernel * (double)tconv_ceil_div(g->places[2], box) *
                          (double)tconv_ceil_div(box, g->px);
-    /* The ends of long rows are of no consequence. */
+    /* Long rows: their ends do not matter. */
     struct width width = {.box = box, .visits = pairs, .whole_visits = pairs};
     if (!g->batched && pairs <= MOST_PAIRS) count_visits(g, &width);
     return width;
@@ -429,7 +431,7 @@ static struct width width_of(const struct channels *g, int64_t box)
 
 /* ---- candidates ----------------------------------------------------------------------------- */
 
-/* The divisions of rows for one PX; returns their number. */
+/* Lists the divisions of rows for one PX. Returns their number. */
 static int divide_rows(const struct channels *g, struct width widths[MOST_WIDTHS])
 {
     int count = 0;
@@ -441,7 +443,7 @@ static int divide_rows(const struct channels *g, struct width widths[MOST_WIDTHS
     return count;
 }
 
-/* All divisions of the places and blocks for one PX. */
+/* Adds candidates for all divisions of the places and blocks with one PX. */
 static void divide(struct channels *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
@@ -465,7 +467,7 @@ static void divide(struct channels *g, const tconv_device_info *device,
     }
 }
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, const struct tconv_algorithm *algorithm,
                     struct channels *g, struct tconv_reason *reason)
 {
@@ -478,7 +480,8 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
         return tconv_refuse(reason, "it multiplies bytes and bf16, not %s",
                             tconv_type_name(layer->data_type));
     if (words) g->word = tconv_word_channels(request);
-    /* Without an instruction for it, and with shifts for each number. */
+    /* Without an instruction for products of bf16, each number needs shifts: slower than plain
+     * channels. */
     if (words && layer->data_type == TCONV_BF16 && tconv_dots(request->device, TCONV_BF16) == 0)
         g->products = 4;
     g->inputs = tconv_ceil_div(layer->in_channels, g->word);
@@ -489,11 +492,11 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
             "stride %lld and dilation %lld along the last axis; it takes strides from %d on, "
             "without dilation",
             (long long)g->folded.x.stride, (long long)g->folded.x.dilation, LEAST_PHASES);
-    /* Else some phases had fewer taps, and the zeros in their place would meet infinite or NaN
-     * data. */
+    /* Otherwise some phases would have fewer taps, and the zeros that fill them up would be
+     * multiplied by infinite or NaN data. */
     if (lanes == LANES_PHASES && g->folded.x.kernel % g->folded.x.stride != 0)
         return tconv_refuse(reason,
-                            "kernel %lld along the last axis is no multiple of the stride %lld",
+                            "kernel %lld along the last axis is not a multiple of the stride %lld",
                             (long long)g->folded.x.kernel, (long long)g->folded.x.stride);
     if (lanes == LANES_PHASES) fold_phases(g);
     while (g->segment < (sliced(g) ? SLICED_INPUTS : MOST_SEGMENT) && g->segment < g->inputs)
@@ -547,7 +550,7 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    /* Not all numbers: each is a program of its own. */
+    /* Not every number of places: each compiles a program of its own. */
     static const int places_at_a_time[] = {1,  2,  3,  4,  6,  7,  8,          10,
                                            12, 13, 14, 16, 20, 24, MOST_PLACES};
     struct channels g;
@@ -595,7 +598,7 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
 {
     const size_t classes_at = CHANNELS_LONGS,
                  list_at = classes_at + (size_t)g->classes * KIND_LONGS;
-    struct tconv_folded_layer lines = g->folded; /* whose taps are listed */
+    struct tconv_folded_layer lines = g->folded; /* the layer whose taps are listed */
     if (sliced(g)) lines.z.kernel = 1;
     const size_t slices_at = list_at + (size_t)(lines.z.kernel * lines.y.kernel * lines.x.kernel) *
                                            READ_LONGS;
@@ -665,7 +668,7 @@ static tconv_status write(const struct tconv_request *request,
     return TCONV_OK;
 }
 
-/* What the three algorithms have in common. They are one source with other options. */
+/* The common members of the three algorithms, which are one source with different options. */
 #define COMMON                                                                                     \
     .source = "cpu/channels.cl", .made_for = TCONV_FOR_VECTORS, .program_parameters = 4,           \
     .tile_names = {"vw", "mw", "px", "batched", "box_z", "box_y", "box_x", "blocks", "chunk"},     \

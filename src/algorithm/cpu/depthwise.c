@@ -11,21 +11,22 @@
 
 enum {
     MOST_PLACES = 8, /* of a tile */
-    MOST_MERGED = 4, /* strides and taps along x that are written out */
+    MOST_MERGED = 4, /* strides and taps along x that are unrolled */
     MOST_MERGED_TAPS = 16,
     MOST_STRIDE = 1 << 12,
     MOST_TAPS = 1 << 16,
 };
 
-/* The parameters of a kernel, and what follows from them. */
+/* The parameters of a kernel, and the numbers that follow from them. */
 struct depthwise {
     struct tconv_folded_layer folded;
     int vw, mw, px;
-    bool merged; /* all phases along x at a time */
+    bool merged; /* a tile has all phases along x */
     int64_t blocks, item_rows, item_places, items;
 };
 
-/* Sees groups as output channels of one group, all of them reading inputs of their own. */
+/* Turns groups into output channels of one group, each of which reads an input channel of its
+ * own. */
 static void fold_groups(struct tconv_layer *layer)
 {
     layer->out_channels = layer->groups;
@@ -33,9 +34,9 @@ static void fold_groups(struct tconv_layer *layer)
     layer->filter_out_step = layer->filter_group_step;
 }
 
-/* Of a block two vectors are best, so that places and phases share inputs and weights, but for few
- * channels after the last whole block, which are computed by themselves. Depends on channels only:
- * filters are shared. */
+/* Prefer blocks of two vectors, so that places and phases share inputs and weights. Few channels
+ * after the last whole block are computed by themselves. The choice depends on channels only, so
+ * that packed filters are shared. */
 static void choose_lanes(struct depthwise *g)
 {
     static const int order[] = {2, 3, 1};
@@ -53,7 +54,7 @@ static void choose_lanes(struct depthwise *g)
     }
 }
 
-/* As many places as registers hold, of those that a tile can have. */
+/* Chooses the places of a tile: as many as registers hold. */
 static void choose_tile(struct depthwise *g)
 {
     const struct tconv_axis *x = &g->folded.x;
@@ -65,8 +66,7 @@ static void choose_tile(struct depthwise *g)
     g->px = 1;
     if (x->stride <= MOST_MERGED && x->kernel <= MOST_MERGED_TAPS &&
         g->folded.high - g->folded.low < MOST_MERGED_TAPS) {
-        /* Sums, the inputs of a vector of channels, a weight: nothing else is in registers
-         * meanwhile. */
+        /* In registers: sums, the inputs of a vector of channels, a weight, and nothing else. */
         const int span = (int)(g->folded.high - g->folded.low);
         const int places = (sums * 6 / 5 - span - 1) / (vectors * (int)x->stride + 1);
         g->merged = places >= 1 && most >= 1;
@@ -75,8 +75,8 @@ static void choose_tile(struct depthwise *g)
     while (!g->merged && 2 * g->px <= most && 2 * g->px * vectors <= sums) g->px *= 2;
 }
 
-/* Cycles of adding one tap to a tile: loads, or multiply-adds, for which merged tiles have what
- * they need. */
+/* Cycles of adding one tap to a tile: its loads or its multiply-adds. Merged tiles have their
+ * inputs in registers. */
 static double tap_cycles(const struct depthwise *g)
 {
     const double vectors = g->mw / (double)g->vw;
@@ -108,7 +108,7 @@ static double cost_of(const struct depthwise *g)
     return tconv_cpu_launch_cost(r, cycles * m->adds * m->lanes, 1 / items);
 }
 
-/* Whether a work-item of this division has too much to do. */
+/* True if a work-item of this division has too many loop iterations. */
 static bool too_long(const struct depthwise *g, const tconv_device_info *device)
 {
     const struct tconv_folded_layer *r = &g->folded;
@@ -119,7 +119,7 @@ static bool too_long(const struct depthwise *g, const tconv_device_info *device)
                                  device);
 }
 
-/* Work-items of a division, as a double, which may be many. */
+/* Work-items of a division, as a double because they can exceed 64 bits. */
 static double items_of(const struct depthwise *g)
 {
     const struct tconv_folded_layer *r = &g->folded;
@@ -148,7 +148,7 @@ static void divide(struct depthwise *g, const tconv_device_info *device,
     }
 }
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct depthwise *g,
                     struct tconv_reason *reason)
 {
@@ -205,7 +205,7 @@ static void use_tile(struct depthwise *g, const int64_t *tile)
     g->items = (int64_t)items_of(g);
 }
 
-/* Writes a reach for each phase of the outputs along an axis. False only where host memory is
+/* Writes a reach for each phase of the outputs along an axis. False only if host memory is
  * missing. */
 static bool write_axis(const struct tconv_axis *axis, int64_t *list)
 {
@@ -256,8 +256,8 @@ static tconv_status write(const struct tconv_request *request,
     tconv_launch_option(run, "PX", g.px);
     tconv_launch_option(run, "MERGED", g.merged ? g.folded.x.stride : 0);
     if (g.merged) tconv_folded_taps_options(&g.folded, run);
-    /* There is little to add: as long as outputs stay in the last cache, they are stored there
-     * faster than memory takes them. */
+    /* There is little to add: as long as outputs stay in the last cache, plain stores are
+     * faster. */
     tconv_launch_option(run, "STREAM",
                         tconv_folded_output_bytes(&g.folded) > g.folded.machine->l3 &&
                             tconv_folded_non_temporal(&g.folded, g.folded.x.output_step, 0));

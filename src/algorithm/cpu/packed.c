@@ -22,20 +22,20 @@ enum {
     LONG_ROW = 1 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
-/* The distances from a place to its inputs along one axis, falling: a tap's distance is the first's
- * minus its index. */
+/* The distances from a place to its inputs along one axis, in falling order: distance number i is
+ * the first distance minus i. */
 struct distances {
     int64_t low, high;
 };
 
-/* The parameters of a kernel, and what follows from them. */
+/* The parameters of a kernel, and the numbers that follow from them. */
 struct packed {
     struct tconv_folded_layer folded;
     int vw, nx, mw, merged;
     int flat;
     bool chunked;
     int64_t places_z, places_y, places_x;
-    double row_pairs; /* of outputs and taps along z and y; counted once for all choices */
+    double row_pairs; /* pairs of outputs and taps along z and y; counted once for all choices */
     struct distances z, y, x;
     int64_t slots, row, chunk;
     int64_t taps, classes;
@@ -55,9 +55,9 @@ static int64_t count_of(const struct distances *d)
     return d->high - d->low + 1;
 }
 
-/* MW may depend on channels, kernel and stride, not on extents: filters are shared. Data come from
- * a cache. Where taps do not overlap, an output takes so little work that many channels stored at
- * once hold up the rest. */
+/* Chooses MW. It may depend on channels, kernel and stride, not on extents, so that packed filters
+ * are shared. Data are assumed to come from a cache. If taps do not overlap, an output takes so
+ * little work that storing many channels at once slows down the rest. */
 static int choose_channels(const struct packed *g)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -81,7 +81,7 @@ static int choose_channels(const struct packed *g)
     return best;
 }
 
-/* What follows from vw, nx and flat. */
+/* Derives numbers from vw, nx and flat. */
 static void derive(struct packed *g)
 {
     const struct tconv_folded_layer *r = &g->folded;
@@ -94,8 +94,8 @@ static void derive(struct packed *g)
     g->row = g->vw + (g->flat ? 0 : g->x.high - g->x.low);
 }
 
-/* Bytes of local memory for `chunk` channels: packed inputs, and the sums where these have to
- * wait. */
+/* Bytes of local memory for `chunk` channels: packed inputs, and the sums if they have to wait for
+ * the next chunk. */
 static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, int64_t blocks)
 {
     const double sums = chunk < g->folded.layer.in_channels
@@ -105,7 +105,7 @@ static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, 
            ((double)g->slots * (double)chunk * (double)(g->nx * g->row) + sums);
 }
 
-/* Whether the inputs of all places lie behind one another, as the places do. */
+/* True if the inputs of all places follow each other in memory in the order of the places. */
 static bool contiguous(const struct packed *g)
 {
     const struct tconv_axis *z = &g->folded.z, *y = &g->folded.y, *x = &g->folded.x;
@@ -138,7 +138,7 @@ static double store_cost(const struct packed *g)
     return whole * full + pieces * (1 - full);
 }
 
-/* The same for copying an input. At a row's ends they come one by one. */
+/* The cost of copying an input, likewise. At a row's ends inputs are copied one by one. */
 static double copy_cost(const struct packed *g)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -159,7 +159,7 @@ static double cost_of(const struct packed *g)
     const double places = groups * (double)(g->tiles * g->nx * g->vw);
     const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
     const double channels = (double)(g->blocks * g->mw), in = (double)r->layer.in_channels;
-    /* Tiles in one row leave out taps from outside along z and y. */
+    /* Tiles in one row skip taps whose inputs lie outside along z and y. */
     const double full_rows = (double)(g->places_z * g->places_y) *
                              (double)(r->z.kernel * r->y.kernel);
     const double row = (double)g->places_x * (g->flat == 2 ? (double)r->layer.batch : 1);
@@ -172,14 +172,14 @@ static double cost_of(const struct packed *g)
                            (double)(r->z.output * r->y.output * r->x.output);
     const double copies = places * in * (double)g->slots * (double)g->row / g->vw * copy_cost(g) *
                           (double)tconv_ceil_div(g->blocks, g->item_blocks);
-    /* Weights stream past each group of tiles, from the cache that holds them; what the additions
-     * do not hide counts. */
+    /* Weights are read again for each group of tiles, from the cache that holds them. Only the part
+     * that additions do not hide counts. */
     const double weights = 4 * groups * channels * in * (double)g->taps;
     const double streamed = weights * (double)tconv_ceil_div(g->tiles, g->item_tiles);
     const double loads =
         weights < m->l2 ? 0 : streamed * (weights < m->l3 ? m->wait_l3 : m->wait_memory);
     const double hidden = m->hidden * adds, waits = loads > hidden ? loads - hidden : 0;
-    /* Each tap's loop begins and ends. */
+    /* The begin and end of each tap's loop. */
     const double chunks = (double)tconv_ceil_div(r->layer.in_channels, g->chunk);
     const double loops = groups * (double)(g->tiles * g->blocks) * (double)g->taps * chunks *
                          m->packed_tap;
@@ -201,7 +201,7 @@ static double iterations(const struct packed *g)
                 ((double)g->taps * (in + 4) + (double)g->classes * lanes * (exact_loops + 2)));
 }
 
-/* Local memory that tiles may fill: what l2 holds besides the weights. */
+/* Bytes of local memory for tiles: what fits into l2 besides the weights. */
 static double budget_of(const struct packed *g, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -209,7 +209,7 @@ static double budget_of(const struct packed *g, const tconv_device_info *device)
     return local < budget ? local : budget;
 }
 
-/* What follows from item_tiles, item_blocks and chunk. */
+/* Derives numbers from item_tiles, item_blocks and chunk. */
 static void derive_division(struct packed *g)
 {
     g->chunked = g->chunk < g->folded.layer.in_channels;
@@ -238,8 +238,8 @@ static void divide(struct packed *g, const tconv_device_info *device,
             g->item_tiles = t;
             g->item_blocks = tconv_ceil_div(g->blocks, parts[p]);
             if (p > 0 && parts[p] > g->blocks) continue;
-            /* All input channels at once where they fit; else a half, a quarter and so on: chunks
-             * that just fit are slower. */
+            /* All input channels at once if they fit; else a half, a quarter and so on, because
+             * chunks that just fit are slower. */
             g->chunk = g->folded.layer.in_channels;
             while (g->chunk > 8 && local_bytes(g, g->chunk, g->item_tiles, g->item_blocks) > budget)
                 g->chunk = tconv_folded_chunk(g->chunk, 2);
@@ -257,15 +257,15 @@ static double farthest(const struct tconv_folded_layer *r)
            (double)(r->x.input - 1) * (double)r->x.data_step;
 }
 
-/* Along an axis with a single input each output takes one tap at most, and any stride describes
- * that. With one that spans the outputs each tap is a phase of its own, and no work is wasted. */
+/* Along an axis with a single input each output takes at most one tap, for any stride. The stride
+ * is set to span the outputs: each tap then has a phase of its own, and no work is wasted. */
 static void spread(struct tconv_axis *axis)
 {
     const int64_t span = tconv_max(axis->output, (axis->kernel - 1) * axis->dilation + 1);
     if (axis->input == 1 && span > axis->stride && span <= MOST_SPREAD) axis->stride = span;
 }
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct packed *g,
                     struct tconv_reason *reason)
 {
@@ -307,7 +307,7 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
     return true;
 }
 
-/* Rows or flat, and the vectors. */
+/* Tries rows and flat, and all vectors. */
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {

@@ -12,18 +12,19 @@ enum {
     MERGED_KERNEL = 16,
     MOST_CHANNELS = 16,  /* MW */
     MOST_VECTORS = 4,    /* NX */
-    TOGETHER = 8 << 10,  /* bytes that are copied at a time */
+    TOGETHER = 8 << 10,  /* bytes of inputs that are copied at a time */
     MOST_PLANES = 64,    /* of a work-item that takes several images */
-    MOST_COUNTS = 64,    /* of planes that are tried */
+    MOST_COUNTS = 64,    /* numbers of planes that are tried */
     LONG_ROW = 24 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
-/* The parameters of a kernel, and what follows from them. */
+/* The parameters of a kernel, and the numbers that follow from them. */
 struct thin {
     struct tconv_folded_layer folded;
     int vw, nx, mw, ry;
-    int64_t blocks, tiles;  /* of a row */
-    int64_t lacking, bands; /* of ry rows; the first begins so many rows before the output */
+    int64_t blocks, tiles; /* of a row */
+    int64_t lacking,
+        bands; /* bands of ry rows; the first begins `lacking` rows before the output */
     int64_t item_planes, item_bands, item_tiles;
     int64_t together;        /* images (groups of a batch item) that are copied at a time */
     int64_t input_rows, row; /* in local memory */
@@ -31,9 +32,9 @@ struct thin {
     uint64_t local_bytes;
 };
 
-/* Cycles of adding `channels` input channels' taps along x to a row of a tile: multiply-adds or
- * loads, and what the loops themselves take, `begin` for the first channel; or chains of
- * multiply-adds, or what tconv_folded_issue says of 16 registers. */
+/* Cycles of adding the taps along x of `channels` input channels to a row of a tile: the longest of
+ * (multiply-adds or loads, plus the loops themselves, `begin` for the first channel), chains of
+ * multiply-adds, and issue (tconv_folded_issue). */
 static double adding_cycles(const struct thin *g, double channels, double begin)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -53,16 +54,16 @@ static double adding_cycles(const struct thin *g, double channels, double begin)
     return issued > channels * chain ? issued : channels * chain;
 }
 
-/* Sums of a tile. Compilers keep fewer in registers where they load inputs for several rows of the
- * filter prefetch. */
+/* The most sums of a tile. Compilers keep fewer sums in registers if they load the inputs for
+ * several rows of the filter in advance. */
 static int most_sums(const struct thin *g)
 {
     const int sums = tconv_folded_accumulators(&g->folded);
     return g->ry > 1 ? (int)(sums * g->folded.machine->thin_rows) : sums;
 }
 
-/* How many rows are a band: several where a block is one channel, so that loads are many beside
- * additions, and where their sums stay in registers. */
+/* Chooses the rows of a band. Several rows share their loads, which pays if a block is one channel;
+ * their sums must stay in registers. */
 static int choose_rows(const struct thin *g)
 {
     const struct tconv_axis *y = &g->folded.y;
@@ -74,8 +75,9 @@ static int choose_rows(const struct thin *g)
     return several.ry;
 }
 
-/* Cycles of an input channel's waiting: for inputs, which each block of one channel has again from
- * the second cache, and for weights that do not stay in the first until the next tile. */
+/* Cycles of waiting, for an input channel: for inputs, which each block of one channel reads again
+ * from the second cache, and for weights that do not stay in the first cache until the next
+ * tile. */
 static double fetch_cycles(const struct thin *g)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -89,14 +91,14 @@ static double fetch_cycles(const struct thin *g)
     return inputs + weights;
 }
 
-/* MW may depend on channels, kernel, stride and dilation, not on extents and pads: filters are
- * shared. */
+/* Chooses MW. It may depend on channels, kernel, stride and dilation, not on extents and pads, so
+ * that packed filters are shared. */
 static int choose_channels(const struct thin *g)
 {
     const int64_t channels = g->folded.layer.out_channels;
     struct thin one = *g;
     one.ry = 1;
-    one.folded.x.pad = 0; /* any will do, as long as it is the same */
+    one.folded.x.pad = 0; /* any pad will do, if it is the same for all layers */
     one.folded.low = tconv_folded_distance(&one.folded.x, g->folded.x.kernel - 1);
     one.folded.high = tconv_folded_distance(&one.folded.x, 0);
     int best = 1;
@@ -116,21 +118,21 @@ static int choose_channels(const struct thin *g)
     return best;
 }
 
-/* Input rows that `bands` neighbouring bands read at most, of one z. */
+/* The most input rows of one z that `bands` neighbouring bands read. */
 static int64_t input_rows(const struct thin *g, int64_t bands)
 {
     const struct tconv_axis *y = &g->folded.y;
     const int64_t rows = bands * g->ry, span = (y->kernel - 1) * y->dilation + 1;
     if (g->ry == 1) return tconv_min(tconv_ceil_div(rows + span - 1, y->stride), y->input);
     int64_t most = 0;
-    for (int64_t r = 0; r < y->stride; r += g->ry) /* where a band may begin */
+    for (int64_t r = 0; r < y->stride; r += g->ry) /* rows at which a band may begin */
         most = tconv_max(most, tconv_floor_div(r + rows - 1, y->stride) -
                                    tconv_floor_div(r - span, y->stride));
     return tconv_min(most, y->input);
 }
 
-/* Cycles that each block waits for a byte of its inputs: they come from the second cache unless
- * they are few, and lie too far apart to be fetched ahead where rows are long. */
+/* Cycles that each block waits for a byte of its inputs. Inputs come from the second cache unless
+ * they are few. If rows are long, they are too far apart to be prefetched. */
 static double waiting_cycles(const struct thin *g)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -139,7 +141,7 @@ static double waiting_cycles(const struct thin *g)
     return far_apart ? m->thin_far : (double)g->local_bytes > 2 * m->l1 ? m->thin_near : 0;
 }
 
-/* Whether the next input rows are prefetched while these are used: data do not stay in a cache. */
+/* True if the next input rows are prefetched, because the data do not stay in a cache. */
 static bool prefetches(const struct thin *g)
 {
     return tconv_folded_data_bytes(&g->folded) > g->folded.machine->l2;
@@ -177,8 +179,8 @@ static double cost_of(const struct thin *g)
     const double stores = planes * tiles * (double)r->output_rows *
                           (m->thin_store_begin + m->thin_store_band / g->ry +
                            store_cycles(g) * g->mw * g->nx * (double)r->x.stride);
-    /* What is left of a row for a part of a vector is stored in fours, and one by one, unless the
-     * last tile overlaps another, as it mostly does where it may. */
+    /* The end of a row that does not fill a vector is stored in fours and one by one, unless the
+     * last tile overlaps the one before. It mostly does if it may. */
     const int64_t left = g->item_tiles > 1 && r->x.output % r->x.stride == 0 ? 0
                                                                              : r->x.output % g->vw;
     const double ends = planes / (double)g->blocks * (double)layer->out_channels *
@@ -210,8 +212,8 @@ static double iterations(const struct thin *g)
                 (taps_z * taps_y * (in + 4) + tile * (1 + tconv_folded_exact_loops(r))));
 }
 
-/* Elements of an input row in local memory: what its tiles read, from a vector's place on, as
- * lead_of of cl/cpu/thin.cl has it. */
+/* Elements of an input row in local memory: what its tiles read, beginning at a vector's boundary
+ * (lead_of in cl/cpu/thin.cl). */
 static int64_t row_length(const struct thin *g)
 {
     const int64_t low = g->folded.low,
@@ -219,9 +221,8 @@ static int64_t row_length(const struct thin *g)
     return tconv_ceil_div(tconv_mod(low, g->vw) + inputs, g->vw) * g->vw;
 }
 
-/* How many planes a work-item may take, so that input rows are copied once for each image of it:
- * equal parts of an image, or whole images, powers of two of them. Returns how many such numbers
- * there are. */
+/* Lists how many planes a work-item may take: an equal part of an image, or 1, 2, 4, ... whole
+ * images, so that input rows are copied once for each image. Returns the length of the list. */
 static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUNTS])
 {
     int found = 0;
@@ -235,8 +236,8 @@ static int plane_counts(int64_t planes, int64_t blocks, int64_t counts[MOST_COUN
     return found;
 }
 
-/* How many images of a work-item are copied at a time, each of so many bytes, to local memory of
- * `budget` bytes. */
+/* How many images of a work-item are copied at a time. Each has `bytes`, local memory has `budget`
+ * bytes. */
 static int64_t images_together(const struct thin *g, double bytes, double budget)
 {
     const int64_t images =
@@ -245,7 +246,7 @@ static int64_t images_together(const struct thin *g, double bytes, double budget
     return tconv_max(tconv_min(images, (int64_t)fitting), 1);
 }
 
-/* Local memory that tiles may fill: what l2 holds besides the weights. */
+/* Bytes of local memory for tiles: what fits into l2 besides the weights. */
 static double budget_of(const struct thin *g, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -253,13 +254,14 @@ static double budget_of(const struct thin *g, const tconv_device_info *device)
     return local < budget ? local : budget;
 }
 
-/* All planes: batch item, group, block. */
+/* The number of all planes. A plane is one batch item, group and block. */
 static int64_t planes_of(const struct thin *g)
 {
     return g->folded.layer.batch * g->folded.layer.groups * g->blocks;
 }
 
-/* What follows from item_tiles and item_bands: local memory for the inputs of an image. */
+/* Derives numbers from item_tiles and item_bands. Returns the bytes of local memory for the inputs
+ * of an image. */
 static double image_bytes(struct thin *g)
 {
     g->row = row_length(g);
@@ -268,7 +270,7 @@ static double image_bytes(struct thin *g)
            (double)g->input_rows * (double)g->folded.layer.in_channels * (double)g->row;
 }
 
-/* What follows from item_planes, too. */
+/* Derives the remaining numbers, which depend on item_planes, too. */
 static void derive_division(struct thin *g, double bytes, double budget)
 {
     g->together = images_together(g, bytes, budget);
@@ -308,7 +310,7 @@ static void divide(struct thin *g, const tconv_device_info *device,
     }
 }
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct thin *g,
                     struct tconv_reason *reason)
 {
@@ -334,7 +336,7 @@ static bool prepare(const struct tconv_request *request, struct thin *g,
     return true;
 }
 
-/* The vectors: none that would be half empty. */
+/* Tries all vectors that would not be half empty. */
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
@@ -344,7 +346,7 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     const int limit = most_sums(&g);
     int widest = tconv_folded_widest(&g.folded);
     while (widest >= 8 && g.folded.places <= widest / 2) widest /= 2;
-    const int sums = g.ry * g.mw * (int)g.folded.x.stride; /* for each vector of places */
+    const int sums = g.ry * g.mw * (int)g.folded.x.stride; /* sums for each vector of places */
     for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
         for (g.nx = 1; g.nx == 1 || (g.nx <= MOST_VECTORS && g.nx * sums <= limit); g.nx++) {
             g.tiles = tconv_ceil_div(g.folded.places, (int64_t)g.vw * g.nx);

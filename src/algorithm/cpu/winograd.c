@@ -21,15 +21,15 @@ enum {
     MOST_TEAMS = 4,        /* of a work-item */
 };
 
-/* One axis. */
+/* The cut of one axis into tiles and points. */
 struct cut {
     const struct tconv_axis *axis;
     int64_t places, tiles;
-    int64_t shift, pad_phase; /* of the pad: floor(pad / stride), pad mod stride */
+    int64_t shift, pad_phase; /* floor(pad / stride), pad mod stride */
     int taps, m, points;
 };
 
-/* The parameters of a kernel, and what follows from them. */
+/* The parameters of a kernel, and the numbers that follow from them. */
 struct winograd {
     struct tconv_folded_layer folded;
     struct cut z, y, x;
@@ -41,8 +41,8 @@ struct winograd {
     uint64_t local_bytes;
 };
 
-/* How much larger rounding errors are with so many points along an axis than without: the largest
- * sum over p of |A[i][p]| |G[p][k]| sum |B[p][j]|. docs/semantics.md has the bound. */
+/* The factor by which `points` points along an axis enlarge rounding errors: the largest sum over p
+ * of |A[i][p]| |G[p][k]| sum |B[p][j]|. docs/semantics.md has the bound. */
 static double growth(int points)
 {
     static const double factors[MOST_POINTS + 1] = {1, 1, 1, 3, 4, 9.8, 17};
@@ -101,7 +101,7 @@ static int most_places(const struct cut *cut)
     return cut->taps == 1 ? 1 : MOST_POINTS + 1 - cut->taps;
 }
 
-/* Phases along z and y: each is a work-item's. */
+/* The number of phases along z and y. Each is computed by work-items of its own. */
 static int64_t outer_phases(const struct winograd *g)
 {
     return g->folded.z.stride * g->folded.y.stride;
@@ -121,8 +121,8 @@ static double local_bytes(const struct winograd *g, int64_t chunk)
     return (double)g->folded.acc_bytes * (double)g->item_teams * team_lanes(g) * (inputs + sums);
 }
 
-/* As many input channels at a time as fit, all chunks alike: sums come back for each of them. Too
- * many where none fits. */
+/* The largest chunk of input channels that fits, all chunks being equal: each chunk loads the sums
+ * again. Too large if not even one channel fits. */
 static int64_t largest_chunk(const struct winograd *g, double budget)
 {
     const int64_t channels = g->folded.layer.in_channels, fewest = tconv_min(channels, 8);
@@ -134,7 +134,7 @@ static int64_t largest_chunk(const struct winograd *g, double budget)
 }
 
 /* The cost of a division of the work, in useful multiply-adds at full speed. A vector's instruction
- * costs half of its lanes or, where nothing else keeps the processor busy, all. */
+ * costs half of its lanes, or all if nothing else keeps the processor busy. */
 static double cost_of(const struct winograd *g)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -147,7 +147,7 @@ static double cost_of(const struct winograd *g)
     const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
     const double adds = places * g->points * phases * channels * in *
                         tconv_folded_inefficiency(&g->folded, g->nx, g->mw);
-    /* Gathering and transforming: rows are collected, then every axis is transformed. */
+    /* Gathering rows, then transforming every axis. */
     const double rows = g->z.points * g->y.points;
     const double runs = g->x.tiles < g->vw ? (double)g->vw / (double)g->x.tiles : 1;
     const double window = g->x.points + g->begins - 1;
@@ -165,8 +165,8 @@ static double cost_of(const struct winograd *g)
     const double finish = m->winograd_sum * g->points * phases_x + outputs * store;
     const double finishes = places * (double)outer_phases(g) * channels * finish *
                             (g->folded.x.output_step == 1 ? 1 : m->winograd_strided);
-    /* Each product's loop begins and ends, and with chunks sums come back from local memory. Where
-     * the next product's weights lie in main memory, the first team waits for them. */
+    /* The begin and end of each product's loop. With chunks, sums are loaded again from local
+     * memory. If the next product's weights are in main memory, the first team waits for them. */
     const double chunks = (double)tconv_ceil_div(layer->in_channels, g->chunk);
     const double loops = (double)g->blocks * g->points * phases * chunks;
     const double weights = 4 * groups * channels * in * g->points * phases;
@@ -195,7 +195,7 @@ static double iterations(const struct winograd *g)
                 (g->points * (double)g->folded.x.stride * (in + 4) + lanes * g->mw * outputs));
 }
 
-/* Local memory that tiles may fill: what l2 holds besides the weights. */
+/* Bytes of local memory for tiles: what fits into l2 besides the weights. */
 static double budget_of(const struct winograd *g, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -203,7 +203,7 @@ static double budget_of(const struct winograd *g, const tconv_device_info *devic
     return local < budget ? local : budget;
 }
 
-/* What follows from the tile's places and the vectors. */
+/* Derives numbers from the tile's places and the vectors. */
 static void derive(struct winograd *g, const int m[3])
 {
     set_places(&g->z, m[0]);
@@ -214,8 +214,8 @@ static void derive(struct winograd *g, const int m[3])
     g->teams = tconv_ceil_div(g->tiles, g->vw * g->nx);
 }
 
-/* What follows from item_teams, item_blocks and chunk: work-items, as a double, which may be
- * many. */
+/* Derives numbers from item_teams, item_blocks and chunk. Returns the number of work-items, as a
+ * double because it can exceed 64 bits. */
 static double derive_division(struct winograd *g)
 {
     const double items = (double)g->folded.layer.groups * (double)outer_phases(g) *
@@ -248,7 +248,7 @@ static void divide(struct winograd *g, const tconv_device_info *device,
         }
 }
 
-/* All vectors for one number of places along each axis. */
+/* Adds candidates with all vectors for one number of places along each axis. */
 static void add_vectors(struct winograd *g, const int m[3], const tconv_device_info *device,
                         struct tconv_candidates *candidates)
 {
@@ -261,7 +261,7 @@ static void add_vectors(struct winograd *g, const int m[3], const tconv_device_i
         }
 }
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct winograd *g,
                     struct tconv_reason *reason)
 {
@@ -293,7 +293,7 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
         products * (double)g->blocks * g->mw * (double)layer->in_channels, sizeof(float), reason);
 }
 
-/* The tile's places and the vectors. */
+/* Tries all places of a tile and all vectors. */
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
@@ -335,7 +335,8 @@ static bool write_table(const struct winograd *g, struct tconv_kernel_plan *kern
     t[WINOGRAD_ITEM_TEAMS] = g->item_teams;
     t[WINOGRAD_ITEM_BLOCKS] = g->item_blocks;
     t[WINOGRAD_CHUNK] = g->chunk;
-    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx * g->vw; /* one more: no power of two */
+    t[WINOGRAD_SLAB] = (g->chunk + 1) * g->nx *
+                       g->vw; /* one more, so that slabs are not a power of two apart */
     t[WINOGRAD_SHIFT_Z] = g->z.shift;
     t[WINOGRAD_SHIFT_Y] = g->y.shift;
     t[WINOGRAD_SHIFT_X] = g->x.shift;

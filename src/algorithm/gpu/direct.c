@@ -13,7 +13,7 @@
 
 enum {
     ITEMS = 256,          /* of a work-group at most */
-    MOST_WRITTEN = 4,     /* taps along an axis that are written out */
+    MOST_WRITTEN = 4,     /* taps along an axis that are unrolled */
     SECTOR = 4,           /* longs */
     MOST_ROUNDS = 16,     /* of a work-item */
     MOST_STRIDE = 1 << 8, /* of phases in a work-group */
@@ -25,7 +25,7 @@ struct tile {
     int64_t outputs, channels, along_y, rounds, lanes[3];
 };
 
-/* The parameters of a kernel, and what follows from them. */
+/* The parameters of a kernel, and the numbers that follow from them. */
 struct direct {
     struct tconv_folded_layer folded;
     bool last;
@@ -46,7 +46,7 @@ static int64_t lanes_along(const struct tile *t)
     return t->lanes[t->along_y ? 1 : 2];
 }
 
-/* Products that an output has at most. */
+/* The most products of one output. */
 static double most_products(const struct tconv_folded_layer *r)
 {
     return (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
@@ -55,8 +55,8 @@ static double most_products(const struct tconv_folded_layer *r)
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* Lanes of `most`, so that `count` takes as few tiles as it can, and all of them are used; a
- * multiple of `step`. */
+/* The fewest lanes, a multiple of `step`, with which `count` takes no more tiles than with `most`
+ * lanes. */
 static int64_t even_lanes(int64_t count, int64_t most, int64_t step)
 {
     most = tconv_max(most / step * step, step);
@@ -64,9 +64,9 @@ static int64_t even_lanes(int64_t count, int64_t most, int64_t step)
     return tconv_ceil_div(tconv_ceil_div(count, tiles), step) * step;
 }
 
-/* Hands out the lanes of a work-group: first along what is contiguous, then along the other axis of
- * the image, then to blocks of channels, with enough left for the phases of the axis along which
- * the outputs of a work-item lie. False where there are not so many. */
+/* Distributes the lanes of a work-group: first along the contiguous axis, then along the other axis
+ * of the image, then to blocks of channels. Enough lanes are kept for the phases of the axis along
+ * which the outputs of a work-item lie. False if the lanes do not suffice. */
 static bool choose_lanes(struct direct *g, const tconv_device_info *device)
 {
     struct tile *t = &g->tile;
@@ -93,7 +93,7 @@ static bool choose_lanes(struct direct *g, const tconv_device_info *device)
     return t->lanes[0] * t->lanes[1] * t->lanes[2] <= most;
 }
 
-/* What follows from the tile. */
+/* Derives numbers from the tile. */
 static void derive(struct direct *g)
 {
     const struct tile *t = &g->tile;
@@ -109,7 +109,8 @@ static void derive(struct direct *g)
                 (double)g->folded.z.output * (double)layer->batch;
 }
 
-/* How many taps every phase of an axis has, if they are few and the same for all, else 0. */
+/* The number of taps of every phase of an axis if they are few and all phases have equally many,
+ * else 0. */
 static int64_t written_taps(const struct tconv_axis *axis)
 {
     const int64_t taps = axis->kernel / axis->stride;
@@ -133,7 +134,7 @@ static double cost_of(const struct direct *g)
     const double channels = (double)r->layer.in_channels;
     const double sums = (double)(t->outputs * t->channels);
     const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
-    /* Channels last, the input channels that follow each other are not what the lanes load. */
+    /* Channels last: neighbouring lanes do not load neighbouring elements. */
     const double apart =
         g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
     const double rounds = (double)t->rounds;
@@ -142,7 +143,7 @@ static double cost_of(const struct direct *g)
         rounds * (taps * channels * ((double)t->outputs * apart + (double)t->channels) + sums);
     const bool written = written_taps(&r->x) > 0;
     const double parts = rows * channels * (written ? 1 : (double)tconv_most_taps(&r->x));
-    /* With several input channels, each load has an address of its own. */
+    /* With several input channels, each load computes an address. */
     const double load = channels > 1 ? m->direct_address : 1;
     const double instructions =
         m->direct_begin +
@@ -166,7 +167,7 @@ static double cost_of(const struct direct *g)
 
 /* ---- kernel plan ---------------------------------------------------------------------------- */
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct direct *g,
                     struct tconv_reason *reason)
 {
@@ -196,7 +197,7 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
     return tconv_filter_addressable(weights, tconv_packed_bytes(request, TCONV_PACK_RAW), reason);
 }
 
-/* Whether 32-bit indices count the work of this tile, and the outputs of a work-item. */
+/* True if 32-bit indices can count the work of this tile and the outputs of a work-item. */
 static bool check_work(const struct direct *g, struct tconv_reason *reason)
 {
     const struct tile *t = &g->tile;
@@ -208,8 +209,9 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
     return fit || tconv_refuse(reason, "more work-items than its 32-bit indices can count");
 }
 
-/* Sets the tile. Its lanes follow from the device's limits and are no parameters of it: a plan
- * whose kernel can run only in smaller work-groups has the same tile. False where it has none. */
+/* Sets the tile and its lanes. Lanes follow from the device's limits and are not parameters of the
+ * tile: a plan whose kernel can run only in smaller work-groups keeps its tile. False if there are
+ * no such lanes. */
 static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_info *device)
 {
     g->tile = (struct tile){tile[0], tile[1], tile[2], tile[3], {0}};
@@ -219,8 +221,8 @@ static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_i
     return chosen;
 }
 
-/* Whether some work-item has outputs in the last half of its rounds, and not too much to do. With
- * several input channels, what is in front of them is little. */
+/* True if some work-item has outputs in the last half of its rounds, and not too much to do. Rounds
+ * share the code before the input channels, which is little if there are several. */
 static bool has_rounds(const struct direct *g, const tconv_device_info *device)
 {
     const struct tile *t = &g->tile;
@@ -255,9 +257,9 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return candidates->count > 0;
 }
 
-/* Writes a reach for each phase (o + pad) mod stride of the outputs along an axis; REACH_INPUT is
- * of the place (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or in a filter that
- * is `sorted` by phases its place. False only where host memory is missing. */
+/* Writes a reach for each phase (o + pad) mod stride of the outputs along an axis. REACH_INPUT is
+ * that of the place (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or its place in
+ * a filter that is `sorted` by phases. False only if host memory is missing. */
 static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list)
 {
     int64_t start = 0;
@@ -275,7 +277,7 @@ static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list
     return true;
 }
 
-/* A list begins at a sector of memory: 32 bytes, which a load moves at once. */
+/* Rounds `at` up to a sector of memory: 32 bytes, which one load moves. Lists begin there. */
 static int64_t list_at(int64_t at)
 {
     return tconv_ceil_div(at, SECTOR) * SECTOR;
@@ -332,8 +334,9 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
     tconv_launch_option(launch, "LAST", g->last);
 }
 
-/* Taps that all work-items along an axis add to their outputs, `outputs` each and `lanes` apart,
- * from inside the data: of outputs past the last one, too, if the first is none of them. */
+/* The taps inside the data that all work-items along an axis add to their outputs. Each work-item
+ * has `outputs` outputs, `lanes` apart. Outputs past the last one count, unless the first output of
+ * the work-item is already past it. */
 static double taps_along(const struct tconv_axis *axis, int64_t lanes, int64_t outputs)
 {
     enum { MOST_COUNTED = 1 << 16 };
@@ -372,7 +375,7 @@ static tconv_status write(const struct tconv_request *request,
     if (!write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const struct tconv_layer *layer = request->layer;
     const struct tconv_folded_layer *r = &g.folded;
-    char name[64]; /* with what decides the order of taps along x */
+    char name[64]; /* with the numbers that decide the order of taps along x */
     snprintf(name, sizeof name, "direct%s %" PRId64 "/%" PRId64, g.last ? " last" : "",
              r->x.dilation % r->x.stride, r->x.stride);
     tconv_folded_layout(kernel_plan, name, r);

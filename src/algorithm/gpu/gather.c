@@ -13,9 +13,7 @@
 
 enum { WIDEST = 4, MERGED_STRIDE = 4, MERGED_KERNEL = 16, FLAG_ALIGNMENT = 16, MANY_PAGES = 64 };
 
-/* What is multiplied: numbers, or bytes four at a time. */
-
-/* The parameters of a kernel, and what follows from them. */
+/* The parameters of a kernel, and the numbers that follow from them. */
 struct gather {
     struct tconv_folded_layer folded;
     bool merged;
@@ -27,10 +25,10 @@ struct gather {
     double stage_elements;
 };
 
-/* Registers that may hold sums, in vectors of `vw` lanes. A GPU's work-item has 128 or 255; on
- * Intel's (the only ones that can be asked for a sub-group's size) there are 128, and the compiler
- * copies all sums for each loop that work-items leave one by one, of which there is one more
- * without merging. */
+/* How many vectors of `vw` lanes of sums may be in registers. A GPU's work-item has 128 or 255
+ * registers. Intel's GPUs (the only ones that report a sub-group's size) have 128, and their
+ * compiler copies all sums for each loop that work-items leave one by one. Without merging there is
+ * one more such loop. */
 static int sums_limit(const struct gather *g, enum tconv_packing packing, int vw,
                       const tconv_device_info *device)
 {
@@ -41,8 +39,7 @@ static int sums_limit(const struct gather *g, enum tconv_packing packing, int vw
     return wide && integers ? sums / 4 : wide || integers ? sums / 2 : sums;
 }
 
-/* Time of a vector's multiply-add, 1 being the best possible: loads of inputs and weights compete
- * with it. */
+/* Time of a vector's multiply-add, at best 1. Loads of inputs and weights compete with it. */
 static double inefficiency(const struct gather *g, int mw)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -50,7 +47,7 @@ static double inefficiency(const struct gather *g, int mw)
     return (m->gather_tile + m->gather_load * loads / adds) * m->gather_narrow;
 }
 
-/* Multiply-adds that the tiles really issue: whole tiles and blocks, rows clipped to the data. */
+/* Multiply-adds that are issued: whole tiles and blocks, with rows clipped to the data. */
 static double issued(const struct gather *g)
 {
     const struct tconv_layer *layer = &g->folded.layer;
@@ -60,7 +57,7 @@ static double issued(const struct gather *g)
            (double)(g->blocks * g->mw);
 }
 
-/* Everything that follows from vw and mw. */
+/* Derives numbers from vw and mw. */
 static void derive(struct gather *g)
 {
     const struct tconv_folded_layer *r = &g->folded;
@@ -82,8 +79,8 @@ static void derive(struct gather *g)
                         (double)r->layer.in_channels;
 }
 
-/* Storing an output, in multiply-adds at full speed: as part of a vector, alone, or even in a page
- * of its own. */
+/* The cost of storing an output, in multiply-adds at full speed: as part of a vector, alone, or in
+ * a page of its own. */
 static double store_cost(const struct gather *g)
 {
     const int64_t stride = g->folded.x.stride;
@@ -103,7 +100,8 @@ static double cost_of(const struct gather *g)
            g->folded.machine->gather_stage * g->stage_elements;
 }
 
-/* Picks MW from what the packed filter may depend on: channels, kernel and stride, not extents. */
+/* Chooses MW. The packed filter depends on it, so MW may depend on channels, kernel and stride, but
+ * not on extents. */
 static int choose_channels(const struct gather *g, enum tconv_packing packing,
                            const tconv_device_info *device)
 {
@@ -146,8 +144,7 @@ static double work_groups(const struct gather *g)
            (double)tconv_ceil_div(g->tiles, g->group_x);
 }
 
-/* What a table has besides that of all algorithms along rows: its own numbers and the list of taps
- * along x. */
+/* Longs of gather's own part of the table: its numbers and the list of taps along x. */
 static double own_longs(const struct gather *g)
 {
     return GATHER_LONGS - FOLDED_LONGS + (double)g->folded.x.kernel * GATHER_TAP_LONGS;
@@ -159,7 +156,7 @@ static int64_t header_of(const struct gather *g)
     return tconv_ceil_div(g->folded.layer.groups * g->blocks, FLAG_ALIGNMENT) * FLAG_ALIGNMENT;
 }
 
-/* Whether a packed filter has a size at all. */
+/* True if the packed filter's size fits. */
 static bool filter_fits(const struct gather *g, const struct tconv_request *request,
                         enum tconv_packing packing, struct tconv_reason *reason)
 {
@@ -170,7 +167,7 @@ static bool filter_fits(const struct gather *g, const struct tconv_request *requ
                                     tconv_packed_bytes(request, packing), reason);
 }
 
-/* Everything that all candidates have in common. */
+/* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, enum tconv_packing packing,
                     struct gather *g, struct tconv_reason *reason)
 {
@@ -193,20 +190,20 @@ static bool prepare(const struct tconv_request *request, enum tconv_packing pack
     return filter_fits(g, request, packing, reason);
 }
 
-/* Loop iterations that add products, of all phases along z and y. */
+/* Loop iterations that add products, for all phases along z and y. */
 static double additions(const struct gather *g, const struct tconv_layer *layer)
 {
     return (double)(g->folded.z.kernel * g->folded.y.kernel) * (double)layer->in_channels *
            (g->merged ? 1 : (double)g->folded.x.kernel);
 }
 
-/* Whether the work of this tile can be handed out. */
+/* True if the work of this tile fits into indices and the device's limits. */
 static bool check_work(const struct gather *g, const struct tconv_request *request,
                        struct tconv_reason *reason)
 {
     if (work_groups(g) * g->group_x > INT32_MAX)
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
-    /* Adding for all phases, or storing one by one with care. */
+    /* Adding for all phases, or computing outputs one by one with care. */
     const double iterations = additions(g, request->layer) +
                               (double)(g->mw * g->vw) * (double)g->folded.x.stride *
                                   (1 + tconv_folded_exact_loops(&g->folded));
@@ -215,7 +212,7 @@ static bool check_work(const struct gather *g, const struct tconv_request *reque
     return true;
 }
 
-/* Whether its workspace may be had. */
+/* True if the workspace is within the caller's limit. */
 static bool check_workspace(const struct gather *g, const struct tconv_request *request,
                             struct tconv_reason *reason)
 {
@@ -234,14 +231,14 @@ static bool check_workspace(const struct gather *g, const struct tconv_request *
         ((double)layer->in_channels * (double)g->folded.input_rows * (double)g->folded.x.input +
          (double)layer->out_channels * (double)g->folded.output_rows * (double)g->folded.x.output);
     if (g->stage_elements >
-        8 * tensors + (1 << 20)) /* a kernel that spans far more than the data */
+        8 * tensors + (1 << 20)) /* a kernel whose extent is far larger than the data's */
         return tconv_refuse(reason, "it needs %.0f bytes of workspace, many times the tensors",
                             bytes);
     return true;
 }
 
-/* What a GPU's work-items do before their first product and behind the last: some 1200
- * instructions, from compiled code. */
+/* The cost of a GPU's work-items before the first product and after the last: some 1200
+ * instructions, counted in compiled code. */
 static double begin_cost(const struct gather *g, const tconv_device_info *device)
 {
     const double items = work_groups(g) * (double)g->group_x;
@@ -262,8 +259,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     /* Taps of one output: a work-item waits for the loads of each. */
     const double waits = additions(&g, request->layer) /
                          (double)(g.folded.z.stride * g.folded.y.stride);
-    /* Four phases of vectors with an activation are too much to be unrolled for GPUs: compilers
-     * keep the vectors in memory. */
+    /* Four phases of vectors with an activation are too much to unroll on GPUs: compilers spill the
+     * vectors to memory. */
     const bool unrolled = request->device->kind != TCONV_DEVICE_GPU || !g.merged ||
                           g.folded.x.stride < 4;
     for (g.vw = unrolled ? WIDEST : 1; g.vw >= 1; g.vw /= 2) {
@@ -279,8 +276,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return candidates->count > 0;
 }
 
-/* The place of each tap along x in the packed filter. With merged phases all taps form one class,
- * in their own order. */
+/* Writes the place of each tap along x in the packed filter. With merged phases all taps form one
+ * class, in their own order. */
 static bool write_taps(const struct gather *g, int64_t *list)
 {
     const struct tconv_axis *x = &g->folded.x;
@@ -386,7 +383,7 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, "tconv_gather");
     run->divides = true;
     write_options(run, &g);
-    /* All groups along one dimension, which has no limit as low as the others'. */
+    /* All groups along the first dimension: the other two have lower limits. */
     run->local[0] = (size_t)g.group_x;
     run->local[1] = (size_t)g.group_y;
     run->global[0] = (size_t)work_groups(&g) * (size_t)g.group_x;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implicit matrix products on GPUs: sides, tiles, cost, table, and launches. */
+/* The common part of tiled.c and matrix.c: phases, rows and places, costs, table, packing,
+ * launches. */
 #include "algorithm/gpu/places.h"
 #include "algorithm/cost/gpu.h"
 
@@ -15,7 +16,7 @@ enum {
     MOST_PHASES = 1 << 12,
     MOST_TAPS = 1 << 16,
     ROUND_TAPS = 32,           /* bits of a mask */
-    MOST_WORKSPACE = 64 << 20, /* bytes: where sums are more, there are tiles enough */
+    MOST_WORKSPACE = 64 << 20, /* bytes: a layer with more sums has tiles enough without parts */
 };
 
 /* ---- phases -------------------------------------------------------------------------------- */
@@ -26,7 +27,7 @@ static void set_side(struct tconv_side *side, const struct tconv_axis *axis, boo
     side->axis = axis;
     side->merged = merged && s > 1;
     if (side->merged) {
-        /* o + pad = q*s + r reads input q - j by tap j*s + r: for all r the same inputs. */
+        /* Output o + pad = q*s + r reads input q - j by tap j*s + r: the same inputs for all r. */
         const int64_t q = tconv_floor_div(axis->pad, s);
         side->first = q * s - axis->pad;
         side->places = tconv_floor_div(axis->output - 1 + axis->pad, s) - q + 1;
@@ -56,8 +57,8 @@ static int64_t reaching_taps(const struct tconv_side *side)
     return reaching;
 }
 
-/* Where an axis has one input, its stride has no effect. As long as the kernel, it makes phases of
- * all taps, each with one of them, and no place is computed that has none. */
+/* If an axis has one input, its stride has no effect. It is set to the kernel's extent: then each
+ * phase has one tap, and no place is computed that no tap reaches. */
 static void lengthen_strides(struct tconv_places *g)
 {
     struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
@@ -69,8 +70,8 @@ static void lengthen_strides(struct tconv_places *g)
     }
 }
 
-/* Multiply-adds that are issued for one that is useful, by how many rows there are: tiles with few
- * rows load more for each. */
+/* Issued multiply-adds for each useful one, for a matrix of `matrix_rows` rows. Tiles with few rows
+ * load more for each. */
 static double row_cost(int64_t matrix_rows, const struct tconv_height *heights, int count)
 {
     double least = 0;
@@ -82,13 +83,13 @@ static double row_cost(int64_t matrix_rows, const struct tconv_height *heights, 
     return least;
 }
 
-/* Which axes' phases become rows. By channels, kernel, stride and dilation only, because the packed
- * filter depends on it: where the stride does not divide the kernel, taps are missing in some
- * phases, and zeros are multiplied. */
+/* Chooses the axes whose phases become rows. The packed filter depends on it, so the choice depends
+ * on channels, kernel, stride and dilation only. If the stride does not divide the kernel, some
+ * phases lack taps, and zeros are multiplied instead. */
 static void choose_phases(struct tconv_places *g, const struct tconv_height *heights, int count)
 {
     enum { MOST_ROWS = 1 << 14 };
-    const double apart = 1.1; /* phases along x that are stored by different work-groups */
+    const double apart = 1.1; /* factor for phases along x that different work-groups store */
     const struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     const int64_t channels = g->rows_last ? tconv_ceil_div(g->folded.layer.out_channels, 4) * 4
                                           : g->folded.layer.out_channels;
@@ -153,7 +154,7 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
     if (!tconv_fold(request, &p->folded, reason)) return false;
     p->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1);
-    p->rows_last = p->last && layer->out_channels > 3; /* no quads of few */
+    p->rows_last = p->last && layer->out_channels > 3; /* few channels have no quads */
     lengthen_strides(p);
     choose_phases(p, heights, height_count);
     double places = (double)p->folded.layer.batch;
@@ -173,7 +174,7 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
             (double)axis->input * (double)axis->stride > INT32_MAX)
             return tconv_refuse(reason, "an axis is longer than its 32-bit indices count");
     }
-    /* Weights are found by 32-bit indices from a stage's first one. */
+    /* Kernels find weights by 32-bit indices from a stage's first weight. */
     if (p->matrix_rows > INT32_MAX / 256)
         return tconv_refuse(reason, "more rows than its 32-bit indices count");
     if (layer->groups > INT32_MAX / p->list_taps)
@@ -226,7 +227,7 @@ double tconv_places_stages(const struct tconv_places *p)
     return (double)p->reaching / (double)p->phases * (double)(part_channels(p) / p->stage);
 }
 
-/* Of what parts leave for the second launch: the sums of all tiles, and what aligns them. */
+/* Bytes that parts leave for the second launch: the sums of all tiles, with alignment. */
 static double workspace_bytes(const struct tconv_places *p)
 {
     return (all_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
@@ -273,7 +274,7 @@ double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_
                                                 (int64_t)m->unit_warps / (int64_t)group->warps),
                                       local / group->local);
     const double held = (double)tconv_max(fitting, 1);
-    /* The last groups of a unit have it for themselves. */
+    /* The last groups of a unit share it with fewer others. */
     const double each = tconv_gpu_rounds(groups, units);
     const double full = (double)(int64_t)(each / held), rest = each - full * held;
     const struct tconv_gpu_launch run = {
@@ -410,7 +411,7 @@ static void range_of(const struct tconv_places *g, int64_t tile, int64_t first[3
 }
 
 /* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no place of a
- * tile. Of many tiles few are at a border: then all taps count. */
+ * tile. If there are many tiles, few are at a border, and all taps count. */
 static double issued(const struct tconv_places *g, const int64_t *table)
 {
     enum { MOST_PAIRS = 1 << 16 };
@@ -440,7 +441,7 @@ static int64_t merged_phases(const struct tconv_side *side)
     return side->merged ? side->axis->stride : 1;
 }
 
-/* How many taps a phase has at most. */
+/* The most taps of a phase. */
 static int64_t most_taps(const struct tconv_places *g)
 {
     int64_t taps = 1;
@@ -449,7 +450,7 @@ static int64_t most_taps(const struct tconv_places *g)
     return taps;
 }
 
-/* Whether phases that are rows have different numbers of taps. */
+/* True if phases that are rows have different numbers of taps. */
 static bool lacks_taps(const struct tconv_places *g)
 {
     bool lacks = false;

@@ -10,8 +10,8 @@ struct tile {
     int mt, nt, tm, tn, slices, ks;
 };
 
-/* From the largest to the smallest. Slices make more work-items of a tile, for layers with fewer
- * tiles than keep the compute units busy. */
+/* From the largest to the smallest. Slices divide a tile among more work-items, for layers with too
+ * few tiles to keep the compute units busy. */
 static const struct tile tiles[] = {
     {128, 128, 8, 16, 1, 8}, {64, 128, 8, 16, 1, 8}, {64, 64, 8, 16, 1, 8},  {64, 64, 8, 16, 2, 16},
     {128, 128, 8, 8, 1, 8},  {64, 128, 8, 8, 1, 8},  {128, 64, 8, 8, 1, 16}, {128, 64, 8, 8, 1, 8},
@@ -34,7 +34,7 @@ static int items_of(const struct tile *t)
     return t->slices * (t->mt / t->tm) * (t->nt / t->tn);
 }
 
-/* Of a stage, or of the sums that slices exchange. */
+/* Bytes of local memory: of a stage, or of the sums that slices exchange, whichever is more. */
 static int64_t local_bytes(const struct tconv_places *g, const struct tile *t)
 {
     const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
@@ -54,8 +54,8 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
     const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.layer) ? 2 : 1;
     const double reads = k * (t->tm + t->tn) / 4 * (double)(g->folded.acc_bytes / 4);
 
-    /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
-     * at its barrier if it is alone. */
+    /* The costs of a stage and around all stages: a warp's instructions, and how long a group that
+     * is alone waits at its barrier. */
     const double stage = sums * k * adds + reads + m->tiled_stage +
                          m->tiled_weight * t->ks * t->mt / 4 / items +
                          m->tiled_input * t->ks * t->nt / items;
@@ -80,22 +80,22 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
     return tconv_places_cost(g, &group, device);
 }
 
-/* Whether the device takes work-groups of this tile, and its registers hold the sums. */
+/* True if the device takes work-groups of this tile, and its registers hold the sums. */
 static bool fits(const struct tconv_places *g, const struct tile *t,
                  const tconv_device_info *device)
 {
-    /* Intel's compiler keeps few sums beside the copies in registers, and none of narrow tiles
-     * with slices; AMD's gfx10 to gfx12 take registers to convert elements; numbers of 64 bits take
-     * two registers, and their products more; so do 128 sums on CDNA, and where NVIDIA's own
-     * compiler takes them, other tiles are faster. */
+    /* Tiles that spill, or are slower than others. Intel's compiler keeps few sums in registers
+     * beside the copies, and none of narrow tiles with slices. AMD's gfx10 to gfx12 need registers
+     * to convert elements. Numbers of 64 bits take two registers, and their products more. 128 sums
+     * spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are faster. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
     const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
                cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
     const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
     const int64_t sums = intel || wide ? 16 : converts ? 32 : many ? 128 : 64;
-    /* A stage of 16 channels reads more of each line with channels last, which decides on NVIDIA's
-     * only. */
+    /* With channels last a stage of 16 channels reads more of each cache line. It matters on
+     * NVIDIA's GPUs only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
     const bool excluded = (is_long && device->kind == TCONV_DEVICE_GPU && !nvidia) ||
                           (wide && (intel || tconv_adds_integers(&g->folded.layer))) ||
@@ -146,8 +146,8 @@ static void write_options(const struct tconv_places *g, const struct tile *t,
     tconv_places_options(g, split, items_of(t), launch);
 }
 
-/* The same tile for the kernel that adds up the sums of parts, in as many slices as a work-group
- * has: each work-item then has few sums. */
+/* The tile for the kernel that adds up the sums of parts: the same, in as many slices as a
+ * work-group holds, so that each work-item has few sums. */
 static struct tile finishing_tile(const struct tile *tile, const tconv_device_info *device)
 {
     enum { ITEMS = 256 };
@@ -174,7 +174,7 @@ static tconv_status write(const struct tconv_request *request,
     if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     struct tconv_launch *run = tconv_places_run(&g, "tconv_tiled", items_of(&t), kernel_plan);
     write_options(&g, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, run);
-    /* Filters are packed by the program that computes without parts. */
+    /* The program that computes without parts packs filters. */
     struct tconv_launch whole = {0};
     write_options(&g, &t, TCONV_WHOLE_SUMS, &whole);
     tconv_places_pack(&g, "tiled", &whole, request, kernel_plan);

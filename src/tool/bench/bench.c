@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl bench: times layers, verifies each in the same run, and says how far each is from the
- * device's ceilings. */
+/* tconv-cl bench: times layers, verifies each in the same run, and compares each with the device's
+ * ceilings. */
 #include "base/element_types.h"
 #include "tool/bench/layers.h"
 #include "tool/bench/reports.h"
@@ -29,7 +29,8 @@ static const struct poptOption table[] = {
     POPT_TABLEEND,
 };
 
-/* How a layer is timed: so many runs, or with 0 as many as fit, of so many computations each. */
+/* How a layer is timed: the number of runs (0: as many as fit), and the computations of each
+ * run. */
 struct timing {
     int runs, repeat;
 };
@@ -38,13 +39,13 @@ static const double SLOW = 0.5; /* of the roofline: rows below are coloured */
 
 enum { SAMPLES = 2000, FEWEST_RUNS = 5, USUAL_RUNS = 100, MOST_RUNS = 1000, PERCENT_SIZE = 16 };
 
-/* What is known of a layer after its runs. */
+/* The result of a layer's runs. */
 struct result {
     char algorithm[40], tile[TILE_TEXT];
     double ms_min, ms_median, spread;
     int runs;
-    char percent[PERCENT_SIZE]; /* of the floor, as it was printed */
-    double flops, bytes;        /* useful ones, and those that must move */
+    char percent[PERCENT_SIZE]; /* percentage of the floor, as printed */
+    double flops, bytes;        /* useful operations, and bytes that must move */
     double max_error, error_bound, error_factor;
     double first_call_ms, first_call_warm_ms;
     double workspace_bytes, filter_bytes;
@@ -67,8 +68,8 @@ static double floor_ms(const struct result *r, const struct roofline *roofline)
                 1e-6 * r->bytes / roofline_bandwidth(roofline, r->bytes));
 }
 
-/* Whether a layer is computed by the multiply-adds that the peak counts, so that it cannot be
- * faster: not by fewer of them (--math fast), and not by units for narrow types. */
+/* True if a layer cannot exceed the f32 peak: it uses plain multiply-adds, not fewer of them
+ * (--math fast), and no units for narrow types. */
 static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv_device_info *d)
 {
     return r->error_factor == 1 &&
@@ -76,8 +77,8 @@ static bool bounded_by_peak(const struct result *r, tconv_type type, const tconv
                                   !tconv_type_is_byte(type)));
 }
 
-/* A verified layer that is faster than what was measured of the device raises the ceilings:
- * something else kept the device busy while they were measured. */
+/* Raises the ceilings if a verified layer exceeds them: something else kept the device busy while
+ * they were measured. */
 static void raise_roofline(struct roofline *roofline, const struct result *r, tconv_type type,
                            const tconv_device_info *d)
 {
@@ -104,14 +105,14 @@ static bool time_runs(struct trial *trial, const struct timing *timing, struct r
     return true;
 }
 
-/* How many of `count` points, `step` apart, meet one of `partners` points, `partner_step` apart,
- * inside the output: inputs that some tap carries there, or taps that carry some input there. */
+/* How many of `count` points, `step` apart, have a partner (of `partners`, `partner_step` apart)
+ * with which they reach an output: inputs with any tap, or taps with any input. */
 static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t partner_step,
                        int64_t pad, int64_t output)
 {
     int64_t found = 0;
     for (int64_t i = 0; i < count; i++) {
-        /* The partner's place must be at least this, and less than first + output. */
+        /* The partner's coordinate must be at least this, and less than first + output. */
         const int64_t first = pad - i * step;
         const int64_t from = first <= 0 ? 0 : (first + partner_step - 1) / partner_step;
         found += from < partners && from * partner_step < first + output;
@@ -119,7 +120,7 @@ static int64_t meeting(int64_t count, int64_t step, int64_t partners, int64_t pa
     return found;
 }
 
-/* What must move at least: each input and each weight that reaches the output once, and the
+/* The least bytes that must move: each input and each weight that reaches an output, once, and the
  * output. */
 static double compulsory_bytes(const tconv_geometry *g)
 {
@@ -132,7 +133,7 @@ static double compulsory_bytes(const tconv_geometry *g)
     return data + filter + (double)g->output_bytes;
 }
 
-/* Tells which algorithms were passed over, and with --why what became of each. */
+/* Prints which algorithms were passed over, and with --why the choice among all. */
 static void tell_choice(const struct entry *entry, const tconv_plan *plan, struct result *r)
 {
     r->passed_over = plan_text(plan, tconv_plan_passed_over);
@@ -154,7 +155,7 @@ static void measure(tconv_session *session, const struct entry *entry, const str
     *r = (struct result){.algorithm = "", .choice = TCONV_CHOICE_INIT};
     struct trial trial;
     const bool ran = trial_prepare(&trial, session, entry) && trial_run(&trial, options.algorithm);
-    /* Before the plan is made anew, by the algorithm's name. */
+    /* Before the plan is made again by the algorithm's name: that plan has no choice to tell. */
     if (trial.plan != NULL) tell_choice(entry, trial.plan, r);
     if (ran && trial_verify(&trial, SAMPLES) && time_runs(&trial, timing, r))
         trial_run_anew(&trial);
@@ -256,7 +257,8 @@ static void print_result(const struct entry *e, struct result *r, const struct r
     fflush(stdout);
 }
 
-/* The ceilings of the whole run, and once more the rows that were printed under lower ones. */
+/* Prints the ceilings of the whole run, and repeats the rows that were printed under lower
+ * ceilings. */
 static void print_ceilings(const struct suite *suite, struct result *results,
                            const struct roofline *roofline)
 {
@@ -283,7 +285,8 @@ static void count(struct summary *s, const struct suite *suite, size_t i, const 
         s->timed++;
         return;
     }
-    /* That a layer is empty, was interrupted, or one of many does not fit, is no failure. */
+    /* A layer that is empty, was interrupted, or is one of many and does not fit, does not count as
+     * failed. */
     if (r->status == TCONV_OK || r->status == TCONV_ERROR_CANCELLED ||
         (r->status == TCONV_ERROR_DEVICE_MEMORY && suite->count > 1))
         return;
@@ -374,8 +377,8 @@ static void print_end(const struct suite *suite, const struct summary *s, struct
     printf("\n");
 }
 
-/* What the options want of the results besides the table. Takes the reference; the first error
- * counts, but the others are written in any case. */
+/* Writes the files that options ask for. Takes the reference. Goes on after an error; the first
+ * error counts. */
 static enum exit_code write_results(json_t *report)
 {
     enum exit_code code = report == NULL ? failed_work("the results need memory that is not there")
@@ -447,7 +450,7 @@ static enum exit_code read_count(const char *option, const char *text, int most,
     if (text == NULL) return EXIT_DONE;
     if (!read_numbers(option, text, &wanted, 1, &numbers)) return EXIT_REQUEST_WRONG;
     if (wanted < 1 || wanted > most)
-        return wrong_request("%s is %s: 1 to %d are possible", option, text, most);
+        return wrong_request("%s is %s: it must be 1 to %d", option, text, most);
     *number = (int)wanted;
     return EXIT_DONE;
 }

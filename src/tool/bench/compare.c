@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl compare: two reports of bench, layer by layer, with the noise of both. */
+/* tconv-cl compare: compares two reports of bench, layer by layer, with the noise of both. */
 #include "base/text.h"
 #include "tool/bench/reports.h"
 #include "tool/io/in_file.h"
@@ -16,16 +16,16 @@ static const struct poptOption table[] = {
     POPT_TABLEEND,
 };
 
-enum { FEWEST_RUNS = 4 }; /* from which quartiles say something about noise */
+enum { FEWEST_RUNS = 4 }; /* the least runs whose quartiles measure noise */
 
 enum verdict { UNKNOWN, ALIKE, FASTER, SLOWER };
 
 /* A layer in two reports. */
 struct pair {
-    const json_t *layer; /* of the new report, or of the old one where only that has it */
+    const json_t *layer; /* from the new report, or from the old one if only the old one has it */
     double old_ms, new_ms, ratio, noise; /* NaN: not known */
     enum verdict verdict;
-    char note[300]; /* why there is no ratio, or what else has changed */
+    char note[300]; /* why there is no ratio, or what else changed */
 };
 
 struct sums {
@@ -67,8 +67,8 @@ static enum exit_code report_read(const char *option, const char *path, json_t *
     if (whole) return EXIT_DONE;
     json_decref(*report);
     *report = NULL;
-    return wrong_request("%s %s is no report of tconv-cl bench: layers with id and ms_median are "
-                         "needed",
+    return wrong_request("%s %s is not a report of tconv-cl bench: its layers must have id and "
+                         "ms_median",
                          option, path);
 }
 
@@ -87,7 +87,8 @@ static double spread_of(const json_t *layer)
     return number_of(layer, "runs") >= FEWEST_RUNS ? number_of(layer, "spread") : NAN;
 }
 
-/* Two layers of one id. Beyond noise is what exceeds the sum of both spreads. */
+/* Compares two layers with the same id. A difference beyond noise exceeds the sum of both
+ * spreads. */
 static void judge(const json_t *old, const json_t *new, const char *old_name, const char *new_name,
                   struct pair *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --csv: the layers of a report as rows, with the keys of its JSON as columns. */
+/* bench --csv: writes the layers of a report as rows, with the keys of its JSON as columns. */
 #include "tool/bench/reports.h"
 #include "tool/io/out_file.h"
 
@@ -30,7 +30,7 @@ static const char *const columns[] = {"id",
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* An empty field for null, and for what is not there. */
+/* Writes a field, empty for null and for a missing value. */
 static bool write_field(FILE *file, const json_t *value)
 {
     const char *text = json_string_value(value);

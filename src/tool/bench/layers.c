@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From options to layers. */
+/* Chooses layers by the options: a suite, a model, or one layer. */
 #include "tool/bench/layers.h"
 
 #include "tool/io/model.h"
@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shape and output shape from the options put into a model's layer. Where it is one of `several`,
- * what the model says of it stays, and only a batch that is open is taken from data of another
- * layer. */
+/* Puts the options' data shape and output shape into a layer of a model. If it is one of `several`
+ * layers, the model's extents stay; only an open batch is taken from the options. */
 static bool complete(struct entry *entry, const tconv_shape *data, bool several)
 {
     tconv_shape *own = &entry->problem.data;
@@ -30,7 +29,7 @@ static bool complete(struct entry *entry, const tconv_shape *data, bool several)
                           &entry->problem.output_shape);
 }
 
-/* The element types among the options, where there are such. */
+/* Sets the element types that the options give. */
 static void set_types(tconv_problem *p, const tconv_problem *names)
 {
     if (options.data_type != NULL) p->data_type = p->filter_type = names->data_type;
@@ -55,7 +54,8 @@ static enum exit_code layers_of_model(struct suite *suite)
         snprintf(id, sizeof id, "%s", only->id);
         if ((code = suite_select(suite, id)) != EXIT_DONE) return code;
     }
-    bool fits = options.data_shape == NULL || suite->count == 1; /* one layer tells it itself */
+    bool fits = options.data_shape == NULL ||
+                suite->count == 1; /* a single layer gets its own message */
     for (size_t i = 0; i < suite->count && !fits; i++)
         fits = model_data_fits(&suite->entries[i], &data);
     if (!fits)

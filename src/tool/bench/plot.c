@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --plot: a picture by bench/plot_roofline.py, which is inside the tool, in a Python of the
- * user's. */
+/* bench --plot: draws a picture with bench/plot_roofline.py, which is built into the tool, in the
+ * user's Python. */
 #include "base/sources.h"
 #include "tool/bench/reports.h"
 #include "tool/io/out_file.h"
@@ -20,8 +20,9 @@ static const char *script(void)
     return file->text;
 }
 
-/* Runs Python with a program whose stdin and stdout are these; its exit code, or -1 with errno
- * where it cannot be started. Without an input only the exit code counts. */
+/* Runs a Python program with `input` as its stdin and `output` as its stdout. Returns its exit
+ * code, or -1 with errno if Python cannot be started. If `input` is NULL, only the exit code
+ * matters. */
 static int run_python(const char *program, const char *input, FILE *output)
 {
     char *arguments[] = {"python3", "-c", (char *)program, NULL};

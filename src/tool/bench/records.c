@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl tune --records: lists what earlier runs stored, and which files are of no use. */
+/* tconv-cl tune --records: lists the records that earlier runs stored, and useless files. */
 #include "tool/tool.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void free_records(struct records *r)
     free(r->list);
 }
 
-/* By problem, then by file. */
+/* Orders records by problem, then by file. */
 static int in_order(const void *a, const void *b)
 {
     const struct stored *s = a, *t = b;
@@ -61,7 +61,7 @@ static int in_order(const void *a, const void *b)
     return problem != 0 ? problem : strcmp(s->file, t->file);
 }
 
-/* Why a file is of no use. */
+/* Says why a file is useless. */
 static const char *reason(const struct stored *s)
 {
     if (s->state == TCONV_RECORD_DAMAGED) return "damaged, or not the user's own file";

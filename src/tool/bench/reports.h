@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with reports of bench: rows of CSV, a picture. */
+/* Functions on reports of bench: compare two, write rows of CSV, draw a picture. */
 #ifndef TCONV_TOOL_REPORTS_H
 #define TCONV_TOOL_REPORTS_H
 
@@ -8,7 +8,7 @@
 /* Writes the layers of a report as CSV to the file that --csv names. */
 enum exit_code report_csv(const json_t *report);
 
-/* Whether a picture can be drawn; a wrong request where Python or matplotlib is missing. */
+/* Checks that a picture can be drawn: a wrong request if Python or matplotlib is missing. */
 enum exit_code plot_check(void);
 
 /* Draws a report's layers under the roofline into the file that --plot names. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak of multiply-adds, the bandwidth by working set and the time of a launch, with the
- * kernels of cl/any/roofline.cl. */
+/* Measures a device with the kernels of cl/any/roofline.cl: the peak of multiply-adds, the
+ * bandwidth by working set, and the time of a launch. */
 #include "tool/bench/roofline.h"
 
 #include "base/os.h"
@@ -36,7 +36,7 @@ double median(double *seconds, int count)
     return count % 2 == 1 ? seconds[count / 2] : (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
 }
 
-/* So far into sorted times: 0 is the first, 1 the last; between two of them in proportion. */
+/* A quantile of sorted times: 0 is the first, 1 the last, interpolated between. */
 static double quantile(const double *sorted, int count, double where)
 {
     const double at = where * (count - 1);
@@ -87,8 +87,8 @@ static cl_program build(tconv_session *session, const tconv_device_info *d,
     return NULL;
 }
 
-/* Seconds from enqueueing a kernel `times` times until tconv_wait returns, divided by `times`; a
- * negative number where a call fails. */
+/* Seconds from enqueueing a kernel `times` times until tconv_wait returns, divided by `times`.
+ * Negative if a call fails. */
 static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
                        int times)
 {
@@ -104,8 +104,7 @@ static double run_once(cl_command_queue queue, cl_kernel kernel, size_t global, 
     return ran ? seconds / times : -1;
 }
 
-/* The shortest of several runs until `budget` seconds are over; a negative number where a call
- * fails. */
+/* The shortest of several runs within `budget` seconds. Negative if a call fails. */
 static double shortest(cl_command_queue queue, cl_kernel kernel, size_t global, size_t local,
                        int times, double budget)
 {
@@ -130,7 +129,7 @@ static bool measure_peak(tconv_session *session, cl_program program, const struc
     bool measured = code == CL_SUCCESS;
     const float a = 0.999F, b = 1e-3F;
     double seconds = 0;
-    /* As many steps as take some 20 ms, so that the launch does not count. */
+    /* Find steps that take some 20 ms, so that the launch does not matter. */
     for (cl_int steps = 1000; measured && seconds < 0.02 && steps < 1 << 28; steps *= 4) {
         measured = clSetKernelArg(kernel, 0, sizeof out, &out) == CL_SUCCESS &&
                    clSetKernelArg(kernel, 1, sizeof a, &a) == CL_SUCCESS &&
@@ -147,8 +146,8 @@ static bool measure_peak(tconv_session *session, cl_program program, const struc
     return measured;
 }
 
-/* The shortest: on PoCL an empty kernel often takes longer than one of 10 us, whose threads are not
- * asked to sleep and to wake at the same time. */
+/* Measures the shortest launch. An average would mislead: on PoCL an empty kernel often takes
+ * longer than one of 10 us, because its threads go to sleep while they are being woken. */
 static bool measure_launch(tconv_session *session, cl_program program, struct roofline *roofline)
 {
     enum { MANY = 50 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running and verifying one layer. */
+/* Runs and verifies one layer. */
 #include "tool/bench/trial.h"
 
 #include "tool/bench/roofline.h"
@@ -30,19 +30,20 @@ static bool give_up(struct trial *t, tconv_status status, const char *format, ..
     return false;
 }
 
-/* Gives up where the program was interrupted. */
+/* False, after giving up, if the program was interrupted. */
 static bool go_on(struct trial *t)
 {
     return !interrupted() || give_up(t, TCONV_ERROR_CANCELLED, "interrupted");
 }
 
-/* A signal to all processes of a terminal also ends those that compile for an OpenCL runtime. */
+/* Gives up after a failed call. If the program was interrupted, that is the reason: the terminal's
+ * signal also ends the processes in which an OpenCL runtime compiles. */
 static bool give_up_call(struct trial *t, const tconv_error *error)
 {
     return go_on(t) && give_up(t, error->status, "%s", error->message);
 }
 
-/* Layers that do not fit are told before anything is allocated. */
+/* Refuses a layer that does not fit, before anything is allocated. */
 static bool check_fit(struct trial *t)
 {
     const tconv_device_info *d = tconv_device_properties(tconv_session_device(t->session));
@@ -71,8 +72,8 @@ static bool check_fit(struct trial *t)
     return true;
 }
 
-/* Reproducible elements: numbers in [-2, 2), integers of any value. NULL where there is no memory
- * for them. */
+/* Makes reproducible elements: numbers in [-2, 2), integers of any value. NULL if memory is
+ * missing. */
 static void *make_array(tconv_type type, uint64_t bytes, uint32_t seed)
 {
     const size_t count = (size_t)bytes / tconv_type_size(type);
@@ -102,7 +103,7 @@ static void make_scales(struct trial *t, float *scale, size_t count)
         scale[i] = (float)((0.5 + 0.25 * fabs((double)scale[i])) / (100 * sqrt(terms)));
 }
 
-/* A buffer with the contents of an array, or empty; none for no bytes. */
+/* Makes a buffer with the contents of an array, or without contents; no buffer for 0 bytes. */
 static bool make_buffer(struct trial *t, const char *what, const void *source, uint64_t bytes,
                         cl_mem *buffer)
 {
@@ -119,7 +120,7 @@ static bool make_buffer(struct trial *t, const char *what, const void *source, u
                    (unsigned long long)bytes, what, code);
 }
 
-/* The tensors, their types and sizes, and where they go. */
+/* Makes all tensors of the layer and of the epilogue, and uploads them. */
 static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
 {
     const tconv_geometry *g = &t->geometry;
@@ -170,7 +171,7 @@ static bool make_tensors(struct trial *t, const void *weights, tconv_type type)
 
 void trial_epilogue(tconv_epilogue *epilogue)
 {
-    read_epilogue(epilogue); /* read_options has seen that it can be read */
+    read_epilogue(epilogue); /* cannot fail: read_options has checked it */
     epilogue->bias = options.with_bias != 0;
     epilogue->scale = options.with_scale != 0;
     epilogue->residual = options.with_residual != 0;
@@ -199,7 +200,7 @@ bool trial_prepare(struct trial *t, tconv_session *session, const struct entry *
 
 static void free_plan(struct trial *t)
 {
-    /* No command outlives the buffers that it uses, nor the program. */
+    /* Commands must finish before their buffers are released and the program ends. */
     if (t->plan != NULL) clFinish(tconv_session_queue(t->session));
     tconv_packed_filter_release(t->packed);
     tconv_plan_release(t->plan);
@@ -209,8 +210,8 @@ static void free_plan(struct trial *t)
     t->args.workspace.memory = NULL;
 }
 
-/* The output before a run: what it is added to, else NaN in every floating-point type, which no
- * integer is likely to be. */
+/* Sets the output before a run: with beta its old contents, else a pattern that is NaN in every
+ * floating-point type, and an unlikely integer. */
 static bool clear_output(struct trial *t)
 {
     const cl_uint nan_bits = 0x7ff87ff8;
@@ -227,7 +228,7 @@ static bool clear_output(struct trial *t)
            give_up(t, TCONV_ERROR_OPENCL, "the output cannot be cleared (OpenCL code %d)", code);
 }
 
-/* Plans, packs and runs once with a device object; how long all of it took. */
+/* Plans, packs and runs once with a device object, and takes the time of all of it. */
 static bool first_call(struct trial *t, tconv_device *device, const char *algorithm,
                        double *all_seconds)
 {
@@ -300,7 +301,7 @@ double trial_repeat(struct trial *t, int times)
     return -1;
 }
 
-/* Compares one position; remembers the worst. */
+/* Compares one element, and remembers the largest error. */
 static bool compare(struct trial *t, size_t at)
 {
     const struct tconv_expected expected = tconv_oracle_element(&t->operands, (int64_t)at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer on the device, as `bench` and `check` need it: tensors, a plan, a first run,
+/* A trial of one layer on the device, for `bench` and `check`: tensors, a plan, a first run,
  * verification against the oracle. After an interruption every step fails with
  * TCONV_ERROR_CANCELLED. */
 #ifndef TCONV_TOOL_TRIAL_H
@@ -11,7 +11,7 @@
 
 enum { TILE_TEXT = 240 }; /* bytes that suffice for what tconv_plan_tile writes */
 
-/* A text about a plan, from malloc; NULL where it is empty or memory is missing. */
+/* A text about a plan, from malloc. NULL if it is empty or memory is missing. */
 char *plan_text(const tconv_plan *plan, int (*write)(const tconv_plan *, char *, size_t));
 
 struct trial {
@@ -20,20 +20,19 @@ struct trial {
     tconv_geometry geometry;
     tconv_epilogue epilogue;
     struct tconv_operands operands; /* host arrays */
-    void *output;                   /* once it was downloaded */
+    void *output;                   /* valid after trial_verify downloaded it */
     cl_mem weights;
     tconv_plan *plan;
     tconv_packed_filter *packed;
     tconv_args args;
-    double first_call_seconds; /* plan, pack and first run, with everything that was not compiled
-                                  yet */
-    double warm_call_seconds;  /* the same with a new device object, after that */
+    double first_call_seconds; /* plan, pack and first run, including compilation */
+    double warm_call_seconds;  /* the same with a new device object, when all is compiled */
     double max_error;          /* the largest error seen, over its bound */
-    double error_bound;        /* the bound where that was */
-    size_t compared;           /* output elements */
+    double error_bound;        /* the bound of that element */
+    size_t compared;           /* how many output elements were compared */
     bool empty;                /* a valid problem with nothing to compute */
     char error[1100];          /* not empty: why it could not be run */
-    tconv_status status;       /* that goes with it */
+    tconv_status status;       /* the status of `error` */
 };
 
 /* The epilogue that the options ask for, with its tensors. */
@@ -45,20 +44,20 @@ void trial_epilogue(tconv_epilogue *epilogue);
 bool trial_prepare(struct trial *trial, tconv_session *session, const struct entry *entry);
 
 /* Plans, packs and runs `algorithm` (NULL: the library's choice) once, into an output full of NaNs.
- * May be called again with others. */
+ * May be called again with another algorithm. */
 bool trial_run(struct trial *trial, const char *algorithm);
 
-/* Plans, packs and runs once more with a device object that has compiled nothing yet: what a
- * process needs whose programs were compiled by an earlier one. After trial_run. */
+/* Plans, packs and runs once more with a new device object: the time that a process takes if an
+ * earlier process compiled its programs. Call it after trial_run. */
 bool trial_run_anew(struct trial *trial);
 
-/* Enqueues `times` more runs and waits for the last; the mean time of one in seconds, negative with
- * trial->error where one fails. */
+/* Enqueues `times` more runs and waits for the last. Returns the mean time of one in seconds, or a
+ * negative number with trial->error if one fails. */
 double trial_repeat(struct trial *trial, int times);
 
-/* Downloads the output and compares it: all of it, or `most` positions spread over it when it is
- * larger; NaNs are looked for everywhere. False with trial->error at the first position that
- * disagrees. */
+/* Downloads the output and compares it with the oracle: all elements, or `most` elements spread
+ * over a larger output. Every element is checked for NaN. False with trial->error at the first
+ * wrong element. */
 bool trial_verify(struct trial *trial, size_t most);
 
 void trial_free(struct trial *trial);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices that --device names. */
+/* Finds the devices that --device names. */
 #include "tool/tool.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An epilogue from its options. */
+/* Reads an epilogue from its options. */
 #include "common/activation_list.h"
 #include "tool/tool.h"
 
@@ -19,7 +19,8 @@ struct activation_names activation_names(bool with_slope)
         length += (size_t)snprintf(names.text + length, sizeof names.text - length, "%s%s",
                                    i == 0          ? ""
                                    : i + 1 < count ? ", "
-                                                   : " and ",
+                                   : with_slope    ? " and "
+                                                   : " or ",
                                    tconv_activation_name(members[i]));
     return names;
 }
@@ -31,7 +32,7 @@ static bool read_activation(tconv_epilogue *e)
     const size_t length = strcspn(options.activation, ":");
     snprintf(name, sizeof name, "%.*s", (int)length, options.activation);
     if (length >= sizeof name || !tconv_activation_from_name(name, &e->activation)) {
-        wrong_request("--activation is \"%s\": %s are possible", options.activation,
+        wrong_request("--activation is \"%s\": it must be %s", options.activation,
                       activation_names(false).text);
         return false;
     }
@@ -61,8 +62,7 @@ static bool read_zero_point(const char *option, const char *text, int32_t *zero)
     int count;
     if (!read_numbers(option, text, &number, 1, &count)) return false;
     if (number < -128 || number > 255) {
-        wrong_request("%s is %s: -128 to 127 for i8 and 0 to 255 for u8 are possible", option,
-                      text);
+        wrong_request("%s is %s: it must be -128 to 127 for i8 or 0 to 255 for u8", option, text);
         return false;
     }
     *zero = (int32_t)number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ending long work early with what there is. */
+/* Lets SIGINT and SIGTERM end long work early, with the results so far. */
 #include "tool/system/system.h"
 #include "tool/tool.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl: the command-line tool. This file finds the command and hands over. */
+/* tconv-cl: the command-line tool. Finds the command in the arguments and runs it. */
 #include "tool/system/system.h"
 #include "tool/tool.h"
 
@@ -21,7 +21,7 @@ static const struct command {
     {"compare", "compare two reports of bench, layer by layer, with the noise of both",
      command_compare},
     {"run", "compute one layer from .npy files, or a layer of an OpenVINO model", command_run},
-    {"shape", "resolve pads and output shape; no device is needed", command_shape},
+    {"shape", "resolve pads and output shape, without a device", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
     {"check", "compare every kernel that accepts a problem with an f64 computation", command_check},
@@ -117,7 +117,7 @@ static enum exit_code command_version(int argc, const char **argv)
     return code;
 }
 
-/* How many arguments an option takes away: itself, and its value where that stands apart. */
+/* How many arguments an option takes: one, or two if its value is an argument of its own. */
 static int width_of(const char *argument)
 {
     if (argument[1] == '-')
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     const enum exit_code code = dispatch(argc, argv);
     if (fflush(stdout) != 0)
         return (int)failed_work("the results cannot be written to stdout: %s", strerror(errno));
-    if (ferror(stdout) != 0) /* of an earlier write, whose reason is gone */
+    if (ferror(stdout) != 0) /* an earlier write failed; its errno is lost */
         return (int)failed_work("the results cannot be written to stdout");
     return (int)code;
 }

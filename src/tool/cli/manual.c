@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options for manual pages in roff, and for completion: from the tables that --help prints. */
+/* Writes options for manual pages in roff and for completion, from the tables that --help
+ * prints. */
 #include "tool/tool.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Text for roff: no line begins with a dot or a quote, and hyphens are those of the keyboard. */
+/* Writes text for roff: no line begins with a dot or a quote, and hyphens stay those of the
+ * keyboard. */
 void print_roff(const char *text)
 {
     if (*text == '.' || *text == '\'') printf("\\&");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tool says on stderr, and columns on stdout. */
+/* Prints messages on stderr, and columns on stdout. */
 #include "tool/system/system.h"
 #include "tool/tool.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Texts come from files, too: what would end the line or steer the terminal becomes a question
- * mark. */
+/* Replaces characters that would end the line or control the terminal by a question mark: texts may
+ * come from files. */
 static char shown_as(char c)
 {
     return (unsigned char)c < 0x20 || c == 0x7f ? '?' : c;
@@ -82,8 +82,8 @@ void paint(enum colour colour)
 
 void print_column(const char *text, int width)
 {
-    int shown = 0; /* characters; the bytes behind the first one of a UTF-8 character begin with the
-                      bits 10 */
+    int shown = 0; /* counts characters: the second and later bytes of a UTF-8 character begin with
+                      the bits 10 */
     for (; *text != '\0' && (shown < width || (*text & 0xc0) == 0x80); text++) {
         putchar(shown_as(*text));
         shown += (*text & 0xc0) != 0x80;

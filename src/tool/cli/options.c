@@ -183,7 +183,7 @@ static enum exit_code unknown_algorithm(void)
                                options.algorithm);
 }
 
-/* Takes the arguments that are no options; false after a message. */
+/* Takes the arguments that are not options. False after a message. */
 static bool take_arguments(poptContext context, int most, const char *command)
 {
     for (int i = 0; poptPeekArg(context) != NULL; i++) {
@@ -200,7 +200,7 @@ static bool take_arguments(poptContext context, int most, const char *command)
     return true;
 }
 
-/* Whether the files that are to be written can be begun, before long work. */
+/* Checks that the output files can be begun, before long work. */
 static enum exit_code check_results(void)
 {
     enum exit_code code = EXIT_DONE;
@@ -250,7 +250,7 @@ enum exit_code read_arguments(const struct poptOption *table, const char *synops
     else if (options.algorithm != NULL && !algorithm_exists(options.algorithm))
         code = unknown_algorithm();
     else if (options.math != NULL && !tconv_math_from_name(options.math, &math))
-        code = wrong_request("--math is \"%s\": exact and fast are possible", options.math);
+        code = wrong_request("--math is \"%s\": it must be exact or fast", options.math);
     else if (!read_epilogue(&epilogue))
         code = EXIT_REQUEST_WRONG;
     else if (!files_apart())

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands manual and completion: pages and scripts about all other commands. */
+/* The commands manual and completion: write pages and scripts about all other commands. */
 #include "tool/tool.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ enum exit_code command_manual(int argc, const char **argv)
         return EXIT_DONE;
     }
     if (!command_has_options(argv[1]))
-        return wrong_request("%s is no command with a manual page; tconv-cl --help lists the "
+        return wrong_request("%s is not a command with a manual page; tconv-cl --help lists the "
                              "commands",
                              argv[1]);
     print_name(argv[1]);
@@ -59,7 +59,7 @@ enum exit_code command_manual(int argc, const char **argv)
     return code;
 }
 
-/* In both shells the words are those of one function; zsh takes bash's by bashcompinit. */
+/* Writes one completion function for both shells; zsh uses bash's by bashcompinit. */
 enum exit_code command_completion(int argc, const char **argv)
 {
     const bool zsh = argc == 2 && strcmp(argv[1], "zsh") == 0;

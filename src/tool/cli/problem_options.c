@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A problem from the options of its shapes, attributes and types. */
+/* Reads a problem from the options: shapes, attributes and types. */
 #include "base/members.h"
 #include "tool/tool.h"
 
@@ -34,7 +34,7 @@ static void add_name(struct names *names, const char *name)
 
 static bool unknown_name(const char *option, const char *text, const struct names *names)
 {
-    wrong_request("%s is \"%s\": %s and %s are possible", option, text, names->text, names->last);
+    wrong_request("%s is \"%s\": it must be %s or %s", option, text, names->text, names->last);
     return false;
 }
 
@@ -58,7 +58,7 @@ static bool read_count(const char *option, const char *text, int64_t *number)
 {
     int count;
     if (!read_numbers(option, text, number, 1, &count)) return false;
-    if (*number < 1) wrong_request("%s is %" PRId64 ": at least 1 is needed", option, *number);
+    if (*number < 1) wrong_request("%s is %" PRId64 ": it must be at least 1", option, *number);
     return *number >= 1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl algorithms: their names and what each is. */
+/* tconv-cl algorithms: prints each algorithm's name and summary. */
 #include "tool/tool.h"
 
 #include <stdio.h>

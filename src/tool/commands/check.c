@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl check: every algorithm on a problem, compared with the f64 oracle. */
+/* tconv-cl check: runs every algorithm on a problem, and compares each with the f64 oracle. */
 #include "tool/bench/layers.h"
 #include "tool/bench/trial.h"
 
@@ -217,9 +217,9 @@ static void failed(struct tally *tally, const struct entry *e, const char *algor
     report(tally, e, algorithm, "failed", t);
 }
 
-/* Whether the request that an algorithm has refused is one that no algorithm takes: the reference
- * takes whatever any of them does, but that some devices would end its loops
- * (TCONV_ERROR_ALGORITHM). Leaves the algorithm's own status and message where it is not. */
+/* True if no algorithm takes the request that one algorithm refused. The reference takes whatever
+ * any algorithm takes, unless the device would abort its loops (TCONV_ERROR_ALGORITHM). If another
+ * one takes it, the trial keeps the first algorithm's status and message. */
 static bool none_takes(struct trial *trial)
 {
     const tconv_status status = trial->status;
@@ -238,11 +238,11 @@ static void check_entry(tconv_session *session, const struct entry *entry, struc
 {
     struct trial trial;
     if (!trial_prepare(&trial, session, entry)) {
-        if (trial.empty) { /* and right so */
+        if (trial.empty) { /* nothing to compute, which is right */
             tally->passed++;
             report(tally, entry, "-", "passed", &trial);
         } else if (trial.status == TCONV_ERROR_DEVICE_MEMORY &&
-                   !tally->one) { /* that one of many does not fit is no failure */
+                   !tally->one) { /* one of many that does not fit is not a failure */
             tally->refused++;
             report(tally, entry, "-", "skipped", &trial);
         } else if (trial.status != TCONV_ERROR_CANCELLED) {
@@ -264,7 +264,7 @@ static void check_entry(tconv_session *session, const struct entry *entry, struc
             tally->refused++;
             report(tally, entry, algorithm, "refused", &trial);
         } else if (!forced && none_takes(&trial)) {
-            failed(tally, entry, "-", &trial); /* told once */
+            failed(tally, entry, "-", &trial); /* reported once */
             break;
         } else {
             failed(tally, entry, algorithm, &trial);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl devices: the flat list of devices. */
+/* tconv-cl devices: prints the flat list of devices. */
 #include "tool/tool.h"
 
 #include <stdarg.h>
@@ -64,7 +64,7 @@ json_t *device_json(int number, const tconv_device_info *d)
         architecture_name(d->architecture), "constant_kib", (json_int_t)d->constant_kib);
 }
 
-/* A line of a device, wrapped on a terminal. */
+/* Prints a line about a device, wrapped on a terminal. */
 static void print_line(const char *format, ...) TCONV_PRINTF(1, 2);
 static void print_line(const char *format, ...)
 {

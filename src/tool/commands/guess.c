@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody meant who misspelt a word. */
+/* Guesses the word that a misspelt word stands for. */
 #include "tool/tool.h"
 
 #include <ctype.h>
@@ -17,10 +17,11 @@ static bool same(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* How many letters must be changed, left out, added or exchanged with their neighbour. */
+/* The edit distance: how many letters must be changed, removed, added or swapped with their
+ * neighbour. */
 static int edit_distance(const char *a, size_t length_a, const char *b, size_t length_b)
 {
-    int rows[3][LONGEST + 1]; /* of the table of all beginnings of both: the last three */
+    int rows[3][LONGEST + 1]; /* the last three rows of the table over all prefixes */
     for (size_t j = 0; j <= length_b; j++) rows[0][j] = (int)j;
     for (size_t i = 1; i <= length_a; i++) {
         int *row = rows[i % 3];
@@ -45,7 +46,7 @@ void guess_try(struct guess *guess, const char *candidate)
 {
     const size_t length = strlen(candidate);
     if (guess->length < 2 || guess->length > LONGEST || length > LONGEST) return;
-    /* Who writes only the beginning of a word is closer than any misspelling. */
+    /* A prefix of the word is closer than any misspelling. */
     const bool begins = guess->length >= 3 && strncmp(candidate, guess->word, guess->length) == 0;
     const int distance = begins ? 0 : edit_distance(guess->word, guess->length, candidate, length);
     const int most = guess->length < 6 ? 1 : guess->length < 9 ? 2 : 3;

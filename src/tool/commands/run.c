@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl run: one layer from files. */
+/* tconv-cl run: computes one layer from files. */
 #include "tool/io/model.h"
 #include "tool/io/npy.h"
 #include "tool/io/out_file.h"
@@ -103,7 +103,7 @@ static enum exit_code problem_from_files(struct job *job)
     return EXIT_DONE;
 }
 
-/* One number for each output channel. */
+/* Reads a file with one number for each output channel. */
 static enum exit_code read_channels(const char *option, const char *path, tconv_type type,
                                     int64_t channels, struct npy *npy)
 {
@@ -111,17 +111,17 @@ static enum exit_code read_channels(const char *option, const char *path, tconv_
     const enum exit_code code = npy_read(option, path, npy);
     if (code != EXIT_DONE) return code;
     if (npy->type != type)
-        return wrong_request("%s holds %s, but %s is needed", option, tconv_type_name(npy->type),
+        return wrong_request("%s holds %s, but must hold %s", option, tconv_type_name(npy->type),
                              tconv_type_name(type));
     if (npy->shape.rank != 1 || npy->shape.dim[0] != channels)
         return wrong_request(
-            "%s has rank %d and %" PRId64 " elements at axis 0: one axis with the %" PRId64
-            " output channels is needed",
+            "%s has rank %d and %" PRId64
+            " elements at axis 0: it must have one axis with the %" PRId64 " output channels",
             option, npy->shape.rank, npy->shape.rank == 0 ? 1 : npy->shape.dim[0], channels);
     return EXIT_DONE;
 }
 
-/* A tensor like the output. */
+/* Reads a file with a tensor like the output. */
 static enum exit_code read_like_output(const char *option, const char *path,
                                        const tconv_geometry *g, struct npy *npy)
 {
@@ -144,7 +144,7 @@ static enum exit_code read_like_output(const char *option, const char *path,
                                 g->output_shape.rank);
 }
 
-/* The epilogue and the files that belong to it. */
+/* Reads the epilogue and its files. */
 static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry *g)
 {
     tconv_epilogue *e = &job->plan.epilogue;
@@ -179,13 +179,13 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
     return EXIT_DONE;
 }
 
-/* The devices of a run, and what is said of it. */
+/* The devices of a run, and the facts that its report tells. */
 struct devices {
     int count, number[MOST_DEVICES];
     tconv_session *session[MOST_DEVICES];
     int64_t limit;    /* MiB of device memory for tensors; 0: the library's */
     int64_t slabs;    /* 0: the tensors were computed whole, by the first device */
-    tconv_slab first; /* of them */
+    tconv_slab first; /* the first slab */
     struct npy *data;
     struct npy_out *out;
 };
@@ -208,7 +208,7 @@ static enum exit_code read_limit(int64_t *limit)
     if (!read_numbers("--memory-limit", options.memory_limit, limit, 1, &count))
         return EXIT_REQUEST_WRONG;
     if (*limit < 1 || *limit > INT64_MAX >> 20)
-        return wrong_request("--memory-limit is %s: at least 1 MiB is needed",
+        return wrong_request("--memory-limit is %s: it must be at least 1 MiB",
                              options.memory_limit);
     return EXIT_DONE;
 }
@@ -218,8 +218,8 @@ static void close_devices(struct devices *devices)
     for (int i = 0; i < MOST_DEVICES; i++) tconv_session_release(devices->session[i]);
 }
 
-/* The algorithm that was taken: asked of a plan of the same kind, whose programs are there
- * already. */
+/* Names the algorithm that was used, by making the same plan again; its programs are already
+ * compiled. */
 static void name_algorithm(const struct devices *devices, const struct job *job, char *name,
                            size_t size)
 {
@@ -273,7 +273,7 @@ static enum exit_code report(const struct devices *devices, const struct job *jo
     return EXIT_DONE;
 }
 
-/* Whether the tensors are computed in slabs. */
+/* True if the tensors are computed in slabs. */
 static bool in_slabs(const struct devices *devices, const tconv_geometry *g)
 {
     enum { WHOLE = 512 << 20 }; /* bytes that are not worth dividing */
@@ -367,7 +367,7 @@ static enum exit_code compute(struct job *job)
                              (kind == SYSTEM_ABSENT || kind == SYSTEM_REGULAR);
         if (geometry.output_bytes != 0 && in_slabs(&devices, &geometry))
             code = regular ? compute_in_slabs(job, &devices, &geometry)
-                           : wrong_request("--output %s is no regular file: several devices, "
+                           : wrong_request("--output %s is not a regular file: several devices, "
                                            "--memory-limit and large "
                                            "tensors need one",
                                            options.output);

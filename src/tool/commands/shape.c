@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl shape: what a problem resolves to, on the host. */
+/* tconv-cl shape: resolves a problem's pads and output shape, on the host. */
 #include "tool/tool.h"
 
 #include <inttypes.h>

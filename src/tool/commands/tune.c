@@ -28,7 +28,7 @@ static const struct poptOption table[] = {
 
 enum { MOST_BUDGET = 1000000 };
 
-/* What became of a layer. */
+/* The result of a layer. */
 struct tuned {
     char algorithm[40], tile[TILE_TEXT];
     char *timed; /* from malloc, or NULL: tconv_plan_timed */
@@ -37,7 +37,7 @@ struct tuned {
     char error[1100]; /* not empty: it was not timed */
 };
 
-/* For the progress bar. */
+/* Where tuning is, for the progress bar. */
 struct place {
     const struct entry *entry;
     int layer, layers;
@@ -56,7 +56,7 @@ static bool tell_progress(void *context, const char *algorithm, int index, int c
     return !interrupted();
 }
 
-/* False with the reason in tuned->error. */
+/* Gives up a layer: returns false, with the reason in tuned->error. */
 static bool give_up(struct tuned *t, tconv_status status, const char *why)
 {
     t->status = status;
@@ -100,7 +100,7 @@ static double gain(const struct tuned *t)
     return t->choice.model_ms / t->choice.best_ms;
 }
 
-/* Lines "ALGORITHM TILE cost C ms M", the tile being several words or none, as objects. */
+/* Turns lines "ALGORITHM TILE cost C ms M" into objects. The tile is several words or none. */
 static json_t *timed_json(const char *lines)
 {
     json_t *list = json_array();
@@ -146,7 +146,7 @@ static void print_layer(const struct entry *entry, const struct tuned *t)
     fflush(stdout);
 }
 
-/* Prints the end of the table, and says what is to be said about failures. */
+/* Prints the end of the table and the messages about failures. */
 static enum exit_code conclude(const struct suite *suite, const struct tuned *results)
 {
     double logarithms = 0;
@@ -221,7 +221,7 @@ static enum exit_code read_budget(uint32_t *budget)
     if (options.budget == NULL) return EXIT_DONE;
     if (!read_numbers("--budget", options.budget, &wanted, 1, &count)) return EXIT_REQUEST_WRONG;
     if (wanted < 1 || wanted > MOST_BUDGET)
-        return wrong_request("--budget is %s: 1 to %d milliseconds are possible", options.budget,
+        return wrong_request("--budget is %s: it must be 1 to %d milliseconds", options.budget,
                              MOST_BUDGET);
     *budget = (uint32_t)wanted;
     return EXIT_DONE;
@@ -238,7 +238,7 @@ enum exit_code command_tune(int argc, const char **argv)
     if (leave) return code;
     if (options.records && (options.machine || options.fields != NULL))
         return wrong_request("--records lists, and --machine and --fields change what is stored: "
-                             "one is possible");
+                             "give one of them");
     if (options.records) return list_records();
     if (options.machine || options.fields != NULL) return tune_machine();
     struct work work = {.session = NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tconv-cl tune --machine: measures the speeds of the hardware that the cost model counts with, and
- * stores them for the device. With --fields it stores given ones. */
+/* tconv-cl tune --machine: measures the hardware speeds that the cost model uses, and stores them
+ * for the device. With --fields it stores the given values. */
 #include "base/text.h"
 #include "tool/bench/roofline.h"
 #include "tool/tool.h"
@@ -44,7 +44,7 @@ static void add(struct measurement *m, const char *name, double value)
     m->list[m->count++] = (struct measured){name, value_of(m, name), value};
 }
 
-/* What a CPU's peak and bandwidths are in the cost model's units. */
+/* Adds a CPU's peak and bandwidths in the cost model's units. */
 static void add_cpu(struct measurement *m, const struct roofline *r)
 {
     const double madds = 1e9 * r->probed_gflops / 2, units = value_of(m, "units");
@@ -91,7 +91,7 @@ static json_t *report_json(int number, const tconv_device_info *info, const char
                      folder == NULL ? json_null() : text_json(folder), "machine", fields);
 }
 
-/* Measures, stores and tells. */
+/* Measures, stores and prints the fields. */
 static enum exit_code measure(int number, tconv_session *session, struct measurement *m)
 {
     tconv_device *device = tconv_session_device(session);
@@ -104,7 +104,7 @@ static enum exit_code measure(int number, tconv_session *session, struct measure
     const enum exit_code code = roofline_measure(session, &roofline);
     progress(0, 0, "");
     if (code != EXIT_DONE) return code;
-    /* From the values that OpenCL and the library have: what was stored is forgotten. */
+    /* Forget the stored fields: begin with the values of OpenCL and the library. */
     if (tconv_device_set_machine(device, "", &error) != TCONV_OK) return failed_call(&error);
     m->lines = lines_of(device);
     if (m->lines == NULL) return failed_work("the fields need memory that is not there");
@@ -134,7 +134,7 @@ enum exit_code tune_machine(void)
     enum exit_code code =
         refuse_layers("--machine and --fields are about the device, and time no layer");
     if (code == EXIT_DONE && options.machine && options.fields != NULL)
-        code = wrong_request("--machine measures fields and --fields gives them: one is possible");
+        code = wrong_request("--machine measures fields and --fields gives them: give one");
     if (code == EXIT_DONE && options.json != NULL && options.fields != NULL)
         code = wrong_request("--json is given, but --fields has no results");
     if (code == EXIT_DONE) code = choose_device(&number);

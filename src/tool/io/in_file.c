@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening files, or stdin. */
+/* Opens input files, or stdin. */
 #include "tool/io/in_file.h"
 
 #include "base/os.h"

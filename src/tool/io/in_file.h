@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* NULL with errno where it cannot be opened. */
+/* Opens a file, in binary. NULL with errno if it cannot be opened. */
 FILE *in_file_open(const char *path);
 
 void in_file_close(FILE *file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tool writes as JSON. */
+/* Writes JSON, with the circumstances that figures depend on. */
 #include "tool/io/out_file.h"
 #include "tool/system/system.h"
 #include "tool/tool.h"
@@ -15,7 +15,7 @@ enum exit_code write_json(json_t *json)
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
     enum exit_code code = EXIT_DONE;
     if (strcmp(options.json, "-") == 0) {
-        json_dumpf(json, stdout, flags); /* whether stdout took it is asked at the end */
+        json_dumpf(json, stdout, flags); /* the exit checks whether stdout took it */
         fputc('\n', stdout);
     } else {
         struct out_file file;
@@ -28,7 +28,7 @@ enum exit_code write_json(json_t *json)
     return code;
 }
 
-/* Environment variables that are set and that change times. */
+/* The set environment variables that may change times. */
 static json_t *variables_json(void)
 {
     static const char *const prefixes[] = {"TCONV_CL_", "POCL_"};

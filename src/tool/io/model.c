@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interpreting the graph of a model: attributes, constants behind filters, output shapes. What
- * cannot be read exactly is an error of that layer, never a guess. */
+/* Finds the transposed convolutions in a model's graph: their attributes, constant filters and
+ * output shapes. A layer that cannot be read exactly gets an error; nothing is guessed. */
 #include "tool/io/model.h"
 
 #include "base/element_types.h"
@@ -23,11 +23,11 @@ struct bin {
     const char *path;
     FILE *file; /* NULL: there is none */
     uint64_t size;
-    uint64_t left; /* bytes that constants may still take: each layer gets a copy, and many may name
-                      the same */
+    uint64_t left; /* bytes that constants may still take: each layer gets a copy, and many layers
+                      may name the same constant */
 };
 
-enum { MOST_COPIES = 16 }; /* of the whole file */
+enum { MOST_COPIES = 16 }; /* copies of the whole file, in bytes */
 
 static void set_error(struct entry *entry, const char *format, ...) TCONV_PRINTF(2, 3);
 static void set_error(struct entry *entry, const char *format, ...)
@@ -74,16 +74,16 @@ static void read_attributes(struct entry *entry, const struct graph_layer *layer
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const char *text = graph_attribute_of(layer, lists[i].name);
         if (!read_list(text, lists[i].list->value, TCONV_MAX_AXES, &lists[i].list->count))
-            set_error(entry, "its %s is \"%s\", which is no list of up to %d numbers",
+            set_error(entry, "its %s is \"%s\", which is not a list of up to %d numbers",
                       lists[i].name, text, TCONV_MAX_AXES);
     }
     const char *auto_pad = graph_attribute_of(layer, "auto_pad");
     if (auto_pad != NULL && !tconv_auto_pad_from_name(auto_pad, &p->auto_pad))
-        set_error(entry, "its auto_pad is \"%s\", which is no padding mode", auto_pad);
+        set_error(entry, "its auto_pad is \"%s\", which is not a padding mode", auto_pad);
 }
 
-/* The bytes of a constant, copied out of the .bin: offsets are not aligned. NULL with the entry's
- * error set where they are not there. */
+/* Copies the bytes of a constant out of the .bin, because offsets are not aligned. If they are
+ * missing, returns NULL and sets the entry's error. */
 static void *read_constant(struct entry *entry, const struct graph_layer *constant, struct bin *bin,
                            tconv_type *type, tconv_shape *shape)
 {
@@ -153,7 +153,7 @@ static void *read_constant(struct entry *entry, const struct graph_layer *consta
     return values;
 }
 
-/* f16 or f32 numbers as f32 or f64; NULL where memory is missing. */
+/* Converts f16 or f32 numbers to f32 or f64. NULL if memory is missing. */
 static void *widen(const void *values, tconv_type from, size_t count, tconv_type to)
 {
     void *wide = count > PTRDIFF_MAX / tconv_type_size(to)
@@ -170,8 +170,8 @@ static void *widen(const void *values, tconv_type from, size_t count, tconv_type
     return wide;
 }
 
-/* The filter: a constant of any type, or one behind a Convert to f32 or f64, as models are saved
- * whose constants are compressed. */
+/* Reads the filter: a constant of any type, or one behind a Convert to f32 or f64 (models with
+ * compressed constants). */
 static void read_filter(struct entry *entry, const struct graph *graph,
                         const struct graph_layer *layer, struct bin *bin)
 {
@@ -221,13 +221,13 @@ static void read_filter(struct entry *entry, const struct graph *graph,
                   tconv_type_name(type), tconv_type_name(entry->problem.data_type));
 }
 
-/* The third input: the output's spatial shape, a constant of any integer type. */
+/* Reads the third input: the output's spatial shape, a constant of any integer type. */
 static void read_output_shape(struct entry *entry, const struct graph *graph,
                               const struct graph_layer *layer, struct bin *bin)
 {
     const struct graph_layer *source = graph_producer(graph, layer, 2);
     if (source == NULL || options.output_shape != NULL)
-        return; /* the caller's own counts, and is read with the options */
+        return; /* --output-shape counts instead, and is read with the options */
     if (strcmp(source->type, "Const") != 0) {
         set_error(
             entry,
@@ -242,7 +242,7 @@ static void read_output_shape(struct entry *entry, const struct graph *graph,
     const size_t size = tconv_type_size(type);
     const bool is_signed = tconv_type_is_signed(type);
     if (!tconv_type_is_integer(type) || shape.rank != 1 || shape.dim[0] > TCONV_MAX_AXES) {
-        set_error(entry, "its output_shape is no list of up to %d integers", TCONV_MAX_AXES);
+        set_error(entry, "its output_shape is not a list of up to %d integers", TCONV_MAX_AXES);
     } else {
         tconv_list *list = &entry->problem.output_shape;
         list->count = (int)shape.dim[0];
@@ -257,7 +257,7 @@ static void read_output_shape(struct entry *entry, const struct graph *graph,
     free(values);
 }
 
-/* The element type of a layer's data, as ports spell it: FP32, FP16, BF16, FP64, I8, U64. */
+/* Reads the element type of a layer's data, as ports spell it: FP32, FP16, BF16, FP64, I8, U64. */
 static void read_type(struct entry *entry, const char *precision)
 {
     char name[16];
@@ -268,7 +268,8 @@ static void read_type(struct entry *entry, const char *precision)
     if (tconv_type_from_name(name, &type))
         entry->problem.data_type = type;
     else
-        set_error(entry, "its data has elements of type %s, which is no element type", precision);
+        set_error(entry, "its data has elements of type %s, which is not an element type",
+                  precision);
 }
 
 static bool read_layer(struct suite *suite, const struct graph *graph,
@@ -375,7 +376,7 @@ struct entry *model_layer(const char *path, const struct suite *suite, const cha
         wrong_request("--layer %s names %d layers of %s: give its number (%s)", name, same, path,
                       known);
     else
-        wrong_request("--layer %s is no transposed convolution of %s; there are: %s", name, path,
+        wrong_request("--layer %s is not a transposed convolution of %s; there are: %s", name, path,
                       known);
     return NULL;
 }

@@ -11,21 +11,21 @@
  * leaves open are -1. A layer that cannot be read gets an entry with an error. */
 enum exit_code model_read(const char *path, struct suite *suite);
 
-/* The only layer, or the one that `name` names, by its name or else by its number; NULL after a
+/* Finds the layer called `name`, or number `name`; without a name the only layer. NULL after a
  * message. */
 struct entry *model_layer(const char *path, const struct suite *suite, const char *name);
 
-/* Whether data of that shape contradict nothing that the model says of the entry's. */
+/* True if the shape contradicts none of the data extents that the model gives. */
 bool model_data_fits(const struct entry *entry, const tconv_shape *data);
 
-/* Where the weights of a model are; the caller frees it, NULL where memory is missing. */
+/* The path of a model's weights; the caller frees it. NULL if memory is missing. */
 char *model_weights_path(const char *path);
 
-/* Puts the extents of `data` into the entry; false, with the entry's error set, where they
- * contradict those of the model. */
+/* Puts the extents of `data` into the entry. False, with the entry's error set, if they contradict
+ * the model's. */
 bool model_set_data(struct entry *entry, const tconv_shape *data);
 
-/* Tells the error of an entry; the code says whether the file or the request is to blame. */
+/* Prints the error of an entry. The code says whether the file or the request is to blame. */
 enum exit_code model_failure(const char *path, const struct entry *entry);
 
 #endif

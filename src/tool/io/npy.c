@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing .npy files. Nothing is allocated from what a header claims before the file's
- * size confirms it. */
+/* Reads and writes .npy files. A header's sizes are checked against the file's size before memory
+ * is allocated. */
 #include "tool/io/npy.h"
 
 #include "tool/io/in_file.h"
@@ -38,7 +38,7 @@ void npy_free(struct npy *npy)
     npy->values = npy->mapping = NULL;
 }
 
-/* The place behind the colon of a key of the header's dictionary. */
+/* The value of a key in the header's dictionary: the text after its colon. */
 static const char *value_of(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
@@ -54,7 +54,7 @@ static bool read_type(const char *at, tconv_type *type)
     const char order = at[1];
     for (int i = 0; i < TYPES; i++) {
         const bool one_byte = types[i].descr[1] == '1';
-        /* The order first: where the header ends instead, nothing stands behind it. */
+        /* Check the byte order first: the header may end here. */
         if ((order == '<' || order == '=' || (order == '|' && one_byte)) &&
             strncmp(at + 2, types[i].descr, 2) == 0 && at[4] == at[0]) {
             *type = types[i].type;
@@ -83,7 +83,7 @@ static bool read_shape(const char *at, tconv_shape *shape)
     }
 }
 
-/* Reads the header; `bytes` becomes the size of the values. */
+/* Reads the header, and sets `bytes` to the size of the values. */
 static enum exit_code read_header(const char *option, const char *path, FILE *file, struct npy *npy,
                                   uint64_t *bytes)
 {
@@ -114,15 +114,15 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
         value_of(header, "'shape'") == NULL)
         code = failed_work("%s %s has a damaged header", option, path);
     else if (!typed)
-        code = wrong_request("%s %s has elements of the type %.*s: f2, f4, f8, i1 to i8 and u1 to "
-                             "u8 are possible, little-endian",
+        code = wrong_request("%s %s has elements of the type %.*s: it must be f2, f4, f8, i1 to i8 "
+                             "or u1 to u8, little-endian",
                              option, path, (int)strcspn(value_of(header, "'descr'"), ",}"),
                              value_of(header, "'descr'"));
     else if (fortran)
         code = wrong_request("%s %s is in Fortran order: save it with numpy.ascontiguousarray",
                              option, path);
     else if (!shaped)
-        code = wrong_request("%s %s has a shape that cannot be read: up to %d extents are possible",
+        code = wrong_request("%s %s has a shape that cannot be read: it may have up to %d extents",
                              option, path, TCONV_MAX_RANK);
     free(header);
     *bytes = tconv_type_size(npy->type);
@@ -134,8 +134,7 @@ static enum exit_code read_header(const char *option, const char *path, FILE *fi
     return code;
 }
 
-/* Reads so many bytes into memory of their own; `sure`: they are there. Else, in a pipe, room is
- * made as they come. */
+/* Reads `bytes` bytes into new memory. If `sure` is false (a pipe), memory grows as they come. */
 static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
 {
     enum { FIRST = 1 << 16 };
@@ -149,7 +148,7 @@ static bool read_bytes(FILE *file, size_t bytes, bool sure, void **values)
             return false;
         }
         *values = more;
-        errno = 0; /* stays 0 where the end comes too early */
+        errno = 0; /* stays 0 if the file ends too early */
         got += fread(more + got, 1, room - got, file);
     } while (got == room && room < bytes);
     return got == bytes;
@@ -165,8 +164,8 @@ static enum exit_code read_values(const char *option, const char *path, FILE *fi
         return failed_work("%s %s is cut off: its header promises %" PRIu64
                            " bytes of values, but %" PRIu64 " are there",
                            option, path, bytes, size - (uint64_t)here);
-    if (bytes >
-        (uint64_t)(PTRDIFF_MAX - LONGEST_HEADER - MAGIC - 6)) /* they are mapped with the header */
+    /* Values are mapped with the header. */
+    if (bytes > (uint64_t)(PTRDIFF_MAX - LONGEST_HEADER - MAGIC - 6))
         return failed_work("%s %s has %" PRIu64
                            " bytes of values, more than a process of %d bits can address",
                            option, path, bytes, (int)sizeof(void *) * 8);
@@ -201,8 +200,8 @@ enum exit_code npy_read(const char *option, const char *path, struct npy *npy)
     return code;
 }
 
-/* Header, padded so that the values begin at a multiple of 64. `bytes` becomes the size of the
- * values; false with ENOMEM where a process cannot address so many. */
+/* Writes the header, padded so that the values begin at a multiple of 64 bytes. Sets `bytes` to the
+ * size of the values. False with ENOMEM if a process cannot address so many. */
 static bool write_header(FILE *file, tconv_type type, const tconv_shape *shape, size_t *bytes)
 {
     const char *descr = "u2"; /* bf16 */

@@ -15,7 +15,7 @@ struct npy {
     size_t mapped; /* bytes of it */
 };
 
-/* A file that is written in place, where its values are mapped. */
+/* An output file whose values are mapped and written in place. */
 struct npy_out {
     struct out_file file;
     void *values;
@@ -23,23 +23,23 @@ struct npy_out {
     size_t mapped;
 };
 
-/* Reads a whole file; a large one is mapped instead, read-only. `option` is named in messages.
- * uint16 is read as bf16 where --type says so. A file that cannot be read or is damaged is failed
- * work; a sound one with something that cannot be used is a wrong request. */
+/* Reads a whole file; a large one is mapped instead, read-only. `option` is for messages. With
+ * --type bf16, uint16 is read as bf16. An unreadable or damaged file is failed work; a sound file
+ * that cannot be used is a wrong request. */
 enum exit_code npy_read(const char *option, const char *path, struct npy *npy);
 
 /* Writes a file that appears whole or not at all. bf16 is written as uint16. */
 enum exit_code npy_write(const char *path, tconv_type type, const tconv_shape *shape,
                          const void *values);
 
-/* The same for values that come bit by bit: space for them on the disk, and then the end, which
- * gives the file its name, or nothing. */
+/* Writes a file whose values come in pieces. npy_write_begin reserves space on the disk and maps
+ * it. npy_write_end gives the file its name; npy_write_discard removes it. */
 enum exit_code npy_write_begin(const char *path, tconv_type type, const tconv_shape *shape,
                                struct npy_out *out);
 enum exit_code npy_write_end(struct npy_out *out);
 void npy_write_discard(struct npy_out *out);
 
-/* Gives the memory of a mapped file back to the system, which reads it again where it is needed. */
+/* Lets the system reclaim the memory of a mapped file; it is read again on the next access. */
 void npy_drop(void *mapping, size_t mapped);
 
 void npy_free(struct npy *npy);

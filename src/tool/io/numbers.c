@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of options, and lists of numbers among them. */
+/* Reads the values of options: numbers and lists of numbers. */
 #include "tool/tool.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ bool read_numbers(const char *option, const char *text, int64_t *numbers, int mo
         if (end == at || (*end != ',' && *end != '\0') || (*end == ',' && most == 1)) {
             wrong_request(
                 most == 1
-                    ? "%s is \"%s\": a number is needed"
-                    : "%s is \"%s\": numbers with commas between them are needed, for example 2,2",
+                    ? "%s is \"%s\": it must be a number"
+                    : "%s is \"%s\": it must be numbers with commas between them, for example 2,2",
                 option, text);
             return false;
         }

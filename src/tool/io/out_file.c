@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing beside the target and renaming. */
+/* Writes output files: into a temporary file beside the target, which is renamed at the end. */
 #include "tool/io/out_file.h"
 
 #include "base/os.h"
@@ -19,7 +19,7 @@ static enum exit_code failed(struct out_file *file, int reason)
     return code;
 }
 
-/* stdout, which stays open. */
+/* Begins stdout as an output file; it stays open. */
 static bool begin_stdout(const char *option, struct out_file *file)
 {
     *file = (struct out_file){stdout, strdup("-"), NULL, option};
@@ -31,7 +31,7 @@ enum exit_code out_file_begin(const char *option, const char *path, struct out_f
     if (strcmp(path, "-") == 0)
         return begin_stdout(option, file) ? EXIT_DONE : failed(file, ENOMEM);
     const enum system_kind kind = system_kind(path);
-    /* A link stays, and what it names is written. */
+    /* A link stays; the file that it names is written. */
     char *target = kind == SYSTEM_ABSENT ? strdup(path) : system_real_path(path);
     *file = (struct out_file){NULL, target == NULL ? strdup(path) : target, NULL, option};
     if (file->path == NULL || target == NULL) return failed(file, errno);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suites of layers from CSV. */
+/* Reads suites of layers from CSV files. */
 #include "tool/io/suite.h"
 
 #include "base/os.h"
@@ -54,7 +54,7 @@ struct reader {
     char **fields;
     int count, room;
     int row;   /* the first names the columns; empty lines do not count */
-    bool stop; /* after the first mistake, or without memory */
+    bool stop; /* true after the first mistake, or without memory */
     enum exit_code code;
 };
 
@@ -117,7 +117,7 @@ static const char *field(const struct reader *r, enum column column)
     return text[0] == '\0' && columns[column].absent != NULL ? columns[column].absent : text;
 }
 
-/* "4x4" into numbers; no text is no number. */
+/* Reads "4x4" as numbers; an empty text as none. */
 static bool read_numbers_x(struct reader *r, enum column column, int64_t *numbers, int most,
                            int *count)
 {
@@ -128,10 +128,9 @@ static bool read_numbers_x(struct reader *r, enum column column, int64_t *number
         const long long number = strtoll(at, &end, 10);
         if (end == at || errno == ERANGE || *count == most || (*end != 'x' && *end != '\0') ||
             (*end == 'x' && end[1] == '\0')) {
-            stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": a number is needed"
-                                            : "%s row %d: column %s is \"%s\": up to %d numbers "
-                                              "with x between them are "
-                                              "needed, for example 4x4",
+            stop(r, wrong_request(most == 1 ? "%s row %d: column %s is \"%s\": it must be a number"
+                                            : "%s row %d: column %s is \"%s\": it must be up to "
+                                              "%d numbers with x between them, for example 4x4",
                                   r->path, r->row, columns[column].name, field(r, column), most));
             return false;
         }
@@ -201,8 +200,8 @@ static void read_layer(struct reader *r)
     for (size_t i = 0; i < sizeof which / sizeof *which; i++)
         if (!read_numbers_x(r, which[i], lists[i]->value, TCONV_MAX_AXES, &lists[i]->count)) return;
     if (!tconv_type_from_name(field(r, TYPE), &p->data_type)) {
-        stop(r, wrong_request("%s row %d: column type is \"%s\", which is no element type", r->path,
-                              r->row, field(r, TYPE)));
+        stop(r, wrong_request("%s row %d: column type is \"%s\", which is not an element type",
+                              r->path, r->row, field(r, TYPE)));
         return;
     }
     p->filter_type = p->data_type;
@@ -247,7 +246,7 @@ static void on_line(int terminator, void *state)
     r->count = 0;
 }
 
-/* The text of the file, or of the built-in suite. */
+/* Reads the text of the file, or of the built-in suite. */
 static char *read_text(const char *path, size_t *length)
 {
     if (path == NULL) {
@@ -296,11 +295,11 @@ enum exit_code suite_read(const char *path, struct suite *suite)
     json_decref(utf8);
     if (memchr(text, '\0', length) != NULL) {
         free(text);
-        return wrong_request("%s is no text: it has a zero byte", r.path);
+        return wrong_request("%s is not a text: it has a zero byte", r.path);
     }
     const size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0
                             ? 3
-                            : 0; /* some editors begin files with it */
+                            : 0; /* some editors begin files with a byte order mark */
     struct csv_parser parser;
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
         free(text);

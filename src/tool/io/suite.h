@@ -13,8 +13,8 @@ struct entry {
     tconv_problem problem;
     void *weights; /* the filter's values; NULL: any will do */
     tconv_type weights_type;
-    char *error;      /* not NULL: why it cannot be run */
-    bool file_failed; /* error: a file could not be read */
+    char *error;      /* not NULL: why the layer cannot be run */
+    bool file_failed; /* the error is a file that could not be read */
 };
 
 struct suite {
@@ -31,8 +31,8 @@ enum exit_code suite_select(struct suite *suite, const char *ids);
 /* Adds an entry with copies of the texts; NULL where memory is missing. */
 struct entry *suite_add(struct suite *suite, const char *id, const char *layer);
 
-/* Makes a layer of NCX data the same one of NXC data: the oneAPI form; the filter stays as it
- * is. */
+/* Changes a layer of NCX data to the same layer of NXC data, in the oneAPI form. The filter stays
+ * as it is. */
 void suite_channels_last(tconv_problem *problem);
 
 void suite_free(struct suite *suite);

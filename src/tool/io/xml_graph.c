@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the graph of an OpenVINO IR with expat. Bodies of If, Loop and TensorIterator hold graphs
+/* Reads the graph of an OpenVINO IR with expat. Bodies of If, Loop and TensorIterator hold graphs
  * of their own: each <layers> and <edges> belongs to the innermost element called net or ..._body
  * around it. */
 #include "tool/io/xml_graph.h"
@@ -60,7 +60,7 @@ static char *copy(struct reader *r, const char *text)
     return own;
 }
 
-/* Room for one more element of `size` bytes, or NULL. */
+/* Makes room for one more element of `size` bytes. Returns it, or NULL. */
 static void *one_more(struct reader *r, void **array, size_t *count, size_t size)
 {
     void *more = *count >= MOST ? NULL : realloc(*array, (*count + 1) * size);
@@ -176,7 +176,7 @@ static void end_dim(struct reader *r)
     if (layer == NULL || layer->port_count == 0) return;
     tconv_shape *shape = &layer->ports[layer->port_count - 1].shape;
     if (shape->rank < TCONV_MAX_RANK) read_id(r, r->dim, &shape->dim[shape->rank]);
-    shape->rank++; /* of tensors that no transposed convolution has, too */
+    shape->rank++; /* counts beyond the limit, too: such a tensor belongs to other layers */
 }
 
 static void on_end(void *state, const char *name)
@@ -206,7 +206,7 @@ static enum exit_code parse(const char *path, FILE *file, struct reader *r)
             return failed_work("--model %s cannot be read: %s", path, strerror(errno));
         last = got == 0;
         if (XML_ParseBuffer(r->parser, (int)got, last) != XML_STATUS_OK)
-            return failed_work("--model %s is no model at line %lu: %s", path,
+            return failed_work("--model %s is not a model: line %lu: %s", path,
                                (unsigned long)XML_GetCurrentLineNumber(r->parser),
                                r->mistake != NULL ? r->mistake
                                                   : XML_ErrorString(XML_GetErrorCode(r->parser)));

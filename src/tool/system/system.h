@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operating systems do differently for the tool, beside base/os.h: terminals, output files,
- * mapped files, signals, programs. system_posix.c and system_windows.c implement it. Paths are
- * UTF-8. Where a call fails, errno says why. */
+/* The tool's interface to the operating system, beside base/os.h: terminals, output files, mapped
+ * files, signals, programs. system_posix.c and system_windows.c implement it. Paths are UTF-8. If a
+ * call fails, errno says why. */
 #ifndef TCONV_TOOL_SYSTEM_H
 #define TCONV_TOOL_SYSTEM_H
 
@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* To be called first: returns the program's arguments in UTF-8, sets the terminal to UTF-8 and the
- * standard streams to bytes as they are. NULL without memory. */
+/* Call it first. Returns the program's arguments in UTF-8, and sets the terminal to UTF-8 and the
+ * standard streams to binary. NULL without memory. */
 char **system_begin(int *argc, char **argv);
 
 bool system_is_terminal(FILE *stream);
@@ -25,37 +25,38 @@ char **system_environment(void);
 enum system_kind { SYSTEM_ABSENT, SYSTEM_REGULAR, SYSTEM_FOLDER, SYSTEM_OTHER };
 enum system_kind system_kind(const char *path);
 
-/* Bytes of an open file; false where it is no regular one, whose size says nothing. */
+/* Bytes of an open file. False if it is not a regular file: its size says nothing. */
 bool system_file_size(FILE *file, uint64_t *size);
 
-/* The absolute path of a file that is there, without links, from malloc; else NULL. */
+/* The absolute path of an existing file, without links, from malloc. NULL if it does not exist. */
 char *system_real_path(const char *path);
 
-/* Whether two paths name one regular file, or would once it is there. */
+/* True if two paths name one regular file, or would name one when it exists. */
 bool system_same_file(const char *a, const char *b);
 
-/* A new file beside `target`, open for writing and mapping, with the permissions of `target` if
- * that is there. `*path` is from malloc. NULL: no file, and `*path` is NULL. */
+/* Makes a new file beside `target`, open for writing and mapping, with the permissions of an
+ * existing `target`. `*path` is from malloc. NULL on failure; `*path` is then NULL, too. */
 FILE *system_temporary(const char *target, char **path);
 
-/* Gives a closed file another name, at once, also where that one is taken. */
+/* Renames a closed file in one step, and replaces a file that has this name. */
 bool system_replace(const char *from, const char *to);
 
-/* Removes a file. The one of system_temporary may still be open: then it vanishes when closed. */
+/* Removes a file. A file of system_temporary may still be open; it then vanishes when it is
+ * closed. */
 void system_remove(const char *path);
 
-/* The file to be removed where a signal ends the program; NULL: none. */
+/* Sets the file that is removed if a signal ends the program; NULL: none. */
 void system_remove_on_signal(const char *path);
 
-/* A file's first bytes in memory, to be read; or NULL. */
+/* Maps the first bytes of a file for reading. NULL on failure. */
 void *system_map(FILE *file, size_t size);
 
-/* The same to be read and written, for a file of system_temporary, which gets this size and space
- * on the disk for it. */
+/* Maps a file of system_temporary for reading and writing. The file gets this size, and space on
+ * the disk. */
 void *system_map_output(FILE *file, size_t size);
 void system_unmap(void *mapping, size_t size);
 
-/* Memory of a mapping may be taken; it is read again when needed. */
+/* Lets the system reclaim the memory of a mapping; it is read again on the next access. */
 void system_drop(void *mapping, size_t size);
 
 /* ---- signals and programs ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linux, macOS and other systems with POSIX. */
+/* Implements system.h on Linux, macOS and other systems with POSIX. */
 #include "tool/system/system.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ char *system_real_path(const char *path)
     return realpath(path, NULL);
 }
 
-/* The folder that a path is in, without links and dots; NULL where there is none. */
+/* The folder of a path, without links and dots. NULL if it does not exist. */
 static char *folder_of(const char *path)
 {
     char *folder = strdup(path);
@@ -136,7 +136,7 @@ void *system_map(FILE *file, size_t size)
     return mapping == MAP_FAILED ? NULL : mapping;
 }
 
-/* Space now: a full disk must not show as a signal while the mapping is written. */
+/* Reserves space on the disk: a full disk must not cause a signal while the mapping is written. */
 static int allocate(int descriptor, off_t size)
 {
 #if defined(__APPLE__)

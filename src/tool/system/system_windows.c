@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows 10 and later. Paths are UTF-8 for callers and UTF-16 for the system. */
+/* Implements system.h on Windows 10 and later. Paths are UTF-8 for callers and UTF-16 for the
+ * system. */
 #include "base/os.h"
 #include "base/os_windows.h"
 #include "tool/system/system.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets errno to what the system's last error means for a file. */
+/* Sets errno from the system's last error. */
 static void set_reason(void)
 {
     switch (GetLastError()) {
@@ -39,7 +40,8 @@ static void give_console_back(void)
     SetConsoleOutputCP(output_page);
 }
 
-/* A console that does not know UTF-8 or colours stays as it is; so does what is no console. */
+/* Sets the console to UTF-8 and colours. A console that does not know them, or a stream that is not
+ * a console, stays as it is. */
 static void set_console(void)
 {
     static const DWORD streams[] = {STD_OUTPUT_HANDLE, STD_ERROR_HANDLE};
@@ -147,7 +149,7 @@ char *system_real_path(const char *path)
     return real != NULL ? real : _strdup(path); /* some file systems give no names back */
 }
 
-/* Whether two paths are one without regard to case; links are not followed. */
+/* True if two paths are equal in any letter case. Links are not followed. */
 static bool same_path(const char *a, const char *b)
 {
     wchar_t *wide_a = tconv_os_wide(a), *wide_b = tconv_os_wide(b), full[2][1024];
@@ -264,7 +266,8 @@ void system_unmap(void *mapping, size_t size)
 
 void system_drop(void *mapping, size_t size)
 {
-    VirtualUnlock(mapping, size); /* of pages that are not locked, it takes the memory */
+    VirtualUnlock(mapping,
+                  size); /* VirtualUnlock of pages that are not locked releases their memory */
 }
 
 /* ---- signals and programs ---- */
