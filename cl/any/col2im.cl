@@ -3,8 +3,8 @@
  * columns by gathering. It needs no column buffer outside local memory, no atomics and no scatter.
  * Columns are only those of the innermost axis (x); along y and z it gathers taps.
  *
- * A work-group owns MC output channels at COL2IM_PLACES neighbouring places u along x of one output
- * row (outputs o = u*s + t for every phase t), for one part of the phases:
+ * A work-group owns MC output channels at COL2IM_POSITIONS neighbouring positions u along x of one
+ * output row (outputs o = u*s + t for every phase t), for one part of the phases:
  *
  *   1. column[k][c][i] = sum over kz, ky, ci of data[ci, iz, iy, i] * filter[ci, c, kz, ky, k]
  *      for the taps k of the part, the MC channels c, and the inputs i that the tile's outputs
@@ -64,10 +64,10 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
     const int taps_y = (int)reach_y[REACH_TAPS];
     const int strips = (int)part[PART_STRIPS];
 
-    const int places = (int)table[COL2IM_PLACES], inputs = (int)table[COL2IM_INPUTS];
+    const int positions = (int)table[COL2IM_POSITIONS], inputs = (int)table[COL2IM_INPUTS];
     const int input_x = (int)table[FOLDED_INPUT_X], output_x = (int)table[FOLDED_OUTPUT_X];
-    const int first_place = tile * places;
-    const int low = first_place + (int)table[FOLDED_FIRST_INPUT];
+    const int first_position = tile * positions;
+    const int low = first_position + (int)table[FOLDED_FIRST_INPUT];
     const int from = max(low, 0), to = min(low + inputs, input_x); /* the inputs that exist */
     const int columns = (int)table[COL2IM_COLUMNS], elements = (int)table[COL2IM_ROW];
     const int vectors = from < to ? (to - from + TILE - 1) / TILE : 0;
@@ -146,7 +146,7 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
     /* 2. The overlap-add. */
     const int stride = (int)table[FOLDED_STRIDE_X], input_step = (int)table[FOLDED_INPUT_STEP_X];
     const int channels = min(MC, out_channels - block * MC), classes = (int)part[PART_CLASSES];
-    const int row_vectors = (places + VW - 1) / VW;
+    const int row_vectors = (positions + VW - 1) / VW;
     const long co = (long)g * out_channels + block * MC;
     const long own_output = n * table[FOLDED_OUTPUT_BATCH_STEP] +
                             co * table[FOLDED_OUTPUT_CHANNEL_STEP] +
@@ -164,14 +164,14 @@ static TILE_FUNCTION void col2im_tile(__global const data_t *restrict data,
             for (int j = 0; j < taps; j++) sum += LOAD(one + j * (MC * elements - input_step));
             const result_vec_t value = affine(f, sum, co + m);
             const long to_row = own_output + m * table[FOLDED_OUTPUT_CHANNEL_STEP];
-            const int o = (first_place + u) * stride + phase;
-            if (stride == 1 && u + VW <= places && o + VW <= output_x) {
+            const int o = (first_position + u) * stride + phase;
+            if (stride == 1 && u + VW <= positions && o + VW <= output_x) {
                 put(f, value, to_row + o, co + m);
             } else {
                 lane_t lane[VW];
                 TO_LANES(f, value, SLOPES_OF(f, co + m), lane);
                 for (int i = 0; i < VW; i++)
-                    if (u + i < places && o + i * stride < output_x)
+                    if (u + i < positions && o + i * stride < output_x)
                         PUT_LANE(f, lane[i], to_row + o + i * stride, co + m);
             }
         }

@@ -7,9 +7,9 @@
 #include "common/folded_table.h"
 
 enum {
-    COL2IM_PLACES = FOLDED_LONGS, /* of a tile: neighbouring outputs of one phase */
-    COL2IM_INPUTS,                /* that a tile reads: places and reach */
-    COL2IM_COLUMNS,               /* columns in local memory, whole strips */
+    COL2IM_POSITIONS = FOLDED_LONGS, /* of a tile: neighbouring outputs of one phase */
+    COL2IM_INPUTS,                   /* that a tile reads: positions and reach */
+    COL2IM_COLUMNS,                  /* columns in local memory, whole strips */
     COL2IM_ROW,    /* elements of a column in local memory: at least TILE + COL2IM_INPUTS + TILE */
     COL2IM_STRIPS, /* strips of MW columns in all parts together: the strips of one (kz, ky) of a
                       block in the packed filter */

@@ -32,31 +32,31 @@ static NOINLINE void reference_output(__global const data_t *restrict data,
 {
     const long in_channels = table[REF_IN_CHANNELS], out_channels = table[REF_OUT_CHANNELS];
 
-    /* The element's position: batch, group, channel, then the axes, innermost last. */
+    /* The element's coordinates: batch, group, channel, then the axes, innermost last. */
     long rest = index;
-    long position[AXES];
+    long coordinate[AXES];
     for (int a = AXES - 1; a >= 0; a--) {
         const long extent = table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT];
-        position[a] = rest % extent;
+        coordinate[a] = rest % extent;
         rest /= extent;
     }
     const long co = rest % out_channels;
     const long g = rest / out_channels % table[REF_GROUPS];
     const long n = rest / out_channels / table[REF_GROUPS];
 
-    /* Along each axis: the first tap that reaches the position from inside the data, its input, and
+    /* Along each axis: the first tap that reaches the element from inside the data, its input, and
      * how many taps do. */
     long tap[AXES], input[AXES], taps[AXES], turn[AXES];
     long terms = 1;
     for (int a = 0; a < AXES; a++) {
         __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
-        const long place = position[a] + axis[AXIS_PAD];
+        const long reach = coordinate[a] + axis[AXIS_PAD];
         tap[a] = 0;
         input[a] = 0;
         taps[a] = 0;
         turn[a] = 0;
         for (long k = 0; k < axis[AXIS_KERNEL] && taps[a] == 0; k++) {
-            const long distance = place - k * axis[AXIS_DILATION];
+            const long distance = reach - k * axis[AXIS_DILATION];
             if (distance < 0) break;
             if (distance % axis[AXIS_STRIDE] != 0 ||
                 distance / axis[AXIS_STRIDE] >= axis[AXIS_INPUT])
@@ -98,7 +98,7 @@ static NOINLINE void reference_output(__global const data_t *restrict data,
     const long channel = g * out_channels + co;
     long at = n * table[REF_OUTPUT_BATCH_STEP] + channel * table[REF_OUTPUT_CHANNEL_STEP];
     for (int a = 0; a < AXES; a++)
-        at += position[a] * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP];
+        at += coordinate[a] * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT_STEP];
     put_one(f, affine_one(f, sum, channel), at, channel);
 }
 

@@ -15,9 +15,9 @@
 #error "RUN must be set"
 #endif
 
-/* The first position along an axis, at or after `from`, that a tap reaches from inside the data.
+/* The first coordinate along an axis, at or after `from`, that a tap reaches from inside the data.
  * The axis's extent if there is none. */
-static long reached_place(__global const long *restrict axis, const long from)
+static long reached_coordinate(__global const long *restrict axis, const long from)
 {
     long first = axis[AXIS_OUTPUT];
     for (long k = 0; k < axis[AXIS_KERNEL]; k++) {
@@ -30,11 +30,11 @@ static long reached_place(__global const long *restrict axis, const long from)
 }
 
 /* The number of an output within its channel. */
-static long point_at(__global const long *restrict table, const long position[AXES])
+static long point_at(__global const long *restrict table, const long coordinate[AXES])
 {
     long point = 0;
     for (int a = 0; a < AXES; a++)
-        point = point * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT] + position[a];
+        point = point * table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT] + coordinate[a];
     return point;
 }
 
@@ -42,28 +42,28 @@ static long point_at(__global const long *restrict table, const long position[AX
  * is none before `end`. */
 static long reached_point(__global const long *restrict table, const long from, const long end)
 {
-    long position[AXES], rest = from;
+    long coordinate[AXES], rest = from;
     for (int a = AXES - 1; a >= 0; a--) {
         const long extent = table[REF_AXES + a * AXIS_LONGS + AXIS_OUTPUT];
-        position[a] = rest % extent;
+        coordinate[a] = rest % extent;
         rest /= extent;
     }
     for (int a = 0; a < AXES;) {
         __global const long *axis = table + REF_AXES + a * AXIS_LONGS;
-        const long place = reached_place(axis, position[a]);
-        const bool none = place == axis[AXIS_OUTPUT]; /* the axis before it goes on */
+        const long reached = reached_coordinate(axis, coordinate[a]);
+        const bool none = reached == axis[AXIS_OUTPUT]; /* the axis before it goes on */
         if (none && a == 0) return end;
-        if (none || place > position[a]) /* inner axes begin again */
-            for (int b = a + 1; b < AXES; b++) position[b] = 0;
-        position[a] = none ? 0 : place;
+        if (none || reached > coordinate[a]) /* inner axes begin again */
+            for (int b = a + 1; b < AXES; b++) coordinate[b] = 0;
+        coordinate[a] = none ? 0 : reached;
         if (!none) {
             a++;
             continue;
         }
-        position[--a]++;
-        if (point_at(table, position) >= end) return end;
+        coordinate[--a]++;
+        if (point_at(table, coordinate) >= end) return end;
     }
-    return min(point_at(table, position), end);
+    return min(point_at(table, coordinate), end);
 }
 
 /* Stores `count` outputs of a channel that no tap reaches. */

@@ -22,7 +22,7 @@ enum {
     FOLDED_INPUT_STEP_X, /* between the inputs of neighbouring taps of one phase */
     FOLDED_INPUT_X,
     FOLDED_OUTPUT_X,
-    FOLDED_FIRST_INPUT, /* the leftmost input that the place u = 0 reads; negative: outside */
+    FOLDED_FIRST_INPUT, /* the leftmost input that the position u = 0 reads; negative: outside */
     FOLDED_TILES,       /* of a row */
     /* The outer axes. */
     FOLDED_STRIDE_Z,
@@ -80,9 +80,9 @@ enum { REACH_TAPS, REACH_TAP, REACH_INPUT, REACH_LONGS };
 enum {
     CLASS_TAPS,
     CLASS_START,    /* taps of all classes before this one: where the packed filter has it */
-    CLASS_PHASE,    /* which outputs: phase + place * stride */
-    CLASS_DISTANCE, /* from the leftmost input that a place reads to the input of the class's first
-                       tap */
+    CLASS_PHASE,    /* which outputs: phase + position * stride */
+    CLASS_DISTANCE, /* from the leftmost input that a position reads to the input of the class's
+                       first tap */
     CLASS_LONGS
 };
 

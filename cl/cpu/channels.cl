@@ -3,16 +3,16 @@
  * exact in work, for processors. It suits channels-last tensors, whose channels are contiguous, and
  * small images of many channels.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. A work-item has
- * a box of places and some blocks of output channels. It copies the inputs of the box into local
- * memory, SEGMENT channels of a place side by side. Then it computes for each phase, and for PX
- * places at a time,
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. A work-item
+ * has a box of positions and some blocks of output channels. It copies the inputs of the box into
+ * local memory, SEGMENT channels of a position side by side. Then it computes for each phase, and
+ * for PX positions at a time,
  *
- *     sum[c][place] += filter[tap][ci][c] * local[place + distance of tap][ci]
+ *     sum[c][position] += filter[tap][ci][c] * local[position + distance of tap][ci]
  *
  * in registers, one vector of weights for PX broadcast inputs.
  *
- *     work-item   CHANNELS_BOX_Z x _Y x _X places, CHANNELS_ITEM_BLOCKS blocks of MW channels,
+ *     work-item   CHANNELS_BOX_Z x _Y x _X positions, CHANNELS_ITEM_BLOCKS blocks of MW channels,
  *                 every phase
  *     vector      VW output channels of one output
  *
@@ -20,12 +20,12 @@
  *                    bf16: words.clh.
  *                    Counts, segments and chunks of channels are then those of words.
  *
- *   BATCHED = 0   the PX places are neighbours in a row. What lies outside the data is zero in
- *                 local memory; taps that reach all PX places from outside are left out. With
+ *   BATCHED = 0   the PX positions are neighbours in a row. What lies outside the data is zero in
+ *                 local memory; taps that reach all PX positions from outside are left out. With
  *                 PARTS, taps that reach some of them are added to a part only: without the first
  *                 or last one, two, or half.
- *   BATCHED = 1   they are one place in PX images of the batch: all have the same taps, so no work
- *                 is wasted.
+ *   BATCHED = 1   they are one position in PX images of the batch: all have the same taps, so no
+ * work is wasted.
  *
  *   TRANSPOSED = 1   for tensors whose rows are contiguous: the accumulators of a box are kept in
  *                    local memory, the channels of an output side by side, and are stored row by
@@ -35,7 +35,7 @@
  *                    weights of a phase stay in a cache for all rows of the box; and, with
  *                    TRANSPOSED, to store short rows together.
  *   PHASE_LANES = 1  for large strides along x: lanes are adjacent outputs of one channel; all
- *                    phases of one place are treated like channels. Along x the table then
+ *                    phases of one position are treated like channels. Along x the table then
  *                    describes quotients: stride 1, kernel / stride taps.
  *
  *   SLICED = 1       z counts the outputs of several axes: a box has one of them, and local memory
@@ -47,9 +47,9 @@
  *   macro        meaning                                 legal values
  *   VW           lanes of a vector                       1, 2, 4, 8, 16
  *   MW           output channels of a block              multiples of VW
- *   PX           places at a time                        at least 1
- *   SEGMENT      channels of a place side by side; a     1 to 64
- *                constant, so that places lie at
+ *   PX           positions at a time                        at least 1
+ *   SEGMENT      channels of a position side by side; a     1 to 64
+ *                constant, so that positions lie at
  *                constant distances
  *   ROUND        channels that an iteration of the       1, 2, 4, 8; divides
  *                innermost loop adds                     SEGMENT and all counts
@@ -81,7 +81,7 @@ enum {
 
 /* The box of a work-item. */
 struct box {
-    int n, z, y, x;                         /* the first image and place */
+    int n, z, y, x;                         /* the first image and position */
     int count_n, count_z, count_y, count_x; /* how many */
     int outputs_z, outputs_y, outputs_x;    /* of all phases */
 };
@@ -110,7 +110,8 @@ struct chunk {
 #define AS_ACC PASTE(as_, ACC)
 #define INPUT_AT(p, zero, step, left) AS_ACC(word_at(p, zero, step, left))
 #define INPUTS_OF_CHANNELS(p, zero) SIZED(AS_ACC)(words_of_channels(p, zero))
-#define INPUTS_OF_PLACES(p, zero, step, left) SIZED(AS_ACC)(words_of_places(p, zero, step, left))
+#define INPUTS_OF_POSITIONS(p, zero, step, left)                                                   \
+    SIZED(AS_ACC)(words_of_positions(p, zero, step, left))
 #define INPUT_OUTSIDE(zero) AS_ACC(WORD_OUTSIDE(zero))
 #define INPUT_IN_LANES(p) word_in_lanes((__local const uint *)(p))
 #define ADD_INPUT(x, w, sum) add_words(x, w, sum)
@@ -122,13 +123,13 @@ typedef vec_t weights_t;
 typedef acc_t input_t; /* a variable of vectors would make LLVM order the loads worse */
 #define INPUT_AT(p, zero, step, left) READ_DATA(p, zero)
 #define INPUTS_OF_CHANNELS(p, zero) READS_DATA(p, zero)
-#define INPUTS_OF_PLACES(p, zero, step, left) READS_DATA(p, zero)
+#define INPUTS_OF_POSITIONS(p, zero, step, left) READS_DATA(p, zero)
 #define INPUT_OUTSIDE(zero) ((acc_t)0)
 #define INPUT_IN_LANES(p) (*(p))
 #define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
 #endif
 
-/* Copies the `inputs` (channels, or words of them) of one place, of which `left` channels exist;
+/* Copies the `inputs` (channels, or words of them) of one position, of which `left` channels exist;
  * the others become zeros. */
 static void copy_channels(__global const data_t *from, const acc_t zero, const long channel_step,
                           const bool inside, __local acc_t *to, const int segment_step,
@@ -155,9 +156,9 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
     }
 }
 
-/* Copies the places from `begin` to `end` - 1 of a row. Either all channels of a place follow each
- * other in memory, or none do. A row with the same layout in local memory and in the data is copied
- * like one place. */
+/* Copies the positions from `begin` to `end` - 1 of a row. Either all channels of a position follow
+ * each other in memory, or none do. A row with the same layout in local memory and in the data is
+ * copied like one position. */
 static void copy_row(__global const data_t *from, const acc_t zero, __global const long *table,
                      const bool inside, __local acc_t *row, const struct steps *steps,
                      const int inputs, const int left, const int begin, const int end)
@@ -181,8 +182,8 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
 }
 
 #if TRANSPOSED
-/* 1 if inputs can be transposed in registers. A place's inputs are stored as a vector, or as its
- * first lanes if a place has fewer. */
+/* 1 if inputs can be transposed in registers. A position's inputs are stored as a vector, or as its
+ * first lanes if a position has fewer. */
 #define TRANSPOSED_INPUTS (SEGMENT >= VW || SEGMENT * 2 == VW || SEGMENT * 4 == VW)
 #if SEGMENT >= VW
 #define STORE_INPUTS(v, p) STORE(v, p)
@@ -196,9 +197,9 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
 #define STORE_INPUTS(v, p) (*(p) = (v).s0)
 #endif
 
-/* Copies `count` neighbouring places with all their channels, transposed in registers. The places
- * are rows of `row_length` that follow each other. Fewer places than a vector are read together
- * with the `before` elements in front and with those that follow. */
+/* Copies `count` neighbouring positions with all their channels, transposed in registers. The
+ * positions are rows of `row_length` that follow each other. Fewer positions than a vector are read
+ * together with the `before` elements in front and with those that follow. */
 static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
                             __local acc_t *to, const struct steps *steps, const int inputs,
                             const int left, const int count, const int row_length, const int before)
@@ -206,22 +207,24 @@ static void copy_transposed(__global const data_t *from, const acc_t zero, const
     for (int first = 0; first < inputs; first += VW) {
         __local acc_t *own = to + first / SEGMENT * steps->segment + first % SEGMENT;
         for (int x = 0; x < count; x += VW) {
-            const int place = count < VW ? -before : min(x, count - VW);
+            const int position = count < VW ? -before : min(x, count - VW);
             vec_t tile[VW];
 #pragma unroll
             for (int i = 0; i < VW; i++) {
                 const int channel = min(first + i, inputs - 1) * WORD;
-                tile[i] = i < SEGMENT ? INPUTS_OF_PLACES(from + channel * channel_step + place,
-                                                         zero, channel_step, left - channel)
-                                      : (vec_t)(0);
+                tile[i] = i < SEGMENT
+                              ? INPUTS_OF_POSITIONS(from + channel * channel_step + position, zero,
+                                                    channel_step, left - channel)
+                              : (vec_t)(0);
             }
             turn(tile);
             if (row_length == count && count >= VW) {
 #pragma unroll
-                for (int v = 0; v < VW; v++) STORE_INPUTS(tile[v], own + (place + v) * steps->x);
+                for (int v = 0; v < VW; v++) STORE_INPUTS(tile[v], own + (position + v) * steps->x);
             } else {
-                const int skipped = max(-place, 0), end = min(count - place, (int)VW);
-                int row = (place + skipped) / row_length, in_row = (place + skipped) % row_length;
+                const int skipped = max(-position, 0), end = min(count - position, (int)VW);
+                int row = (position + skipped) / row_length,
+                    in_row = (position + skipped) % row_length;
                 for (int v = skipped; v < end; v++) {
                     STORE_INPUTS(tile[v], own + row * steps->y + in_row * steps->x);
                     if (++in_row == row_length) {
@@ -299,7 +302,7 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
         }
     }
 #if !BATCHED
-    /* The last tile of a row may have more places than the box. */
+    /* The last tile of a row may have more positions than the box. */
     for (int iz = 0; iz < rows_z; iz++)
         for (int iy = 0; iy < rows_y; iy++)
             for (int ix = rows_x; ix < rows_x + (box->count_x + PX - 1) / PX * PX - box->count_x;
@@ -310,9 +313,9 @@ static void copy_inputs(__global const data_t *data, __global const long *table,
 #endif
 }
 
-/* Adds `count` (ROUND to SEGMENT) input channels of one tap to the places from `first` to `end` - 1
- * of PX. The loop runs at least once: some compilers (Intel's 2026.2) store all sums in each round
- * of a loop that may be skipped. */
+/* Adds `count` (ROUND to SEGMENT) input channels of one tap to the positions from `first` to `end`
+ * - 1 of PX. The loop runs at least once: some compilers (Intel's 2026.2) store all sums in each
+ * round of a loop that may be skipped. */
 static INLINED void add_segment(vec_t sum[CV][PX], __local const acc_t *x,
                                 __global const packed_t *w, const int count, const int first,
                                 const int end)
@@ -339,7 +342,7 @@ static INLINED void add_segment(vec_t sum[CV][PX], __local const acc_t *x,
     } while ((ci += ROUND) < count);
 }
 
-/* Adds a chunk of one tap to the places from `first` to `end` - 1. */
+/* Adds a chunk of one tap to the positions from `first` to `end` - 1. */
 static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global const packed_t *w,
                             const int count, const int segment_step, const int first, const int end)
 {
@@ -351,7 +354,7 @@ static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global 
 #error "PARTS is not for BATCHED and bytes"
 #endif
 #if PARTS && PX >= 4
-#define HALF_PLACES ((PX + 1) / 2)
+#define HALF_POSITIONS ((PX + 1) / 2)
 #define ADD_FIRST(n)                                                                               \
     if (end <= (n)) {                                                                              \
         add_tap(sum, x, w, count, segment_step, 0, n);                                             \
@@ -362,15 +365,15 @@ static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global 
         add_tap(sum, x, w, count, segment_step, PX - (n), PX);                                     \
         return true;                                                                               \
     }
-/* Adds to the smallest part of the places that has those from `first` to `end` - 1. False if none
- * has them. */
+/* Adds to the smallest part of the positions that has those from `first` to `end` - 1. False if
+ * none has them. */
 static INLINED bool add_to_part(vec_t sum[CV][PX], __local const acc_t *x,
                                 __global const packed_t *w, const int count, const int segment_step,
                                 const int first, const int end)
 {
     if (first == 0 && end == PX) return false;
-    ADD_FIRST(HALF_PLACES)
-    ADD_LAST(HALF_PLACES)
+    ADD_FIRST(HALF_POSITIONS)
+    ADD_LAST(HALF_POSITIONS)
     ADD_FIRST(PX - 2)
     ADD_LAST(PX - 2)
     ADD_FIRST(PX - 1)
@@ -384,11 +387,11 @@ struct span {
     int first, last;
 };
 
-static struct span lanes_of(__global const long *table, const int place, const int phase,
+static struct span lanes_of(__global const long *table, const int position, const int phase,
                             const int lanes)
 {
 #if PHASE_LANES
-    const long first = place * table[CHANNELS_STRIDE] + phase - table[CHANNELS_CROP];
+    const long first = position * table[CHANNELS_STRIDE] + phase - table[CHANNELS_CROP];
     return (struct span){(int)clamp(-first, 0L, (long)lanes),
                          (int)clamp(table[CHANNELS_OUTPUT] - first, 0L, (long)lanes)};
 #else
@@ -399,18 +402,18 @@ static struct span lanes_of(__global const long *table, const int place, const i
 /* The taps that reach a row of one phase from inside the data along z and y. */
 struct reads {
     int count;
-    int tap[MOST_READS];   /* the tap's place in the packed filter */
-    long from[MOST_READS]; /* its input in local memory for the row's first place */
+    int tap[MOST_READS];   /* the tap's index in the packed filter */
+    long from[MOST_READS]; /* its input in local memory for the row's first position */
     int x[MOST_READS];     /* its input along x in the data */
 };
 
-/* A row of places of one phase (tz, ty, tx), with the numbers that all its tiles share. */
+/* A row of positions of one phase (tz, ty, tx), with the numbers that all its tiles share. */
 struct row {
-    int z, y, x;                /* of its first output */
-    int places;                 /* BATCHED: images */
-    long place_step, lane_step; /* in the output */
-    int kept_step;              /* between places' sums in local memory */
-    int phase, lanes;           /* of the block */
+    int z, y, x;                   /* of its first output */
+    int positions;                 /* BATCHED: images */
+    long position_step, lane_step; /* in the output */
+    int kept_step;                 /* between positions' sums in local memory */
+    int phase, lanes;              /* of the block */
 };
 
 static void add_read(struct reads *reads, const int tap, const int from, const int x)
@@ -456,14 +459,14 @@ static acc_t exact_one(__global const data_t *data, __global const packed_t *wei
                        __global const long *table, const struct row *row, const int x, const int m)
 {
 #if SLICED
-    return exact_place(data, weights, table, slice_at(table, row->z), row->y, x, m);
+    return exact_position(data, weights, table, slice_at(table, row->z), row->y, x, m);
 #else
     return exact_output(data, weights, table, row->z, row->y, x, m);
 #endif
 }
 
-/* Computes a chunk of PX places, from place `x` of a row on. Their outputs begin at `at`, their
- * sums at `kept`. `data` is as for exact_output, for the block's first lane. */
+/* Computes a chunk of PX positions, from position `x` of a row on. Their outputs begin at `at`,
+ * their sums at `kept`. `data` is as for exact_output, for the block's first lane. */
 static void compute(__global const data_t *data, __global const packed_t *weights,
                     const bool nonfinite, const struct epilogue *f, const struct lanes *lanes,
                     const long at, __global const long *table, __local const acc_t *local_memory,
@@ -472,8 +475,8 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 {
     const int input_x = (int)table[FOLDED_INPUT_X];
     const int packed_channels = PACKED_CHANNELS((int)table[FOLDED_IN_CHANNELS]);
-    const int places = BATCHED ? row->places : min((int)PX, row->places - x);
-    const int width = BATCHED ? 1 : places;
+    const int positions = BATCHED ? row->positions : min((int)PX, row->positions - x);
+    const int width = BATCHED ? 1 : positions;
     const int ox = row->x + x * (int)table[FOLDED_STRIDE_X];
 
     vec_t sum[CV][PX];
@@ -481,17 +484,17 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     for (int c = 0; c < CV; c++)
 #pragma unroll
         for (int v = 0; v < PX; v++)
-            sum[c][v] = KEPT && chunk->first > 0 && v < places
+            sum[c][v] = KEPT && chunk->first > 0 && v < positions
                             ? LOAD(kept + v * row->kept_step + c * VW)
                             : (vec_t)(0);
 #if !TRANSPOSED && !STREAM
     if (chunk->last && row->lane_step == 1) /* while there are products to add */
 #pragma unroll
         for (int v = 0; v < PX; v++)
-            if (v < places) {
+            if (v < positions) {
 #pragma unroll
                 for (int m = 0; m < MW; m += LINE / (int)sizeof(output_t))
-                    PREFETCH_TO_WRITE(f->output + at + v * row->place_step + m);
+                    PREFETCH_TO_WRITE(f->output + at + v * row->position_step + m);
             }
 #endif
     bool padded = false;
@@ -532,7 +535,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
 #endif
 #if FLOATING
     if (nonfinite && padded && chunk->last) { /* never with BATCHED */
-        for (int v = 0; v < places; v++) {
+        for (int v = 0; v < positions; v++) {
             const int o = ox + v * (int)table[FOLDED_STRIDE_X];
 #if TRANSPOSED
             for (int m = 0; m < MW;
@@ -545,7 +548,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                 const acc_t own = exact_one(data, weights, table, row, o, m);
                 const long channel = lanes->channel + (PHASE_LANES ? 0 : m);
                 put_one(f, affine_one(f, own, channel),
-                        at + v * row->place_step + m * row->lane_step, channel);
+                        at + v * row->position_step + m * row->lane_step, channel);
             }
 #endif
         }
@@ -556,7 +559,7 @@ static void compute(__global const data_t *data, __global const packed_t *weight
     if (TRANSPOSED || !chunk->last) {
 #pragma unroll
         for (int v = 0; v < PX; v++)
-            if (v < places) {
+            if (v < positions) {
 #pragma unroll
                 for (int c = 0; c < CV; c++) STORE(sum[c][v], kept + v * row->kept_step + c * VW);
             }
@@ -568,34 +571,34 @@ static void compute(__global const data_t *data, __global const packed_t *weight
      * again after each store. */
     const struct epilogue own_f = *f;
     const struct lanes own = *lanes;
-    const long place_step = row->place_step;
+    const long position_step = row->position_step;
     const struct span first_lanes = lanes_of(table, ox, row->phase, row->lanes);
     const struct span last_lanes = lanes_of(
         table, BATCHED ? ox : ox + (PX - 1) * (int)table[FOLDED_STRIDE_X], row->phase, row->lanes);
-    const bool any_places = !PHASE_LANES;
-    if ((any_places || places == PX) && row->lane_step == 1 && first_lanes.first == 0 &&
+    const bool any_positions = !PHASE_LANES;
+    if ((any_positions || positions == PX) && row->lane_step == 1 && first_lanes.first == 0 &&
         last_lanes.last == MW) {
 #pragma unroll
         for (int v = 0; v < PX; v++)
-            if (v < places) {
+            if (v < positions) {
 #pragma unroll
                 for (int c = 0; c < CV; c++)
                     put_lanes(&own_f, affine_lanes(sum[c][v], own.factor[c], own.bias[c]),
-                              at + v * place_step + c * VW, own.slope[c]);
+                              at + v * position_step + c * VW, own.slope[c]);
             }
         return;
     }
 #pragma unroll
     for (int v = 0; v < PX; v++)
-        if (v < places) {
+        if (v < positions) {
             result_vec_t value[CV];
 #pragma unroll
             for (int c = 0; c < CV; c++)
                 value[c] = affine_lanes(sum[c][v], own.factor[c], own.bias[c]);
             const struct span own_lanes = lanes_of(
                 table, BATCHED ? ox : ox + v * (int)table[FOLDED_STRIDE_X], row->phase, row->lanes);
-            store_lanes(&own_f, &own, at + v * place_step, value, row->lane_step, own_lanes.first,
-                        own_lanes.last);
+            store_lanes(&own_f, &own, at + v * position_step, value, row->lane_step,
+                        own_lanes.first, own_lanes.last);
         }
 #endif
 }
@@ -619,10 +622,10 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
     row.lane_step = table[CHANNELS_LANE_STEP];
     row.x = box->x * stride_x + tx;
     const int left = (int)table[FOLDED_OUTPUT_X] - row.x; /* outputs */
-    const int places_x = min(box->count_x, (left + stride_x - 1) / stride_x);
-    row.places = BATCHED ? box->count_n : places_x;
-    row.place_step = BATCHED ? table[FOLDED_OUTPUT_BATCH_STEP]
-                             : stride_x * table[FOLDED_OUTPUT_X_STEP];
+    const int positions_x = min(box->count_x, (left + stride_x - 1) / stride_x);
+    row.positions = BATCHED ? box->count_n : positions_x;
+    row.position_step = BATCHED ? table[FOLDED_OUTPUT_BATCH_STEP]
+                                : stride_x * table[FOLDED_OUTPUT_X_STEP];
     const int kept_rows = KEPT ? box->outputs_z * box->outputs_y : box->count_z * box->count_y;
     row.kept_step = (BATCHED ? kept_rows * box->outputs_x : stride_x) * MW;
     for (int z = 0; z < box->count_z; z++)
@@ -634,7 +637,7 @@ static void compute_rows(__global const data_t *data, __global const packed_t *w
                                       : z * box->count_y + y;
             struct reads reads;
             find_reads(table, box, steps, z, y, kind, &reads);
-            for (int x = 0; x < places_x; x += BATCHED ? 1 : PX)
+            for (int x = 0; x < positions_x; x += BATCHED ? 1 : PX)
                 compute(data, weights, nonfinite, f, own_lanes,
                         at + row.z * table[FOLDED_OUTPUT_Z_STEP] +
                             row.y * table[FOLDED_OUTPUT_Y_STEP] +
@@ -674,7 +677,7 @@ static void store_rows(const struct epilogue *f, __local acc_t *kept, __global c
 }
 #endif
 
-/* The number of outputs along an axis that belong to `count` places from `first` on, of all
+/* The number of outputs along an axis that belong to `count` positions from `first` on, of all
  * phases. */
 static int outputs_of(const int first, const int count, const long stride, const long output)
 {
@@ -689,16 +692,18 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
                                    __local acc_t *restrict local_memory)
 {
     const int blocks = (int)table[FOLDED_BLOCKS], item_blocks = (int)table[CHANNELS_ITEM_BLOCKS];
-    const int places_z = (int)table[CHANNELS_PLACES_Z], places_y = (int)table[CHANNELS_PLACES_Y];
-    const int places_x = (int)table[CHANNELS_PLACES_X], batches = (int)table[FOLDED_BATCHES];
+    const int positions_z = (int)table[CHANNELS_POSITIONS_Z],
+              positions_y = (int)table[CHANNELS_POSITIONS_Y];
+    const int positions_x = (int)table[CHANNELS_POSITIONS_X], batches = (int)table[FOLDED_BATCHES];
     const int box_z = (int)table[CHANNELS_BOX_Z], box_y = (int)table[CHANNELS_BOX_Y];
     const int box_x = (int)table[CHANNELS_BOX_X], box_n = BATCHED ? PX : 1;
 
-    /* The work-item's blocks, places, images and group. Neighbouring work-items share their
-     * places. */
+    /* The work-item's blocks, positions, images and group. Neighbouring work-items share their
+     * positions. */
     const int block_parts = (blocks + item_blocks - 1) / item_blocks;
-    const int parts_x = (places_x + box_x - 1) / box_x, parts_y = (places_y + box_y - 1) / box_y;
-    const int parts_z = (places_z + box_z - 1) / box_z, parts_n = (batches + box_n - 1) / box_n;
+    const int parts_x = (positions_x + box_x - 1) / box_x,
+              parts_y = (positions_y + box_y - 1) / box_y;
+    const int parts_z = (positions_z + box_z - 1) / box_z, parts_n = (batches + box_n - 1) / box_n;
     struct box box;
     int rest = item;
     const int first_block = rest % block_parts * item_blocks;
@@ -711,9 +716,9 @@ static NOINLINE void channels_item(const int item, __global const data_t *restri
     rest /= parts_z;
     box.n = rest % parts_n * box_n;
     const int g = rest / parts_n;
-    box.count_x = min(box_x, places_x - box.x);
-    box.count_y = min(box_y, places_y - box.y);
-    box.count_z = min(box_z, places_z - box.z);
+    box.count_x = min(box_x, positions_x - box.x);
+    box.count_y = min(box_y, positions_y - box.y);
+    box.count_z = min(box_z, positions_z - box.z);
     box.count_n = min(box_n, batches - box.n);
     box.outputs_x = outputs_of(box.x, box.count_x, table[FOLDED_STRIDE_X], table[FOLDED_OUTPUT_X]);
     box.outputs_y = outputs_of(box.y, box.count_y, table[FOLDED_STRIDE_Y], table[FOLDED_OUTPUT_Y]);

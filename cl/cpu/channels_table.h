@@ -7,13 +7,13 @@
 #include "common/folded_table.h"
 
 enum {
-    CHANNELS_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
-    CHANNELS_PLACES_Y,
-    CHANNELS_PLACES_X,
-    CHANNELS_BOX_Z, /* places of a work-item along each axis */
+    CHANNELS_POSITIONS_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
+    CHANNELS_POSITIONS_Y,
+    CHANNELS_POSITIONS_X,
+    CHANNELS_BOX_Z, /* positions of a work-item along each axis */
     CHANNELS_BOX_Y,
     CHANNELS_BOX_X,
-    CHANNELS_LOW_Z, /* place u reads at most the inputs u + low to u + low + span */
+    CHANNELS_LOW_Z, /* position u reads at most the inputs u + low to u + low + span */
     CHANNELS_LOW_Y,
     CHANNELS_LOW_X,
     CHANNELS_SPAN_Z,
@@ -23,10 +23,10 @@ enum {
     CHANNELS_LANE_STEP,   /* between the outputs of neighbouring lanes, in elements */
     CHANNELS_CHUNK,       /* KEPT: input channels at a time, a multiple of SEGMENT */
     CHANNELS_KEPT_AT,     /* where in local memory sums are kept, in elements */
-    /* PHASE_LANES: the axis x has the places of the layer's axis as its outputs, and a single
+    /* PHASE_LANES: the axis x has the positions of the layer's axis as its outputs, and a single
      * phase. Of the layer's axis: */
     CHANNELS_STRIDE,
-    CHANNELS_CROP, /* output = place * stride + phase - crop */
+    CHANNELS_CROP, /* output = position * stride + phase - crop */
     CHANNELS_OUTPUT,
     CHANNELS_PHASE_BLOCKS, /* of an output channel */
     CHANNELS_CLASSES_AT,   /* for each phase (tz, ty, tx) of the outputs a class */
@@ -35,7 +35,7 @@ enum {
     CHANNELS_LONGS
 };
 
-/* A tap of a class: its place in the packed filter, and its distance minus CHANNELS_LOW along each
+/* A tap of a class: its index in the packed filter, and its distance minus CHANNELS_LOW along each
  * axis. */
 enum { READ_TAP, READ_Z, READ_Y, READ_X, READ_LONGS };
 

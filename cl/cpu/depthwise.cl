@@ -2,25 +2,25 @@
 /* The depthwise algorithm: for groups of one channel, channels last. The lanes of a vector are
  * groups. It is output-stationary and exact in work, for processors.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Inputs are read
- * from the data, not copied: neighbouring phases of a place read the same inputs while they are in
- * the first-level cache.
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. Inputs are
+ * read from the data, not copied: neighbouring phases of a position read the same inputs while they
+ * are in the first-level cache.
  *
- *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_PLACES places along x
- *     tile        PX places where all taps along x are inside the data, else one place: one block
- *                 of MW channels after the other. The channels of a place lie side by side, so that
+ *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_POSITIONS positions along x
+ *     tile        PX positions where all taps along x are inside the data, else one position: one
+ * block of MW channels after the other. The channels of a position lie side by side, so that
  *                 processors fetch inputs, weights and outputs ahead.
  *
- *   MERGED > 0    an input that a tile has loaded serves all phases along x. A place by itself, and
- *                 the channels after the last whole block, are computed phase by phase.
- *   MERGED = 0    all tiles are computed phase by phase.
+ *   MERGED > 0    an input that a tile has loaded serves all phases along x. A position by itself,
+ * and the channels after the last whole block, are computed phase by phase. MERGED = 0    all tiles
+ * are computed phase by phase.
  *
  * Taps whose input is outside the data are skipped, so that no zero of the padding meets a weight.
  * lanes.clh stores blocks, taps.clh has the packed filter, depthwise_table.h the table.
  *
  *   macro     meaning                                 legal values
  *   VW, MW    see lanes.clh
- *   PX        places of a tile                        at least 1
+ *   PX        positions of a tile                        at least 1
  *   MERGED    stride along x, or 0: see above         at least 0
  *   KX, DX, RX, LOW with MERGED > 0: see taps.clh
  *   STREAM    see epilogue.clh                          0, 1
@@ -34,20 +34,20 @@
 #error "PX and MERGED must be set"
 #endif
 
-/* The taps along an axis that reach a place, or all places of a tile: tap number `tap` + j * step
- * reads input number `input` - j * step of the inputs. */
+/* The taps along an axis that reach a position, or all positions of a tile: tap number `tap` + j *
+ * step reads input number `input` - j * step of the inputs. */
 struct reach {
     int taps, tap, input;
 };
 
-/* The reach of place u of a phase, if all its taps are inside the data. */
+/* The reach of position u of a phase, if all its taps are inside the data. */
 static struct reach whole_reach(__global const long *phase, const int u)
 {
     return (struct reach){(int)phase[REACH_TAPS], (int)phase[REACH_TAP],
                           (int)phase[REACH_INPUT] + u};
 }
 
-/* The reach of place u of a phase, clipped to the data. */
+/* The reach of position u of a phase, clipped to the data. */
 static struct reach reach_of(__global const long *phase, const int u, const int tap_step,
                              const int input_step, const int inputs)
 {
@@ -78,10 +78,10 @@ struct steps {
     __global const data_t *end;       /* of the data */
     long data_z;                      /* between inputs along z, in elements */
     long data_y, data_x;              /* between the inputs of neighbouring taps */
-    long place;                       /* between the inputs of neighbouring places */
+    long position;                    /* between the inputs of neighbouring positions */
     int weight_z, weight_y, weight_x; /* between the weights of neighbouring taps; along z of all */
-    long output, phase;               /* between the outputs of neighbouring places, and phases */
-    long weights;                     /* between the weights of neighbouring blocks */
+    long output, phase; /* between the outputs of neighbouring positions, and phases */
+    long weights;       /* between the weights of neighbouring blocks */
     int channels;
     acc_t zero;
 };
@@ -96,10 +96,10 @@ struct tile {
     long at; /* the outputs */
 };
 
-/* Computes `places` (1 or PX) places of a block, of whose lanes the first `count` exist, and stores
- * all places except the first `stored`. Inline, because its loops unroll only if places and lanes
- * are constants. */
-static INLINED void compute(const int places, const int count, const int stored,
+/* Computes `positions` (1 or PX) positions of a block, of whose lanes the first `count` exist, and
+ * stores all positions except the first `stored`. Inline, because its loops unroll only if
+ * positions and lanes are constants. */
+static INLINED void compute(const int positions, const int count, const int stored,
                             const struct epilogue *f, const struct lanes *lanes,
                             const struct steps *steps, const struct tile *tile,
                             __global const packed_t *weights, const long channel)
@@ -124,10 +124,10 @@ static INLINED void compute(const int places, const int count, const int stored,
                 for (int c = 0; c < CV; c++) weight[c] = READS_WEIGHT(w + c * VW);
 #pragma unroll
                 for (int v = 0; v < PX; v++)
-                    if (v < places) {
+                    if (v < positions) {
 #pragma unroll
                         for (int c = 0; c < CV; c++) {
-                            __global const data_t *from = x + v * steps->place + c * VW;
+                            __global const data_t *from = x + v * steps->position + c * VW;
                             sum[c][v] = MULTIPLY_ADD(
                                 load_lanes(from, steps->end, steps->zero, count - c * VW),
                                 weight[c], sum[c][v]);
@@ -137,7 +137,7 @@ static INLINED void compute(const int places, const int count, const int stored,
         }
 #pragma unroll
     for (int v = 0; v < PX; v++)
-        if (v < places && v >= stored) {
+        if (v < positions && v >= stored) {
             result_vec_t value[CV];
 #pragma unroll
             for (int c = 0; c < CV; c++)
@@ -175,7 +175,7 @@ static void compute_merged(const int stored, const struct epilogue *f, const str
                 vec_t in[PX + DISTANCE(0)];
 #pragma unroll
                 for (int i = 0; i < PX + DISTANCE(0); i++)
-                    in[i] = READS_DATA(x + i * steps->place + c * VW, steps->zero);
+                    in[i] = READS_DATA(x + i * steps->position + c * VW, steps->zero);
 #pragma unroll
                 for (int k = 0; k < KX; k++) {
                     const vec_t weight = READS_WEIGHT(w + k * MW + c * VW);
@@ -201,26 +201,27 @@ static void compute_merged(const int stored, const struct epilogue *f, const str
 }
 #endif
 
-/* Computes a block of `places` places. */
-static INLINED void compute_block(const int places, const int stored, const struct epilogue *f,
+/* Computes a block of `positions` positions. */
+static INLINED void compute_block(const int positions, const int stored, const struct epilogue *f,
                                   const struct steps *steps, const struct tile *tile,
                                   __global const packed_t *weights, const long channel)
 {
     struct lanes lanes;
     find_lanes(f, channel, MW, &lanes);
-    compute(places, MW, stored, f, &lanes, steps, tile, weights, channel);
+    compute(positions, MW, stored, f, &lanes, steps, tile, weights, channel);
 }
 
 /* Computes the channels after the last whole block, from `channel` on. */
-static NOINLINE void compute_left(const int places, const int stored, const struct epilogue *f,
+static NOINLINE void compute_left(const int positions, const int stored, const struct epilogue *f,
                                   const struct lanes *lanes, const struct steps *steps,
                                   const struct tile *tile, __global const packed_t *weights,
                                   const long channel)
 {
-    struct tile place = *tile;
-    for (int v = 0; v < places; v++, place.data += steps->place, place.at += steps->output)
+    struct tile position = *tile;
+    for (int v = 0; v < positions;
+         v++, position.data += steps->position, position.at += steps->output)
         if (v >= stored)
-            compute(1, steps->channels - (int)channel, 0, f, lanes, steps, &place, weights,
+            compute(1, steps->channels - (int)channel, 0, f, lanes, steps, &position, weights,
                     channel);
 }
 
@@ -239,14 +240,15 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
               input_step_x = (int)table[FOLDED_INPUT_STEP_X];
     __global const long *phases_x = table + table[DEPTHWISE_X_AT];
 
-    /* The work-item's places, rows and image. */
-    const int item_rows = (int)table[DEPTHWISE_ROWS], item_places = (int)table[DEPTHWISE_PLACES];
-    const int places = (output_x + stride_x - 1) / stride_x;
-    const int parts_x = (places + item_places - 1) / item_places,
+    /* The work-item's positions, rows and image. */
+    const int item_rows = (int)table[DEPTHWISE_ROWS],
+              item_positions = (int)table[DEPTHWISE_POSITIONS];
+    const int positions = (output_x + stride_x - 1) / stride_x;
+    const int parts_x = (positions + item_positions - 1) / item_positions,
               parts_y = (output_y + item_rows - 1) / item_rows;
     int rest = item;
-    const int first_place = rest % parts_x * item_places,
-              last_place = min(first_place + item_places, places);
+    const int first_position = rest % parts_x * item_positions,
+              last_position = min(first_position + item_positions, positions);
     rest /= parts_x;
     const int first_y = rest % parts_y * item_rows, last_y = min(first_y + item_rows, output_y);
     rest /= parts_y;
@@ -258,10 +260,10 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
                 ((int)table[FOLDED_INPUT_Z] - 1) * table[FOLDED_DATA_Z_STEP] +
                 ((int)table[FOLDED_INPUT_Y] - 1) * table[FOLDED_DATA_Y_STEP] +
                 (input_x - 1) * table[FOLDED_DATA_X_STEP] + (int)table[FOLDED_OUT_CHANNELS];
-    steps.place = table[FOLDED_DATA_X_STEP];
+    steps.position = table[FOLDED_DATA_X_STEP];
     steps.data_z = table[FOLDED_DATA_Z_STEP];
     steps.data_y = input_step_y * table[FOLDED_DATA_Y_STEP];
-    steps.data_x = input_step_x * steps.place;
+    steps.data_x = input_step_x * steps.position;
     steps.weight_x = tap_step_x * MW;
     steps.weight_y = tap_step_y * kernel_x * MW;
     steps.weight_z = (int)table[FOLDED_KERNEL_Y] * kernel_x * MW;
@@ -278,7 +280,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
     if (whole_channels < steps.channels)
         find_lanes(&epilogue, whole_channels, steps.channels - whole_channels, &left_lanes);
 
-    /* The places whose taps along x are all inside the data, and whose outputs all exist. */
+    /* The positions whose taps along x are all inside the data, and whose outputs all exist. */
     int low = 0, high = output_x / stride_x;
     for (int t = 0; t < stride_x; t++) {
         __global const long *phase = phases_x + t * REACH_LONGS;
@@ -302,8 +304,8 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
         tile.taps_z = (int)slice[SLICE_TAPS];
         tile.taps_y = reach_y.taps;
         const long tap = reach_y.tap * kernel_x;
-        const int end = min(high, last_place);
-        for (int u = first_place; u < last_place;) {
+        const int end = min(high, last_position);
+        for (int u = first_position; u < last_position;) {
             /* The last tile overlaps the one before. */
             const bool whole = u >= low && u < end && end - PX >= low;
             const int begin = whole ? min(u, end - PX) : u, stored = u - begin;
@@ -311,7 +313,7 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
             u = begin + count;
 #if MERGED
             if (whole) {
-                tile.data = row + (begin + table[FOLDED_FIRST_INPUT]) * steps.place;
+                tile.data = row + (begin + table[FOLDED_FIRST_INPUT]) * steps.position;
                 tile.at = line + begin * steps.output;
                 __global const packed_t *w = weights + tap * MW;
                 for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)
@@ -326,13 +328,13 @@ static NOINLINE void depthwise_item(const int item, __global const data_t *restr
                 const struct reach reach =
                     whole ? whole_reach(phase, begin)
                           : reach_of(phase, begin, tap_step_x, input_step_x, input_x);
-                tile.data = row + reach.input * steps.place;
+                tile.data = row + reach.input * steps.position;
                 tile.taps_x = reach.taps;
                 tile.at = line + x * steps.phase;
                 __global const packed_t *w = weights + (tap + reach.tap) * MW;
-#define COMPUTE_BLOCKS(places, stored)                                                             \
+#define COMPUTE_BLOCKS(positions, stored)                                                          \
     for (int channel = 0; channel < whole_channels; channel += MW, w += steps.weights)             \
-    compute_block(places, stored, &epilogue, &steps, &tile, w, channel)
+    compute_block(positions, stored, &epilogue, &steps, &tile, w, channel)
 #if MERGED
                 if (!whole) COMPUTE_BLOCKS(1, 0);
 #else

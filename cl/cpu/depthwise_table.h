@@ -9,10 +9,10 @@
 
 enum {
     DEPTHWISE_ROWS = FOLDED_NUMBERS, /* output rows of a work-item, of one z */
-    DEPTHWISE_PLACES,                /* places along x of a work-item */
+    DEPTHWISE_POSITIONS,             /* positions along x of a work-item */
     DEPTHWISE_TAP_STEP_X,            /* as FOLDED_TAP_STEP_Y */
     /* For each phase along an axis a reach: its taps, the first tap, and the input that the first
-     * tap reads for place 0. Not clipped to the data. */
+     * tap reads for position 0. Not clipped to the data. */
     DEPTHWISE_Y_AT,
     DEPTHWISE_X_AT,
     DEPTHWISE_SLICES_AT, /* for each output along z a slice: folded_table.h */

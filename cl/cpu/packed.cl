@@ -2,25 +2,24 @@
 /* The packed algorithm: an implicit matrix product that first packs its inputs into local memory.
  * It is output-stationary and exact in work, for processors.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. Each tap that
- * reaches a phase (tz, ty, tx) reads its inputs at a fixed distance from the place. A slot is one
- * such distance. A work-item takes a tile of NX vectors of VW places and
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. Each tap
+ * that reaches a phase (tz, ty, tx) reads its inputs at a fixed distance from the position. A slot
+ * is one such distance. A work-item takes a tile of NX vectors of VW positions and
  *
  *   1. packs for every slot and input channel the inputs at that distance into local memory, zeros
  *      where there is no input: contiguous, whatever the tensor's steps are;
  *   2. for each phase and each block of MW output channels multiplies and adds
  *
- *        sum[m][place] += filter[tap][ci][m] * packed[slot of tap][ci][place]
+ *        sum[m][position] += filter[tap][ci][m] * packed[slot of tap][ci][position]
  *
  *      in registers, over the phase's own taps and over ci;
  *   3. stores the sums.
  *
  *     work-item   PACKED_ITEM_TILES tiles x PACKED_ITEM_BLOCKS blocks of MW channels, every phase
- *     vector      VW places of one phase of one channel
+ *     vector      VW positions of one phase of one channel
  *
- *   FLAT = 0   a vector's places are neighbours in one row; a slot is a row of inputs, wider than
- *              the vector, and taps along x read it at an offset. A row's last vector may be half
- *              empty.
+ *   FLAT = 0   a vector's positions are neighbours in one row; a slot is a row of inputs, wider
+ * than the vector, and taps along x read it at an offset. A row's last vector may be half empty.
  *   FLAT = 1   they are neighbours in the order (batch item, z, y, x): small images share vectors.
  *              Each distance has a slot of its own.
  *   FLAT = 2   the same in the order (z, y, batch item, x): images of a batch that are smaller than
@@ -62,15 +61,15 @@
 #endif
 enum { MOST_TILES = 16 /* of a work-item */ };
 
-/* The places of a vector. */
-struct places {
+/* The positions of a vector. */
+struct positions {
     int n, z, y, x; /* of the first one */
-    int count;      /* lanes that are places */
-    bool whole;     /* all places are in one row */
+    int count;      /* lanes that are positions */
+    bool whole;     /* all positions are in one row */
 };
 
 struct tile {
-    struct places vector[NX];
+    struct positions vector[NX];
     bool bordered; /* some inputs of the tile are zeros of the padding */
     ulong slots;   /* FLAT != 1: a bit for each slot that has any inputs */
 };
@@ -80,24 +79,24 @@ static struct tile tile_at(__global const long *table, const int number)
     struct tile tile;
     tile.bordered = false;
     tile.slots = 0;
-    const int places_x = (int)table[PACKED_PLACES_X];
+    const int positions_x = (int)table[PACKED_POSITIONS_X];
 #pragma unroll
     for (int v = 0; v < NX; v++) {
-        struct places *p = &tile.vector[v];
+        struct positions *p = &tile.vector[v];
         const int vector = number * NX + v;
         const bool real = vector < table[PACKED_VECTORS];
 #if FLAT
         long rest = real ? (long)vector * VW : 0;
-        const long all = table[PACKED_PLACES] - rest;
-        p->x = (int)(rest % places_x);
-        rest /= places_x;
+        const long all = table[PACKED_POSITIONS] - rest;
+        p->x = (int)(rest % positions_x);
+        rest /= positions_x;
         p->count = (int)min((long)VW, all);
-        p->whole = p->x + VW <= places_x;
+        p->whole = p->x + VW <= positions_x;
 #else
         const int row_vectors = (int)table[FOLDED_TILES];
         p->x = real ? vector % row_vectors * VW : 0;
         int rest = real ? vector / row_vectors : 0;
-        p->count = min(VW, places_x - p->x);
+        p->count = min(VW, positions_x - p->x);
         p->whole = true;
 #endif
         if (!real) p->count = 0;
@@ -105,58 +104,58 @@ static struct tile tile_at(__global const long *table, const int number)
         p->n = (int)(rest % table[FOLDED_BATCHES]);
         rest /= table[FOLDED_BATCHES];
 #endif
-        p->y = (int)(rest % (int)table[PACKED_PLACES_Y]);
-        rest /= (int)table[PACKED_PLACES_Y];
-        p->z = (int)(rest % (int)table[PACKED_PLACES_Z]);
+        p->y = (int)(rest % (int)table[PACKED_POSITIONS_Y]);
+        rest /= (int)table[PACKED_POSITIONS_Y];
+        p->z = (int)(rest % (int)table[PACKED_POSITIONS_Z]);
 #if FLAT != 2
-        p->n = (int)(rest / (int)table[PACKED_PLACES_Z]);
+        p->n = (int)(rest / (int)table[PACKED_POSITIONS_Z]);
 #endif
     }
     return tile;
 }
 
-/* Moves to the place `lanes` lanes further on, in the same row or at the next one's begin. */
-static void advance(__global const long *table, struct places *p, const int lanes)
+/* Moves to the position `lanes` lanes further on, in the same row or at the next one's begin. */
+static void advance(__global const long *table, struct positions *p, const int lanes)
 {
     p->x += lanes;
-    if (p->x < table[PACKED_PLACES_X]) return;
+    if (p->x < table[PACKED_POSITIONS_X]) return;
     p->x = 0;
 #if FLAT == 2
     if (++p->n < table[FOLDED_BATCHES]) return;
     p->n = 0;
 #endif
-    if (++p->y < table[PACKED_PLACES_Y]) return;
+    if (++p->y < table[PACKED_POSITIONS_Y]) return;
     p->y = 0;
-    if (++p->z < table[PACKED_PLACES_Z]) return;
+    if (++p->z < table[PACKED_POSITIONS_Z]) return;
     p->z = 0;
     p->n++;
 }
 
 #if FLAT
-/* Packs one slot of a vector whose places are in several rows. `data` is the first of `channels`
+/* Packs one slot of a vector whose positions are in several rows. `data` is the first of `channels`
  * channels. Returns how many lanes have an input. */
 static int pack_lanes(__global const data_t *data, __global const long *table,
-                      __global const long *slot, __local acc_t *to, const struct places *p,
+                      __global const long *slot, __local acc_t *to, const struct positions *p,
                       const int channels)
 {
     const acc_t zero = DATA_ZERO(table);
     int at[VW]; /* each lane's input in the data of its channel; -1: none. The host has checked that
                    int suffices */
-    struct places place = *p; /* a copy: some compilers pass structs without copying them */
+    struct positions position = *p; /* a copy: some compilers pass structs without copying them */
     bool contiguous = true;
     int existing = 0;
     for (int i = 0, count = p->count; i < VW; i++) {
-        const int z = place.z + (int)slot[SLOT_Z], y = place.y + (int)slot[SLOT_Y];
-        const int x = place.x + (int)slot[SLOT_X];
+        const int z = position.z + (int)slot[SLOT_Z], y = position.y + (int)slot[SLOT_Y];
+        const int x = position.x + (int)slot[SLOT_X];
         const bool inside = i < count && z >= 0 && z < table[FOLDED_INPUT_Z] && y >= 0 &&
                             y < table[FOLDED_INPUT_Y] && x >= 0 && x < table[FOLDED_INPUT_X];
-        at[i] = inside ? (int)(place.n * table[FOLDED_DATA_BATCH_STEP] +
+        at[i] = inside ? (int)(position.n * table[FOLDED_DATA_BATCH_STEP] +
                                z * table[FOLDED_DATA_Z_STEP] + y * table[FOLDED_DATA_Y_STEP] +
                                x * table[FOLDED_DATA_X_STEP])
                        : -1;
         existing += inside;
         contiguous = contiguous && inside && at[i] == at[0] + i;
-        advance(table, &place, 1);
+        advance(table, &position, 1);
     }
     for (int ci = 0; ci < channels; ci++, to += NX * ROW) {
         __global const data_t *from = data + ci * table[FOLDED_DATA_CHANNEL_STEP];
@@ -197,7 +196,7 @@ static void pack_tile(__global const data_t *data, __global const long *table,
         if (any) tile->slots |= 1UL << s; /* the host allows no more than 64 slots */
 #endif
         for (int v = 0; v < NX; v++) {
-            const struct places *p = &tile->vector[v];
+            const struct positions *p = &tile->vector[v];
             __local acc_t *to = packed + v * ROW;
 #if FLAT
             if (!p->whole) {
@@ -262,26 +261,27 @@ static void add_taps(vec_t sum[MW][NX], __local const acc_t *packed,
     }
 }
 
-/* The number of the output element of a place and phase, without the channel. */
-static long output_at(__global const long *table, const struct places *place, const int tz,
+/* The number of the output element of a position and phase, without the channel. */
+static long output_at(__global const long *table, const struct positions *position, const int tz,
                       const int ty, const int tx)
 {
-    return place->n * table[FOLDED_OUTPUT_BATCH_STEP] +
-           (place->z * table[FOLDED_STRIDE_Z] + tz) * table[FOLDED_OUTPUT_Z_STEP] +
-           (place->y * table[FOLDED_STRIDE_Y] + ty) * table[FOLDED_OUTPUT_Y_STEP] +
-           (place->x * table[FOLDED_STRIDE_X] + tx) * table[FOLDED_OUTPUT_X_STEP];
+    return position->n * table[FOLDED_OUTPUT_BATCH_STEP] +
+           (position->z * table[FOLDED_STRIDE_Z] + tz) * table[FOLDED_OUTPUT_Z_STEP] +
+           (position->y * table[FOLDED_STRIDE_Y] + ty) * table[FOLDED_OUTPUT_Y_STEP] +
+           (position->x * table[FOLDED_STRIDE_X] + tx) * table[FOLDED_OUTPUT_X_STEP];
 }
 
-static bool output_exists(__global const long *table, const struct places *place, const int tz,
-                          const int ty, const int tx)
+static bool output_exists(__global const long *table, const struct positions *position,
+                          const int tz, const int ty, const int tx)
 {
-    return place->z * table[FOLDED_STRIDE_Z] + tz < table[FOLDED_OUTPUT_Z] &&
-           place->y * table[FOLDED_STRIDE_Y] + ty < table[FOLDED_OUTPUT_Y] &&
-           place->x * table[FOLDED_STRIDE_X] + tx < table[FOLDED_OUTPUT_X];
+    return position->z * table[FOLDED_STRIDE_Z] + tz < table[FOLDED_OUTPUT_Z] &&
+           position->y * table[FOLDED_STRIDE_Y] + ty < table[FOLDED_OUTPUT_Y] &&
+           position->x * table[FOLDED_STRIDE_X] + tx < table[FOLDED_OUTPUT_X];
 }
 
-/* Stores the phases of a vector's places for `channels` channels from `co` on, whose outputs begin
- * at `first`. The places must be neighbours in the output, or with MERGED = 0 a stride apart. */
+/* Stores the phases of a vector's positions for `channels` channels from `co` on, whose outputs
+ * begin at `first`. The positions must be neighbours in the output, or with MERGED = 0 a stride
+ * apart. */
 static void store_whole(const struct epilogue *f, __global const long *table, const long first,
                         vec_t sum[MW][PHASES], const long co, const int channels)
 {
@@ -304,11 +304,11 @@ static void store_whole(const struct epilogue *f, __global const long *table, co
         }
 }
 
-/* The same for any places: in fours if they are in one row of the output, else one by one. */
+/* The same for any positions: in fours if they are in one row of the output, else one by one. */
 static NOINLINE void store_pieces(const struct epilogue epilogue, __global const long *table,
-                                  const long first, const struct places *p, vec_t sum[MW][PHASES],
-                                  const long co, const int channels, const bool rows, const int tz,
-                                  const int ty, const int tx)
+                                  const long first, const struct positions *p,
+                                  vec_t sum[MW][PHASES], const long co, const int channels,
+                                  const bool rows, const int tz, const int ty, const int tx)
 {
     const struct epilogue *f = &epilogue;
     const long channel_step = table[FOLDED_OUTPUT_CHANNEL_STEP],
@@ -321,13 +321,14 @@ static NOINLINE void store_pieces(const struct epilogue epilogue, __global const
         for (int t = 0; t < PHASES; t++)
             TO_LANES(f, affine(f, sum[m][t], co + min(m, channels - 1)),
                      SLOPES_OF(f, co + min(m, channels - 1)), lanes[m] + t * VW);
-    struct places place = *p;
+    struct positions position = *p;
     for (int i = 0; i < p->count;) {
-        const bool four = rows && i + 4 <= p->count && place.x + 4 <= table[PACKED_PLACES_X] &&
-                          (place.x + 4) * PHASES <= output_x;
-        const int left = four ? 4 * PHASES : min(PHASES, output_x - (place.x * stride_x + tx));
-        const bool exists = output_exists(table, &place, tz, ty, tx);
-        long at = first + output_at(table, &place, tz, ty, tx);
+        const bool four = rows && i + 4 <= p->count &&
+                          position.x + 4 <= table[PACKED_POSITIONS_X] &&
+                          (position.x + 4) * PHASES <= output_x;
+        const int left = four ? 4 * PHASES : min(PHASES, output_x - (position.x * stride_x + tx));
+        const bool exists = output_exists(table, &position, tz, ty, tx);
+        long at = first + output_at(table, &position, tz, ty, tx);
         for (int m = 0; exists && m < channels; m++, at += channel_step)
             if (four) {
 #pragma unroll
@@ -337,14 +338,14 @@ static NOINLINE void store_pieces(const struct epilogue epilogue, __global const
                 for (int t = 0; t < left; t++)
                     PUT_LANE(f, lanes[m][i * PHASES + t], at + t * x_step, co + m);
         i += four ? 4 : 1;
-        advance(table, &place, four ? 4 : 1);
+        advance(table, &position, four ? 4 : 1);
     }
 }
 
 /* Stores by store_whole or store_pieces. `first` is the first channel's first output. */
 static void store(const struct epilogue *f, __global const long *table, const long first,
-                  const struct places *p, vec_t sum[MW][PHASES], const long co, const int channels,
-                  const int tz, const int ty, const int tx)
+                  const struct positions *p, vec_t sum[MW][PHASES], const long co,
+                  const int channels, const int tz, const int ty, const int tx)
 {
     const bool rows = MERGED > 0 && table[FOLDED_OUTPUT_X_STEP] == 1;
     const bool regular = MERGED == 0 || rows;
@@ -376,19 +377,19 @@ static void compute(__global const data_t *data, __global const packed_t *weight
                                     KIND_LONGS;
     if (flags != 0 && tile->bordered) {
         for (int v = 0; v < NX && last; v++) {
-            struct places place = tile->vector[v];
-            for (int i = 0; i < tile->vector[v].count; i++, advance(table, &place, 1))
+            struct positions position = tile->vector[v];
+            for (int i = 0; i < tile->vector[v].count; i++, advance(table, &position, 1))
                 for (int t = 0; t < PHASES; t++)
                     for (int m = 0; m < channels; m++)
-                        if (output_exists(table, &place, tz, ty, tx + t)) {
-                            const acc_t sum =
-                                exact_output(data + place.n * table[FOLDED_DATA_BATCH_STEP],
-                                             weights, table, place.z * table[FOLDED_STRIDE_Z] + tz,
-                                             place.y * table[FOLDED_STRIDE_Y] + ty,
-                                             place.x * table[FOLDED_STRIDE_X] + tx + t, m);
+                        if (output_exists(table, &position, tz, ty, tx + t)) {
+                            const acc_t sum = exact_output(
+                                data + position.n * table[FOLDED_DATA_BATCH_STEP], weights, table,
+                                position.z * table[FOLDED_STRIDE_Z] + tz,
+                                position.y * table[FOLDED_STRIDE_Y] + ty,
+                                position.x * table[FOLDED_STRIDE_X] + tx + t, m);
                             put_one(f, affine_one(f, sum, co + m),
                                     first + m * table[FOLDED_OUTPUT_CHANNEL_STEP] +
-                                        output_at(table, &place, tz, ty, tx + t),
+                                        output_at(table, &position, tz, ty, tx + t),
                                     co + m);
                         }
         }

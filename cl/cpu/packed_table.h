@@ -7,11 +7,11 @@
 #include "common/folded_table.h"
 
 enum {
-    PACKED_PLACES_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
-    PACKED_PLACES_Y,
-    PACKED_PLACES_X,
-    PACKED_PLACES,      /* places of one phase, of all batch items and axes */
-    PACKED_VECTORS,     /* vectors of these places */
+    PACKED_POSITIONS_Z = FOLDED_NUMBERS, /* outputs of one phase along each axis */
+    PACKED_POSITIONS_Y,
+    PACKED_POSITIONS_X,
+    PACKED_POSITIONS,   /* positions of one phase, of all batch items and axes */
+    PACKED_VECTORS,     /* vectors of these positions */
     PACKED_ALL_TILES,   /* tiles of these vectors, in one group */
     PACKED_ITEM_TILES,  /* of a work-item */
     PACKED_ITEM_BLOCKS, /* of a work-item */
@@ -23,12 +23,12 @@ enum {
     PACKED_LONGS
 };
 
-/* A slot: the inputs at one distance from the places of a tile. With FLAT = 0 a slot is a row of
+/* A slot: the inputs at one distance from the positions of a tile. With FLAT = 0 a slot is a row of
  * inputs, and x is the distance of its first input. */
 enum { SLOT_Z, SLOT_Y, SLOT_X, SLOT_LONGS };
 
 enum {
-    ENTRY_TAP, /* the tap's place in the packed filter */
+    ENTRY_TAP, /* the tap's index in the packed filter */
     ENTRY_SLOT,
     ENTRY_OFFSET, /* of the tile's inputs for this tap in local memory */
     ENTRY_LONGS

@@ -4,13 +4,13 @@
  * extreme case.
  *
  * A work-item copies the input rows of its output rows into local memory, surrounded by zeros, so
- * that borders along x need no special case. All phases along x (o = u*S + t: phase t, place u) are
- * summed at the same time, so that one input vector serves them all. They are interleaved in
+ * that borders along x need no special case. All phases along x (o = u*S + t: phase t, position u)
+ * are summed at the same time, so that one input vector serves them all. They are interleaved in
  * registers.
  *
  *     work-item   THIN_PLANES planes (batch item, group, block of MW output channels), THIN_BANDS
  *                 bands of one z, THIN_TILES tiles along x
- *     tile        NX*VW places, all phases, RY rows (a band), MW channels
+ *     tile        NX*VW positions, all phases, RY rows (a band), MW channels
  *
  * Up to THIN_TOGETHER small images (groups of a batch item) are copied at a time. A tile is
  * computed for all of them before the next tile, because with one channel the preparation of a tile
@@ -25,8 +25,8 @@
  * row of the first row then serves all rows of the band, with neighbouring rows of the filter.
  *
  * Along y and z the table lists the taps that reach an output row from inside the data. A zero of
- * the padding must not meet a weight that is infinite or NaN: exact_place computes blocks with such
- * weights. taps.clh has the packed filter, thin_table.h the table.
+ * the padding must not meet a weight that is infinite or NaN: exact_position computes blocks with
+ * such weights. taps.clh has the packed filter, thin_table.h the table.
  *
  *   macro    meaning                                              legal values
  *   VW       lanes of a vector                                    1, 2, 4, 8, 16
@@ -58,10 +58,10 @@ static int lead_of(__global const long *table)
     return (int)table[FOLDED_FIRST_INPUT] & (VW - 1);
 }
 
-/* The inputs that some tiles of a row read: `places` inputs from `first` on. Those from `begin` to
- * `end`, counted from `first`, exist. */
+/* The inputs that some tiles of a row read: `positions` inputs from `first` on. Those from `begin`
+ * to `end`, counted from `first`, exist. */
 struct reading {
-    int first, places, begin, end;
+    int first, positions, begin, end;
 };
 
 static struct reading reading_of(const int first_tile, const int last_tile,
@@ -69,9 +69,9 @@ static struct reading reading_of(const int first_tile, const int last_tile,
 {
     struct reading r;
     r.first = first_tile * TILE + (int)table[FOLDED_FIRST_INPUT];
-    r.places = (last_tile - first_tile) * TILE + DISTANCE(0);
-    r.begin = clamp(-r.first, 0, r.places);
-    r.end = clamp((int)table[FOLDED_INPUT_X] - r.first, r.begin, r.places);
+    r.positions = (last_tile - first_tile) * TILE + DISTANCE(0);
+    r.begin = clamp(-r.first, 0, r.positions);
+    r.end = clamp((int)table[FOLDED_INPUT_X] - r.first, r.begin, r.positions);
     return r;
 }
 
@@ -97,7 +97,7 @@ static COLD void clear_around(__local acc_t *to, const int count, const int row,
 {
     for (int j = 0; j < count; j++, to += row) {
         for (int i = 0; i < r->begin; i++) to[i] = 0;
-        for (int i = r->end; i < r->places; i++) to[i] = 0;
+        for (int i = r->end; i < r->positions; i++) to[i] = 0;
     }
 }
 
@@ -366,12 +366,12 @@ static COLD void exact_part(const struct epilogue *f, __global const data_t *fro
     for (int m = 0; m < channels; m++)
         for (int y = part->first_y; y < part->last_y; y++)
             for (int x = part->first_tile * TILE * MERGED; x < last; x++)
-                put_one(
-                    f,
-                    affine_one(f, exact_place(from, weights, table, slice, y, x, m), channel + m),
-                    at + m * table[FOLDED_OUTPUT_CHANNEL_STEP] + y * table[FOLDED_OUTPUT_Y_STEP] +
-                        x,
-                    channel + m);
+                put_one(f,
+                        affine_one(f, exact_position(from, weights, table, slice, y, x, m),
+                                   channel + m),
+                        at + m * table[FOLDED_OUTPUT_CHANNEL_STEP] +
+                            y * table[FOLDED_OUTPUT_Y_STEP] + x,
+                        channel + m);
 }
 
 /* The whole work of work-item number `item` of `items`. */
@@ -397,14 +397,15 @@ static NOINLINE void thin_item(const int item, const int items,
     const int rows = part.high - part.low + 1, taps_z = (int)slice[SLICE_TAPS];
 
     /* Where a row's last tile begins so that it ends with the row. Tiles must not overlap if
-     * outputs are read before they are stored, or if the row ends between the phases of a place. */
-    const int last_place = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
+     * outputs are read before they are stored, or if the row ends between the phases of a position.
+     */
+    const int last_position = BETA || output_x % MERGED != 0 ? INT_MAX : output_x / MERGED - TILE;
 #if RY > 1
     /* The first band's first row, plus the pad, and the newest input row that it meets. */
     const int stride = (int)table[FOLDED_STRIDE_Y], kernel_y = (int)table[FOLDED_KERNEL_Y],
-              first_place = part.first_band * RY - (int)table[THIN_LACKING] +
-                            (int)table[FOLDED_PAD_Y],
-              first_newest = first_place >= 0 ? first_place / stride : -1;
+              first_position = part.first_band * RY - (int)table[THIN_LACKING] +
+                               (int)table[FOLDED_PAD_Y],
+              first_newest = first_position >= 0 ? first_position / stride : -1;
 #endif
 
     const struct epilogue epilogue = *f; /* in registers */
@@ -444,7 +445,7 @@ static NOINLINE void thin_item(const int item, const int items,
                                channels, co + i * out_channels, to + i * image_step);
 
 #if RY > 1
-            int newest = first_newest, first_tap = first_place - first_newest * stride;
+            int newest = first_newest, first_tap = first_position - first_newest * stride;
 #endif
             for (int band = part.first_band; band < part.last_band; band++) {
                 const int first_y = band * RY - (int)table[THIN_LACKING];
@@ -462,7 +463,7 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
                 const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
 #endif
-                /* The inputs of the first tap at the first place of a z, and the weights of its
+                /* The inputs of the first tap at the first position of a z, and the weights of its
                  * row. */
                 __local const acc_t *inputs_y =
                     packed + (long)(newest - skipped - part.low) * in_channels * row + lead;
@@ -470,9 +471,9 @@ static NOINLINE void thin_item(const int item, const int items,
                                                      skipped * filter_step;
                 const bool inside = channels == MW && first_y >= 0 && first_y + RY <= output_y;
                 for (int tile = part.first_tile; tile < part.last_tile; tile++) {
-                    const int place = tile > part.first_tile ? min(tile * TILE, last_place)
-                                                             : tile * TILE;
-                    const int x = place * MERGED;
+                    const int position = tile > part.first_tile ? min(tile * TILE, last_position)
+                                                                : tile * TILE;
+                    const int x = position * MERGED;
                     const bool whole = inside && output_x - x >= TILE * MERGED;
                     for (int i = 0; i < images; i++) {
                         if (flag[i * blocks] != 0) continue;
@@ -482,7 +483,7 @@ static NOINLINE void thin_item(const int item, const int items,
 #pragma unroll
                         for (int j = 0; j < SUMS; j++) sum SUM(j) = (vec_t)(0);
                         for (int jz = 0; jz < taps_z; jz++) {
-                            __local const acc_t *in = inputs_y + i * image_elements + place -
+                            __local const acc_t *in = inputs_y + i * image_elements + position -
                                                       part.first_tile * TILE +
                                                       (long)jz * rows * in_channels * row;
                             __global const packed_t *w = weights_y + i * image_weights +

@@ -2,9 +2,9 @@
 /* The Winograd algorithm: fast arithmetic for layers with few taps. It needs fewer multiply-adds
  * than the direct sum, but rounds more, so it runs only on request.
  *
- * Outputs are split by their phases: o = u*s + t along each axis, phase t, place u. The outputs of
- * one phase are a correlation of T = ceil(K/s) taps with the unmodified input, and m neighbours of
- * them need P = m + T - 1 multiplications instead of m*T (Toom and Cook):
+ * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. The outputs
+ * of one phase are a correlation of T = ceil(K/s) taps with the unmodified input, and m neighbours
+ * of them need P = m + T - 1 multiplications instead of m*T (Toom and Cook):
  *
  *   y[i] = sum over k of d[i + k] g[k]  =  sum over p of A[i][p] (sum over k of G[p][k] g[k])
  *                                                                (sum over j of B[p][j] d[j])
@@ -20,8 +20,9 @@
  *     5   0 -1 1/2 2 inf          m = 4, T = 2; m = 3, T = 3
  *     6   0 1 -1 1/2 -2 inf       m = 5, T = 2; m = 4, T = 3
  *
- * With several axes, each axis is transformed in turn. A tile is MZ x MY x MX places of one phase.
- * Vectors run along tiles in the order (batch item, z, y, x), so that small images share vectors.
+ * With several axes, each axis is transformed in turn. A tile is MZ x MY x MX positions of one
+ * phase. Vectors run along tiles in the order (batch item, z, y, x), so that small images share
+ * vectors.
  *
  *     work-item   WINOGRAD_ITEM_TEAMS teams of NX * VW tiles, WINOGRAD_ITEM_BLOCKS blocks of MW
  *                 output channels, one phase along z and y, all phases along x
@@ -30,8 +31,8 @@
  *      local memory;
  *   2. for each point, phase and block multiplies and adds over the channels, in registers, as the
  *      packed algorithm does; the sums wait in local memory;
- *   3. after the last chunk, transforms the sums into outputs, and puts phases and places side by
- *      side.
+ *   3. after the last chunk, transforms the sums into outputs, and puts phases and positions side
+ * by side.
  *
  * If the pad is not a multiple of the stride, some phases along x begin one input later than the
  * others (AX = 2).
@@ -44,7 +45,7 @@
  *   VW           lanes of a vector                              2, 4, 8, 16
  *   NX           vectors of a team                              1 to 4
  *   MW           output channels of a block                     1 to 16
- *   MZ MY MX     places of a tile along each axis               1 to 5
+ *   MZ MY MX     positions of a tile along each axis               1 to 5
  *   TZ TY TX     taps of a phase along each axis              1 to 3; M + T <= 7, M = 1 where T = 1
  *   RX           the stride along x                             1 to 16
  *   AX           where phases along x begin: at 1 or 2 inputs 1, 2
@@ -184,11 +185,11 @@ static void to_points(const int points, const vec_t *d, const int from, vec_t *r
 }
 
 /* Outputs y = A r along one axis. */
-static void from_points(const int points, const int places, const vec_t *r, const int from,
+static void from_points(const int points, const int positions, const vec_t *r, const int from,
                         vec_t *y, const int to)
 {
 #pragma unroll
-    for (int i = 0; i < places; i++) {
+    for (int i = 0; i < positions; i++) {
         vec_t sum = i == 0 ? r[0] : (vec_t)(0);
         bool any = i == 0;
 #pragma unroll
@@ -200,7 +201,7 @@ static void from_points(const int points, const int places, const vec_t *r, cons
                 sum = MULTIPLY_ADD(r[p * from], (vec_t)(factor), sum);
             any = true;
         }
-        if (i == places - 1 && points > 1) sum += r[(points - 1) * from];
+        if (i == positions - 1 && points > 1) sum += r[(points - 1) * from];
         y[i * to] = sum;
     }
 }
@@ -416,7 +417,7 @@ static int lay_out(__global const long *table, const int vector, const int z_beg
     return pieces;
 }
 
-/* Transforms the window of one channel of a vector's tiles; `to` is the first point's place in
+/* Transforms the window of one channel of a vector's tiles; `to` is the first point's index in
  * local memory. */
 static void transform_inputs(acc_t rows[PZ * PY][ROW], const int *at, const int slab,
                              __local acc_t *to)
@@ -736,7 +737,7 @@ static NOINLINE void winograd_item(const int item, __global const data_t *restri
     const int last_block = min(first_block + item_blocks, blocks);
     if (tz >= table[FOLDED_OUTPUT_Z] || ty >= table[FOLDED_OUTPUT_Y]) return;
 
-    /* The phase's class, and the first input that place 0 reads. */
+    /* The phase's class, and the first input that position 0 reads. */
     const int phase_z = tz + (int)table[WINOGRAD_PAD_PHASE_Z];
     const int phase_y = ty + (int)table[WINOGRAD_PAD_PHASE_Y];
     const int class = phase_z % stride_z * stride_y + phase_y % stride_y;

@@ -45,7 +45,7 @@
 #define EACH_TAP
 #endif
 
-/* The position of a weight in the packed filter, by steps of the table: channels outside, taps
+/* The index of a weight in the packed filter, by steps of the table: channels outside, taps
  * inside, or with LAST taps outside. Along x, taps that reach the same outputs follow each
  * other. */
 static int weight_at(const int channel, const int ci, const int tap, __global const long *table)
@@ -54,8 +54,8 @@ static int weight_at(const int channel, const int ci, const int tap, __global co
            tap * (int)table[DIRECT_WEIGHT_TAP];
 }
 
-/* The place of tap k along x. */
-static int place_of(const int k, __global const long *table)
+/* The index of tap k along x. */
+static int position_of(const int k, __global const long *table)
 {
     const long phase = k * table[FOLDED_DILATION_X] % table[FOLDED_STRIDE_X];
     return (int)(table[table[DIRECT_X_AT] + phase * REACH_LONGS + REACH_TAP] +
@@ -85,8 +85,8 @@ __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                      tap / taps_x % taps_y * table[FOLDED_SOURCE_Y_STEP] +
                      tap % taps_x * table[FOLDED_SOURCE_X_STEP],
                  filter + filter_offset +
-                     weight_at(channel, ci, tap / taps_x * taps_x + place_of(tap % taps_x, table),
-                               table),
+                     weight_at(channel, ci,
+                               tap / taps_x * taps_x + position_of(tap % taps_x, table), table),
                  zero);
 }
 
@@ -192,17 +192,17 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
               tile_2 = split(&number, table[DIRECT_TILES_2]),
               z = split(&number, table[DIRECT_POINTS_Z]);
     const int batch = number;
-    const int place_0 = tile_0 * divisor_of(table[DIRECT_LANES_0]),
-              place_1 = tile_1 * divisor_of(table[DIRECT_LANES_1]),
-              place_2 = tile_2 * divisor_of(table[DIRECT_LANES_2]);
+    const int position_0 = tile_0 * divisor_of(table[DIRECT_LANES_0]),
+              position_1 = tile_1 * divisor_of(table[DIRECT_LANES_1]),
+              position_2 = tile_2 * divisor_of(table[DIRECT_LANES_2]);
     const int outputs = OUTPUTS * (int)table[DIRECT_ROUNDS], outputs_x = ALONG_Y ? 1 : outputs,
               outputs_y = ALONG_Y ? outputs : 1;
 #if LAST
-    int block = place_0 + lane_0;
-    const int first_x = place_1 * outputs_x + lane_1, first_y = place_2 * outputs_y + rest;
+    int block = position_0 + lane_0;
+    const int first_x = position_1 * outputs_x + lane_1, first_y = position_2 * outputs_y + rest;
 #else
-    const int first_x = place_0 * outputs_x + lane_0, first_y = place_1 * outputs_y + lane_1;
-    int block = place_2 + rest;
+    const int first_x = position_0 * outputs_x + lane_0, first_y = position_1 * outputs_y + lane_1;
+    int block = position_2 + rest;
 #endif
     const int output_x = (int)table[FOLDED_OUTPUT_X], output_y = (int)table[FOLDED_OUTPUT_Y];
     if (block >= (int)table[DIRECT_ALL_BLOCKS] || first_x >= output_x || first_y >= output_y)
@@ -213,13 +213,14 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     const int channel = group * out_channels + first;
 
     /* The work-item's phases and their taps. */
-    int place_x = first_x + (int)table[DIRECT_PAD_X], place_y = first_y + (int)table[DIRECT_PAD_Y];
-    const int phase_x = split(&place_x, table[DIRECT_STRIDE_X]),
-              phase_y = split(&place_y, table[DIRECT_STRIDE_Y]);
+    int position_x = first_x + (int)table[DIRECT_PAD_X],
+        position_y = first_y + (int)table[DIRECT_PAD_Y];
+    const int phase_x = split(&position_x, table[DIRECT_STRIDE_X]),
+              phase_y = split(&position_y, table[DIRECT_STRIDE_Y]);
     __global const long *reach_x = table + table[DIRECT_X_AT] + phase_x * REACH_LONGS,
                         *reach_y = table + table[DIRECT_Y_AT] + phase_y * REACH_LONGS;
-    int input_x = place_x + (int)reach_x[REACH_INPUT],
-        input_y = place_y + (int)reach_y[REACH_INPUT];
+    int input_x = position_x + (int)reach_x[REACH_INPUT],
+        input_y = position_y + (int)reach_y[REACH_INPUT];
 
     struct item item;
     item.in_channels = (int)table[FOLDED_IN_CHANNELS];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gather algorithm: output-stationary and exact in work. A work-item has MW output channels at
- * VW neighbouring places along the innermost axis (x). It keeps the sums in registers and gathers
- * every tap that reaches them.
+ * VW neighbouring positions along the innermost axis (x). It keeps the sums in registers and
+ * gathers every tap that reaches them.
  *
- * Along x, outputs are split by their phase: output o = u*SX + t has phase t and place u. The
+ * Along x, outputs are split by their phase: output o = u*SX + t has phase t and position u. The
  * taps of one phase read their inputs at fixed distances from u, so lanes run along u, nothing is
  * divided inside the loops and no zero is ever inserted.
  *
  *     work-group   WGX x WGY work-items: neighbouring tiles of a row, neighbouring rows
- *     work-item    a tile of VW places u, all SX phases t, MW output channels; one row (z, y)
- *     vector       VW places of one phase of one channel
+ *     work-item    a tile of VW positions u, all SX phases t, MW output channels; one row (z, y)
+ *     vector       VW positions of one phase of one channel
  *
  *   MERGED = 1   the SX phases are summed at the same time and interleaved in registers: one
  *                input vector serves them all. KX, SX, DX and RX are compile-time numbers. For
@@ -59,8 +59,8 @@
 #endif
 #define PHASES SX
 /* The phase of the outputs that tap k reaches, and the distance from the tile's first input to
- * the one that it reads for the tile's first place. From o + pad = i*SX + k*DX, o = u*SX + t, pad =
- * P*SX + RX: i = u + P + (t + RX - k*DX) / SX. */
+ * the one that it reads for the tile's first position. From o + pad = i*SX + k*DX, o = u*SX + t,
+ * pad = P*SX + RX: i = u + P + (t + RX - k*DX) / SX. */
 #define PHASE_OF(k) (((k)*DX % SX - RX + SX) % SX)
 #define DISTANCE(k) ((PHASE_OF(k) + RX - (k)*DX) / SX - (LOW))
 #else
@@ -108,7 +108,7 @@ static acc_t exact_output(__global const data_t *data, __global const packed_t *
 }
 #endif
 
-/* Stores a tile of one channel: phase t of place i is element first + t + i*step of the row, if
+/* Stores a tile of one channel: phase t of position i is element first + t + i*step of the row, if
  * that is inside. `row` is the number of the row's first output. */
 static void store_row(const struct epilogue *f, const long row, const long channel,
                       vec_t sums[PHASES], const int first, const int step, const int output_x)
@@ -142,15 +142,15 @@ static void store_row(const struct epilogue *f, const long row, const long chann
         const result_vec_t value = affine(f, sums[t], channel);
 #pragma unroll
         for (int i = 0; i < VW; i++) {
-            const int place = t + i * step;
-            if (first + place < output_x) put_one(f, LANE(value, i), at + place, channel);
+            const int position = t + i * step;
+            if (first + position < output_x) put_one(f, LANE(value, i), at + position, channel);
         }
 #else
         lane_t lane[VW];
         TO_LANES(f, affine(f, sums[t], channel), SLOPES_OF(f, channel), lane);
         for (int i = 0; i < VW; i++) {
-            const int place = t + i * step;
-            if (first + place < output_x) PUT_LANE(f, lane[i], at + place, channel);
+            const int position = t + i * step;
+            if (first + position < output_x) PUT_LANE(f, lane[i], at + position, channel);
         }
 #endif
     }

@@ -21,7 +21,7 @@ enum {
     GATHER_LONGS
 };
 
-/* One tap along x: its place in the packed filter. */
+/* One tap along x: its index in the packed filter. */
 enum {
     GATHER_TAP_START, /* CLASS_START of its class */
     GATHER_TAP_COUNT, /* CLASS_TAPS of its class */

@@ -2,27 +2,27 @@
 /* The matrix algorithm: computes layers as matrix products on the matrix units of GPUs. It is
  * output-stationary.
  *
- * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
+ * positions.clh has phases, rows, positions and the packed filter. For each phase of work-groups
  *
- *     sum[row][place] = sum over taps and words of filter[tap][word][row] *
- *                                                  data[word][place + distance of tap]
+ *     sum[row][position] = sum over taps and words of filter[tap][word][row] *
+ *                                                  data[word][position + distance of tap]
  *
- * is a product of matrices over all places of all batch items, a word being WORD neighbouring input
- * channels.
+ * is a product of matrices over all positions of all batch items, a word being WORD neighbouring
+ * input channels.
  *
- *     work-group   one phase, MT rows x NT places; stages of KT words of one tap in local memory
+ *     work-group   one phase, MT rows x NT positions; stages of KT words of one tap in local memory
  *     slice        a part of the work-group, with its words of each stage
  *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
  *
- * The outer loop goes over taps, the inner one over words. A work-item fetches the same places in
- * all stages, so that an address moves by a constant from stage to stage. A mask, computed before
- * the stages, has a bit for each of up to 32 taps: whether the place has an input. Taps that reach
- * no place of the tile are skipped. With two BUFFERS the next stage is loaded while one is
- * multiplied.
+ * The outer loop goes over taps, the inner one over words. A work-item fetches the same positions
+ * in all stages, so that an address moves by a constant from stage to stage. A mask, computed
+ * before the stages, has a bit for each of up to 32 taps: whether the position has an input. Taps
+ * that reach no position of the tile are skipped. With two BUFFERS the next stage is loaded while
+ * one is multiplied.
  *
  * After the last stage the sums go through local memory, in as many passes as needed. Then
  * neighbouring work-items finish and store neighbours: outputs of one channel, or with FOLDED_LAST
- * channels of one place. The sums of slices are added up there in a fixed order. With SPLIT,
+ * channels of one position. The sums of slices are added up there in a fixed order. With SPLIT,
  * work-groups have parts of the channels, and write their sums to the workspace;
  * tconv_matrix_finish adds them up in a fixed order.
  *
@@ -34,7 +34,7 @@
  *
  *   macro        meaning                                                     legal values
  *   MT, NT       see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
- *   GM, GN       sub-groups of a slice along rows and along places           at least 1
+ *   GM, GN       sub-groups of a slice along rows and along positions           at least 1
  *   SLICES       parts of the work-group                                     divides KT / DEPTH
  *   WHOLE        1: stages divide the number of input channels               0, 1
  *   WHOLE_QUADS  1: quads of words divide it                                 0, 1
@@ -71,13 +71,13 @@
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
 /* Accumulators of a pass in local memory: FP fragments of each sub-group along rows, for all
- * places. Rows are padded against bank conflicts: matrix.clh. */
+ * positions. Rows are padded against bank conflicts: matrix.clh. */
 #if FOLDED_LAST
 #define FINISHED_STEP(fp) (GM * (fp)*FRAG_M + 4)
 #define FINISHED_WORDS(fp) (NT * FINISHED_STEP(fp))
 #define FINISHED_AT(row, n) ((n)*FINISHED_STEP(FP) + (row))
 #else
-#define FINISHED_STEP(fp) (NT + PAD_PLACES)
+#define FINISHED_STEP(fp) (NT + PAD_POSITIONS)
 #define FINISHED_WORDS(fp) (GM * (fp)*FRAG_M * FINISHED_STEP(fp))
 #define FINISHED_AT(row, n) ((row)*FINISHED_STEP(FP) + (n))
 #endif
@@ -164,7 +164,7 @@ static vec_t four_sums_of(const struct finished *from, const int row, const int 
 }
 #endif
 
-/* For each row of a tile: scale, bias and, if neighbours are places, the offset of its outputs;
+/* For each row of a tile: scale, bias and, if neighbours are positions, the offset of its outputs;
  * negative if the row has no outputs. */
 struct rows {
 #if !FOLDED_LAST
@@ -284,7 +284,7 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
 #define QUAD_LANES (PASS_QUADS < ITEMS ? PASS_QUADS : ITEMS)
     const struct epilogue *f = s->f;
     const int item = (int)get_local_id(0), out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
-    const struct place extents = extents_of(s->table);
+    const struct position extents = extents_of(s->table);
     bool left = false;
 #pragma unroll 1
     for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES) {
@@ -321,7 +321,7 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
     return left;
 }
 #else
-/* Stores the sums of a pass. Neighbouring work-items have neighbouring outputs of a row: places
+/* Stores the sums of a pass. Neighbouring work-items have neighbouring outputs of a row: positions
  * with their phases along x. */
 static INLINED bool store_sums(const struct store *s, const struct finished *from)
 {
@@ -334,7 +334,7 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
 #define COLUMN_LANES (COLUMNS < ITEMS ? COLUMNS : ITEMS)
     const struct epilogue *f = s->f;
     const int item = (int)get_local_id(0);
-    const struct place extents = extents_of(s->table);
+    const struct position extents = extents_of(s->table);
     const long first_channel = s->tile.group * s->table[FOLDED_OUT_CHANNELS];
     bool left = false;
 #pragma unroll 1
@@ -366,7 +366,7 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
 
 /* Stores an output if it was left over, or if all are. */
 static void store_left_one(const struct store *s, const struct finished *from, const int own,
-                           const int n, const struct place *extents, const bool all_left)
+                           const int n, const struct position *extents, const bool all_left)
 {
     const int row = s->tile.first_row + ROW_IN_TILE(from->pass, own);
     const int channel = channel_of(row, s->table), phase = phase_of(row, s->table);
@@ -381,9 +381,9 @@ static void store_left_one(const struct store *s, const struct finished *from, c
 #endif
     if (right && !all_left) return;
     if (s->exact || !IS_RIGHT(sum)) {
-        const struct place place = place_at(s->tile.first + n, s->table);
-        sum = exact_output(s->data, s->weights, s->table, kind_of(s->tile.phase, s->table), &place,
-                           row);
+        const struct position position = position_at(s->tile.first + n, s->table);
+        sum = exact_output(s->data, s->weights, s->table, kind_of(s->tile.phase, s->table),
+                           &position, row);
     }
 #endif
     const long all = s->tile.group * s->table[FOLDED_OUT_CHANNELS] + channel;
@@ -395,7 +395,7 @@ static void store_left_one(const struct store *s, const struct finished *from, c
  * over. */
 static void store_left(const struct store *s, const struct finished *from, const bool all_left)
 {
-    const struct place extents = extents_of(s->table);
+    const struct position extents = extents_of(s->table);
     const int item = (int)get_local_id(0);
 #if FOLDED_LAST
 #pragma unroll 1
@@ -496,14 +496,14 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
 #endif
     fetch.first = own_data;
-    struct place place[OWN_PLACES];
-    EACH for (int p = 0; p < OWN_PLACES; p++)
+    struct position position[OWN_POSITIONS];
+    EACH for (int p = 0; p < OWN_POSITIONS; p++)
     {
-        const int number = FETCHED_PLACE(item) + p * PLACES_APART;
-        place[p] = place_at(tile.first + (number < tile.count ? number : 0), table);
-        fetch.data[p] = part_data + input_at(&place[p], table) +
+        const int number = FETCHED_POSITION(item) + p * POSITIONS_APART;
+        position[p] = position_at(tile.first + (number < tile.count ? number : 0), table);
+        fetch.data[p] = part_data + input_at(&position[p], table) +
                         (ulong)fetch.channel * fetch.channel_step;
-        if (number >= tile.count) place[p].z = -(1 << 30); /* outside for every tap */
+        if (number >= tile.count) position[p].z = -(1 << 30); /* outside for every tap */
     }
     EACH for (int i = 0; i < OWN_WEIGHTS; i++)
     {
@@ -513,7 +513,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
             (number / MT * fetch.rows + min(tile.first_row + number % MT, fetch.rows - 1)) * 4;
     }
     const struct range range = range_of(tile.first, tile.first + tile.count - 1, table);
-    const struct place inputs = inputs_of(table);
+    const struct position inputs = inputs_of(table);
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
@@ -525,14 +525,14 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
         barrier(CLK_LOCAL_MEM_FENCE); /* the products of the round before are done */
 #endif
         uint taps = 0;
-        EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
+        EACH for (int p = 0; p < OWN_POSITIONS; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, ROUND_TAPS); t++) {
             table_t tap = list + t * TAP_LONGS;
             const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
             const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
             taps |= bit;
-            EACH for (int p = 0; p < OWN_PLACES; p++) if (has_input(&place[p], z, y, x, &inputs))
-                fetch.inside[p] |= bit;
+            EACH for (int p = 0; p < OWN_POSITIONS;
+                      p++) if (has_input(&position[p], z, y, x, &inputs)) fetch.inside[p] |= bit;
         }
         if (taps != 0) {
 #if QUADS

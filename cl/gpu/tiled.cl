@@ -3,14 +3,14 @@
  * accumulators in the registers of a work-item. It is output-stationary, for all element types, and
  * uses plain multiply-adds.
  *
- * places.clh has phases, rows, places and the packed filter. For each phase of work-groups
+ * positions.clh has phases, rows, positions and the packed filter. For each phase of work-groups
  *
- *     sum[row][place] = sum over taps and input channels of
- *                       filter[tap][channel][row] * data[channel][place + distance of tap]
+ *     sum[row][position] = sum over taps and input channels of
+ *                       filter[tap][channel][row] * data[channel][position + distance of tap]
  *
- * is a product of matrices over all places of all batch items.
+ * is a product of matrices over all positions of all batch items.
  *
- *                            places (n, z, y, x)
+ *                            positions (n, z, y, x)
  *              +------------------- NT ------------------+
  *              |  4 x 4    |           |  4 x 4    |     |     A work-item has TM x TN sums,
  *     rows    MT  sums     |           |  sums     |     |     in blocks of 4 x 4 that are
@@ -19,41 +19,37 @@
  *              +-----------------------------------------+
  *
  * A stage is KS input channels of one tap. The outer loop goes over taps, the inner one over
- * channels. A work-item fetches the same places in all stages, so that an address moves by a
+ * channels. A work-item fetches the same positions in all stages, so that an address moves by a
  * constant from stage to stage. A mask, computed before the stages, has a bit for each of up to 32
- * taps: whether the place has an input. Taps that reach no place of the tile are skipped. Local
- * memory holds two stages: while one is multiplied, the next is loaded through registers. With
- * SLICES, parts of the work-group multiply different channels of the stage for the same tile, and
- * add up their sums at the end in a fixed order. With SPLIT, work-groups have parts of the
+ * taps: whether the position has an input. Taps that reach no position of the tile are skipped.
+ * Local memory holds two stages: while one is multiplied, the next is loaded through registers.
+ * With SLICES, parts of the work-group multiply different channels of the stage for the same tile,
+ * and add up their sums at the end in a fixed order. With SPLIT, work-groups have parts of the
  * channels, and write their sums to the workspace; tconv_tiled_finish adds them up in a fixed
  * order.
  *
- * A place without an input has a zero, which must not meet a weight that is infinite or NaN.
+ * A position without an input has a zero, which must not meet a weight that is infinite or NaN.
  * Packing therefore marks groups with such weights, and their outputs are computed one by one. If a
  * phase lacks a tap, the zero weight in its place may meet such an input: the outputs of a
  * work-item whose sums are not finite are also computed one by one.
  *
  *   macro       meaning                                                       legal values
- *   MT, NT      rows and places of a tile                                     multiples of TM, TN
- *   TM, TN      rows and places of a work-item                                4, 8, 12, 16
- *   KS          input channels of a stage                                     multiples of 4
- *   SLICES      parts of the work-group, each with its channels of a stage    divides KS and TM
- *   WHOLE       1: KS divides the number of input channels                    0, 1
- *   LAST        1: input channels are neighbours, as are output channels      0, 1
- *   FOLDED_LAST 1: with LAST, rows are quads of output channels of a phase    0, 1
- *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
- *               wherever the tensors are
- *   ROUNDS      1: a phase may have more than 32 taps; finding them takes     0, 1
- *               registers during the stages
- *   LACKING     1: some phases that are rows have fewer taps than others,     0, 1
- *               and zeros for them
- *   SPLIT       1: work-groups of several parts share the input channels;     0, 1, 2
- *               2: the kernel that adds up their sums: more slices with fewer
- *               rows or places each; KS has no effect
- *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
+ *   MT, NT      rows and positions of a tile                                     multiples of TM,
+ * TN TM, TN      rows and positions of a work-item                                4, 8, 12, 16 KS
+ * input channels of a stage                                     multiples of 4 SLICES      parts of
+ * the work-group, each with its channels of a stage    divides KS and TM WHOLE       1: KS divides
+ * the number of input channels                    0, 1 LAST        1: input channels are
+ * neighbours, as are output channels      0, 1 FOLDED_LAST 1: with LAST, rows are quads of output
+ * channels of a phase    0, 1 QUADS       1: with LAST, groups of 4 channels are aligned to their
+ * size  0, 1 wherever the tensors are ROUNDS      1: a phase may have more than 32 taps; finding
+ * them takes     0, 1 registers during the stages LACKING     1: some phases that are rows have
+ * fewer taps than others,     0, 1 and zeros for them SPLIT       1: work-groups of several parts
+ * share the input channels;     0, 1, 2 2: the kernel that adds up their sums: more slices with
+ * fewer rows or positions each; KS has no effect PZ, PY, PX  phases along each axis that are rows
+ * 1, the stride
  *
  * Registers: TM * TN sums. */
-#include "gpu/places.clh"
+#include "gpu/positions.clh"
 
 #if !defined(MT) || !defined(NT) || !defined(TM) || !defined(TN) || !defined(KS) ||                \
     !defined(SLICES) || !defined(WHOLE) || !defined(LAST) || !defined(FOLDED_LAST) ||              \
@@ -75,7 +71,7 @@
 #endif
 
 /* Local memory of a stage: KS rows of weights, KS rows of inputs. The padding puts two neighbouring
- * quads of a place into different banks. */
+ * quads of a position into different banks. */
 #define INPUT_STEP (NT + 4 * LAST)
 #define STAGE_NUMBERS (KS * (MT + INPUT_STEP))
 #define SHARED_NUMBERS ((SLICES - 1) * (TM / SLICES) * TN * SLICE_ITEMS)
@@ -85,40 +81,40 @@
 #define WEIGHT_QUADS (KS * MT / 4)
 #define WEIGHT_PARTS ((WEIGHT_QUADS + ITEMS - 1) / ITEMS)
 
-/* Inputs. Neighbouring work-items fetch neighbours in memory: places of a channel, or quads of
- * channels of a place. A work-item has OWN_PLACES places, PLACES_APART from each other. For each
- * place it fetches OWN_CHANNELS channels, from FETCHED_CHANNEL on, CHANNELS_APART from each other.
- * Local memory has the places of a channel in such an order that a work-item reads quads of places
- * LANES_N apart. Neighbouring work-items then store neighbouring outputs. */
+/* Inputs. Neighbouring work-items fetch neighbours in memory: positions of a channel, or quads of
+ * channels of a position. A work-item has OWN_POSITIONS positions, POSITIONS_APART from each other.
+ * For each position it fetches OWN_CHANNELS channels, from FETCHED_CHANNEL on, CHANNELS_APART from
+ * each other. Local memory has the positions of a channel in such an order that a work-item reads
+ * quads of positions LANES_N apart. Neighbouring work-items then store neighbouring outputs. */
 #if LAST
 #define STAGE_QUADS (KS / 4)
-#define OWN_PLACES ((NT * STAGE_QUADS + ITEMS - 1) / ITEMS)
-#define PLACES_APART (ITEMS / STAGE_QUADS)
-#define FETCHED_PLACE(item) ((item) / STAGE_QUADS)
+#define OWN_POSITIONS ((NT * STAGE_QUADS + ITEMS - 1) / ITEMS)
+#define POSITIONS_APART (ITEMS / STAGE_QUADS)
+#define FETCHED_POSITION(item) ((item) / STAGE_QUADS)
 #define FETCHED_CHANNEL(item) ((item) % STAGE_QUADS * 4)
 #define OWN_CHANNELS 4
 #define CHANNELS_APART 1
-#define COLUMN(place) (place)
-#define PLACE_OF(tn, block, lane) ((block)*4 * LANES_N + (tn)*4 + (lane))
+#define COLUMN(position) (position)
+#define POSITION_OF(tn, block, lane) ((block)*4 * LANES_N + (tn)*4 + (lane))
 #if ITEMS % STAGE_QUADS != 0
-#error "a work-item would have several quads of a place"
+#error "a work-item would have several quads of a position"
 #endif
 #else
-#define OWN_PLACES (NT > ITEMS ? NT / ITEMS : 1)
-#define PLACES_APART ITEMS
-#define FETCHED_PLACE(item) ((item) % NT)
+#define OWN_POSITIONS (NT > ITEMS ? NT / ITEMS : 1)
+#define POSITIONS_APART ITEMS
+#define FETCHED_POSITION(item) ((item) % NT)
 #define FETCHED_CHANNEL(item) (NT > ITEMS ? 0 : (item) / NT)
 #define CHANNELS_APART (NT > ITEMS ? 1 : ITEMS / NT)
 #define OWN_CHANNELS (KS / CHANNELS_APART)
-#define COLUMN(place)                                                                              \
-    ((place) / (4 * LANES_N) * (4 * LANES_N) + (place) % LANES_N * 4 +                             \
-     (place) % (4 * LANES_N) / LANES_N)
-#define PLACE_OF(tn, block, lane) ((block)*4 * LANES_N + (lane)*LANES_N + (tn))
+#define COLUMN(position)                                                                           \
+    ((position) / (4 * LANES_N) * (4 * LANES_N) + (position) % LANES_N * 4 +                       \
+     (position) % (4 * LANES_N) / LANES_N)
+#define POSITION_OF(tn, block, lane) ((block)*4 * LANES_N + (lane)*LANES_N + (tn))
 #if NT % ITEMS != 0 && ITEMS % NT != 0
-#error "work-items have no places of their own"
+#error "work-items have no positions of their own"
 #endif
 #endif
-#define IS_FETCHED(place) (NT % PLACES_APART == 0 || (place) < NT)
+#define IS_FETCHED(position) (NT % POSITIONS_APART == 0 || (position) < NT)
 
 /* ---- stages --------------------------------------------------------------------------------- */
 
@@ -146,9 +142,9 @@
 
 /* The inputs and weights that a work-item fetches in every stage. */
 struct fetch {
-    __global const data_t *data[OWN_PLACES]; /* input of its first channel, for distance 0 */
-    uint inside[OWN_PLACES];                 /* a bit for each tap, the highest being the first */
-    uint weights[WEIGHT_PARTS];              /* from the stage's first weight */
+    __global const data_t *data[OWN_POSITIONS]; /* input of its first channel, for distance 0 */
+    uint inside[OWN_POSITIONS]; /* a bit for each tap, the highest being the first */
+    uint weights[WEIGHT_PARTS]; /* from the stage's first weight */
     int channel;
     int in_channels, rows;
     uint channel_step; /* unsigned: signs take instructions in every address */
@@ -159,7 +155,7 @@ struct fetch {
 /* A stage that is being loaded. */
 struct waiting {
     vec_t weights[WEIGHT_PARTS];
-    acc_t inputs[OWN_PLACES][OWN_CHANNELS];
+    acc_t inputs[OWN_POSITIONS][OWN_CHANNELS];
 };
 
 static struct stage stage_of(const uint taps, table_t list, __global const packed_t *weights,
@@ -188,7 +184,7 @@ static void fetch_stage(struct waiting *waiting, const struct stage *stage,
             READ_WEIGHTS(stage->weights + (int)fetch->weights[i] - past * fetch->rows);
 #endif
     }
-    EACH for (int p = 0; p < OWN_PLACES; p++)
+    EACH for (int p = 0; p < OWN_POSITIONS; p++)
     {
         const bool inside = (int)(fetch->inside[p] << stage->tap) < 0;
         __global const data_t *from = fetch->data[p] + stage->data;
@@ -223,12 +219,12 @@ static void put_stage(const struct waiting *waiting, __local acc_t *weights, __l
         if (WEIGHT_QUADS % ITEMS == 0 || own < WEIGHT_QUADS)
             *(__local vec_t *)(weights + own * 4) = waiting->weights[i];
     }
-    EACH for (int p = 0; p < OWN_PLACES; p++)
+    EACH for (int p = 0; p < OWN_POSITIONS; p++)
     {
-        const int place = FETCHED_PLACE(item) + p * PLACES_APART;
-        if (!IS_FETCHED(place)) continue;
+        const int position = FETCHED_POSITION(item) + p * POSITIONS_APART;
+        if (!IS_FETCHED(position)) continue;
         EACH for (int j = 0; j < OWN_CHANNELS; j++)
-            inputs[(FETCHED_CHANNEL(item) + j * CHANNELS_APART) * INPUT_STEP + COLUMN(place)] =
+            inputs[(FETCHED_CHANNEL(item) + j * CHANNELS_APART) * INPUT_STEP + COLUMN(position)] =
                 waiting->inputs[p][j];
     }
 }
@@ -274,7 +270,7 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 /* ---- epilogue ------------------------------------------------------------------------------- */
 
 /* The sums that a work-item finishes: with SLICES, a part of its rows (with FOLDED_LAST of its
- * places) from PART_M(slice), PART_N(slice) on. */
+ * positions) from PART_M(slice), PART_N(slice) on. */
 #if FOLDED_LAST
 #define OWN_M TM
 #define OWN_N (TN / SLICES)
@@ -328,19 +324,19 @@ static void store_exact(const struct epilogue *f, const int slice,
                         const int tm, const int tn)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
-    const struct place extents = extents_of(table);
+    const struct position extents = extents_of(table);
 #pragma unroll 1
     for (int i = 0; i < OWN_M * OWN_N; i++) {
         const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i / OWN_N),
-                  own_n = PART_N(slice) + i % OWN_N, n = PLACE_OF(tn, own_n / 4, own_n % 4);
+                  own_n = PART_N(slice) + i % OWN_N, n = POSITION_OF(tn, own_n / 4, own_n % 4);
         const int channel = channel_of(row, table), phase = phase_of(row, table);
         if (row >= table[TILED_ROWS] || channel >= out_channels ||
             !has_output(outputs, n, phase, &extents))
             continue;
         const long all = tile->group * out_channels + channel;
-        const struct place place = place_at(tile->first + n, table);
+        const struct position position = position_at(tile->first + n, table);
         const acc_t sum =
-            exact_output(data, weights, table, kind_of(tile->phase, table), &place, row);
+            exact_output(data, weights, table, kind_of(tile->phase, table), &position, row);
         put_one(f, affine_one(f, sum, all),
                 outputs->at[n] + row_offset(tile, channel, phase, table), all);
     }
@@ -373,7 +369,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
                                const struct tile *tile, const int tm, const int tn)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS], rows = (int)table[TILED_ROWS];
-    const struct place extents = extents_of(table);
+    const struct position extents = extents_of(table);
     const bool aligned = (size_t)f->output % (4 * sizeof(output_t)) == 0 &&
                          table[TILED_OUTPUT_QUADS] != 0;
     EACH_PART for (int m = 0; m < TM; m += 4)
@@ -389,9 +385,9 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
         EACH for (int j = 0; j < OWN_N; j++)
         {
             const int n = PART_N(slice) + j;
-            const int place = PLACE_OF(tn, n / 4, n % 4);
-            if (count <= 0 || !has_output(outputs, place, phase, &extents)) continue;
-            const long at = outputs->at[place] + from;
+            const int position = POSITION_OF(tn, n / 4, n % 4);
+            if (count <= 0 || !has_output(outputs, position, phase, &extents)) continue;
+            const long at = outputs->at[position] + from;
             const result_vec_t value =
                 affine_lanes((vec_t)(sums[0][j], sums[1][j], sums[2][j], sums[3][j]), factor, bias);
             if (count < 4) {
@@ -417,7 +413,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
                                const struct tile *tile, const int tm, const int tn)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
-    const struct place extents = extents_of(table);
+    const struct position extents = extents_of(table);
     EACH_PART for (int i = 0; i < OWN_M; i++)
     {
         const int row = tile->first_row + ROW_OF(tm, PART_M(slice) + i);
@@ -428,9 +424,9 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
             const result_t factor = factor_of(f, all), bias = BIAS_OF(f, all);
             EACH for (int n = 0; n < TN; n++)
             {
-                const int place = PLACE_OF(tn, n / 4, n % 4);
-                if (has_output(outputs, place, phase, &extents))
-                    put_one(f, affine_with(sums[0][n], factor, bias), outputs->at[place] + from,
+                const int position = POSITION_OF(tn, n / 4, n % 4);
+                if (has_output(outputs, position, phase, &extents))
+                    put_one(f, affine_with(sums[0][n], factor, bias), outputs->at[position] + from,
                             all);
             }
         }
@@ -442,7 +438,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-/* A work-item's position among those that multiply the same channels of a stage. */
+/* A work-item's index among those that multiply the same channels of a stage. */
 #if LAST
 #define OWN_TM(item) ((item) % SLICE_ITEMS % LANES_M)
 #define OWN_TN(item) ((item) % SLICE_ITEMS / LANES_M)
@@ -453,7 +449,7 @@ static INLINED void store_sums(const struct epilogue *f, acc_t sums[TM][TN], con
 
 #if SPLIT
 /* A work-item's first sum in the workspace, of part 0. A part's sums are in the order [tile][row of
- * a work-item][place of a work-item][work-item of a slice]. */
+ * a work-item][position of a work-item][work-item of a slice]. */
 #define SUM_AT(m, n) (((m)*TN + (n)) * SLICE_ITEMS)
 static __global acc_t *own_sums(__global acc_t *workspace, const ulong offset, const int tile,
                                 const int slice)
@@ -512,14 +508,14 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 #endif
     fetch.aligned = (size_t)own_data % (4 * sizeof(data_t)) == 0;
     fetch.zero = DATA_ZERO(table);
-    struct place place[OWN_PLACES];
-    EACH for (int p = 0; p < OWN_PLACES; p++)
+    struct position position[OWN_POSITIONS];
+    EACH for (int p = 0; p < OWN_POSITIONS; p++)
     {
-        const int own = FETCHED_PLACE(item) + p * PLACES_APART;
-        place[p] = place_at(first + (own < count ? own : 0), table);
-        fetch.data[p] = own_data + input_at(&place[p], table) +
+        const int own = FETCHED_POSITION(item) + p * POSITIONS_APART;
+        position[p] = position_at(first + (own < count ? own : 0), table);
+        fetch.data[p] = own_data + input_at(&position[p], table) +
                         (ulong)fetch.channel * fetch.channel_step;
-        if (own >= count) place[p].z = -(1 << 30); /* outside for every tap */
+        if (own >= count) position[p].z = -(1 << 30); /* outside for every tap */
     }
     EACH for (int i = 0; i < WEIGHT_PARTS; i++)
     {
@@ -529,7 +525,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
                                   min(first_row + own % (MT / 4) * 4, fetch.rows - 4));
     }
     const struct range range = range_of(first, first + count - 1, table);
-    const struct place inputs = inputs_of(table);
+    const struct position inputs = inputs_of(table);
 
     acc_t sums[TM][TN];
     EACH for (int m = 0; m < TM; m++) EACH for (int n = 0; n < TN; n++) sums[m][n] = 0;
@@ -539,14 +535,14 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
 #endif
     {
         uint taps = 0;
-        EACH for (int p = 0; p < OWN_PLACES; p++) fetch.inside[p] = 0;
+        EACH for (int p = 0; p < OWN_POSITIONS; p++) fetch.inside[p] = 0;
         for (int t = 0; t < min(left, ROUND_TAPS); t++) {
             table_t tap = list + t * TAP_LONGS;
             const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
             const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
             taps |= bit;
-            EACH for (int p = 0; p < OWN_PLACES; p++) if (has_input(&place[p], z, y, x, &inputs))
-                fetch.inside[p] |= bit;
+            EACH for (int p = 0; p < OWN_POSITIONS;
+                      p++) if (has_input(&position[p], z, y, x, &inputs)) fetch.inside[p] |= bit;
         }
         const int stages = (int)popcount(taps) * tap_stages;
         struct stage stage = stage_of(taps, list, weights, &fetch);

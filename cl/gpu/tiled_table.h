@@ -7,10 +7,10 @@
 #include "common/folded_table.h"
 
 enum {
-    TILED_PLACES_Z = FOLDED_NUMBERS, /* along each axis; divisors (divisor.h) */
-    TILED_PLACES_Y,
-    TILED_PLACES_X,
-    TILED_FIRST_Z, /* the output of place 0 in phase 0: 0, or negative where phases are rows */
+    TILED_POSITIONS_Z = FOLDED_NUMBERS, /* along each axis; divisors (divisor.h) */
+    TILED_POSITIONS_Y,
+    TILED_POSITIONS_X,
+    TILED_FIRST_Z, /* the output of position 0 in phase 0: 0, or negative where phases are rows */
     TILED_FIRST_Y,
     TILED_FIRST_X,
     TILED_PHASES_Z, /* divisors: phases that have work-groups of their own: the stride, or 1 if
@@ -20,9 +20,9 @@ enum {
     TILED_TAPS_Z, /* taps of the packed filter along each axis */
     TILED_TAPS_Y,
     TILED_TAPS_X,
-    TILED_ALL_PLACES, /* places of all batch items */
-    TILED_ROWS,       /* rows of the packed filter for one tap and input channel, a multiple of 4 */
-    TILED_CHANNELS,   /* divisor: output channels of a group, rounded up to a multiple of 4 */
+    TILED_ALL_POSITIONS, /* positions of all batch items */
+    TILED_ROWS,     /* rows of the packed filter for one tap and input channel, a multiple of 4 */
+    TILED_CHANNELS, /* divisor: output channels of a group, rounded up to a multiple of 4 */
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: parts of the input channels */
     TILED_PART_CHANNELS, /* input channels of a part, a multiple of KS */
@@ -35,12 +35,12 @@ enum {
     TILED_NEAREST_X,
     TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind: see folded_table.h */
     TILED_LIST_AT,   /* their taps */
-    TILED_ZERO,      /* 0: table_again of cl/gpu/places.clh */
+    TILED_ZERO,      /* 0: table_again of cl/gpu/positions.clh */
     TILED_LONGS
 };
 
-/* A tap of a phase: its weights in the packed filter of a group, the distance from a place to its
- * input along each axis, and this distance in elements of the data. */
+/* A tap of a phase: its weights in the packed filter of a group, the distance from a position to
+ * its input along each axis, and this distance in elements of the data. */
 enum { TAP_WEIGHTS, TAP_Z, TAP_Y, TAP_X, TAP_OFFSET, TAP_LONGS };
 
 #endif

@@ -97,11 +97,11 @@ void tconv_candidates_add(struct tconv_candidates *candidates, const int64_t *ti
         at++;
     }
     /* The moved candidates overwrite the one with the same program, or the last one. */
-    int place = at;
-    while (place < end && !same_program(&list[place], tile)) place++;
-    if (place == end && end < TCONV_MAX_CANDIDATES) candidates->count++;
-    if (place == TCONV_MAX_CANDIDATES) place--;
-    memmove(list + at + 1, list + at, (size_t)(place - at) * sizeof *list);
+    int position = at;
+    while (position < end && !same_program(&list[position], tile)) position++;
+    if (position == end && end < TCONV_MAX_CANDIDATES) candidates->count++;
+    if (position == TCONV_MAX_CANDIDATES) position--;
+    memmove(list + at + 1, list + at, (size_t)(position - at) * sizeof *list);
     list[at] = (struct tconv_candidate){.algorithm = candidates->algorithm, .cost = cost};
     memcpy(list[at].tile, tile, (size_t)tile_size(candidates->algorithm) * sizeof *tile);
 }

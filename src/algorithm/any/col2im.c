@@ -22,7 +22,7 @@ struct col2im {
     int64_t part_classes, parts;
     int64_t columns, row; /* COL2IM_COLUMNS, COL2IM_ROW */
     int64_t blocks;
-    int64_t places, inputs, tiles; /* as in cl/any/col2im_table.h */
+    int64_t positions, inputs, tiles; /* as in cl/any/col2im_table.h */
 };
 
 /* Elements of local memory that a work-group may take. */
@@ -61,7 +61,7 @@ static bool divide(struct col2im *g, bool vector, int64_t width, int64_t room)
     return g->columns <= most_columns;
 }
 
-/* The largest distance between two inputs of one place, for any pads. */
+/* The largest distance between two inputs of one position, for any pads. */
 static int64_t widest_reach(const struct tconv_axis *x)
 {
     return (x->kernel - 1) * x->dilation / x->stride + 1;
@@ -159,9 +159,9 @@ static void derive(struct col2im *g)
 {
     const struct tconv_folded_layer *r = &g->folded;
     const int64_t reach = r->high - r->low;
-    g->places = tconv_min(g->width - reach, r->places);
-    g->inputs = g->places + reach;
-    g->tiles = tconv_ceil_div(r->places, g->places);
+    g->positions = tconv_min(g->width - reach, r->positions);
+    g->inputs = g->positions + reach;
+    g->tiles = tconv_ceil_div(r->positions, g->positions);
 }
 
 /* Loop iterations of a work-item: zeros, columns, overlap-add. */
@@ -171,7 +171,7 @@ static double iterations(const struct col2im *g)
     const int64_t jobs = g->columns / g->mw * tconv_ceil_div(g->inputs, (int64_t)g->vw * g->nx);
     return (double)(tconv_ceil_div(g->columns, g->group) * g->row) +
            (double)tconv_ceil_div(jobs, g->group) * rows * (double)g->folded.layer.in_channels +
-           (double)(g->part_classes * tconv_ceil_div(g->mc * g->places, g->group) *
+           (double)(g->part_classes * tconv_ceil_div(g->mc * g->positions, g->group) *
                     (g->class_taps + 1));
 }
 
@@ -254,7 +254,7 @@ static double issued(const struct col2im *g, int64_t strips)
     const int64_t vector = (int64_t)g->vw * g->nx;
     double inputs = 0; /* of all tiles of a row: whole vectors, up to the end of the data */
     for (int64_t tile = 0; tile < g->tiles; tile++) {
-        const int64_t low = tile * g->places + r->low;
+        const int64_t low = tile * g->positions + r->low;
         const int64_t from = tconv_max(low, 0), to = tconv_min(low + g->inputs, r->x.input);
         if (from < to) inputs += (double)(tconv_ceil_div(to - from, vector) * vector);
     }
@@ -308,7 +308,7 @@ static bool write_table(const struct col2im *g, struct tconv_kernel_plan *kernel
     bool written = tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(&g->folded, own));
     if (written) {
         int64_t *t = kernel_plan->table;
-        t[COL2IM_PLACES] = g->places;
+        t[COL2IM_POSITIONS] = g->positions;
         t[COL2IM_INPUTS] = g->inputs;
         t[COL2IM_COLUMNS] = g->columns;
         t[COL2IM_ROW] = g->row;

@@ -113,7 +113,7 @@ static bool fold(const struct tconv_request *request, struct tconv_folded_layer 
         return tconv_refuse(reason, "the dilated kernel exceeds its 32-bit indices");
     folded->output_rows = folded->z.output * folded->y.output;
     folded->input_rows = folded->z.input * folded->y.input;
-    folded->places = tconv_ceil_div(folded->x.output, folded->x.stride);
+    folded->positions = tconv_ceil_div(folded->x.output, folded->x.stride);
     int64_t phase; /* the later the tap, the earlier its input */
     tconv_folded_tap(folded, 0, &phase, &folded->high);
     tconv_folded_tap(folded, folded->x.kernel - 1, &phase, &folded->low);
@@ -155,8 +155,8 @@ void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_
                       int64_t *input)
 {
     const struct tconv_axis *x = &folded->x;
-    const int64_t place = k * x->dilation - x->pad; /* of the output that input 0 reaches */
-    *phase = tconv_mod(place, x->stride);
+    const int64_t position = k * x->dilation - x->pad; /* of the output that input 0 reaches */
+    *phase = tconv_mod(position, x->stride);
     *input = tconv_folded_distance(x, k);
 }
 

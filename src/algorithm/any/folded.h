@@ -14,9 +14,9 @@ struct tconv_folded_layer {
     struct tconv_layer layer; /* folded; use z, y and x below instead of its axes */
     struct tconv_axis z, y, x;
     int64_t output_rows, input_rows;     /* z and y together */
-    int64_t places;                      /* along x: outputs of one phase, ceil(output / stride) */
+    int64_t positions;                   /* along x: outputs of one phase, ceil(output / stride) */
     size_t acc_bytes;                    /* of an accumulator */
-    int64_t low, high;                   /* place u reads inputs u + low to u + high at most */
+    int64_t low, high;                   /* position u reads inputs u + low to u + high at most */
     const struct tconv_machine *machine; /* the machine that costs are for */
 };
 
@@ -35,12 +35,12 @@ bool tconv_fold_rows(const struct tconv_request *request, struct tconv_folded_la
 bool tconv_fold_any_format(const struct tconv_request *request, struct tconv_folded_layer *folded,
                            struct tconv_reason *reason);
 
-/* The distance from a place to the input that tap k reads for it. Later taps have smaller
+/* The distance from a position to the input that tap k reads for it. Later taps have smaller
  * distances. */
 int64_t tconv_folded_distance(const struct tconv_axis *axis, int64_t k);
 
 /* For tap k along x: the phase of the outputs that it reaches, and the input that it reads for
- * place 0 of this phase. */
+ * position 0 of this phase. */
 void tconv_folded_tap(const struct tconv_folded_layer *folded, int64_t k, int64_t *phase,
                       int64_t *input);
 
@@ -118,7 +118,7 @@ void tconv_folded_taps_options(const struct tconv_folded_layer *folded, struct t
 void tconv_folded_run(struct tconv_launch *run, int64_t items, uint64_t local_bytes,
                       const tconv_device_info *device);
 
-/* A tap's place in a filter packed in the order of its taps; k along z, y, x. */
+/* A tap's index in a filter packed in the order of its taps; k along z, y, x. */
 int64_t tconv_folded_tap_index(const struct tconv_folded_layer *folded, const int64_t k[3]);
 
 /* Writes the taps that reach each phase (tz, ty, tx) of the outputs. `kinds` receives KIND_LONGS

@@ -208,7 +208,7 @@
     F(channels_segment, 8, 0, "cycles", "to begin a segment of input channels")                    \
     F(channels_chunk, 12, 0, "cycles", "to begin a chunk of input channels")                       \
     F(channels_store, 4, 0, "cycles", "to store a vector")                                         \
-    F(channels_place, 6, 0, "cycles", "to begin storing a place")                                  \
+    F(channels_position, 6, 0, "cycles", "to begin storing a position")                            \
     F(channels_scatter, 2, 0, "cycles", "to store one lane that is not beside the next")           \
     F(channels_scatter_step, 20, 0, "elements", "between lanes that take a cycle more")            \
     F(channels_scatter_most, 30, 0, "cycles", "at most")                                           \
@@ -221,14 +221,14 @@
     F(channels_copy_row, 1.1, 0, "cycles", "to copy and transpose an input of a row")              \
     F(channels_copy_rows, 1.8, 0, "cycles", "the same of several rows together")                   \
     F(channels_copy_part, 18, 0, "cycles", "to copy a row that is shorter than a vector")          \
-    F(channels_copy_place, 8, 0, "cycles", "to begin copying a place")                             \
+    F(channels_copy_position, 8, 0, "cycles", "to begin copying a position")                       \
     F(channels_copy_begin, 240, 0, "cycles", "to begin a piece of a row")                          \
     F(channels_held, 600e3, 0, "bytes", "of weights of a phase that caches hold for the next row") \
     F(channels_l2, 16, 0, "bytes", "of weights that l2 delivers in a cycle")                       \
     F(channels_l3, 8, 0, "bytes", "the same of l3")                                                \
     F(channels_near, 4, 0, "ratio", "of l2; larger weights come from l3")                          \
     F(channels_wait, 0.125, 0, "ratio", "of their loads that multiply-adds never hide")            \
-    F(channels_places, 12, 0, "number", "of places whose outputs prefetchers follow")              \
+    F(channels_positions, 12, 0, "number", "of positions whose outputs prefetchers follow")        \
     F(channels_fetch, 20, 0, "cycles", "to fetch a line before a part of it is written")           \
     F(channels_item, 200, 0, "cycles", "to begin a work-item")
 

@@ -18,10 +18,10 @@ enum {
     LEAST_PHASES = 4,
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
-    CACHE_LINE = 16,   /* elements */
-    MOST_READS = 1024, /* taps of a phase, as in cl/cpu/channels.cl */
-    MOST_PLACES = 26,  /* at a time */
-    MOST_PAIRS = 4096, /* of tiles and taps of a row that are counted one by one */
+    CACHE_LINE = 16,     /* elements */
+    MOST_READS = 1024,   /* taps of a phase, as in cl/cpu/channels.cl */
+    MOST_POSITIONS = 26, /* at a time */
+    MOST_PAIRS = 4096,   /* of tiles and taps of a row that are counted one by one */
     MOST_WIDTHS = 64,
 };
 
@@ -36,7 +36,7 @@ static bool has_words(const struct tconv_algorithm *algorithm)
 
 /* A division of rows into boxes, with the numbers that follow from it. */
 struct width {
-    int64_t box;         /* places of a box */
+    int64_t box;         /* positions of a box */
     double visits;       /* how often taps reach tiles of a row */
     double whole_visits; /* visits to whole tiles that would take as long */
 };
@@ -52,9 +52,9 @@ struct channels {
     enum lanes lanes;
     int word;            /* input channels in an input of local memory */
     int products;        /* multiply-adds of two inputs, in instructions */
-    int64_t inputs;      /* of a place, of one group */
+    int64_t inputs;      /* of a position, of one group */
     struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
-    int64_t places[3], low[3], span[3], box[3], parts[3];
+    int64_t positions[3], low[3], span[3], box[3], parts[3];
     struct width width; /* of box[2], while candidates are added */
     double pairs[3];    /* pairs of outputs and taps along each axis */
     int64_t taps, classes, blocks, item_blocks;
@@ -64,7 +64,7 @@ struct channels {
     uint64_t local_bytes;
 };
 
-/* Turns the phases of each place along x into channels. The axis x keeps the places. */
+/* Turns the phases of each position along x into channels. The axis x keeps the positions. */
 static void fold_phases(struct channels *g)
 {
     struct tconv_axis *x = &g->folded.x;
@@ -77,14 +77,14 @@ static void fold_phases(struct channels *g)
 }
 
 /* Among block sizes that waste equally few lanes, prefer two vectors. For phases prefer four if
- * registers hold enough places of them: places are so far apart in memory that few can be stored
- * side by side without evicting each other's cache lines. */
+ * registers hold enough positions of them: positions are so far apart in memory that few can be
+ * stored side by side without evicting each other's cache lines. */
 static void choose_lanes(struct channels *g)
 {
-    enum { VECTORS = 4, PLACES = 4 };
+    enum { VECTORS = 4, POSITIONS = 4 };
     static const int order[VECTORS] = {VECTORS, 2, 3, 1};
     const bool phases = g->lanes == LANES_PHASES;
-    const int skipped = !phases || tconv_folded_accumulators(&g->folded) < VECTORS * PLACES;
+    const int skipped = !phases || tconv_folded_accumulators(&g->folded) < VECTORS * POSITIONS;
     tconv_folded_lanes(&g->folded, phases ? g->x.stride : g->folded.layer.out_channels,
                        order + skipped, VECTORS - skipped, &g->vw, &g->mw);
 }
@@ -124,27 +124,28 @@ static int round_of(const struct channels *g)
     return tconv_folded_round(g->mw / g->vw * g->px, g->inputs, g->segment);
 }
 
-/* Cycles of one input channel of a tap for `places` places: the longest of multiply-adds, loads,
- * chains of multiply-adds and, with 16 registers, issue (tconv_folded_issue). */
-static double channel_cycles(const struct channels *g, int places)
+/* Cycles of one input channel of a tap for `positions` positions: the longest of multiply-adds,
+ * loads, chains of multiply-adds and, with 16 registers, issue (tconv_folded_issue). */
+static double channel_cycles(const struct channels *g, int positions)
 {
     const struct tconv_machine *m = g->folded.machine;
-    const double vectors = g->mw / (double)g->vw, adds = vectors * places * g->products / m->adds,
-                 loads = (vectors + places) / m->loads,
-                 issue = m->registers < 32 ? 0 : (vectors * places + vectors + 5) / m->issue,
+    const double vectors = g->mw / (double)g->vw,
+                 adds = vectors * positions * g->products / m->adds,
+                 loads = (vectors + positions) / m->loads,
+                 issue = m->registers < 32 ? 0 : (vectors * positions + vectors + 5) / m->issue,
                  weights = vectors * m->channels_weights;
     double most = adds > loads ? adds : loads;
     if (most < m->latency) most = m->latency;
     if (most < weights) most = weights;
     /* 0.5: prefetching weights takes half an instruction. */
-    const double shared = tconv_folded_issue(&g->folded, vectors * places + vectors + places + 0.5 +
-                                                             m->round / round_of(g));
+    const double shared = tconv_folded_issue(&g->folded, vectors * positions + vectors + positions +
+                                                             0.5 + m->round / round_of(g));
     if (most < shared) most = shared;
     return (most > issue ? most : issue) *
            (transposed(g) ? m->channels_rows_factor : m->channels_last_factor);
 }
 
-/* Elements of local memory for `inputs` inputs of each place of a box. */
+/* Elements of local memory for `inputs` inputs of each position of a box. */
 static double input_elements(const struct channels *g, int64_t inputs)
 {
     const int64_t segments = tconv_ceil_div(inputs, g->segment);
@@ -173,7 +174,7 @@ static int64_t lane_step_of(const struct channels *g)
 }
 
 /* Cycles of storing one lane if lanes are not neighbours in memory. The further apart lanes are,
- * the fewer of their cache lines remain until the next place is stored. Neighbours in a row cost
+ * the fewer of their cache lines remain until the next position is stored. Neighbours in a row cost
  * less. */
 static double scattered_cycles(const struct channels *g)
 {
@@ -230,7 +231,7 @@ static double cost_of(const struct channels *g)
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_layer *layer = &g->folded.layer;
     const double in = (double)g->inputs, groups = (double)layer->groups;
-    /* How often taps reach groups of PX places, for one block. */
+    /* How often taps reach groups of PX positions, for one block. */
     const double rows = g->pairs[0] * g->pairs[1] * (double)(g->batched ? g->images : layer->batch);
     const double visits = rows * (g->batched ? g->pairs[2] : g->width.visits);
     const double whole_visits = rows * (g->batched ? g->pairs[2] : g->width.whole_visits);
@@ -245,7 +246,7 @@ static double cost_of(const struct channels *g)
     const double vectors = outputs * (double)g->blocks * g->mw / g->vw;
     const double stores =
         lane_step == 1
-            ? m->channels_store * vectors + outputs * (double)g->blocks * m->channels_place
+            ? m->channels_store * vectors + outputs * (double)g->blocks * m->channels_position
         : transposed(g)
             ? outputs * (double)(g->blocks * g->mw) * transposed_cycles(g)
             : outputs * (double)layer->out_channels *
@@ -260,7 +261,7 @@ static double cost_of(const struct channels *g)
     /* Each piece of a cut row begins anew, and so do its outputs. */
     const double pieces = copied / (double)(g->box[2] + g->span[2]) * m->channels_copy_begin;
     const double copies =
-        passes * (copied * (m->channels_copy_place * chunks + in * copied_cycles(g)) + pieces);
+        passes * (copied * (m->channels_copy_position * chunks + in * copied_cycles(g)) + pieces);
     /* Weights are read again for each box, and for each row of a box if a phase's weights do not
      * stay in a cache. */
     double live = 1; /* taps that reach any output from inside the data */
@@ -277,12 +278,12 @@ static double cost_of(const struct channels *g)
     const double hidden = m->hidden * adds;
     const double waits = streamed * m->channels_wait + (streamed > hidden ? streamed - hidden : 0);
     /* A processor fetches a cache line before it writes a part of it. The outputs of a block are
-     * far apart in memory, and processors prefetch the lines of few places. They wait for the
+     * far apart in memory, and processors prefetch the lines of few positions. They wait for the
      * others, unless enough additions hide the waits. */
-    const double places = (double)(g->box[0] * g->box[1] * g->box[2]);
+    const double positions = (double)(g->box[0] * g->box[1] * g->box[2]);
     const double lines = vectors * g->vw * (double)tconv_type_size(layer->output_type) / m->line;
     const double fetches = lane_step == 1 && !streams(g) && g->blocks > 1 &&
-                                   places > m->channels_places &&
+                                   positions > m->channels_positions &&
                                    tconv_folded_output_bytes(&g->folded) > m->l2
                                ? m->channels_fetch * lines
                                : 0;
@@ -291,23 +292,23 @@ static double cost_of(const struct channels *g)
     const double cycles = adds + stores + late + again + copies + waits + items * m->channels_item;
     double largest = passes * (double)g->item_blocks / (double)g->blocks / items;
     for (int a = 0; a < 3; a++)
-        largest *= (double)(g->parts[a] * tconv_min(g->box[a], g->places[a])) /
-                   (double)g->places[a];
+        largest *= (double)(g->parts[a] * tconv_min(g->box[a], g->positions[a])) /
+                   (double)g->positions[a];
     return tconv_cpu_launch_cost(&g->folded, cycles * m->adds * m->lanes, largest);
 }
 
 /* True if a work-item of this division has too many loop iterations. */
 static bool too_long(const struct channels *g, const tconv_device_info *device)
 {
-    double inputs = 1, places = 1;
+    double inputs = 1, positions = 1;
     for (int a = 0; a < 3; a++) {
         inputs *= (double)(g->box[a] + g->span[a]);
-        places *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
+        positions *= (double)(a == 2 && !g->batched ? tconv_ceil_div(g->box[a], g->px) : g->box[a]);
     }
     const double in = (double)g->inputs;
     const double exact_loops = g->batched ? 0 : tconv_folded_exact_loops(&g->folded);
     const double sums =
-        (double)g->item_blocks * places *
+        (double)g->item_blocks * positions *
         ((double)g->taps * (in + 4) + (2 + exact_loops) * g->mw * g->px * (double)g->classes);
     return tconv_folded_too_long(sums + inputs * (g->batched ? g->px : 1) * in, device);
 }
@@ -340,14 +341,14 @@ static double derive_division(struct channels *g)
     double items = (double)g->folded.layer.groups * (double)g->images *
                    (double)tconv_ceil_div(g->blocks, g->item_blocks);
     for (int a = 0; a < 3; a++) {
-        g->parts[a] = tconv_ceil_div(g->places[a], g->box[a]);
+        g->parts[a] = tconv_ceil_div(g->positions[a], g->box[a]);
         items *= (double)g->parts[a];
     }
     g->items = items > INT32_MAX ? INT32_MAX : (int64_t)items;
     return items;
 }
 
-/* Adds candidates for one division of the places and blocks: all inputs at once, then fewer and
+/* Adds candidates for one division of the positions and blocks: all inputs at once, then fewer and
  * fewer. */
 static void add_chunks(struct channels *g, const tconv_device_info *device,
                        struct tconv_candidates *candidates)
@@ -378,12 +379,12 @@ static bool has_parts(const struct channels *g)
     return !g->batched && g->word < 4 && g->inputs >= LEAST_INPUTS * g->word;
 }
 
-/* How many places of a tile are updated for a tap that reaches the places from `first` to `end` -
- * 1, as in cl/cpu/channels.cl. */
+/* How many positions of a tile are updated for a tap that reaches the positions from `first` to
+ * `end` - 1, as in cl/cpu/channels.cl. */
 static int part_of(const struct channels *g, int first, int end)
 {
-    enum { LEAST_PLACES = 4 };
-    if (g->px < LEAST_PLACES) return g->px;
+    enum { LEAST_POSITIONS = 4 };
+    if (g->px < LEAST_POSITIONS) return g->px;
     const int half = (g->px + 1) / 2;
     if (end <= half || first >= g->px - half) return half;
     for (int less = 2; less > 0; less--)
@@ -396,16 +397,16 @@ static void count_visits(const struct channels *g, struct width *width)
 {
     const struct tconv_axis *x = g->axis[2];
     const bool parts = has_parts(g);
-    double share[MOST_PLACES +
-                 1]; /* cycles of a part of so many places, as a share of a whole tile's */
+    double share[MOST_POSITIONS +
+                 1]; /* cycles of a part of so many positions, as a share of a whole tile's */
     for (int n = 1; n <= g->px; n++) share[n] = channel_cycles(g, n) / channel_cycles(g, g->px);
     width->visits = width->whole_visits = 0;
     for (int64_t k = 0; k < x->kernel; k++) {
         const int64_t phase = tconv_mod(k * x->dilation - x->pad, x->stride);
         const int64_t distance = tconv_folded_distance(x, k);
-        const int64_t places = tconv_ceil_div(x->output - phase, x->stride);
-        for (int64_t begin = 0; begin < places; begin += width->box) {
-            const int64_t box_end = tconv_min(begin + width->box, places);
+        const int64_t positions = tconv_ceil_div(x->output - phase, x->stride);
+        for (int64_t begin = 0; begin < positions; begin += width->box) {
+            const int64_t box_end = tconv_min(begin + width->box, positions);
             for (int64_t tile = begin; tile < box_end; tile += g->px) {
                 const int64_t input = tile + distance;
                 const int64_t first = tconv_max(-input, 0),
@@ -418,10 +419,10 @@ static void count_visits(const struct channels *g, struct width *width)
     }
 }
 
-/* The division of rows into boxes of `box` places. */
+/* The division of rows into boxes of `box` positions. */
 static struct width width_of(const struct channels *g, int64_t box)
 {
-    const double pairs = (double)g->axis[2]->kernel * (double)tconv_ceil_div(g->places[2], box) *
+    const double pairs = (double)g->axis[2]->kernel * (double)tconv_ceil_div(g->positions[2], box) *
                          (double)tconv_ceil_div(box, g->px);
     /* Long rows: their ends do not matter. */
     struct width width = {.box = box, .visits = pairs, .whole_visits = pairs};
@@ -435,23 +436,23 @@ static struct width width_of(const struct channels *g, int64_t box)
 static int divide_rows(const struct channels *g, struct width widths[MOST_WIDTHS])
 {
     int count = 0;
-    for (int64_t box = g->places[2]; count < MOST_WIDTHS; box = tconv_ceil_div(box, 2)) {
-        if (!g->batched && box < g->places[2]) box = tconv_ceil_div(box, g->px) * g->px;
+    for (int64_t box = g->positions[2]; count < MOST_WIDTHS; box = tconv_ceil_div(box, 2)) {
+        if (!g->batched && box < g->positions[2]) box = tconv_ceil_div(box, g->px) * g->px;
         widths[count++] = width_of(g, box);
         if (box <= (g->batched ? 1 : g->px)) break;
     }
     return count;
 }
 
-/* Adds candidates for all divisions of the places and blocks with one PX. */
+/* Adds candidates for all divisions of the positions and blocks with one PX. */
 static void divide(struct channels *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
     static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
     struct width widths[MOST_WIDTHS];
     const int width_count = divide_rows(g, widths);
-    for (g->box[0] = sliced(g) ? 1 : g->places[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
-        for (g->box[1] = g->places[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
+    for (g->box[0] = sliced(g) ? 1 : g->positions[0];; g->box[0] = tconv_ceil_div(g->box[0], 2)) {
+        for (g->box[1] = g->positions[1];; g->box[1] = tconv_ceil_div(g->box[1], 2)) {
             for (int w = 0; w < width_count; w++) {
                 g->width = widths[w];
                 g->box[2] = g->width.box;
@@ -512,7 +513,7 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
     for (int a = 0; a < 3; a++) reads *= tconv_most_taps(g->axis[a]);
     if (reads > MOST_READS)
         return tconv_refuse(reason, "more than %d taps reach one output", MOST_READS);
-    double places = (double)g->folded.layer.batch;
+    double positions = (double)g->folded.layer.batch;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = g->axis[a];
         g->taps *= a == 0 ? g->folded.z.kernel : axis->kernel;
@@ -520,11 +521,11 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
         g->classes *= axis->stride;
         if (g->classes > MOST_CLASSES)
             return tconv_refuse(reason, "more than %d phases", MOST_CLASSES);
-        g->places[a] = tconv_ceil_div(axis->output, axis->stride);
+        g->positions[a] = tconv_ceil_div(axis->output, axis->stride);
         g->low[a] = tconv_folded_distance(axis, axis->kernel - 1);
         g->span[a] = tconv_folded_distance(axis, 0) - g->low[a];
         g->pairs[a] = tconv_folded_pairs(axis);
-        places *= (double)g->places[a];
+        positions *= (double)g->positions[a];
     }
     if (sliced(g)) {
         g->low[0] = 0;
@@ -535,8 +536,8 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
                 reason))
             return false;
     }
-    if (places > INT32_MAX / 2)
-        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    if (positions > INT32_MAX / 2)
+        return tconv_refuse(reason, "more positions than its 32-bit indices count");
     choose_lanes(g);
     const struct tconv_layer *own = &g->folded.layer;
     g->blocks = lanes == LANES_PHASES ? own->out_channels * tconv_ceil_div(g->x.stride, g->mw)
@@ -550,18 +551,18 @@ static bool prepare(const struct tconv_request *request, const struct tconv_algo
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    /* Not every number of places: each compiles a program of its own. */
-    static const int places_at_a_time[] = {1,  2,  3,  4,  6,  7,  8,          10,
-                                           12, 13, 14, 16, 20, 24, MOST_PLACES};
+    /* Not every number of positions: each compiles a program of its own. */
+    static const int positions_at_a_time[] = {
+        1, 2, 3, 4, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, MOST_POSITIONS};
     struct channels g;
     if (!prepare(request, candidates->algorithm, &g, reason)) return false;
     const int64_t batch = g.folded.layer.batch;
     const int limit = tconv_folded_accumulators(&g.folded) * g.vw / g.mw;
     for (int batched = 0; batched <= (batch > 1); batched++)
-        for (size_t i = 0; i < sizeof places_at_a_time / sizeof *places_at_a_time; i++) {
+        for (size_t i = 0; i < sizeof positions_at_a_time / sizeof *positions_at_a_time; i++) {
             g.batched = batched != 0;
-            g.px = places_at_a_time[i];
-            if (g.px > 1 && (g.px > limit || g.px > (batched ? batch : g.places[2]))) break;
+            g.px = positions_at_a_time[i];
+            if (g.px > 1 && (g.px > limit || g.px > (batched ? batch : g.positions[2]))) break;
             divide(&g, request->device, candidates);
         }
     return candidates->count > 0 ||
@@ -607,7 +608,7 @@ static bool write_table(const struct channels *g, struct tconv_kernel_plan *kern
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, 0, t);
     for (int a = 0; a < 3; a++) {
-        t[CHANNELS_PLACES_Z + a] = g->places[a];
+        t[CHANNELS_POSITIONS_Z + a] = g->positions[a];
         t[CHANNELS_BOX_Z + a] = g->box[a];
         t[CHANNELS_LOW_Z + a] = g->low[a];
         t[CHANNELS_SPAN_Z + a] = g->span[a];
@@ -685,7 +686,7 @@ const struct tconv_algorithm tconv_channels = {
 
 const struct tconv_algorithm tconv_phases = {
     .name = "phases_vector",
-    .summary = "lanes are the phases of one place: large strides along the last axis; wide "
+    .summary = "lanes are the phases of one position: large strides along the last axis; wide "
                "vectors: for CPUs",
     .packing = TCONV_PACK_RAW,
     COMMON,

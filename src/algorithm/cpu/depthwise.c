@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 enum {
-    MOST_PLACES = 8, /* of a tile */
-    MOST_MERGED = 4, /* strides and taps along x that are unrolled */
+    MOST_POSITIONS = 8, /* of a tile */
+    MOST_MERGED = 4,    /* strides and taps along x that are unrolled */
     MOST_MERGED_TAPS = 16,
     MOST_STRIDE = 1 << 12,
     MOST_TAPS = 1 << 16,
@@ -22,7 +22,7 @@ struct depthwise {
     struct tconv_folded_layer folded;
     int vw, mw, px;
     bool merged; /* a tile has all phases along x */
-    int64_t blocks, item_rows, item_places, items;
+    int64_t blocks, item_rows, item_positions, items;
 };
 
 /* Turns groups into output channels of one group, each of which reads an input channel of its
@@ -34,7 +34,7 @@ static void fold_groups(struct tconv_layer *layer)
     layer->filter_out_step = layer->filter_group_step;
 }
 
-/* Prefer blocks of two vectors, so that places and phases share inputs and weights. Few channels
+/* Prefer blocks of two vectors, so that positions and phases share inputs and weights. Few channels
  * after the last whole block are computed by themselves. The choice depends on channels only, so
  * that packed filters are shared. */
 static void choose_lanes(struct depthwise *g)
@@ -54,7 +54,7 @@ static void choose_lanes(struct depthwise *g)
     }
 }
 
-/* Chooses the places of a tile: as many as registers hold. */
+/* Chooses the positions of a tile: as many as registers hold. */
 static void choose_tile(struct depthwise *g)
 {
     const struct tconv_axis *x = &g->folded.x;
@@ -62,15 +62,15 @@ static void choose_tile(struct depthwise *g)
     const int sums = tconv_folded_accumulators(&g->folded);
     const int64_t low = tconv_max(-g->folded.low, 0),
                   high = tconv_min(x->output / x->stride, x->input - g->folded.high);
-    const int64_t most = tconv_min(high - low, MOST_PLACES);
+    const int64_t most = tconv_min(high - low, MOST_POSITIONS);
     g->px = 1;
     if (x->stride <= MOST_MERGED && x->kernel <= MOST_MERGED_TAPS &&
         g->folded.high - g->folded.low < MOST_MERGED_TAPS) {
         /* In registers: sums, the inputs of a vector of channels, a weight, and nothing else. */
         const int span = (int)(g->folded.high - g->folded.low);
-        const int places = (sums * 6 / 5 - span - 1) / (vectors * (int)x->stride + 1);
-        g->merged = places >= 1 && most >= 1;
-        if (g->merged) g->px = (int)tconv_min(places, most);
+        const int positions = (sums * 6 / 5 - span - 1) / (vectors * (int)x->stride + 1);
+        g->merged = positions >= 1 && most >= 1;
+        if (g->merged) g->px = (int)tconv_min(positions, most);
     }
     while (!g->merged && 2 * g->px <= most && 2 * g->px * vectors <= sums) g->px *= 2;
 }
@@ -85,9 +85,10 @@ static double tap_cycles(const struct depthwise *g)
            (g->merged ? vectors * g->px / m->adds : vectors * (g->px + 1) / m->loads);
 }
 
-static double tiles_of(const struct depthwise *g, int64_t places)
+static double tiles_of(const struct depthwise *g, int64_t positions)
 {
-    return (double)tconv_ceil_div(places, g->px) + 2; /* borders are computed place by place */
+    return (double)tconv_ceil_div(positions, g->px) +
+           2; /* borders are computed position by position */
 }
 
 /* The cost of a tile, in multiply-adds at full speed. */
@@ -95,8 +96,8 @@ static double cost_of(const struct depthwise *g)
 {
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_folded_layer *r = &g->folded;
-    const double tiles = tiles_of(g, g->item_places) *
-                         (double)tconv_ceil_div(r->places, g->item_places);
+    const double tiles = tiles_of(g, g->item_positions) *
+                         (double)tconv_ceil_div(r->positions, g->item_positions);
     const double adds = tconv_folded_slices(r) * tconv_folded_pairs(&r->y) * (double)r->x.kernel *
                         tiles * (double)g->blocks * tap_cycles(g);
     const double stores =
@@ -114,7 +115,7 @@ static bool too_long(const struct depthwise *g, const tconv_device_info *device)
     const struct tconv_folded_layer *r = &g->folded;
     const double taps = (double)tconv_folded_taps_z(r) * (double)tconv_most_taps(&r->y) *
                         (double)r->x.kernel;
-    return tconv_folded_too_long((double)(g->item_rows * g->item_places * g->blocks) *
+    return tconv_folded_too_long((double)(g->item_rows * g->item_positions * g->blocks) *
                                      (taps + (double)r->x.stride * 2 * g->mw),
                                  device);
 }
@@ -125,24 +126,25 @@ static double items_of(const struct depthwise *g)
     const struct tconv_folded_layer *r = &g->folded;
     return (double)r->layer.batch * (double)r->z.output *
            (double)tconv_ceil_div(r->y.output, g->item_rows) *
-           (double)tconv_ceil_div(r->places, g->item_places);
+           (double)tconv_ceil_div(r->positions, g->item_positions);
 }
 
-/* Divides rows and places among work-items in all ways. */
+/* Divides rows and positions among work-items in all ways. */
 static void divide(struct depthwise *g, const tconv_device_info *device,
                    struct tconv_candidates *candidates)
 {
     for (g->item_rows = g->folded.y.output;; g->item_rows = tconv_ceil_div(g->item_rows, 2)) {
-        for (g->item_places = g->folded.places;;
-             g->item_places = tconv_ceil_div(tconv_ceil_div(g->item_places, 2), g->px) * g->px) {
+        for (g->item_positions = g->folded.positions;;
+             g->item_positions =
+                 tconv_ceil_div(tconv_ceil_div(g->item_positions, 2), g->px) * g->px) {
             const double items = items_of(g);
             if (items < INT32_MAX && !too_long(g, device)) {
                 g->items = (int64_t)items;
                 const int64_t tile[] = {g->vw,     g->mw,        g->px,
-                                        g->merged, g->item_rows, g->item_places};
+                                        g->merged, g->item_rows, g->item_positions};
                 tconv_candidates_add(candidates, tile, cost_of(g));
             }
-            if (g->item_places <= g->px) break;
+            if (g->item_positions <= g->px) break;
         }
         if (g->item_rows == 1) break;
     }
@@ -201,7 +203,7 @@ static void use_tile(struct depthwise *g, const int64_t *tile)
     g->px = (int)tile[2];
     g->merged = tile[3] != 0;
     g->item_rows = tile[4];
-    g->item_places = tile[5];
+    g->item_positions = tile[5];
     g->items = (int64_t)items_of(g);
 }
 
@@ -232,7 +234,7 @@ static bool write_table(const struct depthwise *g, struct tconv_kernel_plan *ker
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(r, g->blocks, 0, t);
     t[DEPTHWISE_ROWS] = g->item_rows;
-    t[DEPTHWISE_PLACES] = g->item_places;
+    t[DEPTHWISE_POSITIONS] = g->item_positions;
     t[DEPTHWISE_TAP_STEP_X] = tconv_tap_step(&r->x);
     t[DEPTHWISE_Y_AT] = (int64_t)y_at;
     t[DEPTHWISE_X_AT] = (int64_t)x_at;
@@ -277,7 +279,7 @@ const struct tconv_algorithm tconv_depthwise = {
     .source = "cpu/depthwise.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_VECTORS,
-    .tile_names = {"vw", "mw", "px", "merged", "rows", "places"},
+    .tile_names = {"vw", "mw", "px", "merged", "rows", "positions"},
     .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,

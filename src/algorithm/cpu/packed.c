@@ -22,8 +22,8 @@ enum {
     LONG_ROW = 1 << 10, /* bytes of an output row that is better stored with non-temporal stores */
 };
 
-/* The distances from a place to its inputs along one axis, in falling order: distance number i is
- * the first distance minus i. */
+/* The distances from a position to its inputs along one axis, in falling order: distance number i
+ * is the first distance minus i. */
 struct distances {
     int64_t low, high;
 };
@@ -34,7 +34,7 @@ struct packed {
     int vw, nx, mw, merged;
     int flat;
     bool chunked;
-    int64_t places_z, places_y, places_x;
+    int64_t positions_z, positions_y, positions_x;
     double row_pairs; /* pairs of outputs and taps along z and y; counted once for all choices */
     struct distances z, y, x;
     int64_t slots, row, chunk;
@@ -85,10 +85,10 @@ static int choose_channels(const struct packed *g)
 static void derive(struct packed *g)
 {
     const struct tconv_folded_layer *r = &g->folded;
-    const int64_t lines = r->layer.batch * g->places_z * g->places_y;
+    const int64_t lines = r->layer.batch * g->positions_z * g->positions_y;
     g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
-    g->row_vectors = tconv_ceil_div(g->places_x, g->vw);
-    g->vectors = g->flat ? tconv_ceil_div(lines * g->places_x, g->vw) : lines * g->row_vectors;
+    g->row_vectors = tconv_ceil_div(g->positions_x, g->vw);
+    g->vectors = g->flat ? tconv_ceil_div(lines * g->positions_x, g->vw) : lines * g->row_vectors;
     g->tiles = tconv_ceil_div(g->vectors, g->nx);
     g->slots = count_of(&g->z) * count_of(&g->y) * (g->flat ? count_of(&g->x) : 1);
     g->row = g->vw + (g->flat ? 0 : g->x.high - g->x.low);
@@ -105,13 +105,13 @@ static double local_bytes(const struct packed *g, int64_t chunk, int64_t tiles, 
            ((double)g->slots * (double)chunk * (double)(g->nx * g->row) + sums);
 }
 
-/* True if the inputs of all places follow each other in memory in the order of the places. */
+/* True if the inputs of all positions follow each other in memory in the order of the positions. */
 static bool contiguous(const struct packed *g)
 {
     const struct tconv_axis *z = &g->folded.z, *y = &g->folded.y, *x = &g->folded.x;
     return g->slots == 1 && (g->flat == 1 || g->folded.layer.batch == 1) && g->z.low == 0 &&
-           g->y.low == 0 && g->x.low == 0 && g->places_z == z->input && g->places_y == y->input &&
-           g->places_x == x->input && x->data_step == 1 &&
+           g->y.low == 0 && g->x.low == 0 && g->positions_z == z->input &&
+           g->positions_y == y->input && g->positions_x == x->input && x->data_step == 1 &&
            (y->input == 1 || y->data_step == x->input) &&
            (z->input == 1 || z->data_step == x->input * y->input);
 }
@@ -119,8 +119,8 @@ static bool contiguous(const struct packed *g)
 /* The share of a row's vectors for which `lanes` of them are handled one by one. */
 static double apart(const struct packed *g)
 {
-    if (!g->flat || g->places_x % g->vw == 0) return 0;
-    return g->places_x > g->vw ? (double)(g->vw - 1) / (double)g->places_x : 1;
+    if (!g->flat || g->positions_x % g->vw == 0) return 0;
+    return g->positions_x > g->vw ? (double)(g->vw - 1) / (double)g->positions_x : 1;
 }
 
 /* The cost of storing an output, in multiply-adds at full speed: as part of a vector, of four,
@@ -132,9 +132,9 @@ static double store_cost(const struct packed *g)
     if (g->folded.x.output_step != 1) return m->packed_store_apart;
     const double whole = g->merged == 3 ? m->packed_store_thirds : m->packed_store,
                  pieces = whole +
-                          (g->places_x % 4 == 0 ? m->packed_store_fours : m->packed_store_ones);
+                          (g->positions_x % 4 == 0 ? m->packed_store_fours : m->packed_store_ones);
     if (g->flat) return whole + (pieces - whole) * apart(g);
-    const double full = (double)(g->places_x / g->vw * g->vw) / (double)g->places_x;
+    const double full = (double)(g->positions_x / g->vw * g->vw) / (double)g->positions_x;
     return whole * full + pieces * (1 - full);
 }
 
@@ -144,8 +144,8 @@ static double copy_cost(const struct packed *g)
     const struct tconv_machine *m = g->folded.machine;
     if (contiguous(g)) return m->packed_copy;
     if (g->folded.x.data_step != 1) return m->packed_copy_apart;
-    const double vectors = (double)g->places_x / g->vw;
-    const bool borders = g->x.low < 0 || g->places_x + g->x.high > g->folded.x.input;
+    const double vectors = (double)g->positions_x / g->vw;
+    const bool borders = g->x.low < 0 || g->positions_x + g->x.high > g->folded.x.input;
     const double ends = !borders ? 0 : vectors > 2 ? 2 / vectors : 1;
     return m->packed_copy + m->packed_copy_border * (ends > apart(g) ? ends : apart(g));
 }
@@ -156,22 +156,22 @@ static double cost_of(const struct packed *g)
     const struct tconv_machine *m = g->folded.machine;
     const struct tconv_folded_layer *r = &g->folded;
     const double groups = (double)r->layer.groups;
-    const double places = groups * (double)(g->tiles * g->nx * g->vw);
+    const double positions = groups * (double)(g->tiles * g->nx * g->vw);
     const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
     const double channels = (double)(g->blocks * g->mw), in = (double)r->layer.in_channels;
     /* Tiles in one row skip taps whose inputs lie outside along z and y. */
-    const double full_rows = (double)(g->places_z * g->places_y) *
+    const double full_rows = (double)(g->positions_z * g->positions_y) *
                              (double)(r->z.kernel * r->y.kernel);
-    const double row = (double)g->places_x * (g->flat == 2 ? (double)r->layer.batch : 1);
+    const double row = (double)g->positions_x * (g->flat == 2 ? (double)r->layer.batch : 1);
     const double exact =
         g->flat == 1 || (g->flat == 2 && row < g->nx * g->vw) ? 1 : g->row_pairs / full_rows;
-    const double adds = places * channels * in * (double)g->taps * exact *
+    const double adds = positions * channels * in * (double)g->taps * exact *
                         tconv_folded_inefficiency(&g->folded, g->nx, g->mw) * lanes *
                         (g->mw == 1 ? m->packed_single : m->packed_several);
     const double outputs = groups * (double)r->layer.batch * (double)r->layer.out_channels *
                            (double)(r->z.output * r->y.output * r->x.output);
-    const double copies = places * in * (double)g->slots * (double)g->row / g->vw * copy_cost(g) *
-                          (double)tconv_ceil_div(g->blocks, g->item_blocks);
+    const double copies = positions * in * (double)g->slots * (double)g->row / g->vw *
+                          copy_cost(g) * (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Weights are read again for each group of tiles, from the cache that holds them. Only the part
      * that additions do not hide counts. */
     const double weights = 4 * groups * channels * in * (double)g->taps;
@@ -296,13 +296,13 @@ static bool prepare(const struct tconv_request *request, struct packed *g,
     if (count_of(&g->z) > MOST_SLOTS || count_of(&g->y) > MOST_SLOTS ||
         count_of(&g->x) > MOST_SLOTS)
         return tconv_refuse(reason, "its inputs would lie at more than %d distances", MOST_SLOTS);
-    g->places_z = tconv_ceil_div(g->folded.z.output, g->folded.z.stride);
-    g->places_y = tconv_ceil_div(g->folded.y.output, g->folded.y.stride);
-    g->places_x = tconv_ceil_div(g->folded.x.output, g->folded.x.stride);
-    const double places = (double)g->folded.layer.batch * (double)g->places_z *
-                          (double)g->places_y * (double)g->places_x;
-    if (places > INT32_MAX / 2)
-        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    g->positions_z = tconv_ceil_div(g->folded.z.output, g->folded.z.stride);
+    g->positions_y = tconv_ceil_div(g->folded.y.output, g->folded.y.stride);
+    g->positions_x = tconv_ceil_div(g->folded.x.output, g->folded.x.stride);
+    const double positions = (double)g->folded.layer.batch * (double)g->positions_z *
+                             (double)g->positions_y * (double)g->positions_x;
+    if (positions > INT32_MAX / 2)
+        return tconv_refuse(reason, "more positions than its 32-bit indices count");
     g->merged = g->folded.x.stride <= MERGED_STRIDE ? (int)g->folded.x.stride : 0;
     return true;
 }
@@ -341,7 +341,7 @@ static void use_tile(struct packed *g, const int64_t *tile)
     derive_division(g);
 }
 
-/* A tap's place in the packed filter, and where its inputs lie in local memory. */
+/* A tap's index in the packed filter, and where its inputs lie in local memory. */
 static void write_entry(const void *packed, const int64_t k[3], int64_t *entry)
 {
     const struct packed *g = packed;
@@ -380,10 +380,10 @@ static bool write_table(const struct packed *g, struct tconv_kernel_plan *kernel
         return false;
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, g->row_vectors, t);
-    t[PACKED_PLACES_Z] = g->places_z;
-    t[PACKED_PLACES_Y] = g->places_y;
-    t[PACKED_PLACES_X] = g->places_x;
-    t[PACKED_PLACES] = g->folded.layer.batch * g->places_z * g->places_y * g->places_x;
+    t[PACKED_POSITIONS_Z] = g->positions_z;
+    t[PACKED_POSITIONS_Y] = g->positions_y;
+    t[PACKED_POSITIONS_X] = g->positions_x;
+    t[PACKED_POSITIONS] = g->folded.layer.batch * g->positions_z * g->positions_y * g->positions_x;
     t[PACKED_VECTORS] = g->vectors;
     t[PACKED_ALL_TILES] = g->tiles;
     t[PACKED_ITEM_TILES] = g->item_tiles;

@@ -345,11 +345,11 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     if (!prepare(request, &g, reason)) return false;
     const int limit = most_sums(&g);
     int widest = tconv_folded_widest(&g.folded);
-    while (widest >= 8 && g.folded.places <= widest / 2) widest /= 2;
-    const int sums = g.ry * g.mw * (int)g.folded.x.stride; /* sums for each vector of places */
+    while (widest >= 8 && g.folded.positions <= widest / 2) widest /= 2;
+    const int sums = g.ry * g.mw * (int)g.folded.x.stride; /* sums for each vector of positions */
     for (g.vw = widest; g.vw >= 4 || g.vw == widest; g.vw /= 2)
         for (g.nx = 1; g.nx == 1 || (g.nx <= MOST_VECTORS && g.nx * sums <= limit); g.nx++) {
-            g.tiles = tconv_ceil_div(g.folded.places, (int64_t)g.vw * g.nx);
+            g.tiles = tconv_ceil_div(g.folded.positions, (int64_t)g.vw * g.nx);
             divide(&g, device, candidates);
         }
     return candidates->count > 0 ||
@@ -362,7 +362,7 @@ static void use_tile(struct thin *g, const int64_t *tile, const tconv_device_inf
     g->nx = (int)tile[1];
     g->mw = (int)tile[2];
     g->ry = (int)tile[3];
-    g->tiles = tconv_ceil_div(g->folded.places, (int64_t)g->vw * g->nx);
+    g->tiles = tconv_ceil_div(g->folded.positions, (int64_t)g->vw * g->nx);
     g->item_tiles = tile[4];
     g->item_bands = tile[5];
     g->item_planes = tile[6];

@@ -24,7 +24,7 @@ enum {
 /* The cut of one axis into tiles and points. */
 struct cut {
     const struct tconv_axis *axis;
-    int64_t places, tiles;
+    int64_t positions, tiles;
     int64_t shift, pad_phase; /* floor(pad / stride), pad mod stride */
     int taps, m, points;
 };
@@ -73,11 +73,11 @@ static int choose_channels(const struct tconv_folded_layer *folded)
     return best;
 }
 
-static void set_places(struct cut *cut, int m)
+static void set_positions(struct cut *cut, int m)
 {
     cut->m = m;
     cut->points = m + cut->taps - 1;
-    cut->tiles = tconv_ceil_div(cut->places, m);
+    cut->tiles = tconv_ceil_div(cut->positions, m);
 }
 
 static bool make_cut(struct cut *cut, const struct tconv_axis *axis, struct tconv_reason *reason)
@@ -89,14 +89,14 @@ static bool make_cut(struct cut *cut, const struct tconv_axis *axis, struct tcon
     if (taps > MOST_TAPS)
         return tconv_refuse(reason, "more than %d taps of a phase along an axis", MOST_TAPS);
     cut->taps = (int)taps;
-    cut->places = tconv_ceil_div(axis->output, axis->stride);
+    cut->positions = tconv_ceil_div(axis->output, axis->stride);
     cut->shift = tconv_floor_div(axis->pad, axis->stride);
     cut->pad_phase = tconv_mod(axis->pad, axis->stride);
-    set_places(cut, 1);
+    set_positions(cut, 1);
     return true;
 }
 
-static int most_places(const struct cut *cut)
+static int most_positions(const struct cut *cut)
 {
     return cut->taps == 1 ? 1 : MOST_POINTS + 1 - cut->taps;
 }
@@ -144,8 +144,8 @@ static double cost_of(const struct winograd *g)
     const double phases = phases_x * (double)outer_phases(g);
     const double channels = (double)(g->blocks * g->mw);
     const double lanes = g->vw < m->lanes ? m->lanes / g->vw : 1;
-    const double teams = groups * (double)g->teams, places = teams * team_lanes(g) * lanes;
-    const double adds = places * g->points * phases * channels * in *
+    const double teams = groups * (double)g->teams, positions = teams * team_lanes(g) * lanes;
+    const double adds = positions * g->points * phases * channels * in *
                         tconv_folded_inefficiency(&g->folded, g->nx, g->mw);
     /* Gathering rows, then transforming every axis. */
     const double rows = g->z.points * g->y.points;
@@ -154,7 +154,7 @@ static double cost_of(const struct winograd *g)
     const double prepare = rows * (m->winograd_gather + m->winograd_gather_run * (runs + window)) +
                            m->winograd_transform * g->points * g->begins *
                                ((g->z.m > 1) + (g->y.m > 1) + (g->x.m > 1) + 1);
-    const double prepares = places * in * (double)outer_phases(g) * prepare *
+    const double prepares = positions * in * (double)outer_phases(g) * prepare *
                             (double)tconv_ceil_div(g->blocks, g->item_blocks);
     /* Transforming sums and storing outputs. */
     const double outputs = (double)(g->z.m * g->y.m * g->x.m) * phases_x;
@@ -163,7 +163,7 @@ static double cost_of(const struct winograd *g)
     const double store = (run & (run - 1)) == 0 ? m->winograd_store + m->winograd_store_run * runs
                                                 : m->winograd_store_apart;
     const double finish = m->winograd_sum * g->points * phases_x + outputs * store;
-    const double finishes = places * (double)outer_phases(g) * channels * finish *
+    const double finishes = positions * (double)outer_phases(g) * channels * finish *
                             (g->folded.x.output_step == 1 ? 1 : m->winograd_strided);
     /* The begin and end of each product's loop. With chunks, sums are loaded again from local
      * memory. If the next product's weights are in main memory, the first team waits for them. */
@@ -203,12 +203,12 @@ static double budget_of(const struct winograd *g, const tconv_device_info *devic
     return local < budget ? local : budget;
 }
 
-/* Derives numbers from the tile's places and the vectors. */
+/* Derives numbers from the tile's positions and the vectors. */
 static void derive(struct winograd *g, const int m[3])
 {
-    set_places(&g->z, m[0]);
-    set_places(&g->y, m[1]);
-    set_places(&g->x, m[2]);
+    set_positions(&g->z, m[0]);
+    set_positions(&g->y, m[1]);
+    set_positions(&g->x, m[2]);
     g->points = g->z.points * g->y.points * g->x.points;
     g->tiles = g->folded.layer.batch * g->z.tiles * g->y.tiles * g->x.tiles;
     g->teams = tconv_ceil_div(g->tiles, g->vw * g->nx);
@@ -248,7 +248,7 @@ static void divide(struct winograd *g, const tconv_device_info *device,
         }
 }
 
-/* Adds candidates with all vectors for one number of places along each axis. */
+/* Adds candidates with all vectors for one number of positions along each axis. */
 static void add_vectors(struct winograd *g, const int m[3], const tconv_device_info *device,
                         struct tconv_candidates *candidates)
 {
@@ -280,10 +280,10 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
         return tconv_refuse(reason, "its stride along the last axis exceeds %d", MOST_STRIDE);
     if (outer_phases(g) * g->folded.x.stride > MOST_PHASES)
         return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
-    const double places = (double)g->folded.layer.batch * (double)g->z.places *
-                          (double)g->y.places * (double)g->x.places;
-    if (places > INT32_MAX / 2)
-        return tconv_refuse(reason, "more places than its 32-bit indices count");
+    const double positions = (double)g->folded.layer.batch * (double)g->z.positions *
+                             (double)g->y.positions * (double)g->x.positions;
+    if (positions > INT32_MAX / 2)
+        return tconv_refuse(reason, "more positions than its 32-bit indices count");
     g->begins = g->x.pad_phase > 0 ? 2 : 1;
     g->mw = choose_channels(&g->folded);
     g->blocks = tconv_ceil_div(g->folded.layer.out_channels, g->mw);
@@ -293,16 +293,16 @@ static bool prepare(const struct tconv_request *request, struct winograd *g,
         products * (double)g->blocks * g->mw * (double)layer->in_channels, sizeof(float), reason);
 }
 
-/* Tries all places of a tile and all vectors. */
+/* Tries all positions of a tile and all vectors. */
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
     struct winograd g;
     if (!prepare(request, &g, reason)) return false;
     int m[3];
-    for (m[0] = 1; m[0] <= most_places(&g.z); m[0]++)
-        for (m[1] = 1; m[1] <= most_places(&g.y); m[1]++)
-            for (m[2] = 1; m[2] <= most_places(&g.x) && m[2] * g.folded.x.stride <= MOST_RUN;
+    for (m[0] = 1; m[0] <= most_positions(&g.z); m[0]++)
+        for (m[1] = 1; m[1] <= most_positions(&g.y); m[1]++)
+            for (m[2] = 1; m[2] <= most_positions(&g.x) && m[2] * g.folded.x.stride <= MOST_RUN;
                  m[2]++)
                 add_vectors(&g, m, request->device, candidates);
     return candidates->count > 0 ||

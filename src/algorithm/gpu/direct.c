@@ -258,20 +258,20 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 }
 
 /* Writes a reach for each phase (o + pad) mod stride of the outputs along an axis. REACH_INPUT is
- * that of the place (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or its place in
- * a filter that is `sorted` by phases. False only if host memory is missing. */
+ * that of the position (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or its
+ * position in a filter that is `sorted` by phases. False only if host memory is missing. */
 static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list)
 {
     int64_t start = 0;
     struct tconv_class *classes = malloc((size_t)axis->stride * sizeof *classes);
     if (classes == NULL) return false;
     tconv_classes(axis, classes);
-    const int64_t places = tconv_floor_div(axis->pad, axis->stride);
+    const int64_t positions = tconv_floor_div(axis->pad, axis->stride);
     for (int64_t p = 0; p < axis->stride; p++, list += REACH_LONGS) {
         list[REACH_TAPS] = classes[p].taps;
         list[REACH_TAP] = sorted ? start : classes[p].first;
         start += classes[p].taps;
-        list[REACH_INPUT] = places - classes[p].shift;
+        list[REACH_INPUT] = positions - classes[p].shift;
     }
     free(classes);
     return true;

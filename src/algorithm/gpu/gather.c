@@ -63,7 +63,7 @@ static void derive(struct gather *g)
     const struct tconv_folded_layer *r = &g->folded;
     const int64_t tile = g->vw;
     g->blocks = tconv_ceil_div(r->layer.out_channels, g->mw);
-    g->tiles = tconv_ceil_div(r->places, tile);
+    g->tiles = tconv_ceil_div(r->positions, tile);
     g->tile_first = tconv_min(g->tiles, tconv_max(0, tconv_ceil_div(1 - tile - r->high, tile)));
     g->tile_last =
         tconv_max(g->tile_first, tconv_min(g->tiles, tconv_ceil_div(r->x.input - r->low, tile)));
@@ -276,8 +276,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return candidates->count > 0;
 }
 
-/* Writes the place of each tap along x in the packed filter. With merged phases all taps form one
- * class, in their own order. */
+/* Writes the position of each tap along x in the packed filter. With merged phases all taps form
+ * one class, in their own order. */
 static bool write_taps(const struct gather *g, int64_t *list)
 {
     const struct tconv_axis *x = &g->folded.x;

@@ -2,7 +2,7 @@
 /* The matrix algorithm: parameters, cost and kernel plan of cl/gpu/matrix.cl. */
 #include "algorithm/registry.h"
 
-#include "algorithm/gpu/places.h"
+#include "algorithm/gpu/positions.h"
 #include "algorithm/gpu/units.h"
 #include "base/checked.h"
 #include "base/element_types.h"
@@ -12,11 +12,11 @@
 /* What a unit multiplies at once in a request. */
 struct fragment {
     const struct tconv_unit *unit;
-    int lanes, places, depth;
+    int lanes, positions, depth;
 };
 
 /* Multiply-adds that are issued for one that is useful: a stage's copies and the stores are for as
- * many places, however few the rows are. */
+ * many positions, however few the rows are. */
 static const struct tconv_height heights[] = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
 
 static bool rounds_f32(const struct tconv_request *request, const struct tconv_unit *unit)
@@ -37,9 +37,10 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         return tconv_refuse(reason, "it rounds f32 to 11 bits, which wants math=fast");
     if (request->epilogue->filter_zero_point != 0)
         return tconv_refuse(reason, "it takes no zero point away from the filter");
-    *fragment = (struct fragment){unit, unit->lanes, unit->places,
+    *fragment = (struct fragment){unit, unit->lanes, unit->positions,
                                   tconv_unit_depth(unit, layer->data_type)};
-    if (unit->lanes == 0) fragment->lanes = fragment->places = (int)request->device->subgroup_least;
+    if (unit->lanes == 0)
+        fragment->lanes = fragment->positions = (int)request->device->subgroup_least;
     return true;
 }
 
@@ -48,14 +49,14 @@ static int items_of(const struct fragment *f, const struct tconv_matrix_tile *t)
     return f->lanes * t->slices * (t->mt / t->wm) * (t->nt / t->wn);
 }
 
-static int64_t word_of(const struct tconv_places *g)
+static int64_t word_of(const struct tconv_positions *g)
 {
     return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
 }
 
 /* The tiles of a stage, or the accumulators of one pass of stores; and what is known of outputs and
  * rows, but for factors. */
-static int64_t local_bytes(const struct tconv_places *g, const struct fragment *f,
+static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
                            const struct tconv_matrix_tile *t)
 {
     const int64_t stage = f->unit->buffers * (int64_t)(t->mt + t->nt) * (t->kt + 4);
@@ -63,34 +64,34 @@ static int64_t local_bytes(const struct tconv_places *g, const struct fragment *
     const int64_t finished = t->slices *
                              (g->rows_last ? t->nt * (rows + 4) : rows * (t->nt + f->unit->pad));
     const int64_t row = 1 + (g->rows_last ? 0 : 1) + (word_of(g) == 4 ? 1 : 0); /* words */
-    return 4 * (tconv_max(stage, finished) + row * t->mt) + tconv_places_output_bytes(g) * t->nt;
+    return 4 * (tconv_max(stage, finished) + row * t->mt) + tconv_positions_output_bytes(g) * t->nt;
 }
 
 /* Registers of a work-item that depend on the tile: sums; where its compiler reads the fragments of
  * a whole stage in front of all products, also these and what is on its way to the next stage. */
-static double registers_of(const struct tconv_places *g, const struct fragment *f,
+static double registers_of(const struct tconv_positions *g, const struct fragment *f,
                            const struct tconv_matrix_tile *t)
 {
     const double sums = (double)t->wm * t->wn / f->lanes;
     if (f->unit->sharing == 0) return sums;
-    const double quads = (double)t->kt / 4 / items_of(f, t); /* of a row or place */
+    const double quads = (double)t->kt / 4 / items_of(f, t); /* of a row or position */
     const double input = !g->last && word_of(g) == 2 ? 8 : 4;
     const double fragments = (double)(t->wm + t->wn) * t->kt / t->slices / f->unit->sharing;
     return sums + quads * (4 * t->mt + input * t->nt) + 1.1 * fragments;
 }
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
-static double cost_of(const struct tconv_places *g, const struct fragment *f,
+static double cost_of(const struct tconv_positions *g, const struct fragment *f,
                       const struct tconv_matrix_tile *t, const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
     const double items = items_of(f, t), word = (double)word_of(g);
     const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
-    const double stages = tconv_places_stages(g);
+    const double stages = tconv_positions_stages(g);
 
     /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
      * at its barrier if it is alone. */
-    const double products = (double)(t->wm / f->unit->rows) * (t->wn / f->places) *
+    const double products = (double)(t->wm / f->unit->rows) * (t->wn / f->positions) *
                             ((double)t->kt / f->depth / t->slices);
     const double reads = (double)(t->wm + t->wn) / 16 * ((double)t->kt / 8 / t->slices);
     const double inputs = (double)t->nt * t->kt / 4 / items, /* quads of a work-item */
@@ -119,11 +120,11 @@ static double cost_of(const struct tconv_places *g, const struct fragment *f,
         .l2 = stages * t->kt * 4 * (t->mt + t->nt),
         .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
-    return tconv_places_cost(g, &group, device) * f->unit->slowness;
+    return tconv_positions_cost(g, &group, device) * f->unit->slowness;
 }
 
 /* Whether the device takes work-groups of this tile. */
-static bool fits(const struct tconv_places *g, const struct fragment *f,
+static bool fits(const struct tconv_positions *g, const struct fragment *f,
                  const struct tconv_matrix_tile *t, const tconv_device_info *device)
 {
     const struct tconv_unit *unit = f->unit;
@@ -132,25 +133,25 @@ static bool fits(const struct tconv_places *g, const struct fragment *f,
                   most_sums = g->last ? unit->most_last_sums : unit->most_sums;
     const int stage_quads = t->kt / 4;
     if (unit->most_registers != 0 && registers_of(g, f, t) > unit->most_registers) return false;
-    return t->wm % unit->rows == 0 && t->wn % (f->places * unit->least_wide) == 0 &&
+    return t->wm % unit->rows == 0 && t->wn % (f->positions * unit->least_wide) == 0 &&
            sums <= most_sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] && items % (uint64_t)stage_quads == 0 &&
            t->kt % (f->depth * t->slices) == 0 &&
            local_bytes(g, f, t) + 4 * t->mt <= (int64_t)device->local_memory;
 }
 
-static bool prepare(const struct tconv_request *request, struct tconv_places *g,
+static bool prepare(const struct tconv_request *request, struct tconv_positions *g,
                     struct fragment *fragment, struct tconv_reason *reason)
 {
     return choose_fragment(request, fragment, reason) &&
-           tconv_places_prepare(g, request, TCONV_PACK_WORDS, heights,
-                                sizeof heights / sizeof *heights, reason);
+           tconv_positions_prepare(g, request, TCONV_PACK_WORDS, heights,
+                                   sizeof heights / sizeof *heights, reason);
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    struct tconv_places g;
+    struct tconv_positions g;
     struct fragment f;
     if (!prepare(request, &g, &f, reason)) return false;
     struct tconv_matrix_tile t;
@@ -161,17 +162,17 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++) {
         if (!fits(&g, &f, &t, request->device)) continue;
         for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
-            tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), parts);
-            if (parts > 1 && !tconv_places_may_split(&g, request)) break;
+            tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), parts);
+            if (parts > 1 && !tconv_positions_may_split(&g, request)) break;
             const int64_t tile[] = {t.mt, t.nt, t.wm, t.wn, t.slices, t.kt, parts > 1, parts};
-            if (tconv_places_check(&g, items_of(&f, &t), request->device, reason))
+            if (tconv_positions_check(&g, items_of(&f, &t), request->device, reason))
                 tconv_candidates_add(candidates, tile, cost_of(&g, &f, &t, request->device));
         }
     }
     return candidates->count > 0;
 }
 
-static void write_options(const struct tconv_places *g, const struct fragment *f,
+static void write_options(const struct tconv_positions *g, const struct fragment *f,
                           const struct tconv_matrix_tile *t, enum tconv_split split, int items,
                           struct tconv_launch *launch)
 {
@@ -185,13 +186,13 @@ static void write_options(const struct tconv_places *g, const struct fragment *f
     tconv_launch_option(launch, "GM", gm);
     tconv_launch_option(launch, "GN", gn);
     tconv_launch_option(launch, "FM", t->wm / f->unit->rows);
-    tconv_launch_option(launch, "FN", t->wn / f->places);
+    tconv_launch_option(launch, "FN", t->wn / f->positions);
     tconv_launch_option(launch, "SLICES", t->slices);
     const bool whole_quads = g->folded.layer.in_channels % (4 * word_of(g)) == 0;
     tconv_launch_option(launch, "WHOLE_QUADS", f->unit->unconditional && whole_quads);
-    tconv_launch_option(launch, "QUADS", tconv_places_has_groups(g, false, 4 * (int)word_of(g)));
-    tconv_launch_option(launch, "OUTPUT_QUADS", tconv_places_has_groups(g, true, 4));
-    tconv_places_options(g, split, items, launch);
+    tconv_launch_option(launch, "QUADS", tconv_positions_has_groups(g, false, 4 * (int)word_of(g)));
+    tconv_launch_option(launch, "OUTPUT_QUADS", tconv_positions_has_groups(g, true, 4));
+    tconv_positions_options(g, split, items, launch);
 }
 
 static tconv_status write(const struct tconv_request *request,
@@ -199,27 +200,27 @@ static tconv_status write(const struct tconv_request *request,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
     enum { FINISHED_ROWS = 16, FINISHING_ITEMS = 128 }; /* PASS_ROWS of cl/gpu/matrix.cl */
-    struct tconv_places g;
+    struct tconv_positions g;
     struct fragment f;
     struct tconv_reason reason;
     prepare(request, &g, &f, &reason);
     const struct tconv_matrix_tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
                                         (int)candidate->tile[2], (int)candidate->tile[3],
                                         (int)candidate->tile[4], (int)candidate->tile[5]};
-    tconv_places_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[7]);
-    if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[7]);
+    if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const int items = items_of(&f, &t);
-    struct tconv_launch *run = tconv_places_run(&g, "tconv_matrix", items, kernel_plan);
+    struct tconv_launch *run = tconv_positions_run(&g, "tconv_matrix", items, kernel_plan);
     write_options(&g, &f, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
     /* Filters are packed by the program that computes without parts. */
     struct tconv_launch whole = {0};
     write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
     const bool f32 = request->layer->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
-    tconv_places_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
+    tconv_positions_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
     if (g.parts > 1) {
         const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
-        struct tconv_launch *finish = tconv_places_finish(&g, "tconv_matrix_finish", finishing,
-                                                          t.mt / FINISHED_ROWS, kernel_plan);
+        struct tconv_launch *finish = tconv_positions_finish(&g, "tconv_matrix_finish", finishing,
+                                                             t.mt / FINISHED_ROWS, kernel_plan);
         write_options(&g, &f, &t, TCONV_FINISHED_SUMS, finishing, finish);
     }
     /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the

@@ -2,7 +2,7 @@
 /* The tiled algorithm: parameters, cost and kernel plan of cl/gpu/tiled.cl. */
 #include "algorithm/registry.h"
 
-#include "algorithm/gpu/places.h"
+#include "algorithm/gpu/positions.h"
 #include "base/checked.h"
 
 /* A tile, as cl/gpu/tiled.cl says: MT, NT, TM, TN, SLICES, KS. */
@@ -35,16 +35,16 @@ static int items_of(const struct tile *t)
 }
 
 /* Bytes of local memory: of a stage, or of the sums that slices exchange, whichever is more. */
-static int64_t local_bytes(const struct tconv_places *g, const struct tile *t)
+static int64_t local_bytes(const struct tconv_positions *g, const struct tile *t)
 {
     const int64_t stages = 2 * t->ks * (int64_t)(t->mt + t->nt + (g->last ? 4 : 0));
     const int64_t shared = (int64_t)(t->slices - 1) * t->mt * t->nt / t->slices;
     return tconv_max(stages, shared) * (int64_t)g->folded.acc_bytes +
-           tconv_places_output_bytes(g) * t->nt;
+           tconv_positions_output_bytes(g) * t->nt;
 }
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
-static double cost_of(const struct tconv_places *g, const struct tile *t,
+static double cost_of(const struct tconv_positions *g, const struct tile *t,
                       const tconv_device_info *device)
 {
     const struct tconv_machine *m = g->folded.machine;
@@ -61,7 +61,7 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
                          m->tiled_input * t->ks * t->nt / items;
     const double stage_cycles = tconv_larger(stage / m->unit_issue, reads * m->unit_read);
     const double around = m->tiled_begin + sums * m->tiled_store;
-    const double stages = tconv_places_stages(g);
+    const double stages = tconv_positions_stages(g);
     const double busy = stages * stage_cycles + around / m->unit_issue;
     const double alone = stages * (stage + m->tiled_stage_wait) + around * m->tiled_around_wait +
                          m->tiled_begin_wait + (warps - 1) * busy;
@@ -77,11 +77,11 @@ static double cost_of(const struct tconv_places *g, const struct tile *t,
         .l2 = stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
         .finish = 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait,
     };
-    return tconv_places_cost(g, &group, device);
+    return tconv_positions_cost(g, &group, device);
 }
 
 /* True if the device takes work-groups of this tile, and its registers hold the sums. */
-static bool fits(const struct tconv_places *g, const struct tile *t,
+static bool fits(const struct tconv_positions *g, const struct tile *t,
                  const tconv_device_info *device)
 {
     /* Tiles that spill, or are slower than others. Intel's compiler keeps few sums in registers
@@ -106,34 +106,34 @@ static bool fits(const struct tconv_places *g, const struct tile *t,
            local_bytes(g, t) <= (int64_t)device->local_memory;
 }
 
-static bool prepare(const struct tconv_request *request, struct tconv_places *g,
+static bool prepare(const struct tconv_request *request, struct tconv_positions *g,
                     struct tconv_reason *reason)
 {
-    return tconv_places_prepare(g, request, TCONV_PACK_SUMMED, heights,
-                                sizeof heights / sizeof *heights, reason);
+    return tconv_positions_prepare(g, request, TCONV_PACK_SUMMED, heights,
+                                   sizeof heights / sizeof *heights, reason);
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    struct tconv_places g;
+    struct tconv_positions g;
     if (!prepare(request, &g, reason)) return false;
     tconv_refuse(reason, "it needs larger work-groups or more local memory");
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         const struct tile *t = &tiles[i];
         if (!fits(&g, t, request->device)) continue;
         for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
-            tconv_places_set_tile(&g, t->mt, t->nt, t->ks, parts);
-            if (parts > 1 && !tconv_places_may_split(&g, request)) break;
+            tconv_positions_set_tile(&g, t->mt, t->nt, t->ks, parts);
+            if (parts > 1 && !tconv_positions_may_split(&g, request)) break;
             const int64_t tile[] = {t->mt, t->nt, t->tm, t->tn, t->slices, t->ks, parts > 1, parts};
-            if (tconv_places_check(&g, items_of(t), request->device, reason))
+            if (tconv_positions_check(&g, items_of(t), request->device, reason))
                 tconv_candidates_add(candidates, tile, cost_of(&g, t, request->device));
         }
     }
     return candidates->count > 0;
 }
 
-static void write_options(const struct tconv_places *g, const struct tile *t,
+static void write_options(const struct tconv_positions *g, const struct tile *t,
                           enum tconv_split split, struct tconv_launch *launch)
 {
     tconv_launch_option(launch, "MT", t->mt);
@@ -142,8 +142,8 @@ static void write_options(const struct tconv_places *g, const struct tile *t,
     tconv_launch_option(launch, "TN", t->tn);
     tconv_launch_option(launch, "KS", t->ks);
     tconv_launch_option(launch, "SLICES", t->slices);
-    tconv_launch_option(launch, "QUADS", tconv_places_has_groups(g, false, 4));
-    tconv_places_options(g, split, items_of(t), launch);
+    tconv_launch_option(launch, "QUADS", tconv_positions_has_groups(g, false, 4));
+    tconv_positions_options(g, split, items_of(t), launch);
 }
 
 /* The tile for the kernel that adds up the sums of parts: the same, in as many slices as a
@@ -164,24 +164,24 @@ static tconv_status write(const struct tconv_request *request,
                           const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error)
 {
-    struct tconv_places g;
+    struct tconv_positions g;
     struct tconv_reason reason;
     prepare(request, &g, &reason);
     const struct tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
                            (int)candidate->tile[2], (int)candidate->tile[3],
                            (int)candidate->tile[4], (int)candidate->tile[5]};
-    tconv_places_set_tile(&g, t.mt, t.nt, t.ks, (int)candidate->tile[7]);
-    if (!tconv_places_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    struct tconv_launch *run = tconv_places_run(&g, "tconv_tiled", items_of(&t), kernel_plan);
+    tconv_positions_set_tile(&g, t.mt, t.nt, t.ks, (int)candidate->tile[7]);
+    if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
+    struct tconv_launch *run = tconv_positions_run(&g, "tconv_tiled", items_of(&t), kernel_plan);
     write_options(&g, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, run);
     /* The program that computes without parts packs filters. */
     struct tconv_launch whole = {0};
     write_options(&g, &t, TCONV_WHOLE_SUMS, &whole);
-    tconv_places_pack(&g, "tiled", &whole, request, kernel_plan);
+    tconv_positions_pack(&g, "tiled", &whole, request, kernel_plan);
     if (g.parts == 1) return TCONV_OK;
     const struct tile finishing = finishing_tile(&t, request->device);
     struct tconv_launch *finish =
-        tconv_places_finish(&g, "tconv_tiled_finish", items_of(&finishing), 1, kernel_plan);
+        tconv_positions_finish(&g, "tconv_tiled_finish", items_of(&finishing), 1, kernel_plan);
     write_options(&g, &finishing, TCONV_FINISHED_SUMS, finish);
     return TCONV_OK;
 }

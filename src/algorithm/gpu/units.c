@@ -15,7 +15,7 @@ static const struct tconv_matrix_tile usual_tiles[] = {
     {16, 64, 16, 32, 4, 32},   {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
 };
 
-/* Intel's compiler keeps few sums of a work-item in registers. Places count in lanes. */
+/* Intel's compiler keeps few sums of a work-item in registers. Positions count in lanes. */
 static const struct tconv_matrix_tile intel_tiles[] = {
     {64, 4, 16, 1, 1, 16}, {32, 8, 16, 1, 1, 16}, {16, 8, 16, 1, 1, 16}, {8, 16, 8, 1, 1, 16}};
 
@@ -35,7 +35,7 @@ static const struct tconv_unit units[] = {
         .device = TCONV_MATRIX_NVIDIA_MMA,
         .lanes = 32,
         .rows = 16,
-        .places = 8,
+        .positions = 8,
         .pad = 8,
         .least_wide = 2,
         .f32_depth = 8,
@@ -53,7 +53,7 @@ static const struct tconv_unit units[] = {
         .device = TCONV_MATRIX_AMD_WMMA,
         .lanes = 32,
         .rows = 16,
-        .places = 16,
+        .positions = 16,
         .pad = 16,
         .least_wide = 1,
         .half_depth = 8,
@@ -73,7 +73,7 @@ static const struct tconv_unit units[] = {
         .device = TCONV_MATRIX_AMD_MFMA,
         .lanes = 64,
         .rows = 16,
-        .places = 16,
+        .positions = 16,
         .pad = 4,
         .least_wide = 1,
         .f32_depth = 16,
@@ -106,7 +106,7 @@ static const struct tconv_unit units[] = {
         .device = TCONV_MATRIX_NONE,
         .lanes = 32,
         .rows = 16,
-        .places = 8,
+        .positions = 8,
         .pad = 8,
         .least_wide = 2,
         .f32_depth = 8,

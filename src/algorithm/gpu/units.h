@@ -6,7 +6,7 @@
 
 #include "algorithm/algorithm.h"
 
-/* A tile: rows and places; those of a sub-group; slices; words of a stage. */
+/* A tile: rows and positions; those of a sub-group; slices; words of a stage. */
 struct tconv_matrix_tile {
     int mt, nt, wm, wn, slices, kt;
 };
@@ -17,10 +17,10 @@ struct tconv_unit {
 
     /* A fragment, as in the unit's file. */
     int lanes; /* LANES. 0: as many as the device's sub-groups have, 8 or 16; then FRAG_N is the
-                  same number, and the tiles' places count in it */
-    int rows, places; /* FRAG_M, FRAG_N */
-    int pad;          /* PAD_PLACES, words */
-    int least_wide;   /* fragments along places that a sub-group has at least */
+                  same number, and the tiles' positions count in it */
+    int rows, positions; /* FRAG_M, FRAG_N */
+    int pad;             /* PAD_POSITIONS, words */
+    int least_wide;      /* fragments along positions that a sub-group has at least */
 
     /* DEPTH for f32, for f16 and bf16, and for bytes; 0: it does not multiply them. */
     int f32_depth, half_depth, byte_depth;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of tiled.c and matrix.c: phases, rows and places, costs, table, packing,
+/* The common part of tiled.c and matrix.c: phases, rows and positions, costs, table, packing,
  * launches. */
-#include "algorithm/gpu/places.h"
+#include "algorithm/gpu/positions.h"
 #include "algorithm/cost/gpu.h"
 
 #include "base/checked.h"
@@ -30,12 +30,12 @@ static void set_side(struct tconv_side *side, const struct tconv_axis *axis, boo
         /* Output o + pad = q*s + r reads input q - j by tap j*s + r: the same inputs for all r. */
         const int64_t q = tconv_floor_div(axis->pad, s);
         side->first = q * s - axis->pad;
-        side->places = tconv_floor_div(axis->output - 1 + axis->pad, s) - q + 1;
+        side->positions = tconv_floor_div(axis->output - 1 + axis->pad, s) - q + 1;
         side->phases = 1;
         side->taps = tconv_ceil_div(axis->kernel, s);
     } else {
         side->first = 0;
-        side->places = tconv_ceil_div(axis->output, s);
+        side->positions = tconv_ceil_div(axis->output, s);
         side->phases = s;
         side->taps = axis->kernel;
     }
@@ -52,14 +52,14 @@ static int64_t reaching_taps(const struct tconv_side *side)
     int64_t reaching = 0;
     for (int64_t k = 0; k < side->taps; k++) {
         const int64_t distance = distance_of(side, k);
-        if (distance < side->axis->input && side->places - 1 + distance >= 0) reaching++;
+        if (distance < side->axis->input && side->positions - 1 + distance >= 0) reaching++;
     }
     return reaching;
 }
 
 /* If an axis has one input, its stride has no effect. It is set to the kernel's extent: then each
- * phase has one tap, and no place is computed that no tap reaches. */
-static void lengthen_strides(struct tconv_places *g)
+ * phase has one tap, and no position is computed that no tap reaches. */
+static void lengthen_strides(struct tconv_positions *g)
 {
     struct tconv_axis *const axes[] = {&g->folded.z, &g->folded.y, &g->folded.x};
     for (int a = 0; a < 3; a++) {
@@ -86,7 +86,7 @@ static double row_cost(int64_t matrix_rows, const struct tconv_height *heights, 
 /* Chooses the axes whose phases become rows. The packed filter depends on it, so the choice depends
  * on channels, kernel, stride and dilation only. If the stride does not divide the kernel, some
  * phases lack taps, and zeros are multiplied instead. */
-static void choose_phases(struct tconv_places *g, const struct tconv_height *heights, int count)
+static void choose_phases(struct tconv_positions *g, const struct tconv_height *heights, int count)
 {
     enum { MOST_ROWS = 1 << 14 };
     const double apart = 1.1; /* factor for phases along x that different work-groups store */
@@ -129,7 +129,7 @@ static void choose_phases(struct tconv_places *g, const struct tconv_height *hei
     g->matrix_rows = tconv_ceil_div(channels * g->merged, 4) * 4;
 }
 
-static size_t table_longs(const struct tconv_places *p)
+static size_t table_longs(const struct tconv_positions *p)
 {
     return TILED_LONGS + (size_t)p->phases * KIND_LONGS + (size_t)p->list_taps * TAP_LONGS;
 }
@@ -145,32 +145,32 @@ static bool has_long_steps(const struct tconv_layer *layer, const struct tconv_f
     return longest > INT32_MAX || channels * (double)layer->output_channel_step > INT32_MAX;
 }
 
-bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *request,
-                          enum tconv_packing packing, const struct tconv_height *heights,
-                          int height_count, struct tconv_reason *reason)
+bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_request *request,
+                             enum tconv_packing packing, const struct tconv_height *heights,
+                             int height_count, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
-    *p = (struct tconv_places){.packing = packing, .parts = 1};
+    *p = (struct tconv_positions){.packing = packing, .parts = 1};
     if (!tconv_fold(request, &p->folded, reason)) return false;
     p->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1);
     p->rows_last = p->last && layer->out_channels > 3; /* few channels have no quads */
     lengthen_strides(p);
     choose_phases(p, heights, height_count);
-    double places = (double)p->folded.layer.batch;
-    for (int a = 0; a < 3; a++) places *= (double)p->side[a].places;
+    double positions = (double)p->folded.layer.batch;
+    for (int a = 0; a < 3; a++) positions *= (double)p->side[a].positions;
     if (p->phases > MOST_PHASES) return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     if (p->list_taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
     if (has_long_steps(layer, &p->folded))
         return tconv_refuse(reason, "more elements of a batch item than its 32-bit steps count");
     p->constant_table = table_longs(p) * sizeof(int64_t) <= (uint64_t)request->device->constant_kib
                                                                 << 10;
-    if (places > INT32_MAX / 2)
-        return tconv_refuse(reason, "more places than its 32-bit indices count");
-    p->all_places = (int64_t)places;
+    if (positions > INT32_MAX / 2)
+        return tconv_refuse(reason, "more positions than its 32-bit indices count");
+    p->all_positions = (int64_t)positions;
     for (int a = 0; a < 3; a++) {
         const struct tconv_axis *axis = p->side[a].axis;
-        if (!tconv_divides(p->side[a].places) || !tconv_divides(axis->stride) ||
+        if (!tconv_divides(p->side[a].positions) || !tconv_divides(axis->stride) ||
             (double)axis->input * (double)axis->stride > INT32_MAX)
             return tconv_refuse(reason, "an axis is longer than its 32-bit indices count");
     }
@@ -192,55 +192,55 @@ bool tconv_places_prepare(struct tconv_places *p, const struct tconv_request *re
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-void tconv_places_set_tile(struct tconv_places *p, int mt, int nt, int stage, int parts)
+void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int stage, int parts)
 {
     p->mt = mt;
     p->nt = nt;
     p->stage = stage;
     p->parts = parts;
-    p->tiles = tconv_ceil_div(p->all_places, nt);
+    p->tiles = tconv_ceil_div(p->all_positions, nt);
     p->blocks = tconv_ceil_div(p->matrix_rows, mt);
 }
 
 /* Work-groups of one part. */
-static double part_groups(const struct tconv_places *p)
+static double part_groups(const struct tconv_positions *p)
 {
     return (double)p->tiles * (double)p->blocks * (double)p->phases *
            (double)p->folded.layer.groups;
 }
 
 /* Work-groups of all parts. */
-static double all_groups(const struct tconv_places *p)
+static double all_groups(const struct tconv_positions *p)
 {
     return part_groups(p) * p->parts;
 }
 
 /* Input channels of a part: whole stages. */
-static int64_t part_channels(const struct tconv_places *p)
+static int64_t part_channels(const struct tconv_positions *p)
 {
     return tconv_ceil_div(tconv_ceil_div(p->folded.layer.in_channels, p->stage), p->parts) *
            p->stage;
 }
 
-double tconv_places_stages(const struct tconv_places *p)
+double tconv_positions_stages(const struct tconv_positions *p)
 {
     return (double)p->reaching / (double)p->phases * (double)(part_channels(p) / p->stage);
 }
 
 /* Bytes that parts leave for the second launch: the sums of all tiles, with alignment. */
-static double workspace_bytes(const struct tconv_places *p)
+static double workspace_bytes(const struct tconv_positions *p)
 {
     return (all_groups(p) * p->mt * p->nt + 1) * (double)p->folded.acc_bytes;
 }
 
-int64_t tconv_places_output_bytes(const struct tconv_places *p)
+int64_t tconv_positions_output_bytes(const struct tconv_positions *p)
 {
     int64_t bytes = (int64_t)sizeof(int64_t);
     for (int a = 0; a < 3; a++) bytes += p->side[a].merged ? (int64_t)sizeof(int32_t) : 0;
     return bytes;
 }
 
-bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_request *request)
+bool tconv_positions_may_split(const struct tconv_positions *p, const struct tconv_request *request)
 {
     const int64_t stages = tconv_ceil_div(p->folded.layer.in_channels, p->stage);
     uint64_t limit = MOST_WORKSPACE;
@@ -251,20 +251,20 @@ bool tconv_places_may_split(const struct tconv_places *p, const struct tconv_req
            workspace_bytes(p) <= (double)limit;
 }
 
-bool tconv_places_check(const struct tconv_places *p, int items, const tconv_device_info *device,
-                        struct tconv_reason *reason)
+bool tconv_positions_check(const struct tconv_positions *p, int items,
+                           const tconv_device_info *device, struct tconv_reason *reason)
 {
     if (all_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)p->mt * p->nt / items;
     if (tconv_folded_group_too_long(
-            tconv_places_stages(p) + own * (1 + tconv_folded_exact_loops(&p->folded)), device))
+            tconv_positions_stages(p) + own * (1 + tconv_folded_exact_loops(&p->folded)), device))
         return tconv_refuse(reason, "no part of the work is small enough for a work-item");
     return true;
 }
 
-double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_cost *group,
-                         const tconv_device_info *device)
+double tconv_positions_cost(const struct tconv_positions *p, const struct tconv_group_cost *group,
+                            const tconv_device_info *device)
 {
     const struct tconv_machine *m = p->folded.machine;
     const double units = tconv_gpu_units(m, device), groups = all_groups(p);
@@ -297,7 +297,7 @@ double tconv_places_cost(const struct tconv_places *p, const struct tconv_group_
 /* ---- table ---------------------------------------------------------------------------------- */
 
 /* The taps of one phase along an axis: tap number `first` + i * `step` of the packed filter, and
- * how far from a place its input lies. */
+ * how far from a position its input lies. */
 struct reach {
     int64_t taps, first, step;
 };
@@ -312,7 +312,7 @@ static struct reach reach_of(const struct tconv_side *side, const struct tconv_c
 }
 
 /* Writes a kind for each phase of work-groups, and all taps. */
-static bool write_phases(const struct tconv_places *g, int64_t *kind, int64_t *tap)
+static bool write_phases(const struct tconv_positions *g, int64_t *kind, int64_t *tap)
 {
     const struct tconv_side *side = g->side;
     struct tconv_class *classes[3] = {NULL, NULL, NULL};
@@ -350,7 +350,7 @@ static bool write_phases(const struct tconv_places *g, int64_t *kind, int64_t *t
 _Static_assert(TILED_LONGS + MOST_PHASES * KIND_LONGS + MOST_TAPS * TAP_LONGS <= TCONV_TABLE_LIMIT,
                "the largest table");
 
-bool tconv_places_has_groups(const struct tconv_places *g, bool output, int count)
+bool tconv_positions_has_groups(const struct tconv_positions *g, bool output, int count)
 {
     const struct tconv_layer *layer = &g->folded.layer;
     bool groups = g->last && (output ? layer->out_channels : layer->in_channels) % count == 0 &&
@@ -362,23 +362,24 @@ bool tconv_places_has_groups(const struct tconv_places *g, bool output, int coun
     return groups;
 }
 
-bool tconv_places_write_table(const struct tconv_places *g, struct tconv_kernel_plan *kernel_plan)
+bool tconv_positions_write_table(const struct tconv_positions *g,
+                                 struct tconv_kernel_plan *kernel_plan)
 {
     const size_t phases_at = TILED_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
     if (!tconv_kernel_plan_table(kernel_plan, table_longs(g))) return false;
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
     for (int a = 0; a < 3; a++) {
-        t[TILED_PLACES_Z + a] = tconv_divisor(g->side[a].places);
+        t[TILED_POSITIONS_Z + a] = tconv_divisor(g->side[a].positions);
         t[TILED_FIRST_Z + a] = g->side[a].first;
         t[TILED_PHASES_Z + a] = tconv_divisor(g->side[a].phases);
         if (g->side[a].merged) t[TILED_NEAREST_Z + a] = distance_of(&g->side[a], 0);
         t[TILED_TAPS_Z + a] = g->side[a].taps;
     }
-    t[TILED_ALL_PLACES] = g->all_places;
+    t[TILED_ALL_POSITIONS] = g->all_positions;
     t[TILED_ROWS] = g->matrix_rows;
     t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.layer.out_channels, 4) * 4);
-    t[TILED_OUTPUT_QUADS] = tconv_places_has_groups(g, true, 4);
+    t[TILED_OUTPUT_QUADS] = tconv_positions_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;
     t[TILED_PART_CHANNELS] = part_channels(g);
     t[TILED_PART] = tconv_divisor((int64_t)part_groups(g));
@@ -392,27 +393,29 @@ bool tconv_places_write_table(const struct tconv_places *g, struct tconv_kernel_
 
 /* ---- kernel plan ---------------------------------------------------------------------------- */
 
-/* The first and the last place of a tile along each axis, as range_of of cl/gpu/places.clh has it.
+/* The first and the last position of a tile along each axis, as range_of of cl/gpu/positions.clh
+ * has it.
  */
-static void range_of(const struct tconv_places *g, int64_t tile, int64_t first[3], int64_t last[3])
+static void range_of(const struct tconv_positions *g, int64_t tile, int64_t first[3],
+                     int64_t last[3])
 {
-    int64_t a = tile * g->nt, b = tconv_min(a + g->nt, g->all_places) - 1;
+    int64_t a = tile * g->nt, b = tconv_min(a + g->nt, g->all_positions) - 1;
     for (int axis = 2; axis >= 0; axis--) {
-        const int64_t places = g->side[axis].places;
-        first[axis] = a % places;
-        last[axis] = b % places;
-        a /= places;
-        b /= places;
+        const int64_t positions = g->side[axis].positions;
+        first[axis] = a % positions;
+        last[axis] = b % positions;
+        a /= positions;
+        b /= positions;
         for (int inner = axis; a != b && inner < 3; inner++) {
             first[inner] = 0;
-            last[inner] = g->side[inner].places - 1;
+            last[inner] = g->side[inner].positions - 1;
         }
     }
 }
 
-/* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no place of a
- * tile. If there are many tiles, few are at a border, and all taps count. */
-static double issued(const struct tconv_places *g, const int64_t *table)
+/* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no position of
+ * a tile. If there are many tiles, few are at a border, and all taps count. */
+static double issued(const struct tconv_positions *g, const int64_t *table)
 {
     enum { MOST_PAIRS = 1 << 16 };
     const double each = (double)(tconv_ceil_div(g->folded.layer.in_channels, g->stage) * g->stage) *
@@ -442,7 +445,7 @@ static int64_t merged_phases(const struct tconv_side *side)
 }
 
 /* The most taps of a phase. */
-static int64_t most_taps(const struct tconv_places *g)
+static int64_t most_taps(const struct tconv_positions *g)
 {
     int64_t taps = 1;
     for (int a = 0; a < 3; a++)
@@ -451,7 +454,7 @@ static int64_t most_taps(const struct tconv_places *g)
 }
 
 /* True if phases that are rows have different numbers of taps. */
-static bool lacks_taps(const struct tconv_places *g)
+static bool lacks_taps(const struct tconv_positions *g)
 {
     bool lacks = false;
     for (int a = 0; a < 3; a++)
@@ -460,8 +463,8 @@ static bool lacks_taps(const struct tconv_places *g)
     return lacks;
 }
 
-void tconv_places_options(const struct tconv_places *p, enum tconv_split split, int items,
-                          struct tconv_launch *launch)
+void tconv_positions_options(const struct tconv_positions *p, enum tconv_split split, int items,
+                             struct tconv_launch *launch)
 {
     tconv_launch_option(launch, "VW", 4);
     tconv_launch_option(launch, "ITEMS", items);
@@ -477,8 +480,8 @@ void tconv_places_options(const struct tconv_places *p, enum tconv_split split, 
     tconv_launch_option(launch, "PX", merged_phases(&p->side[2]));
 }
 
-struct tconv_launch *tconv_places_run(const struct tconv_places *p, const char *kernel, int items,
-                                      struct tconv_kernel_plan *kernel_plan)
+struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const char *kernel,
+                                         int items, struct tconv_kernel_plan *kernel_plan)
 {
     struct tconv_launch *run = tconv_kernel_plan_run(kernel_plan, kernel);
     run->local[0] = (size_t)items;
@@ -500,9 +503,9 @@ struct tconv_launch *tconv_places_run(const struct tconv_places *p, const char *
     return run;
 }
 
-struct tconv_launch *tconv_places_finish(const struct tconv_places *p, const char *kernel,
-                                         int items, int groups,
-                                         struct tconv_kernel_plan *kernel_plan)
+struct tconv_launch *tconv_positions_finish(const struct tconv_positions *p, const char *kernel,
+                                            int items, int groups,
+                                            struct tconv_kernel_plan *kernel_plan)
 {
     struct tconv_launch *finish = tconv_kernel_plan_run(kernel_plan, kernel);
     finish->local[0] = (size_t)items;
@@ -514,9 +517,9 @@ struct tconv_launch *tconv_places_finish(const struct tconv_places *p, const cha
     return finish;
 }
 
-void tconv_places_pack(const struct tconv_places *p, const char *kind,
-                       const struct tconv_launch *run, const struct tconv_request *request,
-                       struct tconv_kernel_plan *kernel_plan)
+void tconv_positions_pack(const struct tconv_positions *p, const char *kind,
+                          const struct tconv_launch *run, const struct tconv_request *request,
+                          struct tconv_kernel_plan *kernel_plan)
 {
     const struct tconv_layer *layer = request->layer;
     const tconv_device_info *device = request->device;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The common part of tiled.c and matrix.c, which compute layers as matrix products on GPUs: phases,
+ * rows and positions, parts of the input channels, the table, packing and launches.
+ * cl/gpu/positions.clh is its counterpart for kernels. */
+#ifndef TCONV_ALGORITHM_POSITIONS_H
+#define TCONV_ALGORITHM_POSITIONS_H
+
+#include "algorithm/any/folded.h"
+
+enum {
+    TCONV_MOST_PARTS = 8,
+};
+
+/* Issued multiply-adds for each useful one in a tile of so many rows. */
+struct tconv_height {
+    int rows;
+    double cost;
+};
+
+/* An axis as the kernel sees it. */
+struct tconv_side {
+    const struct tconv_axis *axis;
+    bool merged;   /* phases are rows */
+    int64_t first; /* the output of position 0 in phase 0 */
+    int64_t positions, phases, taps;
+    int64_t reaching; /* taps that read an input for at least one position; the kernel skips the
+                         others */
+};
+
+/* A layer as a matrix product, and the numbers that follow from the tile. */
+struct tconv_positions {
+    struct tconv_folded_layer folded;
+    struct tconv_side side[3]; /* z, y, x */
+    enum tconv_packing packing;
+    int64_t packed_channels; /* of a tap of the packed filter: input channels, or words of them */
+    bool last;               /* channels are neighbours */
+    bool rows_last;          /* rows are quads of output channels */
+    int64_t phases, list_taps, reaching; /* of all phases of work-groups */
+    int64_t merged, matrix_rows;         /* phases that are rows; rows of the packed filter */
+    bool constant_table;                 /* the device's constant memory takes the table */
+    int64_t all_positions;
+    /* The tile: rows, positions, input channels of a stage; parts of the input channels, each with
+     * work-groups of its own. */
+    int mt, nt, stage;
+    int parts;
+    int64_t tiles, blocks;
+};
+
+/* Sets what all tiles have in common. `heights` lists the rows of all tiles. False with a reason if
+ * the layer is refused. */
+bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_request *request,
+                             enum tconv_packing packing, const struct tconv_height *heights,
+                             int height_count, struct tconv_reason *reason);
+
+void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int stage, int parts);
+
+/* Bytes of struct outputs in cl/gpu/positions.clh, for each position. */
+int64_t tconv_positions_output_bytes(const struct tconv_positions *p);
+
+/* Stages of one work-group, the mean of all phases. */
+double tconv_positions_stages(const struct tconv_positions *p);
+
+/* True if each of p->parts parts has at least two stages, and their workspace is within the
+ * caller's limit. */
+bool tconv_positions_may_split(const struct tconv_positions *p,
+                               const struct tconv_request *request);
+
+/* True if the device can launch this tile's work-groups of `items` work-items. */
+bool tconv_positions_check(const struct tconv_positions *p, int items,
+                           const tconv_device_info *device, struct tconv_reason *reason);
+
+/* The costs of a work-group of a tile. */
+struct tconv_group_cost {
+    double busy;      /* cycles of a compute unit that has enough groups to hide all waits */
+    double alone;     /* cycles of a group that has a unit for itself */
+    double warps;     /* warps of a group */
+    double registers; /* of a work-item */
+    int64_t local;    /* bytes of local memory */
+    double l2;        /* bytes that it reads from l2 */
+    double finish;    /* cycles of the launch that adds up parts; 0 without parts */
+};
+
+/* The cost of all launches that run. */
+double tconv_positions_cost(const struct tconv_positions *p, const struct tconv_group_cost *group,
+                            const tconv_device_info *device);
+
+/* True if groups of `count` neighbouring channels begin at multiples of `count` elements in the
+ * tensor. */
+bool tconv_positions_has_groups(const struct tconv_positions *p, bool output, int count);
+
+/* Writes the table. False if host memory is missing. */
+bool tconv_positions_write_table(const struct tconv_positions *p,
+                                 struct tconv_kernel_plan *kernel_plan);
+
+/* SPLIT of cl/gpu/positions.clh. */
+enum tconv_split { TCONV_WHOLE_SUMS, TCONV_PART_SUMS, TCONV_FINISHED_SUMS };
+
+/* Sets the options of cl/gpu/positions.clh except MT and NT. */
+void tconv_positions_options(const struct tconv_positions *p, enum tconv_split split, int items,
+                             struct tconv_launch *launch);
+
+/* tconv_positions_run adds the launch that computes, with work-groups of `items`.
+ * tconv_positions_finish adds the launch that adds up parts, with `groups` work-groups for each
+ * tile. tconv_positions_pack adds the launches that pack the filter and names the packed layout;
+ * call it when `run` has all its options. */
+struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const char *kernel,
+                                         int items, struct tconv_kernel_plan *kernel_plan);
+struct tconv_launch *tconv_positions_finish(const struct tconv_positions *p, const char *kernel,
+                                            int items, int groups,
+                                            struct tconv_kernel_plan *kernel_plan);
+void tconv_positions_pack(const struct tconv_positions *p, const char *kind,
+                          const struct tconv_launch *run, const struct tconv_request *request,
+                          struct tconv_kernel_plan *kernel_plan);
+
+#endif
