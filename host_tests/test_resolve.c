@@ -626,7 +626,7 @@ static void what_has_no_effect_is_noted(void **state)
     expect_notes(&p, "the given pads have no effect: pads follow from the output shape under the "
                      "rules spec\n");
     p.rules = TCONV_RULES_OPENVINO;
-    expect_notes(&p, "the rules openvino resolve pads and output otherwise than the published "
+    expect_notes(&p, "the rules openvino give other pads or another output than the published "
                      "formulas (rules spec)\n");
     p.output_shape.count = 0;
     p.auto_pad = TCONV_SAME_LOWER;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing algorithms for described devices: what an algorithm writes must fit the device that it
  * was written for. */
+#include "algorithm/gpu/units.h"
 #include "described.h"
 #include "selecting.h"
 
@@ -696,6 +697,48 @@ static void units_are_tested_where_they_are_used(void **state)
     assert_true(matrix > 0 && words > 0);
 }
 
+/* A unit that device_info.h has and this switch has not does not compile. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
+static bool is_of_gpu(tconv_matrix_unit unit)
+{
+    switch (unit) {
+    case TCONV_MATRIX_NVIDIA_MMA:
+    case TCONV_MATRIX_AMD_WMMA:
+    case TCONV_MATRIX_AMD_MFMA:
+    case TCONV_MATRIX_INTEL_DPAS: return true;
+    case TCONV_MATRIX_X86_AVX512_VNNI:
+    case TCONV_MATRIX_X86_AVX_VNNI:
+    case TCONV_MATRIX_X86_AVX512_BF16:
+    case TCONV_MATRIX_PLAIN_QUADS:
+    case TCONV_MATRIX_NONE: break;
+    }
+    return false;
+}
+#pragma GCC diagnostic pop
+
+/* Without its row in units.c a unit is never used, without its device in described.c never
+ * tested: both would go unnoticed. */
+static void units_of_gpus_have_rows_and_devices(void **state)
+{
+    (void)state;
+    enum { LAST = 64 };
+    tconv_problem p = plane(64, 128, 32, 4, 2);
+    p.data_type = p.filter_type = TCONV_F16;
+    const struct tconv_layer layer = layer_of(&p);
+    for (int unit = 0; unit <= LAST; unit++) {
+        if (!is_of_gpu((tconv_matrix_unit)unit)) continue;
+        const struct described_device *d = described_devices;
+        while (d->name != NULL && (int)d->info.matrix_unit != unit) d++;
+        if (d->name == NULL) fail_msg("described.c has no device with matrix unit %d", unit);
+        const struct tconv_request request =
+            request_for(&layer, &d->info, &bias_only, TCONV_MATH_EXACT);
+        const struct tconv_unit *row = tconv_unit_for(&request);
+        if (row == NULL || (int)row->device != unit)
+            fail_msg("units.c has no row of matrix unit %d", unit);
+    }
+}
+
 /* A table of more taps than constant memory takes stays in global memory. */
 static void small_tables_are_in_constant_memory(void **state)
 {
@@ -849,6 +892,7 @@ int main(void)
         cmocka_unit_test(narrow_subgroups_are_asked_for),
         cmocka_unit_test(matrix_tiles_suit_their_compilers),
         cmocka_unit_test(units_are_tested_where_they_are_used),
+        cmocka_unit_test(units_of_gpus_have_rows_and_devices),
         cmocka_unit_test(small_tables_are_in_constant_memory),
         cmocka_unit_test(programs_do_not_depend_on_extents),
         cmocka_unit_test(hostile_extents_are_refused_quickly),

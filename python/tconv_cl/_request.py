@@ -241,7 +241,7 @@ def _activation(value: str | tuple[Any, ...]) -> tuple[int, float, float]:
     wanted = library.tconv_activation_parameter_count(number)
     if len(numbers) != wanted:
         raise RequestError(
-            f"activation is {value!r}: {name} takes {wanted} numbers, for example "
+            f"activation is {value!r}: {name} takes {wanted} number{'s' if wanted != 1 else ''}, for example "
             '"relu", ("leaky_relu", 0.1) or ("clamp", -1, 1)'
         )
     a, b = (*(_real("activation", one) for one in numbers), 0.0, 0.0)[:2]

@@ -84,7 +84,7 @@ static void note_rules(struct tconv_text *text, const tconv_problem *problem,
     if (refused || !same_pads(geometry, &spec))
         tconv_text_add(
             text,
-            "the rules %s resolve pads and output otherwise than the published formulas (rules "
+            "the rules %s give other pads or another output than the published formulas (rules "
             "spec)%s\n",
             tconv_rules_name(problem->rules), refused ? ", which refuse the layer" : "");
 }

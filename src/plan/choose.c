@@ -192,7 +192,8 @@ tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *optio
                           "search is %d: it must be a TCONV_SEARCH_*, 0 to 4", (int)search);
     struct tconv_reason reason;
     if (!tconv_pattern_read(name, &plan->pattern, &reason))
-        return fail_refused(name, &reason, error);
+        return tconv_fail(error, TCONV_ERROR_ALGORITHM, "algorithm is \"%.60s\": %s", name,
+                          reason.text);
     bool made = false;
     if (plan->pattern.algorithm == NULL && search != TCONV_SEARCH_MODEL) {
         const tconv_status status = choose_by_time(plan, options, search, &made, error);

@@ -66,7 +66,7 @@
     O(LAYER_OR_MODEL, TEXT, rules, "rules", 0, "RULES",                                            \
       "how pads and output shape are resolved: spec, openvino, onnx; default spec, for models "    \
       "openvino")                                                                                  \
-    O(LAYERS, TEXT, data_type, "type", 0, "TYPE",                                                       \
+    O(LAYERS, TEXT, data_type, "type", 0, "TYPE",                                                  \
       "element type where files do not say it; default f32")
 
 #define EPILOGUE_OPTIONS(O)                                                                        \
@@ -75,7 +75,7 @@
       "scale of the initial output (run: --initial); default 0")                                   \
     O(LAYERS, TEXT, activation, "activation", 0, "NAME",                                           \
       "none" ACTIVATIONS_BUT_NONE(ACTIVATION_USAGE)                                                \
-      "; those with * take a number for each output channel (run: --slope)")                                                                            \
+      "; those with * take a number for each output channel (run: --slope)")                       \
     O(LAYERS, TEXT, filter_type, "filter-type", 0, "TYPE",                                         \
       "element type of the filter where it is not that of the data: i8 with u8 data")              \
     O(LAYERS, TEXT, output_type, "output-type", 0, "TYPE",                                         \
@@ -102,7 +102,7 @@
 #define ALGORITHM_OPTIONS(O)                                                                       \
     O(ANY, TEXT, algorithm, "algorithm", 'a', "NAME",                                              \
       "force an algorithm, or one with a tile, as --why prints it: \"thin_vector vw=16 nx=2\"; "   \
-      "`list` prints the names; default auto")                                                     \
+      "`tconv-cl algorithms` prints the names; default auto")                                      \
     MATH_OPTIONS(O)
 
 #define SUITE_OPTIONS(O)                                                                           \

@@ -158,10 +158,10 @@ static bool prepare(const struct tconv_request *request, struct depthwise *g,
     *g = (struct depthwise){0};
     if (!tconv_fold_any_format(request, &g->folded, reason)) return false;
     if (layer->groups == 1 || layer->in_channels != 1 || layer->out_channels != 1)
-        return tconv_refuse(reason,
-                            "%lld groups of %lld to %lld channels; it takes several groups of one",
-                            (long long)layer->groups, (long long)layer->in_channels,
-                            (long long)layer->out_channels);
+        return tconv_refuse(
+            reason, "groups: %lld, of %lld to %lld channels; it takes several, of one channel",
+            (long long)layer->groups, (long long)layer->in_channels,
+            (long long)layer->out_channels);
     if (layer->data_channel_step != 1 || layer->output_channel_step != 1)
         return tconv_refuse(
             reason, "its vectors run along channels, which are not contiguous in this data format");

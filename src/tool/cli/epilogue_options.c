@@ -44,10 +44,10 @@ static bool read_activation(tconv_epilogue *e)
         (count = read_reals("--activation", options.activation + length + 1, numbers, wanted)) < 0)
         return false;
     if (count != wanted || (given && wanted == 0)) {
-        wrong_request("--activation is \"%s\": %s takes %s", options.activation, name,
-                      wanted == 0   ? "no number"
-                      : wanted == 1 ? "one number, for example leaky_relu:0.1"
-                                    : "two numbers, for example clamp:-1,1");
+        static const char *const takes[] = {"no number", "one number", "two numbers"};
+        static const char *const examples[] = {"", ":0.1", ":-1,1"};
+        wrong_request("--activation is \"%s\": %s takes %s, as in %s%s", options.activation, name,
+                      takes[wanted], name, examples[wanted]);
         return false;
     }
     e->a = numbers[0];

@@ -16,7 +16,7 @@ static const struct command {
     const char *summary;
     enum exit_code (*run)(int argc, const char **argv);
 } commands[] = {
-    {"bench", "time layers and verify their results; options alone are for this one",
+    {"bench", "time layers and verify their results; runs if only options are given",
      command_bench},
     {"compare", "compare two reports of bench, layer by layer, with the noise of both",
      command_compare},
@@ -24,7 +24,8 @@ static const struct command {
     {"shape", "resolve pads and output shape, without a device", command_shape},
     {"devices", "list OpenCL devices with what the library uses of each", command_devices},
     {"tune", "find the fastest algorithm for layers and store it for later plans", command_tune},
-    {"check", "compare every kernel that accepts a problem with an f64 computation", command_check},
+    {"check", "compare every algorithm that accepts a problem with an f64 computation",
+     command_check},
     {"algorithms", "list the algorithms, and what each is", command_algorithms},
     {"manual", "print the manual page of the tool, or of a command, in roff", command_manual},
     {"completion", "print the completion of commands and options for bash or zsh",

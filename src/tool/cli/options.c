@@ -176,11 +176,12 @@ static enum exit_code unknown_algorithm(void)
     for (int i = 0; tconv_algorithm_name(i) != NULL; i++)
         guess_try(&guess, tconv_algorithm_name(i));
     return guess.best != NULL
-               ? wrong_request("--algorithm %s does not exist; did you mean %s? --algorithm list "
-                               "prints the names",
+               ? wrong_request("--algorithm %s does not exist; did you mean %s? tconv-cl "
+                               "algorithms prints the names",
                                options.algorithm, guess.best)
-               : wrong_request("--algorithm %s does not exist; --algorithm list prints the names",
-                               options.algorithm);
+               : wrong_request(
+                     "--algorithm %s does not exist; tconv-cl algorithms prints the names",
+                     options.algorithm);
 }
 
 /* Takes the arguments that are not options. False after a message. */

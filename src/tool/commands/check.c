@@ -195,7 +195,7 @@ static void report(struct tally *tally, const struct entry *e, const char *algor
         print_column(e->layer, 24);
         printf(" %-16s %-8s ", algorithm, verdict);
         char text[100];
-        snprintf(text, sizeof text, "max error %.2g of its bound, %zu positions", t->max_error,
+        snprintf(text, sizeof text, "max error %.2g of its bound, %zu outputs", t->max_error,
                  t->compared);
         print_wrapped(t->error[0] != '\0' ? t->error : text, 56);
         fflush(stdout);
@@ -303,7 +303,8 @@ enum exit_code command_check(int argc, const char **argv)
     bool leave;
     enum exit_code code = read_options(
         table,
-        "[--data-shape ... --filter-shape ... ATTRIBUTES | --suite FILE.csv | --model FILE.xml]",
+        "[--data-shape ... --filter-shape ... ATTRIBUTES | [--suite FILE.csv] [--ids B01,...] | "
+        "--model FILE.xml]",
         argc, argv, &leave);
     if (leave) return code;
     struct work work;

@@ -17,7 +17,7 @@ static const struct poptOption table[] = {
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)shape_table, 0, "Or one layer, by its shapes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)attribute_table, 0, "and attributes:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)epilogue_table, 0, "Types and epilogue:", NULL},
-    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0, "with tensors of numbers:", NULL},
+    {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)check_table, 0, "with tensors of random numbers:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)math_table, 0, "How:", NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)tune_table, 0, NULL, NULL},
     {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)device_table, 0, "Options:", NULL},
