@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm: the lanes of a vector are output channels. It is output-stationary and
- * exact in work, for processors. It suits channels-last tensors, whose channels are contiguous, and
- * small images of many channels.
+/* The channels algorithm for CPUs: the lanes of a vector are output channels. It is
+ * output-stationary. It suits channels-last tensors, whose channels are contiguous, and small
+ * images of many channels.
  *
  * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. A work-item
  * has a box of positions and some blocks of output channels. It copies the inputs of the box into
@@ -25,7 +25,7 @@
  *                 PARTS, taps that reach some of them are added to a part only: without the first
  *                 or last one, two, or half.
  *   BATCHED = 1   they are one position in PX images of the batch: all have the same taps, so no
- * work is wasted.
+ *                 work is wasted.
  *
  *   TRANSPOSED = 1   for tensors whose rows are contiguous: the accumulators of a box are kept in
  *                    local memory, the channels of an output side by side, and are stored row by
@@ -47,8 +47,8 @@
  *   macro        meaning                                 legal values
  *   VW           lanes of a vector                       1, 2, 4, 8, 16
  *   MW           output channels of a block              multiples of VW
- *   PX           positions at a time                        at least 1
- *   SEGMENT      channels of a position side by side; a     1 to 64
+ *   PX           positions at a time                     at least 1
+ *   SEGMENT      channels of a position side by side; a  1 to 64
  *                constant, so that positions lie at
  *                constant distances
  *   ROUND        channels that an iteration of the       1, 2, 4, 8; divides
