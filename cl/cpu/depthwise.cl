@@ -96,9 +96,9 @@ struct tile {
     long at; /* the outputs */
 };
 
-/* Computes `positions` (1 or PX) positions of a block, of whose lanes the first `count` exist, and
- * stores all positions except the first `stored`. Inline, because its loops unroll only if
- * positions and lanes are constants. */
+/* Computes `positions` (1 or PX) positions of a block, and stores all of them except the first
+ * `stored`. Only the first `count` lanes of the block exist. Inline, because its loops unroll only
+ * if positions and lanes are constants. */
 static INLINED void compute(const int positions, const int count, const int stored,
                             const struct epilogue *f, const struct lanes *lanes,
                             const struct steps *steps, const struct tile *tile,

@@ -115,7 +115,7 @@ static struct tile tile_at(__global const long *table, const int number)
     return tile;
 }
 
-/* Moves to the position `lanes` lanes further on, in the same row or at the next one's begin. */
+/* Moves `lanes` positions further in the same row, or to the begin of the next row. */
 static void advance(__global const long *table, struct positions *p, const int lanes)
 {
     p->x += lanes;

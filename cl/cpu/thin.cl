@@ -463,8 +463,8 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
                 const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
 #endif
-                /* The inputs of the first tap at the first position of a z, and the weights of its
-                 * row. */
+                /* The inputs and weights of the band's first row of taps, for the first tap along
+                 * z. */
                 __local const acc_t *inputs_y =
                     packed + (long)(newest - skipped - part.low) * in_channels * row + lead;
                 __global const packed_t *weights_y = weights + first_tap * filter_row +

@@ -73,8 +73,8 @@ typedef struct tconv_plan_options {
             TCONV_SEARCH_DEFAULT, 0, NULL, NULL                                                    \
     }
 
-/* A position in a buffer of the application. `offset` is in bytes and must be a multiple of the
- * element size. */
+/* Where a tensor is: a buffer of the application, and an offset in it, which must be a multiple of
+ * the element size. */
 typedef struct tconv_buffer {
     cl_mem memory; /* NULL: absent */
     size_t offset; /* bytes */
