@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed algorithm: an implicit matrix product that first packs its inputs into local memory.
- * For CPUs. It is output-stationary.
+/* The packed algorithm for CPUs: an implicit matrix product that first packs its inputs into local
+ * memory. It is output-stationary.
  *
  * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. Each tap
  * that reaches a phase (tz, ty, tx) reads its inputs at a fixed distance from the position. A slot
