@@ -207,7 +207,7 @@ bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan);
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
 bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
 
-/* A table of `count` zeros; false where host memory is missing. */
+/* A table of `count` zeros; false if host memory is missing. */
 bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count);
 
 /* Names the layout: the algorithm's own text, then groups, channels and the kernel's extents. */
@@ -258,7 +258,7 @@ size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packin
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg);
 
-/* The units of devices that a plan uses only where they passed a test. */
+/* The units of devices that a plan uses only if they passed a test. */
 enum tconv_unit_use {
     TCONV_USES_NO_UNIT,
     TCONV_USES_WORDS,  /* a CPU's products of words: cl/cpu/parts/words.clh */

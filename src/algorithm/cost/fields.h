@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of struct tconv_machine: name, value, least value, unit, meaning. The values are those
  * of a CPU with 32 vector registers of 64 bytes; machine.c has what differs elsewhere. The least
- * value is 1 where the model divides by the field or makes an integer of it. Cycles are those of
+ * value is 1 if the model divides by the field or makes an integer of it. Cycles are those of
  * one core. A "madd" is one multiply-add of one lane at full speed; a core does lanes * adds of
  * them in a cycle. */
 #ifndef TCONV_ALGORITHM_MACHINE_FIELDS_H

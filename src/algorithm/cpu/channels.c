@@ -13,8 +13,8 @@
 
 enum {
     MOST_SEGMENT = 64,
-    LEAST_CHUNK = 128,  /* input channels at a time, where there are more */
-    SLICED_INPUTS = 16, /* both of these where a box has the inputs of many slices */
+    LEAST_CHUNK = 128,  /* input channels at a time, if there are more */
+    SLICED_INPUTS = 16, /* both of these if a box has the inputs of many slices */
     LEAST_PHASES = 4,
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
