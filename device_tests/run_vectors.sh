@@ -171,7 +171,7 @@ refuse() { # WORDS-OF-THE-MESSAGE arguments...
 }
 refuse "one number for each output channel" --activation prelu
 refuse "only --activation prelu and snake" --slope "$work/o.npy"
-refuse "needs what the output was before" --beta 2
+refuse "needs the initial output" --beta 2
 refuse "without --beta it has no effect" --initial "$work/o.npy"
 refuse "one axis with the" --bias "$work/o.npy"
 refuse "has extent" --residual "$vectors/ir/plain_f32.0.input.npy"

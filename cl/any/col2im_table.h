@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The col2im algorithm's part of its table, behind that of folded_table.h. Read by the host (C) and
- * by the kernels (OpenCL C). */
+/* The table of the col2im algorithm: the numbers that follow those of folded_table.h. Read by the
+ * host (C) and by the kernels (OpenCL C). */
 #ifndef TCONV_COL2IM_TABLE_H
 #define TCONV_COL2IM_TABLE_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm: the lanes of a vector are output channels. It is output-stationary and
- * exact in work, for processors. It suits channels-last tensors, whose channels are contiguous, and
- * small images of many channels.
+/* The channels algorithm for CPUs: the lanes of a vector are output channels. It is
+ * output-stationary. It suits channels-last tensors, whose channels are contiguous, and small
+ * images of many channels.
  *
  * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. A work-item
  * has a box of positions and some blocks of output channels. It copies the inputs of the box into
- * local memory, SEGMENT channels of a position side by side. Then it computes for each phase, and
- * for PX positions at a time,
+ * local memory, SEGMENT channels of an input point side by side. Then it computes for each phase,
+ * and for PX positions at a time,
  *
  *     sum[c][position] += filter[tap][ci][c] * local[position + distance of tap][ci]
  *
@@ -25,7 +25,7 @@
  *                 PARTS, taps that reach some of them are added to a part only: without the first
  *                 or last one, two, or half.
  *   BATCHED = 1   they are one position in PX images of the batch: all have the same taps, so no
- * work is wasted.
+ *                 work is wasted.
  *
  *   TRANSPOSED = 1   for tensors whose rows are contiguous: the accumulators of a box are kept in
  *                    local memory, the channels of an output side by side, and are stored row by
@@ -47,9 +47,9 @@
  *   macro        meaning                                 legal values
  *   VW           lanes of a vector                       1, 2, 4, 8, 16
  *   MW           output channels of a block              multiples of VW
- *   PX           positions at a time                        at least 1
- *   SEGMENT      channels of a position side by side; a     1 to 64
- *                constant, so that positions lie at
+ *   PX           positions at a time                     at least 1
+ *   SEGMENT      channels of an input point side by      1 to 64
+ *                side; a constant, so that points lie at
  *                constant distances
  *   ROUND        channels that an iteration of the       1, 2, 4, 8; divides
  *                innermost loop adds                     SEGMENT and all counts
@@ -129,8 +129,8 @@ typedef acc_t input_t; /* a variable of vectors would make LLVM order the loads 
 #define ADD_INPUT(x, w, sum) MULTIPLY_ADD((vec_t)(x), w, sum)
 #endif
 
-/* Copies the `inputs` (channels, or words of them) of one position, of which `left` channels exist;
- * the others become zeros. */
+/* Copies the `inputs` (channels, or words of them) of one input point. `left` channels exist; the
+ * others become zeros. */
 static void copy_channels(__global const data_t *from, const acc_t zero, const long channel_step,
                           const bool inside, __local acc_t *to, const int segment_step,
                           const int inputs, const int left)
@@ -156,9 +156,9 @@ static void copy_channels(__global const data_t *from, const acc_t zero, const l
     }
 }
 
-/* Copies the positions from `begin` to `end` - 1 of a row. Either all channels of a position follow
+/* Copies the input points from `begin` to `end` - 1 of a row. Either all channels of a point follow
  * each other in memory, or none do. A row with the same layout in local memory and in the data is
- * copied like one position. */
+ * copied like one point. */
 static void copy_row(__global const data_t *from, const acc_t zero, __global const long *table,
                      const bool inside, __local acc_t *row, const struct steps *steps,
                      const int inputs, const int left, const int begin, const int end)
@@ -182,8 +182,8 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
 }
 
 #if TRANSPOSED
-/* 1 if inputs can be transposed in registers. A position's inputs are stored as a vector, or as its
- * first lanes if a position has fewer. */
+/* 1 if inputs can be transposed in registers. The inputs of a point are stored as a vector, or as
+ * the vector's first lanes if a point has fewer inputs. */
 #define TRANSPOSED_INPUTS (SEGMENT >= VW || SEGMENT * 2 == VW || SEGMENT * 4 == VW)
 #if SEGMENT >= VW
 #define STORE_INPUTS(v, p) STORE(v, p)
@@ -197,9 +197,10 @@ static void copy_row(__global const data_t *from, const acc_t zero, __global con
 #define STORE_INPUTS(v, p) (*(p) = (v).s0)
 #endif
 
-/* Copies `count` neighbouring positions with all their channels, transposed in registers. The
- * positions are rows of `row_length` that follow each other. Fewer positions than a vector are read
- * together with the `before` elements in front and with those that follow. */
+/* Copies `count` neighbouring input points with all their channels, transposed in registers. The
+ * points are rows of `row_length` that follow each other. If they are fewer than a vector has
+ * lanes, they are read together with the `before` elements before them and with those that follow.
+ */
 static void copy_transposed(__global const data_t *from, const acc_t zero, const long channel_step,
                             __local acc_t *to, const struct steps *steps, const int inputs,
                             const int left, const int count, const int row_length, const int before)
@@ -365,8 +366,8 @@ static INLINED void add_tap(vec_t sum[CV][PX], __local const acc_t *x, __global 
         add_tap(sum, x, w, count, segment_step, PX - (n), PX);                                     \
         return true;                                                                               \
     }
-/* Adds to the smallest part of the positions that has those from `first` to `end` - 1. False if
- * none has them. */
+/* Adds to the smallest part of the positions that contains those from `first` to `end` - 1. False
+ * if only the whole contains them. */
 static INLINED bool add_to_part(vec_t sum[CV][PX], __local const acc_t *x,
                                 __global const packed_t *w, const int count, const int segment_step,
                                 const int first, const int end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels algorithm's part of its table, behind that of folded_table.h. Read by the host (C)
- * and by the kernels (OpenCL C). */
+/* The table of the channels algorithm: the numbers that follow those of folded_table.h. Read by
+ * the host (C) and by the kernels (OpenCL C). */
 #ifndef TCONV_CHANNELS_TABLE_H
 #define TCONV_CHANNELS_TABLE_H
 

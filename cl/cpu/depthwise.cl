@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise algorithm: for groups of one channel, channels last. The lanes of a vector are
- * groups. It is output-stationary and exact in work, for processors.
+/* The depthwise algorithm for CPUs: for groups of one channel, channels last. The lanes of a vector
+ * are groups. It is output-stationary.
  *
  * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. Inputs are
  * read from the data, not copied: neighbouring phases of a position read the same inputs while they
@@ -8,22 +8,22 @@
  *
  *     work-item   DEPTHWISE_ROWS output rows of one z, DEPTHWISE_POSITIONS positions along x
  *     tile        PX positions where all taps along x are inside the data, else one position: one
- * block of MW channels after the other. The channels of a position lie side by side, so that
- *                 processors fetch inputs, weights and outputs ahead.
+ *                 block of MW channels after the other. The channels of a position lie side by
+ *                 side, so that processors fetch inputs, weights and outputs ahead.
  *
  *   MERGED > 0    an input that a tile has loaded serves all phases along x. A position by itself,
- * and the channels after the last whole block, are computed phase by phase. MERGED = 0    all tiles
- * are computed phase by phase.
+ *                 and the channels after the last whole block, are computed phase by phase.
+ *   MERGED = 0    all tiles are computed phase by phase.
  *
  * Taps whose input is outside the data are skipped, so that no zero of the padding meets a weight.
  * lanes.clh stores blocks, taps.clh has the packed filter, depthwise_table.h the table.
  *
  *   macro     meaning                                 legal values
  *   VW, MW    see lanes.clh
- *   PX        positions of a tile                        at least 1
+ *   PX        positions of a tile                     at least 1
  *   MERGED    stride along x, or 0: see above         at least 0
  *   KX, DX, RX, LOW with MERGED > 0: see taps.clh
- *   STREAM    see epilogue.clh                          0, 1
+ *   STREAM    see epilogue.clh                        0, 1
  *
  * Registers: MW / VW * PX vectors of sums, with MERGED > 0 times MERGED. */
 #include "cpu/depthwise_table.h"
@@ -96,9 +96,9 @@ struct tile {
     long at; /* the outputs */
 };
 
-/* Computes `positions` (1 or PX) positions of a block, of whose lanes the first `count` exist, and
- * stores all positions except the first `stored`. Inline, because its loops unroll only if
- * positions and lanes are constants. */
+/* Computes `positions` (1 or PX) positions of a block, and stores all of them except the first
+ * `stored`. Only the first `count` lanes of the block exist. Inline, because its loops unroll only
+ * if positions and lanes are constants. */
 static INLINED void compute(const int positions, const int count, const int stored,
                             const struct epilogue *f, const struct lanes *lanes,
                             const struct steps *steps, const struct tile *tile,

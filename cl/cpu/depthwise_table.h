@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise algorithm's part of its table, behind that of folded_table.h. There the layer is a
- * single group, with an output channel for each group. Read by the host (C) and by the kernels
- * (OpenCL C). */
+/* The table of the depthwise algorithm: the numbers that follow those of folded_table.h. The
+ * folded layer is a single group with an output channel for each group. Read by the host (C) and
+ * by the kernels (OpenCL C). */
 #ifndef TCONV_DEPTHWISE_TABLE_H
 #define TCONV_DEPTHWISE_TABLE_H
 

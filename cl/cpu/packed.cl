@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed algorithm: an implicit matrix product that first packs its inputs into local memory.
- * It is output-stationary and exact in work, for processors.
+/* The packed algorithm for CPUs: an implicit matrix product that first packs its inputs into local
+ * memory. It is output-stationary.
  *
  * Outputs are split by their phases: o = u*s + t along each axis, phase t, position u. Each tap
  * that reaches a phase (tz, ty, tx) reads its inputs at a fixed distance from the position. A slot
@@ -19,7 +19,8 @@
  *     vector      VW positions of one phase of one channel
  *
  *   FLAT = 0   a vector's positions are neighbours in one row; a slot is a row of inputs, wider
- * than the vector, and taps along x read it at an offset. A row's last vector may be half empty.
+ *              than the vector, and taps along x read it at an offset. A row's last vector may be
+ *              half empty.
  *   FLAT = 1   they are neighbours in the order (batch item, z, y, x): small images share vectors.
  *              Each distance has a slot of its own.
  *   FLAT = 2   the same in the order (z, y, batch item, x): images of a batch that are smaller than
@@ -43,10 +44,10 @@
  *   ROW       inputs of a channel in a vector's slot                    VW; with FLAT = 0 VW and
  *                                                                       more
  *   ROUND     see products.clh                                          1, 2, 4, 8
- *   MERGED    phases along x that are stored together; 0: one by one  0, 1, 2, 3, 4
+ *   MERGED    phases along x that are stored together; 0: one by one    0, 1, 2, 3, 4
  *   FLAT      see above                                                 0, 1, 2
  *   CHUNKED   input channels come in chunks                             0, 1
- *   STREAM    see epilogue.clh                                            0, 1
+ *   STREAM    see epilogue.clh                                          0, 1
  *
  * Registers: MW * NX vectors of sums; the sums of merged phases wait on the stack. Local memory: a
  * kernel argument of tiles * slots * chunk * NX * ROW elements, with CHUNKED also all sums of the
@@ -114,7 +115,7 @@ static struct tile tile_at(__global const long *table, const int number)
     return tile;
 }
 
-/* Moves to the position `lanes` lanes further on, in the same row or at the next one's begin. */
+/* Moves `lanes` positions further in the same row, or to the begin of the next row. */
 static void advance(__global const long *table, struct positions *p, const int lanes)
 {
     p->x += lanes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thin algorithm: for few channels, so that moving data costs as much as adding. It is
- * output-stationary and exact in work along y and z, for processors. Depthwise layers are its
- * extreme case.
+/* The thin algorithm for CPUs: for layers with few channels, where moving data costs as much as
+ * adding; depthwise layers are the extreme case. It is output-stationary, and multiplies no zeros
+ * of the padding along y and z.
  *
  * A work-item copies the input rows of its output rows into local memory, surrounded by zeros, so
  * that borders along x need no special case. All phases along x (o = u*S + t: phase t, position u)
@@ -17,9 +17,9 @@
  * takes as long as its additions. The last tile of a row overlaps the one before, if it may, so
  * that it ends with the row.
  *
- * Copying waits for memory, adding does not use it. If data do not stay in a cache, the rows that
- * are copied next, of the next image or work-item, are therefore prefetched between rows of taps.
- * They go into L2, because L1 is full of the rows in use.
+ * Copying waits for memory, adding does not. If data do not stay in a cache, the rows of the next
+ * image or work-item are therefore prefetched between rows of taps. They go into L2, because L1 is
+ * full of the rows in use.
  *
  * A band of several rows begins at a row whose number plus the pad is a multiple of RY: an input
  * row of the first row then serves all rows of the band, with neighbouring rows of the filter.
@@ -34,10 +34,10 @@
  *   MW       output channels of a block                           1 to 16
  *   RY       rows of a band                                       1, or a divisor of the stride
  *                                                                 along y without dilation
- *   MERGED   stride along x, the number of phases               1, 2, 3, 4, 8
+ *   MERGED   stride along x, the number of phases                 1, 2, 3, 4, 8
  *   KX, DX, RX, LOW  see taps.clh
  *   SINGLE   groups of one input channel                          0, 1
- *   STREAM   see epilogue.clh                                       0, 1
+ *   STREAM   see epilogue.clh                                     0, 1
  *
  * Registers: RY * MW * MERGED * NX vectors of sums. Local memory: a kernel argument. */
 #include "cpu/parts/taps.clh"
@@ -58,8 +58,8 @@ static int lead_of(__global const long *table)
     return (int)table[FOLDED_FIRST_INPUT] & (VW - 1);
 }
 
-/* The inputs that some tiles of a row read: `positions` inputs from `first` on. Those from `begin`
- * to `end`, counted from `first`, exist. */
+/* The inputs that some tiles of a row read: `positions` of them, from input `first` on. Counted
+ * from `first`, those from `begin` to `end` - 1 exist. */
 struct reading {
     int first, positions, begin, end;
 };
@@ -264,7 +264,7 @@ static COLD struct part part_of(const int number, __global const long *table)
     return part;
 }
 
-/* The first input channel of an image: batch item, group. */
+/* The first input channel of an image, that is of a group of a batch item. */
 static __global const data_t *inputs_of(__global const data_t *data, __global const long *table,
                                         const int image)
 {
@@ -338,7 +338,7 @@ static COLD struct upcoming prefetch_of(__global const data_t *data, __global co
     return upcoming;
 }
 
-/* Prefetches the share of these rows that belongs to one row of taps of a tile. */
+/* Prefetches the share of the upcoming rows that belongs to one row of taps of a tile. */
 static NOINLINE void prefetch_rows(struct upcoming *upcoming)
 {
     for (int i = 0; i < upcoming->share && upcoming->channels > 0; i++) {
@@ -451,8 +451,8 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int first_y = band * RY - (int)table[THIN_LACKING];
                 const long line = to + first_y * table[FOLDED_OUTPUT_Y_STEP];
 #if RY > 1
-                /* So many rows of the filter, from first_tap on, meet an input row each; first_tap
-                 * meets the newest one. The last of them may serve only `cut` rows of the band. */
+                /* all_taps rows of the filter, from first_tap on, meet an input row each; first_tap
+                 * meets the newest one. The last may serve only `cut` rows of the band. */
                 const int all_taps = kernel_y / stride + (first_tap < kernel_y % stride),
                           cut = kernel_y - first_tap - (all_taps - 1) * stride;
                 const int skipped = max(newest - part.high, 0);
@@ -463,8 +463,8 @@ static NOINLINE void thin_item(const int item, const int items,
                 const int taps_y = (int)reach_y[REACH_TAPS], skipped = 0;
                 const int newest = (int)reach_y[REACH_INPUT], first_tap = (int)reach_y[REACH_TAP];
 #endif
-                /* The inputs of the first tap at the first position of a z, and the weights of its
-                 * row. */
+                /* The inputs and weights of the band's first row of taps, for the first tap along
+                 * z. */
                 __local const acc_t *inputs_y =
                     packed + (long)(newest - skipped - part.low) * in_channels * row + lead;
                 __global const packed_t *weights_y = weights + first_tap * filter_row +

@@ -32,7 +32,7 @@
  *   2. for each point, phase and block multiplies and adds over the channels, in registers, as the
  *      packed algorithm does; the sums wait in local memory;
  *   3. after the last chunk, transforms the sums into outputs, and puts phases and positions side
- * by side.
+ *      by side.
  *
  * If the pad is not a multiple of the stride, some phases along x begin one input later than the
  * others (AX = 2).
@@ -45,10 +45,11 @@
  *   VW           lanes of a vector                              2, 4, 8, 16
  *   NX           vectors of a team                              1 to 4
  *   MW           output channels of a block                     1 to 16
- *   MZ MY MX     positions of a tile along each axis               1 to 5
- *   TZ TY TX     taps of a phase along each axis              1 to 3; M + T <= 7, M = 1 where T = 1
+ *   MZ MY MX     positions of a tile along each axis            1 to 5
+ *   TZ TY TX     taps of a phase along each axis                1 to 3; M + T <= 7;
+ *                                                               M = 1 if T = 1
  *   RX           the stride along x                             1 to 16
- *   AX           where phases along x begin: at 1 or 2 inputs 1, 2
+ *   AX           different first inputs of phases along x       1, 2
  *   ROUND        see products.clh                               1, 2, 4, 8
  *   CHUNKED      input channels come in chunks                  0, 1
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gather algorithm: output-stationary and exact in work. A work-item has MW output channels at
- * VW neighbouring positions along the innermost axis (x). It keeps the sums in registers and
- * gathers every tap that reaches them.
+/* The gather algorithm, which is output-stationary. A work-item has MW output channels at VW
+ * neighbouring positions along the innermost axis (x). It keeps the sums in registers and gathers
+ * every tap that reaches them.
  *
  * Along x, outputs are split by their phase: output o = u*SX + t has phase t and position u. The
  * taps of one phase read their inputs at fixed distances from u, so lanes run along u, nothing is
@@ -39,7 +39,7 @@
  *   MW         output channels of a work-item                              1 to 16
  *   WGX, WGY   work-items of a work-group                                  powers of two
  *   MERGED     see above                                                   0, 1
- *   SX         MERGED: stride along x, the number of phases              1 to 4
+ *   SX         MERGED: stride along x, the number of phases                1 to 4
  *   KX, DX     MERGED: taps and dilation along x                           at least 1
  *   RX         MERGED: pad_begin along x modulo SX                         0 to SX-1
  *   LOW        MERGED: the least of all taps' distances before shifting    any

@@ -4,8 +4,8 @@
  *
  * positions.clh has phases, rows, positions and the packed filter. For each phase of work-groups
  *
- *     sum[row][position] = sum over taps and words of filter[tap][word][row] *
- *                                                  data[word][position + distance of tap]
+ *     sum[row][position] = sum over taps and words of
+ *                          filter[tap][word][row] * data[word][position + distance of tap]
  *
  * is a product of matrices over all positions of all batch items, a word being WORD neighbouring
  * input channels.
@@ -16,9 +16,9 @@
  *
  * The outer loop goes over taps, the inner one over words. A work-item fetches the same positions
  * in all stages, so that an address moves by a constant from stage to stage. A mask, computed
- * before the stages, has a bit for each of up to 32 taps: whether the position has an input. Taps
- * that reach no position of the tile are skipped. With two BUFFERS the next stage is loaded while
- * one is multiplied.
+ * before the stages, has a bit for each of up to 32 taps: it is set if the position has an input
+ * for this tap. Taps that reach no position of the tile are skipped. With two BUFFERS the next
+ * stage is loaded while one is multiplied.
  *
  * After the last stage the sums go through local memory, in as many passes as needed. Then
  * neighbouring work-items finish and store neighbours: outputs of one channel, or with FOLDED_LAST
@@ -34,10 +34,10 @@
  *
  *   macro        meaning                                                     legal values
  *   MT, NT       see matrix.clh, as FM, FN, KT, BUFFERS, LAST and MATRIX
- *   GM, GN       sub-groups of a slice along rows and along positions           at least 1
+ *   GM, GN       sub-groups of a slice along rows and along positions        at least 1
  *   SLICES       parts of the work-group                                     divides KT / DEPTH
  *   WHOLE        1: stages divide the number of input channels               0, 1
- *   WHOLE_QUADS  1: quads of words divide it                                 0, 1
+ *   WHOLE_QUADS  1: quads of words divide that number                        0, 1
  *   QUADS        1: with LAST, quads of words are aligned to their size      0, 1
  *                wherever the tensors are
  *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels       0, 1

@@ -6,11 +6,11 @@
  * positions.clh has phases, rows, positions and the packed filter. For each phase of work-groups
  *
  *     sum[row][position] = sum over taps and input channels of
- *                       filter[tap][channel][row] * data[channel][position + distance of tap]
+ *                          filter[tap][channel][row] * data[channel][position + distance of tap]
  *
  * is a product of matrices over all positions of all batch items.
  *
- *                            positions (n, z, y, x)
+ *                          positions (n, z, y, x)
  *              +------------------- NT ------------------+
  *              |  4 x 4    |           |  4 x 4    |     |     A work-item has TM x TN sums,
  *     rows    MT  sums     |           |  sums     |     |     in blocks of 4 x 4 that are
@@ -21,7 +21,8 @@
  * A stage is KS input channels of one tap. The outer loop goes over taps, the inner one over
  * channels. A work-item fetches the same positions in all stages, so that an address moves by a
  * constant from stage to stage. A mask, computed before the stages, has a bit for each of up to 32
- * taps: whether the position has an input. Taps that reach no position of the tile are skipped.
+ * taps: it is set if the position has an input for this tap. Taps that reach no position of the
+ * tile are skipped.
  * Local memory holds two stages: while one is multiplied, the next is loaded through registers.
  * With SLICES, parts of the work-group multiply different channels of the stage for the same tile,
  * and add up their sums at the end in a fixed order. With SPLIT, work-groups have parts of the
@@ -34,19 +35,23 @@
  * work-item whose sums are not finite are also computed one by one.
  *
  *   macro       meaning                                                       legal values
- *   MT, NT      rows and positions of a tile                                     multiples of TM,
- * TN TM, TN      rows and positions of a work-item                                4, 8, 12, 16 KS
- * input channels of a stage                                     multiples of 4 SLICES      parts of
- * the work-group, each with its channels of a stage    divides KS and TM WHOLE       1: KS divides
- * the number of input channels                    0, 1 LAST        1: input channels are
- * neighbours, as are output channels      0, 1 FOLDED_LAST 1: with LAST, rows are quads of output
- * channels of a phase    0, 1 QUADS       1: with LAST, groups of 4 channels are aligned to their
- * size  0, 1 wherever the tensors are ROUNDS      1: a phase may have more than 32 taps; finding
- * them takes     0, 1 registers during the stages LACKING     1: some phases that are rows have
- * fewer taps than others,     0, 1 and zeros for them SPLIT       1: work-groups of several parts
- * share the input channels;     0, 1, 2 2: the kernel that adds up their sums: more slices with
- * fewer rows or positions each; KS has no effect PZ, PY, PX  phases along each axis that are rows
- * 1, the stride
+ *   MT, NT      rows and positions of a tile                                  multiples of TM, TN
+ *   TM, TN      rows and positions of a work-item                             4, 8, 12, 16
+ *   KS          input channels of a stage                                     multiples of 4
+ *   SLICES      parts of the work-group, each with its channels of a stage    divides KS and TM
+ *   WHOLE       1: KS divides the number of input channels                    0, 1
+ *   LAST        1: input channels are neighbours, as are output channels      0, 1
+ *   FOLDED_LAST 1: with LAST, rows are quads of output channels of a phase    0, 1
+ *   QUADS       1: with LAST, groups of 4 channels are aligned to their size  0, 1
+ *               if the tensors are
+ *   ROUNDS      1: a phase may have more than 32 taps; finding them takes     0, 1
+ *               registers during the stages
+ *   LACKING     1: some phases that are rows have fewer taps than others;     0, 1
+ *               zero weights stand for the missing taps
+ *   SPLIT       1: work-groups of several parts share the input channels;     0, 1, 2
+ *               2: the kernel that adds up their sums: more slices with fewer
+ *               rows or positions each; KS has no effect
+ *   PZ, PY, PX  phases along each axis that are rows                          1, the stride
  *
  * Registers: TM * TN sums. */
 #include "gpu/positions.clh"
@@ -140,7 +145,7 @@
 #define READ_WEIGHTS(p) (*(__global const vec_t *)(p))
 #endif
 
-/* The inputs and weights that a work-item fetches in every stage. */
+/* Where the inputs and weights are that a work-item fetches in every stage. */
 struct fetch {
     __global const data_t *data[OWN_POSITIONS]; /* input of its first channel, for distance 0 */
     uint inside[OWN_POSITIONS]; /* a bit for each tap, the highest being the first */
@@ -286,8 +291,8 @@ static void multiply_stage(acc_t sums[TM][TN], __local const acc_t *weights,
 
 #if SLICES > 1 && SPLIT < 2
 /* Slice `slice` receives the sums of its part from the other slices, and adds them in a fixed
- * order. Sums move up, so that each part is the first one when its turn comes: registers cannot be
- * indexed, and loops with barriers are not unrolled. */
+ * order. Then next_part moves all sums up, so that the next part is the first one, because
+ * registers cannot be indexed and loops with barriers are not unrolled. */
 static void share_part(acc_t sums[TM][TN], __local acc_t *shared, const int slice, const int own)
 {
     const int item = (int)get_local_id(0) % SLICE_ITEMS;
@@ -356,7 +361,7 @@ static bool is_wrong(const acc_t sums[TM][TN])
 #endif
 
 /* A heavy epilogue is not unrolled for each sum. A loop handles the first sums and moves the others
- * up, because registers cannot be indexed. The same for Intel's pvc, which spills otherwise. */
+ * up, because registers cannot be indexed. Intel's pvc (SUBGROUP) would spill otherwise. */
 #if HEAVY || defined(SUBGROUP)
 #define EACH_PART _Pragma("unroll 1")
 #else

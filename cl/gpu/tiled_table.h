@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiled and matrix algorithms' part of their table, behind that of folded_table.h. Read by the
- * host (C) and by the kernels (OpenCL C). Numbers for three axes are in the order z, y, x. */
+/* The table of the tiled and matrix algorithms: the numbers that follow those of folded_table.h.
+ * Read by the host (C) and by the kernels (OpenCL C). Numbers for three axes are in the order z, y,
+ * x. */
 #ifndef TCONV_TILED_TABLE_H
 #define TCONV_TILED_TABLE_H
 

@@ -12,8 +12,8 @@ extern "C" {
 /* The activations of a value x. slope[c] is one number for each output channel.
  *
  * NaN stays NaN. gelu, gelu_tanh, silu and mish give NaN for -infinity and -0 for large negative
- * finite x; hardswish gives 0 for both. The computed forms do not cancel. docs/semantics.md has the
- * details. Values of the enumerators are fixed. */
+ * finite x; hardswish gives 0 for both. The formulas are computed in forms without cancellation:
+ * docs/semantics.md. Values of the enumerators are fixed. */
 typedef enum tconv_activation {
     TCONV_ACTIVATION_NONE = 0,       /* x */
     TCONV_ACTIVATION_RELU = 1,       /* max(x, 0) */
@@ -84,8 +84,9 @@ typedef struct tconv_epilogue {
 TCONV_API tconv_type tconv_bias_type(const tconv_epilogue *epilogue, tconv_type output_type);
 TCONV_API tconv_type tconv_scale_type(tconv_type data_type);
 
-/* The enumerator's name as the tool spells it: none, leaky_relu; "?" for an unknown value. And the
- * values of names, in any letter case: false if the name is unknown. */
+/* The enumerator's name as the tool spells it: none, leaky_relu; "?" for an unknown value.
+ * tconv_activation_from_name is the inverse, in any letter case; it returns false for an unknown
+ * name. */
 TCONV_API const char *tconv_activation_name(tconv_activation activation);
 TCONV_API bool tconv_activation_from_name(const char *name, tconv_activation *value);
 

@@ -76,7 +76,7 @@ typedef enum tconv_filter_format {
 /* Where the pads come from: the attributes, or a rule (docs/semantics.md). */
 typedef enum tconv_auto_pad {
     TCONV_EXPLICIT = 0,   /* also spelt notset */
-    TCONV_VALID = 1,      /* pads are 0 where no output_shape is given */
+    TCONV_VALID = 1,      /* pads are 0 if no output_shape is given */
     TCONV_SAME_UPPER = 2, /* pads follow from the output shape by the rule set */
     TCONV_SAME_LOWER = 3  /* the same, with the odd unit at the other end */
 } tconv_auto_pad;

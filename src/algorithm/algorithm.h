@@ -13,7 +13,7 @@
 #include "tconv_cl/epilogue.h"
 
 enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */
-enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in some ms */
+enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in a few ms */
 enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
 
 /* The binding of a kernel argument. Each buffer but the table takes two kernel arguments: the
@@ -24,7 +24,7 @@ enum tconv_arg {
     TCONV_ARG_FILTER,  /* the packed filter */
     TCONV_ARG_FLAGS, /* the packed filter seen as words: an algorithm may keep flags at its begin */
     TCONV_ARG_NOTHING, /* NULL for a buffer */
-    TCONV_ARG_BIAS,    /* this one and the next three are left out where the epilogue has no such
+    TCONV_ARG_BIAS,    /* this one and the next three are left out if the epilogue has no such
                           tensor */
     TCONV_ARG_SCALE,
     TCONV_ARG_SLOPE,
@@ -47,10 +47,10 @@ struct tconv_launch {
     double macs;     /* multiply-adds that it issues, also on the padding of tiles; 0: none, or not
                         counted. For predictions of speed, not for selection. */
     double trips[3]; /* average trip counts of the loops around its multiply-adds, the outermost
-                        first; 0: derive from arguments. For predictions of speed, too. */
-    bool divides; /* true if the true if the work-groups along the first dimension may be launched
-                     in several pieces: GROUP_NUMBER of cl/common/common.clh */
-    int pieces;   /* how many */
+                        first; 0: derive from arguments. For predictions of speed only. */
+    bool divides;    /* true if the work-groups along the first dimension may be launched
+                        in several pieces: GROUP_NUMBER of cl/common/common.clh */
+    int pieces;      /* how many */
     int arg_count;
     enum tconv_arg args[TCONV_MAX_ARGS];
     bool overflow; /* options, arguments or work-items did not fit */
@@ -72,7 +72,7 @@ struct tconv_kernel_plan {
     bool overflow; /* the layout's name or the launches did not fit */
 };
 
-/* The question to an algorithm: which layer, on which device, with which epilogue. */
+/* The request to an algorithm: which layer, on which device, with which epilogue. */
 struct tconv_request {
     const struct tconv_layer *layer;
     const tconv_device_info
@@ -110,8 +110,8 @@ struct tconv_candidate {
     double cost;
 };
 
-/* The candidates of one algorithm for a request, the cheapest first. Where candidates share their
- * programs, only the cheapest is listed. */
+/* The candidates of one algorithm for a request, the cheapest first. If candidates share their
+ * programs, only the cheapest of them is listed. */
 struct tconv_candidates {
     const struct tconv_algorithm *algorithm;
     const int64_t *wanted; /* the tile parameters that are asked for; TCONV_ANY: any value */
@@ -134,16 +134,15 @@ struct tconv_algorithm {
     enum tconv_made_for made_for;
     bool takes_empty;                       /* also layers without input points */
     const char *tile_names[TCONV_MAX_TILE]; /* NULL past the last one */
-    int program_parameters; /* the number of them, from the first on, that are options of its
-                               programs */
+    int program_parameters; /* how many of the first tile parameters are options of its programs */
 
     /* Adds all candidates of candidates->algorithm for a request. False with a reason if there is
      * none. Algorithms that share a source share this function. */
     bool (*enumerate)(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason);
 
-    /* Writes the kernel plan of a candidate of this request. Returns TCONV_ERROR_HOST_MEMORY where
-     * the table cannot be allocated; it does not refuse. */
+    /* Writes the kernel plan of a candidate of this request. Returns TCONV_ERROR_HOST_MEMORY if
+     * the table cannot be allocated. It cannot refuse the request. */
     tconv_status (*write)(const struct tconv_request *request,
                           const struct tconv_candidate *candidate,
                           struct tconv_kernel_plan *kernel_plan, tconv_error *error);
@@ -208,7 +207,7 @@ bool tconv_kernel_plan_fits(const struct tconv_kernel_plan *kernel_plan);
 bool tconv_table_fits(double numbers, struct tconv_reason *reason);
 bool tconv_filter_addressable(double elements, size_t bytes, struct tconv_reason *reason);
 
-/* A table of `count` zeros; false where host memory is missing. */
+/* A table of `count` zeros; false if host memory is missing. */
 bool tconv_kernel_plan_table(struct tconv_kernel_plan *kernel_plan, size_t count);
 
 /* Names the layout: the algorithm's own text, then groups, channels and the kernel's extents. */
@@ -259,7 +258,7 @@ size_t tconv_packed_bytes(const struct tconv_request *request, enum tconv_packin
 size_t tconv_arg_unit(const struct tconv_request *request, enum tconv_packing packing,
                       enum tconv_arg arg);
 
-/* The units of devices that a plan uses only where they passed a test. */
+/* The units of devices that a plan uses only if they passed a test. */
 enum tconv_unit_use {
     TCONV_USES_NO_UNIT,
     TCONV_USES_WORDS,  /* a CPU's products of words: cl/cpu/parts/words.clh */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The element types: a row for each, and what follows from the rows. Code that means i8 and u8 asks
- * tconv_type_is_byte: another type of one byte is not computed as they are. */
+/* The element types: a row for each, and what follows from the rows. Code for i8 and u8 must ask
+ * tconv_type_is_byte, not for a size of one byte, because another type may have this size. */
 #ifndef TCONV_ELEMENT_TYPES_H
 #define TCONV_ELEMENT_TYPES_H
 

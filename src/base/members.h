@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of the public structures that make up a request: a row for each. What must not forget
- * a member is made of the rows: the key of a layer's plans, the problem's text, the key of stored
- * searches, the checks of lists, the tool's options, the ABI table, the tests of all of these. A
- * member without a row does not compile.
+/* The members of the public structures that make up a request: a row for each. From the rows follow
+ * all lists that must have every member: the key of a layer's plans, the problem's text, the key of
+ * stored searches, the checks of lists, the tool's options, the ABI table, and the tests of all of
+ * these. A member without a row does not compile.
  *
  * The rows of the problem stand in the order of its text. Expressions in a row call the structure
  * `p`, or `e`.
  *
  *   P(SHAPE, member, "option")                    extents of a tensor
- *   P(LIST, member, "option", absent, least)      a number for each spatial axis: what stands for
- *                                                 an absent list, the least that is legal
+ *   P(LIST, member, "option", absent, least)      a number for each spatial axis: its value if the
+ *                                                 list is absent, its least legal value
  *   P(NAME, member, "option", when, kind)         an enumerator with tconv_KIND_name and
  *                                                 tconv_KIND_from_name; the text has it `when`
  *   P(NUMBER, member, "option", when)             an integer
@@ -23,8 +23,8 @@
  *   O(NUMBER, member)                             of tconv_plan_options
  *   O(ALGORITHM, member)                          a name, perhaps with a tile
  *   O(EPILOGUE, member)                           the structure above
- *   O(SEARCH, member)                             how long a search takes and whom it tells: does
- *                                                 not tell one plan from another */
+ *   O(SEARCH, member)                             how long a search takes and what it calls: not a
+ *                                                 part of a plan's key */
 #ifndef TCONV_BASE_MEMBERS_H
 #define TCONV_BASE_MEMBERS_H
 

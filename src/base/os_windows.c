@@ -113,7 +113,7 @@ bool tconv_os_cache_home(char *path, size_t size)
 
 /* ---- numbers and text ---- */
 
-/* `before` is the name of the locale, from malloc; `own` is not NULL where the thread had none of
+/* `before` is the name of the locale, from malloc; `own` is not NULL if the thread had none of
  * its own before. */
 struct tconv_os_locale tconv_os_locale_begin(void)
 {

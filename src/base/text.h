@@ -11,7 +11,7 @@
 struct tconv_text {
     char *begin;
     size_t size;   /* of the buffer, in bytes; 0: `begin` may be NULL */
-    size_t length; /* of the whole text, also where it does not fit */
+    size_t length; /* of the whole text, even if it does not fit */
 };
 
 /* An empty text in a buffer. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the processor for its instructions by cpuid, and knows which PoCL takes assembly. */
+/* Finds out which instructions the processor has (by cpuid), and which PoCL takes assembly. */
 #include "device/processor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Leaf 1 of cpuid, ecx. */
+/* Leaf 1 of cpuid: a bit of ecx. */
 #define OSXSAVE (1u << 27)
 
 /* Leaf 7: bits of subleaf 0 in ebx and ecx, of subleaf 1 in eax. */

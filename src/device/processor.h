@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the processor that runs this process for its instructions. */
+/* The instructions of the processor that runs this process, and whether a device takes assembly. */
 #ifndef TCONV_DEVICE_PROCESSOR_H
 #define TCONV_DEVICE_PROCESSOR_H
 
@@ -11,7 +11,7 @@
 /* The name of PoCL's platform. */
 #define TCONV_POCL "Portable Computing Language"
 
-/* What the processor reports; 0: nothing. */
+/* What the processor reports; all 0 if it reports nothing. */
 struct tconv_processor {
     uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax; /* cpuid */
     uint32_t kept;                                         /* xcr0, low half */
@@ -19,11 +19,11 @@ struct tconv_processor {
 
 struct tconv_processor tconv_processor_read(void);
 
-/* True if the processor has the instructions of `unit`, a TCONV_MATRIX_X86_*, which add up products
- * of bytes, and the operating system saves their registers. */
+/* True if the processor has the instructions of `unit`, a TCONV_MATRIX_X86_*, and the operating
+ * system saves their registers. These instructions add up products of bytes or bf16. */
 bool tconv_processor_has(const struct tconv_processor *processor, tconv_matrix_unit unit);
 
-/* The best such unit, or TCONV_MATRIX_NONE. */
+/* The best TCONV_MATRIX_X86_* that the processor has, or TCONV_MATRIX_NONE. */
 tconv_matrix_unit tconv_processor_unit(const struct tconv_processor *processor);
 
 /* True if a device's compiler takes assembly in kernels. PoCL 4 to 6 mistake it for a call of their

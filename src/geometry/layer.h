@@ -9,8 +9,8 @@
 /* One spatial axis. A step is the distance in elements between neighbours along the axis. */
 struct tconv_axis {
     int64_t input, kernel, stride, dilation;
-    int64_t pad; /* pad_begin: output position o holds input i through tap k where o + pad =
-                    i*stride + k*dilation */
+    int64_t pad; /* pad_begin: output o gets input i through tap k if o + pad = i*stride +
+                    k*dilation */
     int64_t output;
     int64_t data_step, filter_step, output_step;
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which taps and inputs reach an output position: the phases of stride and dilation along
- * one axis.
+/* Which taps and inputs reach an output: the phases of stride and dilation along one axis.
  *
  * Output o takes tap k from input i where o + pad = i*s + k*d. With g = gcd(s, d), the outputs with
  * (o + pad) mod s = r form class r. A class that g does not divide takes nothing; the others take
@@ -27,7 +26,7 @@ int64_t tconv_most_taps(const struct tconv_axis *axis);
 /* Fills classes[0 .. stride). */
 void tconv_classes(const struct tconv_axis *axis, struct tconv_class *classes);
 
-/* The taps that really reach one output position: their inputs lie inside the data. */
+/* The taps that really reach one output: their inputs lie inside the data. */
 struct tconv_reach {
     int64_t taps;
     int64_t first_tap;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing and making the algorithm of a plan: by the cost model, by what is recorded, or by time.
- */
+/* Chooses the algorithm of a plan and builds its kernels. The choice follows a stored result, a
+ * search, or the cost model. */
 #include "base/error.h"
 #include "base/text.h"
 #include "device/device.h"
@@ -20,8 +20,8 @@ static tconv_status fail_refused(const char *name, const struct tconv_reason *re
                       name == NULL ? "auto" : name, reason->text);
 }
 
-/* The cheapest candidate of a pattern, with a unit that passed its test or without one. `*found` is
- * false with a reason where nothing takes the problem. */
+/* Finds the cheapest candidate of a pattern. If it uses a unit, the unit has passed its test.
+ * `*found` is false with a reason if no algorithm takes the problem. */
 static tconv_status choose_candidate(tconv_plan *plan, const struct tconv_pattern *pattern,
                                      unsigned excluded, struct tconv_candidate *candidate,
                                      bool *found, struct tconv_reason *reason, tconv_error *error)
@@ -36,8 +36,8 @@ static tconv_status choose_candidate(tconv_plan *plan, const struct tconv_patter
     return status;
 }
 
-/* Tries to replace the plan's tile. *made is false where the unit fails its test with the new tile,
- * or the kernels are unfit. */
+/* Tries to replace the plan's tile. `*made` is false if the unit fails its test with the new tile,
+ * or if the kernels are unfit. */
 static tconv_status make_other_tile(tconv_plan *plan, const struct tconv_candidate *candidate,
                                     bool *made, tconv_error *error)
 {
@@ -78,15 +78,16 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
     return tried == 0 ? TCONV_OK : tconv_plan_make(plan, &first, error);
 }
 
-/* Chooses a candidate and makes it. An algorithm whose kernels do not build or cannot run on the
- * device is passed over, so that a driver's defect in one kernel does not take the others away; not
- * where it was asked for by name, and not where kernels come from a folder: who edits a kernel
- * wants to see its errors. Every other error, such as missing memory, ends the choice: the next
- * algorithm would meet it too, or be a slower one without need. */
+/* Chooses a candidate by the cost model and makes it. An algorithm whose kernels do not build or
+ * cannot run on the device is passed over, because a driver's defect in one kernel must not stop
+ * the others. It is not passed over if it was named, or if the kernels come from a folder
+ * (TCONV_CL_KERNEL_DIR), because whoever edits a kernel needs to see its errors. Every other error,
+ * such as missing memory, ends the choice: the next algorithm would meet it too, or be slower
+ * without need. */
 static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
-    unsigned excluded = 0; /* what a search passed over is tried again: its error is the call's
-                              where nothing else is left */
+    unsigned excluded = 0; /* without those that a search passed over: they are tried again, so that
+                              their error is returned if no other algorithm is left */
     tconv_error first = {TCONV_OK, 0, ""};
     for (;;) {
         struct tconv_candidate candidate;
@@ -132,7 +133,7 @@ static tconv_status find_recorded(tconv_plan *plan, const char *key,
     return choose_candidate(plan, &pattern, 0, candidate, found, &reason, error);
 }
 
-/* Makes a candidate that was recorded or timed. One that is unfit is passed over, and `*made` is
+/* Makes a candidate that was recorded or timed. If it is unfit, it is passed over, and `*made` is
  * false. */
 static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *candidate,
                                 const tconv_choice *choice, bool *made, tconv_error *error)
@@ -147,8 +148,8 @@ static tconv_status make_chosen(tconv_plan *plan, const struct tconv_candidate *
     return status;
 }
 
-/* Takes what is recorded, or what timing finds, as far as `search` says so. `*made` is false where
- * the cost model is to choose. */
+/* Makes the stored result, or else the result of a new search, as far as `search` allows. `*made`
+ * is false if the cost model must choose. */
 static tconv_status choose_by_time(tconv_plan *plan, const tconv_plan_options *options,
                                    tconv_search search, bool *made, tconv_error *error)
 {

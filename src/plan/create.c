@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creating a plan: arguments are checked, the problem is resolved, an algorithm is chosen. */
+/* tconv_plan_create: checks the arguments, resolves the problem and chooses an algorithm. */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/struct_size.h"

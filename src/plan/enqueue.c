@@ -297,7 +297,7 @@ struct argument {
 
 enum { ARGUMENTS = 6 }; /* the output is the last one */
 
-/* Checks one of them, and finds its range, which stays empty where no kernel uses it. */
+/* Checks one of them, and finds its range, which stays empty if no kernel uses it. */
 static tconv_status check_argument(const tconv_plan *plan, struct argument *a, tconv_error *error)
 {
     const size_t unit = tconv_arg_unit(&plan->request, plan->candidate.algorithm->packing, a->arg);
@@ -316,7 +316,7 @@ static tconv_status check_argument(const tconv_plan *plan, struct argument *a, t
     return tconv_find_range(a->name, a->buffer, bytes, &a->range, error);
 }
 
-/* Finds the range of the workspace, which stays empty where there is none. */
+/* Finds the range of the workspace, which stays empty if there is none. */
 static tconv_status check_workspace(const tconv_plan *plan, const tconv_buffer *workspace,
                                     struct tconv_range *range, tconv_error *error)
 {

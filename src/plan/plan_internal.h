@@ -20,16 +20,16 @@ struct tconv_plan {
     struct tconv_layer layer;
     tconv_epilogue epilogue;
     tconv_device_info
-        info; /* a copy of the device's properties; plan.c and choose.c lower its limits to those of
-                 the plan's kernels, and remove a matrix unit that failed its probe */
+        info; /* a copy of the device's properties; plan.c lowers its limits to those of the plan's
+                 kernels, and unit.c removes a matrix unit that failed its probe */
     struct tconv_request request;            /* points to layer, info and epilogue */
     struct tconv_pattern pattern;            /* what the caller asked for */
     struct tconv_candidate candidate;        /* the candidate that was made */
     tconv_choice choice;                     /* how it was chosen */
     char *passed_over[TCONV_MAX_ALGORITHMS]; /* why a cheaper algorithm could not be made, from
                                                 malloc, or NULL */
-    char *timed; /* what a search timed, as tconv_plan_timed tells, or NULL */
-    struct tconv_kernel_plan kernel_plan; /* without its table, which is in the buffer below */
+    char *timed;                             /* the text of tconv_plan_timed, or NULL */
+    struct tconv_kernel_plan kernel_plan;    /* without its table, which is in the buffer below */
     cl_mem table;
     cl_kernel pack[TCONV_MAX_LAUNCHES], run[TCONV_MAX_LAUNCHES];
     pthread_mutex_t
@@ -63,8 +63,8 @@ tconv_status tconv_plan_begin_again(const tconv_plan *plan, tconv_plan **out, tc
 tconv_status tconv_plan_choose(tconv_plan *plan, const tconv_plan_options *options,
                                tconv_error *error);
 
-/* Compiles the kernels of a candidate and makes their table, instead of what the plan had. Where a
- * kernel can run only in smaller work-groups or with less local memory, the algorithm's best
+/* Compiles the kernels of a candidate and makes their table, instead of those that the plan had. If
+ * a kernel can run only in smaller work-groups or with less local memory, the algorithm's best
  * candidate under these limits is made instead. If there is none, or the kernels do not build or
  * run, the plan has no algorithm; tconv_kernel_is_unfit tells these errors from others. */
 tconv_status tconv_plan_make(tconv_plan *plan, const struct tconv_candidate *candidate,
@@ -105,7 +105,7 @@ struct tconv_range {
 tconv_status tconv_find_range(const char *argument, const tconv_buffer *buffer, uint64_t bytes,
                               struct tconv_range *range, tconv_error *error);
 
-/* Refuses an argument that is written where another one is read. */
+/* Refuses an argument whose range overlaps the range of an argument that is written. */
 tconv_status tconv_check_overlap(const char *written, const struct tconv_range *a,
                                  const char *argument, const struct tconv_range *b,
                                  tconv_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks whether a matrix unit is right, by plans for small problems: probe.h. */
+/* Tests a matrix unit by running plans for small problems: see probe.h. */
 #include "plan/probe.h"
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The problems: one axis, numbers that no type rounds. In the second one channels are last and fill
- * 16 bytes whole, which are copied another way. */
+/* The problems have one axis, and numbers that no type rounds. In the second problem channels are
+ * last and fill whole units of 16 bytes, which kernels copy in another way. */
 enum {
     MOST_IN = 48,
     MOST_OUT = 19,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue, the buffers and the verdicts of probes: probe_parts.h. */
+/* What all probes share: a queue, buffers, and verdicts that the device keeps. See probe_parts.h.
+ */
 #include "plan/probe_parts.h"
 
 #include "base/error.h"
@@ -56,7 +57,7 @@ atomic_int *tconv_probe_verdict(tconv_device *device, const char *name, bool *kn
 {
     atomic_int *verdict = tconv_device_verdict(device, name);
     if (verdict == NULL) {
-        tconv_fail_memory(error, strlen(name) + 1, "keeping whether the device computes right");
+        tconv_fail_memory(error, strlen(name) + 1, "keeping the verdict of a probe");
         return NULL;
     }
     const int found = atomic_load(verdict);

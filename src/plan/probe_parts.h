@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What probes by plans and by a kernel have in common: a queue, buffers with numbers, and verdicts
- * that the device keeps. */
+/* What all probes share, those that run a plan and those that run a kernel: a queue, buffers, and
+ * verdicts that the device keeps. */
 #ifndef TCONV_PLAN_PROBE_PARTS_H
 #define TCONV_PLAN_PROBE_PARTS_H
 
 #include "plan/plan_internal.h"
 
-/* What a probe holds; everything may be missing. */
+/* The objects of a probe. Each may be NULL. */
 struct tconv_probe {
     tconv_plan *plan;
     tconv_packed_filter *filter;
@@ -14,7 +14,7 @@ struct tconv_probe {
     cl_mem data, weights, output;
 };
 
-/* A queue, and a buffer with a copy of `numbers`; NULL after an error. */
+/* Make a queue, and a buffer with a copy of `numbers`; NULL after an error. */
 tconv_status tconv_probe_queue(const tconv_device *device, cl_command_queue *queue,
                                tconv_error *error);
 tconv_status tconv_probe_buffer(const tconv_device *device, size_t bytes, void *numbers,
@@ -24,15 +24,16 @@ tconv_status tconv_probe_buffer(const tconv_device *device, size_t bytes, void *
 tconv_status tconv_probe_read(const struct tconv_probe *probe, void *output, size_t bytes,
                               tconv_error *error);
 
-/* Waits for the queue and releases all. */
+/* Waits for the queue and releases all objects. */
 void tconv_probe_clear(struct tconv_probe *probe);
 
-/* The verdict of the probe that is called so; NULL with an error where host memory is missing.
- * `*right` is what it says; `*known` is false where the device was not asked yet. */
+/* The verdict of the probe with this name; NULL with an error if host memory is missing. `*known`
+ * is false if the probe did not run yet on the device. `*right` is true if it passed. */
 atomic_int *tconv_probe_verdict(tconv_device *device, const char *name, bool *known, bool *right,
                                 tconv_error *error);
 
-/* Keeps what was found. An error that is not the kernel's own is returned instead. */
+/* Keeps the verdict of a probe that ended with `status` and `*own`; the probe passed if `*right` is
+ * still true then. An error that is not the kernel's own is returned instead. */
 tconv_status tconv_probe_keep(atomic_int *verdict, tconv_status status, const tconv_error *own,
                               bool *right, tconv_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of searches as texts: a key that says which problem, and a text that says what was
- * found. */
+/* Results of searches as texts: a key that names the problem, and a text with the algorithm that
+ * was found. */
 #ifndef TCONV_PLAN_SEARCH_TEXT_H
 #define TCONV_PLAN_SEARCH_TEXT_H
 
@@ -15,7 +15,8 @@ bool tconv_search_key(const tconv_plan *plan, char key[TCONV_SEARCH_KEY]);
 /* Writes what a search chose for the plan, with its times. */
 void tconv_search_text_write(const tconv_plan *plan, char text[TCONV_SEARCH_TEXT]);
 
-/* Reads such a text. False if it is not one, or names what this version does not have. */
+/* Reads such a text. False if it is damaged, or names an algorithm or parameter that this version
+ * does not have. */
 bool tconv_search_text_read(const char *text, struct tconv_pattern *pattern, tconv_choice *choice);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the unit of a plan's device, and takes it away from the plan where it fails: see unit.h. */
+/* Tests the unit of a plan's device. If it fails, the plan stops using it: see unit.h. */
 #include "plan/unit.h"
 
 #include "plan/measure.h"

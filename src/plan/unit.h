@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a plan may use the unit of its device that a candidate wants: only where the unit passed
- * its test (probe.h) for the problem's types with this tile. */
+/* Decides whether a plan may use the unit that a candidate needs: only if the unit passed its test
+ * (probe.h) for the problem's types and the candidate's tile. */
 #ifndef TCONV_PLAN_UNIT_H
 #define TCONV_PLAN_UNIT_H
 

@@ -30,7 +30,7 @@ struct tconv_key {
     int64_t number[TCONV_KEY_NUMBERS];
 };
 
-/* False where a list or shape is longer than it can be, which tconv_plan_create refuses. */
+/* False if a list or shape is longer than its limit; tconv_plan_create refuses it, too. */
 bool tconv_key_make(const tconv_problem *problem, const tconv_plan_options *options,
                     struct tconv_key *key);
 

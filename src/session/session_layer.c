@@ -27,7 +27,7 @@ struct kept_plan {
 
 struct kept_filter {
     tconv_packed_filter *filter;
-    XXH128_hash_t hash; /* of the weights, where the layer watches them */
+    XXH128_hash_t hash; /* of the weights, if the layer watches them */
     int users;
 };
 

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the tool: a row for each. `struct options`, popt's tables, --help, the manual,
- * completion, what is freed, refused and held apart as files: all of it follows from the rows.
+/* The list of the tool's options, one row each. `struct options`, popt's tables, --help, the manual
+ * and completion follow from the rows, and so does the code that frees options, refuses them, and
+ * keeps files apart.
  *
  *   O(scope, kind, member, "name", letter, "VALUE", "what --help says")
  *
  *   scope    where the option may stand
  *     ANY              everywhere
- *     LAYERS           wherever there are layers, whatever they come from
- *     LAYER            beside one layer by options: not beside a suite or a model
+ *     LAYERS           if there are layers, from options, a suite or a model
+ *     LAYER            if one layer is given by options: not beside a suite or a model
  *     LAYER_OR_SUITE   also beside a suite
  *     LAYER_OR_MODEL   also beside a model
  *   kind     TEXT, FLAG (takes no value), or a file: READ, WRITTEN
- *   member   of struct options: char *, for a FLAG int. The option of a member of tconv_problem is
- *            called as that member: src/base/members.h
+ *   member   of struct options: char *, for a FLAG int. An option for a member of tconv_problem has
+ *            the member's name: src/base/members.h
  *   letter   of the short form, or 0 */
 #ifndef TCONV_TOOL_OPTION_LIST_H
 #define TCONV_TOOL_OPTION_LIST_H
 
 #include "common/activation_list.h"
 
-/* ", leaky_relu:A, prelu*" and so on: the names of the activations and what they take. */
+/* The names of the activations with their parameters: ", leaky_relu:A, prelu*" and so on. */
 #define NUMBERS_0 ""
 #define NUMBERS_1 ":A"
 #define NUMBERS_2 ":A,B"
@@ -87,7 +88,7 @@
     O(LAYERS, TEXT, filter_zero_point, "filter-zero-point", 0, "Z", "default 0")                   \
     O(LAYERS, TEXT, output_zero_point, "output-zero-point", 0, "Z", "default 0")
 
-/* Tensors of an epilogue, filled with numbers. */
+/* Tensors of the epilogue that the tool makes itself. */
 #define CHECK_OPTIONS(O)                                                                           \
     O(LAYERS, FLAG, with_bias, "with-bias", 0, NULL, "with a bias for each output channel")        \
     O(LAYERS, FLAG, with_scale, "with-scale", 0, NULL, "with a factor for each output channel")    \
@@ -113,7 +114,7 @@
 #define MODEL_OPTIONS(O)                                                                           \
     O(LAYERS, READ, model, "model", 0, "FILE.xml",                                                 \
       "transposed convolutions of an OpenVINO model")                                              \
-    O(LAYERS, TEXT, layer, "layer", 0, "NAME", "which one of the model, by name or number")
+    O(LAYERS, TEXT, layer, "layer", 0, "NAME", "only this layer of the model, by name or number")
 
 #define FILE_OPTIONS(O)                                                                            \
     O(ANY, READ, data, "data", 0, "X.npy", "the data")                                             \
@@ -122,10 +123,10 @@
     O(ANY, READ, scale, "scale", 0, "S.npy",                                                       \
       "one factor for each output channel, f32 (f64 with f64 data)")                               \
     O(ANY, READ, slope, "slope", 0, "P.npy",                                                       \
-      "one number for each output channel, for an --activation that takes it; as --scale")         \
-    O(ANY, READ, residual, "residual", 0, "R.npy", "added to the output; of its shape")            \
+      "one number for each output channel, for an --activation that takes it; type as --scale")    \
+    O(ANY, READ, residual, "residual", 0, "R.npy", "added to the output; has its shape")           \
     O(ANY, READ, initial, "initial", 0, "Y0.npy",                                                  \
-      "what the output was before, for --beta; of its shape")                                      \
+      "initial output, for --beta; has the output's shape")                                        \
     O(ANY, WRITTEN, output, "output", 0, "Y.npy", "where the output goes")                         \
     O(ANY, TEXT, memory_limit, "memory-limit", 0, "MIB",                                           \
       "MiB of device memory for the tensors of slabs; default: 256 where tensors exceed 512, "     \
@@ -135,10 +136,10 @@
     O(ANY, TEXT, runs, "runs", 0, "N",                                                             \
       "timed runs of each layer; default: as many as fit into half a second, 5 to 100")            \
     O(ANY, TEXT, repeat, "repeat", 0, "N",                                                         \
-      "enqueue so many computations in each run and take their mean: without the time that a "     \
-      "single launch takes; default 1")                                                            \
+      "computations that each run enqueues; the time of the run is their mean, with less of the "  \
+      "time that a launch takes; default 1")                                                       \
     O(ANY, FLAG, no_ceilings, "no-ceilings", 0, NULL,                                              \
-      "do not measure what the device can do at most: seconds less, and no % floor")               \
+      "do not measure the device's peak and bandwidth: saves seconds, prints no % floor")          \
     O(ANY, FLAG, why, "why", 0, NULL,                                                              \
       "print the expected time, or the reason of the rejection, for each algorithm")               \
     O(ANY, WRITTEN, csv, "csv", 0, "FILE", "write the results as CSV; - is stdout")                \

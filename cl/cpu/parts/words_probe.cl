@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel with which plan/probe_words.c probes a processor's instructions that multiply words.
- * It has PROBE_WORDS words of data, each with a vector of words of weights, and computes
+/* The kernel with which plan/probe_words.c tests the instructions of a CPU that multiply words. It
+ * has PROBE_WORDS words of data, each with a vector of words of weights, and computes
  *
  *     sums[lane] += data[i] * weights[i][lane]
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan once, pack the filter once, enqueue often. The application owns context, queues, buffers and
- * events. Only tconv_plan_create blocks: it compiles kernels.
+/* Plans, for applications with OpenCL queues of their own: plan once, pack the filter once, enqueue
+ * often. The application owns context, queues, buffers and events. Of the calls below, only
+ * tconv_plan_create blocks: it compiles kernels.
  *
  *     tconv_device_create(context, device, &dev, &err);
  *     tconv_plan_create(dev, &problem, NULL, &plan, &err);
@@ -55,9 +56,10 @@ typedef struct tconv_plan_options {
      * 0: all rows. */
     int64_t output_begin;
     int64_t output_end; /* see output_begin */
-    /* Counts only if `algorithm` is NULL or "auto". Results are stored beside the compiled programs
-     * (cache.h). A result is for this device, driver, version of the library, and everything of the
-     * problem that speed depends on. */
+    /* How to search for the fastest algorithm; ignored unless `algorithm` is NULL or "auto".
+     * Results are stored beside the compiled programs (cache.h). A result holds for one device,
+     * driver and version of the library, and for everything in the problem that speed depends on.
+     */
     tconv_search search;
     uint32_t search_ms; /* the most that timing takes, besides compiling, packing and the first run
                            of each algorithm; 0: 500 */
@@ -71,8 +73,8 @@ typedef struct tconv_plan_options {
             TCONV_SEARCH_DEFAULT, 0, NULL, NULL                                                    \
     }
 
-/* A position in a buffer of the application. `offset` is in bytes and must be a multiple of the
- * element size. */
+/* Where a tensor is: a buffer of the application, and an offset in it, which must be a multiple of
+ * the element size. */
 typedef struct tconv_buffer {
     cl_mem memory; /* NULL: absent */
     size_t offset; /* bytes */

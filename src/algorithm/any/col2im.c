@@ -190,7 +190,7 @@ static bool prepare(const struct tconv_request *request, bool vector, struct col
     return true;
 }
 
-/* False with a reason where the table or the filter is too large. */
+/* False with a reason if the table or the filter is too large. */
 static bool check_sizes(const struct col2im *g, const struct tconv_request *request,
                         struct tconv_reason *reason)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of struct tconv_machine: name, value, least value, unit, meaning. The values are those
  * of a CPU with 32 vector registers of 64 bytes; machine.c has what differs elsewhere. The least
- * value is 1 where the model divides by the field or makes an integer of it. Cycles are those of
+ * value is 1 if the model divides by the field or makes an integer of it. Cycles are those of
  * one core. A "madd" is one multiply-add of one lane at full speed; a core does lanes * adds of
  * them in a cycle. */
 #ifndef TCONV_ALGORITHM_MACHINE_FIELDS_H
@@ -221,7 +221,7 @@
     F(channels_copy_row, 1.1, 0, "cycles", "to copy and transpose an input of a row")              \
     F(channels_copy_rows, 1.8, 0, "cycles", "the same of several rows together")                   \
     F(channels_copy_part, 18, 0, "cycles", "to copy a row that is shorter than a vector")          \
-    F(channels_copy_position, 8, 0, "cycles", "to begin copying a position")                       \
+    F(channels_copy_position, 8, 0, "cycles", "to begin copying an input point")                   \
     F(channels_copy_begin, 240, 0, "cycles", "to begin a piece of a row")                          \
     F(channels_held, 600e3, 0, "bytes", "of weights of a phase that caches hold for the next row") \
     F(channels_l2, 16, 0, "bytes", "of weights that l2 delivers in a cycle")                       \

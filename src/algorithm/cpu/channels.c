@@ -13,8 +13,8 @@
 
 enum {
     MOST_SEGMENT = 64,
-    LEAST_CHUNK = 128,  /* input channels at a time, where there are more */
-    SLICED_INPUTS = 16, /* both of these where a box has the inputs of many slices */
+    LEAST_CHUNK = 128,  /* input channels at a time, if there are more */
+    SLICED_INPUTS = 16, /* both of these if a box has the inputs of many slices */
     LEAST_PHASES = 4,
     MOST_CLASSES = 1 << 12,
     MOST_TAPS = 1 << 16,
@@ -52,7 +52,7 @@ struct channels {
     enum lanes lanes;
     int word;            /* input channels in an input of local memory */
     int products;        /* multiply-adds of two inputs, in instructions */
-    int64_t inputs;      /* of a position, of one group */
+    int64_t inputs;      /* of an input point, in one group */
     struct tconv_axis x; /* LANES_PHASES: the axis x as the layer has it */
     int64_t positions[3], low[3], span[3], box[3], parts[3];
     struct width width; /* of box[2], while candidates are added */
@@ -145,7 +145,7 @@ static double channel_cycles(const struct channels *g, int positions)
            (transposed(g) ? m->channels_rows_factor : m->channels_last_factor);
 }
 
-/* Elements of local memory for `inputs` inputs of each position of a box. */
+/* Elements of local memory for `inputs` inputs of each input point of a box. */
 static double input_elements(const struct channels *g, int64_t inputs)
 {
     const int64_t segments = tconv_ceil_div(inputs, g->segment);
@@ -419,7 +419,7 @@ static void count_visits(const struct channels *g, struct width *width)
     }
 }
 
-/* The division of rows into boxes of `box` positions. */
+/* The division of rows into boxes of `box` positions, and its visits. */
 static struct width width_of(const struct channels *g, int64_t box)
 {
     const double pairs = (double)g->axis[2]->kernel * (double)tconv_ceil_div(g->positions[2], box) *

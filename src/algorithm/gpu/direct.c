@@ -258,8 +258,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 }
 
 /* Writes a reach for each phase (o + pad) mod stride of the outputs along an axis. REACH_INPUT is
- * that of the position (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or its
- * position in a filter that is `sorted` by phases. False only if host memory is missing. */
+ * the input for the position (o + pad mod stride) / stride = 0. REACH_TAP is the first tap, or its
+ * index in a filter that is `sorted` by phases. False only if host memory is missing. */
 static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list)
 {
     int64_t start = 0;

@@ -181,7 +181,7 @@ static bool prepare(const struct tconv_request *request, enum tconv_packing pack
         if (!tconv_type_is_byte(layer->data_type) || !tconv_type_is_byte(layer->filter_type))
             return tconv_refuse(reason, "it multiplies i8 and u8 only");
         if (request->epilogue->filter_zero_point != 0)
-            return tconv_refuse(reason, "it takes no zero point away from the filter");
+            return tconv_refuse(reason, "it does not subtract a zero point of the filter");
         g->in = tconv_ceil_div(g->in, 4);
     }
     g->merged = g->folded.x.stride <= MERGED_STRIDE && g->folded.x.kernel <= MERGED_KERNEL;
@@ -276,8 +276,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
     return candidates->count > 0;
 }
 
-/* Writes the position of each tap along x in the packed filter. With merged phases all taps form
- * one class, in their own order. */
+/* Writes the index of each tap along x in the packed filter. With merged phases all taps form one
+ * class, in their own order. */
 static bool write_taps(const struct gather *g, int64_t *list)
 {
     const struct tconv_axis *x = &g->folded.x;

@@ -9,14 +9,14 @@
 
 #include <limits.h>
 
-/* What a unit multiplies at once in a request. */
+/* The unit of a request, and the fragment that it multiplies at once. */
 struct fragment {
     const struct tconv_unit *unit;
     int lanes, positions, depth;
 };
 
-/* Multiply-adds that are issued for one that is useful: a stage's copies and the stores are for as
- * many positions, however few the rows are. */
+/* The cost of a multiply-add, by the rows of a tile. Low tiles cost more, because they copy as many
+ * inputs for fewer multiply-adds. */
 static const struct tconv_height heights[] = {{128, 1}, {64, 1.1}, {32, 1.5}, {16, 2.5}};
 
 static bool rounds_f32(const struct tconv_request *request, const struct tconv_unit *unit)
@@ -24,7 +24,7 @@ static bool rounds_f32(const struct tconv_request *request, const struct tconv_u
     return request->layer->data_type == TCONV_F32 && unit->rounds_f32;
 }
 
-/* The unit that is to be used; false where none multiplies these types. */
+/* Chooses the unit and its fragment. False with a reason if no unit multiplies these types. */
 static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
                             struct tconv_reason *reason)
 {
@@ -34,9 +34,9 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         (tconv_type_is_byte(layer->data_type) && !tconv_type_is_byte(layer->filter_type)))
         return tconv_refuse(reason, "it multiplies f16, bf16, bytes, and f32 with math=fast");
     if (rounds_f32(request, unit) && request->math != TCONV_MATH_FAST)
-        return tconv_refuse(reason, "it rounds f32 to 11 bits, which wants math=fast");
+        return tconv_refuse(reason, "it rounds f32 to 11 bits, which needs math=fast");
     if (request->epilogue->filter_zero_point != 0)
-        return tconv_refuse(reason, "it takes no zero point away from the filter");
+        return tconv_refuse(reason, "it does not subtract a zero point of the filter");
     *fragment = (struct fragment){unit, unit->lanes, unit->positions,
                                   tconv_unit_depth(unit, layer->data_type)};
     if (unit->lanes == 0)
@@ -54,8 +54,8 @@ static int64_t word_of(const struct tconv_positions *g)
     return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
 }
 
-/* The tiles of a stage, or the accumulators of one pass of stores; and what is known of outputs and
- * rows, but for factors. */
+/* Bytes of local memory: the larger of a stage's tiles and the accumulators of one pass of stores,
+ * and the numbers for rows and outputs. The rows' factors are not counted. */
 static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
                            const struct tconv_matrix_tile *t)
 {
@@ -67,8 +67,8 @@ static int64_t local_bytes(const struct tconv_positions *g, const struct fragmen
     return 4 * (tconv_max(stage, finished) + row * t->mt) + tconv_positions_output_bytes(g) * t->nt;
 }
 
-/* Registers of a work-item that depend on the tile: sums; where its compiler reads the fragments of
- * a whole stage in front of all products, also these and what is on its way to the next stage. */
+/* Registers of a work-item that depend on the tile: sums. If the compiler reads the fragments of a
+ * whole stage before all products, also these fragments and the next stage's loads. */
 static double registers_of(const struct tconv_positions *g, const struct fragment *f,
                            const struct tconv_matrix_tile *t)
 {
@@ -80,7 +80,7 @@ static double registers_of(const struct tconv_positions *g, const struct fragmen
     return sums + quads * (4 * t->mt + input * t->nt) + 1.1 * fragments;
 }
 
-/* The time of a tile, in multiply-adds that all units could have done in it. */
+/* The cost of the layer with this tile. */
 static double cost_of(const struct tconv_positions *g, const struct fragment *f,
                       const struct tconv_matrix_tile *t, const tconv_device_info *device)
 {
@@ -89,8 +89,8 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
     const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double stages = tconv_positions_stages(g);
 
-    /* A stage, and what is around all stages: instructions of a warp, and how long a group waits
-     * at its barrier if it is alone. */
+    /* Instructions of a warp in a stage and outside the stages, and the waits of a group that has
+     * the compute unit for itself. */
     const double products = (double)(t->wm / f->unit->rows) * (t->wn / f->positions) *
                             ((double)t->kt / f->depth / t->slices);
     const double reads = (double)(t->wm + t->wn) / 16 * ((double)t->kt / 8 / t->slices);
@@ -123,7 +123,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
     return tconv_positions_cost(g, &group, device) * f->unit->slowness;
 }
 
-/* Whether the device takes work-groups of this tile. */
+/* True if the device can run work-groups of this tile. */
 static bool fits(const struct tconv_positions *g, const struct fragment *f,
                  const struct tconv_matrix_tile *t, const tconv_device_info *device)
 {
@@ -212,7 +212,7 @@ static tconv_status write(const struct tconv_request *request,
     const int items = items_of(&f, &t);
     struct tconv_launch *run = tconv_positions_run(&g, "tconv_matrix", items, kernel_plan);
     write_options(&g, &f, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
-    /* Filters are packed by the program that computes without parts. */
+    /* The filter is packed by the program without parts, whatever the number of parts is. */
     struct tconv_launch whole = {0};
     write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
     const bool f32 = request->layer->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
@@ -223,8 +223,8 @@ static tconv_status write(const struct tconv_request *request,
                                                              t.mt / FINISHED_ROWS, kernel_plan);
         write_options(&g, &f, &t, TCONV_FINISHED_SUMS, finishing, finish);
     }
-    /* TF32 rounds each factor by 2^-11 at most, a product errs by a little more than 2^-10: the
-     * bound with this factor is the oracle's, which counts in roundings of f32. */
+    /* TF32 rounds each factor by at most 2^-11, so a product errs by little more than 2^-10. The
+     * oracle's bound counts roundings of f32; this factor makes it large enough. */
     if (rounds)
         kernel_plan->error_factor =
             (double)(g.folded.z.kernel * g.folded.y.kernel * g.folded.x.kernel) + 1 +

@@ -70,8 +70,8 @@ static void lengthen_strides(struct tconv_positions *g)
     }
 }
 
-/* Issued multiply-adds for each useful one, for a matrix of `matrix_rows` rows. Tiles with few rows
- * load more for each. */
+/* The cost of a matrix of `matrix_rows` rows, in rows of the highest tile: the rows of whole tiles,
+ * times what a multiply-add costs in tiles of this height. The cheapest height counts. */
 static double row_cost(int64_t matrix_rows, const struct tconv_height *heights, int count)
 {
     double least = 0;

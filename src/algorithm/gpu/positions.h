@@ -11,7 +11,7 @@ enum {
     TCONV_MOST_PARTS = 8,
 };
 
-/* Issued multiply-adds for each useful one in a tile of so many rows. */
+/* The cost of a multiply-add in tiles of so many rows, relative to the highest tiles. */
 struct tconv_height {
     int rows;
     double cost;

@@ -23,7 +23,7 @@ static const struct tile tiles[] = {
     {16, 16, 4, 4, 4, 16},   {16, 32, 4, 4, 1, 8},   {16, 16, 4, 4, 1, 8},
 };
 
-/* Tiles with few rows load more for each multiply-add. */
+/* Low tiles cost more, because they load more for each multiply-add. */
 static const struct tconv_height heights[] = {{128, 1},  {64, 1}, {32, 1.15},
                                               {16, 1.5}, {8, 2},  {4, 3}};
 
@@ -43,7 +43,7 @@ static int64_t local_bytes(const struct tconv_positions *g, const struct tile *t
            tconv_positions_output_bytes(g) * t->nt;
 }
 
-/* The time of a tile, in multiply-adds that all units could have done in it. */
+/* The cost of the layer with this tile. */
 static double cost_of(const struct tconv_positions *g, const struct tile *t,
                       const tconv_device_info *device)
 {
@@ -54,8 +54,8 @@ static double cost_of(const struct tconv_positions *g, const struct tile *t,
     const double adds = g->folded.acc_bytes > 4 || tconv_adds_integers(&g->folded.layer) ? 2 : 1;
     const double reads = k * (t->tm + t->tn) / 4 * (double)(g->folded.acc_bytes / 4);
 
-    /* The costs of a stage and around all stages: a warp's instructions, and how long a group that
-     * is alone waits at its barrier. */
+    /* Instructions of a warp in a stage and outside the stages, and the waits of a group that has
+     * the compute unit for itself. */
     const double stage = sums * k * adds + reads + m->tiled_stage +
                          m->tiled_weight * t->ks * t->mt / 4 / items +
                          m->tiled_input * t->ks * t->nt / items;

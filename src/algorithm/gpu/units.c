@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of units.h, and which of them a request is computed with. */
+/* The table of matrix units, and the choice of a unit for a request. units.h explains the columns.
+ */
 #include "algorithm/gpu/units.h"
 
 #include "base/element_types.h"
 
-/* Slices make more sub-groups of a tile, for layers with fewer tiles than keep the compute units
- * busy. */
+/* A tile with slices has more sub-groups: for layers that have too few tiles to keep the compute
+ * units busy. */
 static const struct tconv_matrix_tile usual_tiles[] = {
     {128, 128, 64, 32, 1, 16}, {128, 128, 64, 64, 1, 16}, {128, 64, 64, 32, 1, 16},
     {64, 128, 32, 64, 1, 16},  {64, 64, 32, 32, 1, 32},   {64, 64, 32, 64, 4, 32},
@@ -15,11 +16,12 @@ static const struct tconv_matrix_tile usual_tiles[] = {
     {16, 64, 16, 32, 4, 32},   {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
 };
 
-/* Intel's compiler keeps few sums of a work-item in registers. Positions count in lanes. */
+/* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
+ * multiplied by the lanes of the sub-group: tconv_unit_tile. */
 static const struct tconv_matrix_tile intel_tiles[] = {
     {64, 4, 16, 1, 1, 16}, {32, 8, 16, 1, 1, 16}, {16, 8, 16, 1, 1, 16}, {8, 16, 8, 1, 1, 16}};
 
-/* In plain OpenCL C it is for tests: as little work as tells. */
+/* Plain OpenCL C is mainly for tests: a few small tiles that cover the code. */
 static const struct tconv_matrix_tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
                                                        {32, 32, 16, 16, 1, 16},
                                                        {16, 32, 16, 16, 1, 16},
@@ -28,7 +30,7 @@ static const struct tconv_matrix_tile plain_tiles[] = {{64, 32, 32, 32, 2, 16},
 
 #define TILES(list) .tiles = (list), .tile_count = sizeof(list) / sizeof *(list)
 
-/* The last one has what the others leave. */
+/* The first row that fits is taken. The last row fits every device. */
 static const struct tconv_unit units[] = {
     {
         .macro = 2,
@@ -60,10 +62,10 @@ static const struct tconv_unit units[] = {
         .byte_depth = 4,
         TILES(usual_tiles),
         .buffers = 2,
-        .most_last_sums = 64, /* copies go through registers */
+        .most_last_sums = 64, /* because copies go through registers */
         .most_sums = 64,
-        .sharing = 16,         /* two lanes have the same words */
-        .most_registers = 210, /* above it, clang 19 spills some of 256 */
+        .sharing = 16,         /* not 32: two lanes have the same words */
+        .most_registers = 210, /* of 256: clang 19 spills above this */
         .unconditional = true,
         .waits_for_all = true,
         .slowness = 1,

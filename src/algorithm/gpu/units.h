@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix units that cl/gpu/matrix.cl has code for, a row for each file of cl/gpu/unit/: what
- * matrix.c must know of them. */
+/* The matrix units that cl/gpu/matrix.cl has code for: one row for each file of cl/gpu/unit/, with
+ * what matrix.c must know of the unit. */
 #ifndef TCONV_ALGORITHM_UNITS_H
 #define TCONV_ALGORITHM_UNITS_H
 
 #include "algorithm/algorithm.h"
 
-/* A tile: rows and positions; those of a sub-group; slices; words of a stage. */
+/* A tile: rows and positions of a work-group (mt, nt) and of a sub-group (wm, wn); slices; words of
+ * a stage (kt). */
 struct tconv_matrix_tile {
     int mt, nt, wm, wn, slices, kt;
 };
@@ -16,8 +17,8 @@ struct tconv_unit {
     tconv_matrix_unit device; /* what device_info calls it; NONE: every device has it */
 
     /* A fragment, as in the unit's file. */
-    int lanes; /* LANES. 0: as many as the device's sub-groups have, 8 or 16; then FRAG_N is the
-                  same number, and the tiles' positions count in it */
+    int lanes; /* LANES. 0: as many as the device's sub-groups have, 8 or 16; FRAG_N is then the
+                  same number, and nt and wn are multiples of it */
     int rows, positions; /* FRAG_M, FRAG_N */
     int pad;             /* PAD_POSITIONS, words */
     int least_wide;      /* fragments along positions that a sub-group has at least */
@@ -26,35 +27,33 @@ struct tconv_unit {
     int f32_depth, half_depth, byte_depth;
     bool rounds_f32; /* ROUNDS_F32 */
 
-    /* Its tiles, from the largest to the smallest, and the tiles of each factor in local memory: 2
-     * where the next stage comes while one is multiplied, because copies need not wait for sums in
-     * memory. */
+    /* The unit's tiles, from the largest to the smallest. `buffers` is BUFFERS: 2 if the next stage
+     * is loaded while one is multiplied. */
     const struct tconv_matrix_tile *tiles;
     size_t tile_count;
     int buffers;
 
-    /* Sums of a work-item that stay in registers: where channels of the data are neighbours, and
-     * with plain data, whose loads of single elements take the registers of more sums. */
+    /* The most sums of a work-item that stay in registers, for channels-last data and for plain
+     * data. Plain data leave fewer, because loads of single elements need registers. */
     int most_last_sums, most_sums;
-    /* Work-items that share a fragment of factors, where the compiler reads those of a whole stage
-     * in front of all products, so that registers depend on the tile. 0: it does not. */
+    /* Work-items that share a fragment of factors, if the compiler reads the factors of a whole
+     * stage before all products: registers then depend on the tile. 0: it does not read ahead. */
     int sharing;
-    int most_registers; /* of a tile, by that count; 0: there is no limit */
+    int most_registers; /* the most that a tile may need by that count; 0: no limit */
 
     bool unconditional; /* UNCONDITIONAL_LOADS */
-    bool waits_for_all; /* beside matrix_stage_wait, the last warp waits at a barrier for its loads
-                           behind what all others issue */
+    bool waits_for_all; /* besides matrix_stage_wait, the last warp's loads wait behind what all
+                           other warps issue */
     double slowness;    /* a factor of the cost */
 };
 
-/* The unit that multiplies the types of a request. `lanes`: its own number, or the device's. NULL
- * where no unit multiplies them. */
+/* The unit that multiplies the types of a request on its device; NULL if there is none. */
 const struct tconv_unit *tconv_unit_for(const struct tconv_request *request);
 
-/* DEPTH of a unit for an element type of the data; 0: it does not multiply it. */
+/* DEPTH of a unit for an element type of the data; 0: the unit does not multiply this type. */
 int tconv_unit_depth(const struct tconv_unit *unit, tconv_type data);
 
-/* Tile number `index` of a unit that has so many lanes; false past the last one. */
+/* Writes tile number `index` of a unit with `lanes` lanes. False past the last tile. */
 bool tconv_unit_tile(const struct tconv_unit *unit, int lanes, size_t index,
                      struct tconv_matrix_tile *tile);
 

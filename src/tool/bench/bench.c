@@ -442,7 +442,7 @@ static enum exit_code bench(const struct work *work, const struct timing *timing
     return code;
 }
 
-/* A number of 1 to `most`; `number` stays where the option is not given. */
+/* A number of 1 to `most`; `number` stays as it is if the option is not given. */
 static enum exit_code read_count(const char *option, const char *text, int most, int *number)
 {
     int64_t wanted = 0;

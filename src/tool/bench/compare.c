@@ -212,7 +212,7 @@ static int repeat_of(const json_t *report)
 }
 
 /* Compares two reports, layer by layer: prints a table where one is wanted, and returns the same as
- * JSON; NULL where memory is missing. The names are for messages. */
+ * JSON; NULL if memory is missing. The names are for messages. */
 static json_t *report_compare(const json_t *old, const char *old_name, const json_t *new,
                               const char *new_name)
 {

@@ -38,8 +38,8 @@ struct trial {
 /* The epilogue that the options ask for, with its tensors. */
 void trial_epilogue(tconv_epilogue *epilogue);
 
-/* Makes the tensors of a layer (its weights, or any where it has none; those of the epilogue as the
- * options say) and uploads them. False with trial->error where that fails, or where the layer could
+/* Makes the tensors of a layer (its weights, or any if it has none; those of the epilogue as the
+ * options say) and uploads them. False with trial->error if that fails, or if the layer could
  * not be read. */
 bool trial_prepare(struct trial *trial, tconv_session *session, const struct entry *entry);
 

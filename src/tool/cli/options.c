@@ -269,7 +269,7 @@ tconv_math chosen_math(void)
     return math;
 }
 
-/* A wrong request where an option is given whose scope is in `scopes` (1 << scope). */
+/* A wrong request if an option is given whose scope is in `scopes` (1 << scope). */
 static enum exit_code refuse(unsigned scopes, const char *why)
 {
     for (int i = 0; i < ROWS; i++)

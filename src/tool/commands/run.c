@@ -160,9 +160,9 @@ static enum exit_code read_epilogue_files(struct job *job, const tconv_geometry 
         return wrong_request("--slope is given, but only --activation %s take it",
                              activation_names(true).text);
     if ((e->beta != 0) != (options.initial != NULL))
-        return wrong_request(
-            "%s", e->beta != 0 ? "--initial is missing: --beta needs what the output was before"
-                               : "--initial is given, but without --beta it has no effect");
+        return wrong_request("%s", e->beta != 0
+                                       ? "--initial is missing: --beta needs the initial output"
+                                       : "--initial is given, but without --beta it has no effect");
     enum exit_code code;
     if ((code = read_channels("--bias", options.bias, tconv_bias_type(e, g->output_type), channels,
                               &job->bias)) != EXIT_DONE ||

@@ -28,7 +28,7 @@ enum exit_code suite_read(const char *path, struct suite *suite);
 /* Keeps the entries that --ids names, in the suite's order; unknown names are a wrong request. */
 enum exit_code suite_select(struct suite *suite, const char *ids);
 
-/* Adds an entry with copies of the texts; NULL where memory is missing. */
+/* Adds an entry with copies of the texts; NULL if memory is missing. */
 struct entry *suite_add(struct suite *suite, const char *id, const char *layer);
 
 /* Changes a layer of NCX data to the same layer of NXC data, in the oneAPI form. The filter stays

@@ -41,7 +41,7 @@ struct graph {
 enum exit_code graph_read(const char *path, struct graph *graph);
 void graph_free(struct graph *graph);
 
-/* An attribute's value; NULL where it is absent. */
+/* An attribute's value; NULL if it is absent. */
 const char *graph_attribute_of(const struct graph_layer *layer, const char *name);
 
 /* The input port with that number, or NULL. */

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Call it first. Returns the program's arguments in UTF-8, and sets the terminal to UTF-8 and the
- * standard streams to binary. NULL without memory. */
+/* Must be the first call. Returns the program's arguments in UTF-8, and sets the terminal to UTF-8
+ * and the standard streams to binary. NULL without memory. */
 char **system_begin(int *argc, char **argv);
 
 bool system_is_terminal(FILE *stream);
@@ -34,8 +34,8 @@ char *system_real_path(const char *path);
 /* True if two paths name one regular file, or would name one when it exists. */
 bool system_same_file(const char *a, const char *b);
 
-/* Makes a new file beside `target`, open for writing and mapping, with the permissions of an
- * existing `target`. `*path` is from malloc. NULL on failure; `*path` is then NULL, too. */
+/* Makes a new file beside `target`, open for writing and mapping. If `target` exists, the file gets
+ * its permissions. `*path` is from malloc. On failure, returns NULL and sets `*path` to NULL. */
 FILE *system_temporary(const char *target, char **path);
 
 /* Renames a closed file in one step, and replaces a file that has this name. */
