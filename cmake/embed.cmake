@@ -4,11 +4,24 @@
 #
 #   tconv_embed(OUTPUT file.c PREFIX prefix [ROOT folder] FILES a.cl b.cl)
 #       a table `const struct tconv_source prefix[]`, for the header sources.h; a file's name in
-#       it is its path below ROOT, or without ROOT its last part
+#       it is its path below ROOT, or without ROOT its last part. With ROOT, an #include "..." of a
+#       file that is not in the table is an error of the build: no device would tell before a plan.
 #
 # Run as a script by the custom command that it makes:
 # cmake -DOUTPUT=... -DPREFIX=... -DROOT=... -DFILES=a;b -P embed.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
+    if(ROOT)
+        foreach(file IN LISTS FILES)
+            file(STRINGS "${file}" includes REGEX "^#include \"")
+            foreach(include IN LISTS includes)
+                string(REGEX REPLACE "^#include \"([^\"]*).*" "\\1" include "${include}")
+                list(FIND FILES "${ROOT}/${include}" found)
+                if(found EQUAL -1)
+                    message(FATAL_ERROR "${file} includes ${include}, which is not below ${ROOT}")
+                endif()
+            endforeach()
+        endforeach()
+    endif()
     set(arrays "")
     set(table "")
     set(number 0)
