@@ -55,7 +55,7 @@ static int weight_at(const int channel, const int ci, const int tap, __global co
 }
 
 /* The index of tap k along x. */
-static int position_of(const int k, __global const long *table)
+static int tap_index_of(const int k, __global const long *table)
 {
     const long phase = k * table[FOLDED_DILATION_X] % table[FOLDED_STRIDE_X];
     return (int)(table[table[DIRECT_X_AT] + phase * REACH_LONGS + REACH_TAP] +
@@ -86,7 +86,7 @@ __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                      tap % taps_x * table[FOLDED_SOURCE_X_STEP],
                  filter + filter_offset +
                      weight_at(channel, ci,
-                               tap / taps_x * taps_x + position_of(tap % taps_x, table), table),
+                               tap / taps_x * taps_x + tap_index_of(tap % taps_x, table), table),
                  zero);
 }
 

@@ -34,20 +34,20 @@ void tconv_classes(const struct tconv_axis *axis, struct tconv_class *classes)
     const int64_t step = tconv_tap_step(axis);
     for (int64_t r = 0; r < axis->stride; r++) classes[r] = (struct tconv_class){0, 0, 0};
     for (int64_t k = 0; k < tconv_min(step, axis->kernel); k++) {
-        const int64_t place = k * axis->dilation;
-        classes[place % axis->stride] =
-            (struct tconv_class){tconv_ceil_div(axis->kernel - k, step), k, place / axis->stride};
+        const int64_t position = k * axis->dilation;
+        classes[position % axis->stride] = (struct tconv_class){
+            tconv_ceil_div(axis->kernel - k, step), k, position / axis->stride};
     }
 }
 
 struct tconv_reach tconv_reach_of(const struct tconv_axis *axis, const struct tconv_class *classes,
                                   int64_t output)
 {
-    const int64_t place = output + axis->pad;
-    const struct tconv_class *class = &classes[tconv_mod(place, axis->stride)];
+    const int64_t position = output + axis->pad;
+    const struct tconv_class *class = &classes[tconv_mod(position, axis->stride)];
     if (class->taps == 0) return (struct tconv_reach){0, 0, 0};
     const int64_t common = gcd(axis->stride, axis->dilation), step = axis->dilation / common;
-    const int64_t input = tconv_floor_div(place, axis->stride) -
+    const int64_t input = tconv_floor_div(position, axis->stride) -
                           class->shift; /* of tap 0 of the class */
     const int64_t past = input - (axis->input - 1);
     const int64_t from = past <= 0 ? 0 : tconv_ceil_div(past, step);
