@@ -61,7 +61,7 @@ int main(void)
     return entry->name == NULL ? 4 : 0;
 }
 END_OF_FILE
-check() { cc -std=c11 -Iinclude -Isrc -Ihost_tests "$@"; }
+check() { cc -std=c11 -Iinclude -Isrc -Icl -Ihost_tests "$@"; }
 check -o "$work/toy" "$work/toy.c" build/host_tests/libtconv_inside.a -lpthread -ldl -lm
 "$work/toy" || { echo "the member is not in the text (1), the key (2, 3) or the ABI table (4): $?"; exit 1; }
 # The tool reads what the text says, and the library refuses what the row does not allow.
