@@ -2,6 +2,7 @@
 /* Choosing algorithms for described devices: what an algorithm writes must fit the device that it
  * was written for. */
 #include "algorithm/gpu/units.h"
+#include "base/matrix_units.h"
 #include "described.h"
 #include "selecting.h"
 
@@ -697,16 +698,15 @@ static void units_are_tested_where_they_are_used(void **state)
     assert_true(matrix > 0 && words > 0);
 }
 
-/* A unit that device_info.h has and this switch has not does not compile. */
+/* An enumerator of device_info.h without a row in matrix_units.h does not compile. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wswitch"
 static bool is_of_gpu(tconv_matrix_unit unit)
 {
+#define OF_GPU(unit, name, extension, devices, capability, usual)                                  \
+    case TCONV_MATRIX_##unit: return true;
     switch (unit) {
-    case TCONV_MATRIX_NVIDIA_MMA:
-    case TCONV_MATRIX_AMD_WMMA:
-    case TCONV_MATRIX_AMD_MFMA:
-    case TCONV_MATRIX_INTEL_DPAS: return true;
+        MATRIX_UNITS(OF_GPU)
     case TCONV_MATRIX_X86_AVX512_VNNI:
     case TCONV_MATRIX_X86_AVX_VNNI:
     case TCONV_MATRIX_X86_AVX512_BF16:

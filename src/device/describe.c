@@ -5,6 +5,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/matrix_units.h"
 #include "base/process.h"
 #include "base/struct_size.h"
 #include "device/environment.h"
@@ -84,18 +85,38 @@ static bool computes_here(cl_device_id device, const tconv_device_info *d)
            strcmp(d->platform, TCONV_POCL) == 0 && tconv_takes_assembly(d);
 }
 
-/* The unit that kernels of this library can use, if it passes its probe (plan/probe.h). NVIDIA's
- * units and those of CPUs are used by default. Kernels for the others were compiled but never run;
- * TCONV_CL_MATRIX=try enables them. */
+/* A row of base/matrix_units.h. */
+struct unit_row {
+    tconv_matrix_unit unit;
+    const char *extension, *devices;
+    cl_uint capability;
+    bool usual;
+};
+
+static bool has_unit(cl_device_id device, const tconv_device_info *d, const struct unit_row *row)
+{
+    if (row->extension[0] != '\0' && !has_extension(device, row->extension)) return false;
+    /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
+     * headers do not name. */
+    if (row->capability > 0 && read_number(device, 0x4000, sizeof(cl_uint)) < row->capability)
+        return false;
+    bool named = row->devices[0] == '\0';
+    for (const char *at = row->devices; *at != '\0' && !named;) {
+        const size_t length = strcspn(at, " ");
+        named = strncmp(d->name, at, length) == 0;
+        at += length + strspn(at + length, " ");
+    }
+    return named;
+}
+
+/* The unit that kernels of this library can use, if it passes its probe (plan/probe.h). */
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {
-    static const struct {
-        const char *name; /* what a device's name begins with */
-        tconv_matrix_unit unit;
-    } amd[] = {{"gfx11", TCONV_MATRIX_AMD_WMMA},
-               {"gfx90a", TCONV_MATRIX_AMD_MFMA},
-               {"gfx942", TCONV_MATRIX_AMD_MFMA}};
+#define ROW(unit, name, extension, devices, capability, usual)                                     \
+    {TCONV_MATRIX_##unit, extension, devices, capability, usual},
+    static const struct unit_row rows[] = {MATRIX_UNITS(ROW)};
+#undef ROW
     if (use == TCONV_USE_OFF) return TCONV_MATRIX_NONE;
     if (d->kind == TCONV_DEVICE_CPU) {
         const struct tconv_processor processor = tconv_processor_read();
@@ -103,16 +124,9 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
                                                                 : TCONV_MATRIX_NONE;
         return unit == TCONV_MATRIX_NONE && use == TCONV_USE_TRY ? TCONV_MATRIX_PLAIN_QUADS : unit;
     }
-    /* CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV of cl_nv_device_attribute_query, which OpenCL's own
-     * headers do not name. */
-    if (has_extension(device, "cl_nv_device_attribute_query"))
-        return read_number(device, 0x4000, sizeof(cl_uint)) >= 8 ? TCONV_MATRIX_NVIDIA_MMA
-                                                                 : TCONV_MATRIX_NONE;
-    if (use != TCONV_USE_TRY) return TCONV_MATRIX_NONE;
-    if (has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate"))
-        return TCONV_MATRIX_INTEL_DPAS;
-    for (size_t i = 0; i < sizeof amd / sizeof *amd; i++)
-        if (strncmp(d->name, amd[i].name, strlen(amd[i].name)) == 0) return amd[i].unit;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if ((rows[i].usual || use == TCONV_USE_TRY) && has_unit(device, d, &rows[i]))
+            return rows[i].unit;
     return TCONV_MATRIX_NONE;
 }
 

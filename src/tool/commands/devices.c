@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv-cl devices: prints the flat list of devices. */
+#include "base/matrix_units.h"
 #include "tool/tool.h"
 
 #include <stdarg.h>
@@ -25,17 +26,17 @@ static const char *kind_name(tconv_device_kind kind)
 
 static const char *unit_name(tconv_matrix_unit unit)
 {
+#define NAME(unit, name, extension, devices, capability, usual)                                    \
+    case TCONV_MATRIX_##unit: return name;
     switch (unit) {
-    case TCONV_MATRIX_NVIDIA_MMA: return "mma";
-    case TCONV_MATRIX_AMD_WMMA: return "wmma";
-    case TCONV_MATRIX_AMD_MFMA: return "mfma";
-    case TCONV_MATRIX_INTEL_DPAS: return "dpas";
+        MATRIX_UNITS(NAME)
     case TCONV_MATRIX_X86_AVX512_VNNI: return "avx512_vnni";
     case TCONV_MATRIX_X86_AVX_VNNI: return "avx_vnni";
     case TCONV_MATRIX_X86_AVX512_BF16: return "avx512_bf16";
     case TCONV_MATRIX_PLAIN_QUADS: return "plain quads";
     case TCONV_MATRIX_NONE: break;
     }
+#undef NAME
     return "no";
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix units of GPUs: how a device that has one is recognised, and what the tool calls it.
+ * One row for each enumerator of tconv_matrix_unit that is not of CPUs. src/algorithm/gpu/units.c
+ * has what kernels need to know.
+ *
+ *   U(unit, name, extension, devices, capability, usual)
+ *
+ *   extension    of OpenCL that devices with this unit have; "": any
+ *   devices      what their names begin with, separated by spaces; "": anything
+ *   capability   the least compute capability, of NVIDIA's devices; 0: any
+ *   usual        true: used by default. The kernels of the others were compiled, but never run on
+ *                the unit: TCONV_CL_MATRIX=try enables them */
+#ifndef TCONV_BASE_MATRIX_UNITS_H
+#define TCONV_BASE_MATRIX_UNITS_H
+
+/* clang-format off */
+#define MATRIX_UNITS(U)                                                                            \
+    U(NVIDIA_MMA, "mma", "cl_nv_device_attribute_query", "", 8, true)                              \
+    U(INTEL_DPAS, "dpas", "cl_intel_subgroup_matrix_multiply_accumulate", "", 0, false)            \
+    U(AMD_WMMA, "wmma", "", "gfx11", 0, false)                                                     \
+    U(AMD_MFMA, "mfma", "", "gfx90a gfx942", 0, false)
+/* clang-format on */
+
+#endif
