@@ -382,7 +382,7 @@ static void store_left_one(const struct store *s, const struct finished *from, c
     if (right && !all_left) return;
     if (s->exact || !IS_RIGHT(sum)) {
         const struct position position = position_at(s->tile.first + n, s->table);
-        sum = exact_output(s->data, s->weights, s->table, kind_of(s->tile.phase, s->table),
+        sum = exact_output(s->data, s->weights, s->table, kind_at(s->tile.kind, s->table),
                            &position, row);
     }
 #endif
@@ -446,7 +446,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     const struct tile tile = own_tile(GROUP_NUMBER, table);
     /* Before all branches: after them some compilers no longer know that these values are the same
      * for all work-items. */
-    table_t kind = kind_of(tile.phase, table);
+    table_t kind = kind_at(tile.kind, table);
     table_t list = list_of(kind, table);
     int left = (int)kind[KIND_TAPS];
 #if !SPLIT

@@ -341,7 +341,7 @@ static void store_exact(const struct epilogue *f, const int slice,
         const long all = tile->group * out_channels + channel;
         const struct position position = position_at(tile->first + n, table);
         const acc_t sum =
-            exact_output(data, weights, table, kind_of(tile->phase, table), &position, row);
+            exact_output(data, weights, table, kind_at(tile->kind, table), &position, row);
         put_one(f, affine_one(f, sum, all),
                 outputs->at[n] + row_offset(tile, channel, phase, table), all);
     }
@@ -480,7 +480,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     const struct tile own = own_tile(GROUP_NUMBER, table);
     /* Before all branches: after them some compilers no longer know that these values are the same
      * for all work-items. */
-    table_t kind = kind_of(own.phase, table);
+    table_t kind = kind_at(own.kind, table);
     table_t list = list_of(kind, table);
     int left = (int)kind[KIND_TAPS];
     const int first = own.first, first_row = own.first_row, count = own.count;

@@ -27,18 +27,29 @@ enum {
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: parts of the input channels */
     TILED_PART_CHANNELS, /* input channels of a part, a multiple of KS */
+    TILED_FULL_CHUNKS,   /* chunks of TILED_SPREAD tiles; one chunk with other tiles may follow: */
+    TILED_LAST_GROUPS,   /* its work-groups, */
+    TILED_TURNS,         /* and its rounds that are in the opposite order, a bit for each */
+    TILED_KINDS,         /* phases with taps; phases without follow in the list */
     TILED_PART,          /* divisors (divisor.h) from here on: the work-groups of a part */
-    TILED_ALL_PHASES,    /* phases that have work-groups of their own */
     TILED_BLOCKS,        /* blocks of rows */
-    TILED_TILES,
-    TILED_NEAREST_Z, /* if phases are rows: the distance to the input of tap 0 */
+    TILED_TILES,         /* tiles along positions */
+    TILED_PHASE_TILES,   /* tiles of a phase: along blocks, positions and groups */
+    TILED_CHUNK,         /* work-groups of a chunk: own_tile of cl/gpu/positions.clh */
+    TILED_SPREAD,        /* tiles of a chunk, */
+    TILED_LAST_SPREAD,   /* and of the last one */
+    TILED_UNITS,         /* compute units: the work-groups of a round */
+    TILED_NEAREST_Z,     /* if phases are rows: the distance to the input of tap 0 */
     TILED_NEAREST_Y,
     TILED_NEAREST_X,
-    TILED_PHASES_AT, /* for each phase (tz, ty, tx) of work-groups a kind: see folded_table.h */
+    TILED_PHASES_AT, /* a kind for each phase of work-groups, those with most taps first */
     TILED_LIST_AT,   /* their taps */
     TILED_ZERO,      /* 0: table_again of cl/gpu/positions.clh */
     TILED_LONGS
 };
+
+/* A phase of work-groups: KIND_TAPS and KIND_LIST of folded_table.h, and its number. */
+enum { TILED_KIND_PHASE = KIND_LONGS, TILED_KIND_LONGS };
 
 /* A tap of a phase: its weights in the packed filter of a group, the distance from a position to
  * its input along each axis, and this distance in elements of the data. */

@@ -14,7 +14,7 @@
 
 enum { TCONV_GRID_LIMIT = 65535 };    /* groups along dimensions 1 and 2 */
 enum { TCONV_TABLE_LIMIT = 1 << 19 }; /* numbers in a table: 4 MiB, written in a few ms */
-enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 2 };
+enum { TCONV_MAX_ALGORITHMS = 32, TCONV_MAX_ARGS = 12, TCONV_MAX_LAUNCHES = 4 };
 
 /* The binding of a kernel argument. Each buffer but the table takes two kernel arguments: the
  * buffer, and as ulong the offset at which its contents begin, in units of tconv_arg_unit. */

@@ -87,7 +87,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
     const struct tconv_machine *m = g->folded.machine;
     const double items = items_of(f, t), word = (double)word_of(g);
     const double warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
-    const double stages = tconv_positions_stages(g);
+    const double stages = tconv_positions_busiest_stages(g);
 
     /* Instructions of a warp in a stage and outside the stages, and the waits of a group that has
      * the compute unit for itself. */
@@ -117,7 +117,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
         .warps = warps,
         .registers = m->matrix_registers + registers_of(g, f, t),
         .local = local_bytes(g, f, t),
-        .l2 = stages * t->kt * 4 * (t->mt + t->nt),
+        .l2 = tconv_positions_stages(g) * t->kt * 4 * (t->mt + t->nt),
         .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
     return tconv_positions_cost(g, &group, device) * f->unit->slowness;
@@ -217,6 +217,8 @@ static tconv_status write(const struct tconv_request *request,
     write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
     const bool f32 = request->layer->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
     tconv_positions_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
+    struct tconv_launch *fill = tconv_positions_fill(&g, items, kernel_plan);
+    if (fill != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, fill);
     if (g.parts > 1) {
         const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
         struct tconv_launch *finish = tconv_positions_finish(&g, "tconv_matrix_finish", finishing,

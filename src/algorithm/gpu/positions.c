@@ -57,6 +57,18 @@ static int64_t reaching_taps(const struct tconv_side *side)
     return reaching;
 }
 
+/* Phases of work-groups that have taps. */
+static int64_t busy_phases(const struct tconv_side *side)
+{
+    return side->merged ? 1 : tconv_min(tconv_tap_step(side->axis), side->taps);
+}
+
+/* The most taps of a phase along an axis. */
+static int64_t most_side_taps(const struct tconv_side *side)
+{
+    return side->merged ? side->taps : tconv_most_taps(side->axis);
+}
+
 /* If an axis has one input, its stride has no effect. It is set to the kernel's extent: then each
  * phase has one tap, and no position is computed that no tap reaches. */
 static void lengthen_strides(struct tconv_positions *g)
@@ -118,11 +130,13 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_height *
             best = choice;
         }
     }
-    g->merged = g->phases = g->list_taps = g->reaching = 1;
+    g->merged = g->all_phases = g->phases = g->list_taps = g->reaching = g->most_taps = 1;
     for (int a = 0; a < 3; a++) {
         set_side(&g->side[a], axes[a], (best >> a & 1) != 0);
         g->merged *= g->side[a].merged ? axes[a]->stride : 1;
-        g->phases *= g->side[a].phases;
+        g->all_phases *= g->side[a].phases;
+        g->phases *= busy_phases(&g->side[a]);
+        g->most_taps *= most_side_taps(&g->side[a]);
         g->list_taps *= g->side[a].taps;
         g->reaching *= reaching_taps(&g->side[a]);
     }
@@ -131,7 +145,8 @@ static void choose_phases(struct tconv_positions *g, const struct tconv_height *
 
 static size_t table_longs(const struct tconv_positions *p)
 {
-    return TILED_LONGS + (size_t)p->phases * KIND_LONGS + (size_t)p->list_taps * TAP_LONGS;
+    return TILED_LONGS + (size_t)p->all_phases * TILED_KIND_LONGS +
+           (size_t)p->list_taps * TAP_LONGS;
 }
 
 static bool has_long_steps(const struct tconv_layer *layer, const struct tconv_folded_layer *folded)
@@ -155,11 +170,13 @@ bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_reque
     p->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
               (layer->in_channels > 1 || layer->out_channels > 1);
     p->rows_last = p->last && layer->out_channels > 3; /* few channels have no quads */
+    p->units = tconv_gpu_units(p->folded.machine, request->device);
     lengthen_strides(p);
     choose_phases(p, heights, height_count);
     double positions = (double)p->folded.layer.batch;
     for (int a = 0; a < 3; a++) positions *= (double)p->side[a].positions;
-    if (p->phases > MOST_PHASES) return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
+    if (p->all_phases > MOST_PHASES)
+        return tconv_refuse(reason, "more than %d phases", MOST_PHASES);
     if (p->list_taps > MOST_TAPS) return tconv_refuse(reason, "more than %d taps", MOST_TAPS);
     if (has_long_steps(layer, &p->folded))
         return tconv_refuse(reason, "more elements of a batch item than its 32-bit steps count");
@@ -202,11 +219,16 @@ void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int sta
     p->blocks = tconv_ceil_div(p->matrix_rows, mt);
 }
 
+/* Tiles of a phase. */
+static double phase_tiles(const struct tconv_positions *p)
+{
+    return (double)p->tiles * (double)p->blocks * (double)p->folded.layer.groups;
+}
+
 /* Work-groups of one part. */
 static double part_groups(const struct tconv_positions *p)
 {
-    return (double)p->tiles * (double)p->blocks * (double)p->phases *
-           (double)p->folded.layer.groups;
+    return phase_tiles(p) * (double)p->phases;
 }
 
 /* Work-groups of all parts. */
@@ -225,6 +247,14 @@ static int64_t part_channels(const struct tconv_positions *p)
 double tconv_positions_stages(const struct tconv_positions *p)
 {
     return (double)p->reaching / (double)p->phases * (double)(part_channels(p) / p->stage);
+}
+
+double tconv_positions_busiest_stages(const struct tconv_positions *p)
+{
+    const double mean = tconv_positions_stages(p),
+                 most =
+                     (double)(tconv_min(p->most_taps, p->reaching) * (part_channels(p) / p->stage));
+    return tconv_larger(mean, most / tconv_gpu_rounds(all_groups(p), p->units));
 }
 
 /* Bytes that parts leave for the second launch: the sums of all tiles, with alignment. */
@@ -254,7 +284,8 @@ bool tconv_positions_may_split(const struct tconv_positions *p, const struct tco
 bool tconv_positions_check(const struct tconv_positions *p, int items,
                            const tconv_device_info *device, struct tconv_reason *reason)
 {
-    if (all_groups(p) * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
+    const double every = phase_tiles(p) * (double)p->all_phases * p->parts;
+    if (every * items > INT32_MAX || !tconv_divides((int64_t)part_groups(p)))
         return tconv_refuse(reason, "more work-items than its 32-bit indices can count");
     const double own = (double)p->mt * p->nt / items;
     if (tconv_folded_group_too_long(
@@ -267,7 +298,7 @@ double tconv_positions_cost(const struct tconv_positions *p, const struct tconv_
                             const tconv_device_info *device)
 {
     const struct tconv_machine *m = p->folded.machine;
-    const double units = tconv_gpu_units(m, device), groups = all_groups(p);
+    const double units = p->units, groups = all_groups(p);
     const int64_t local = (int64_t)(m->unit_local * (double)device->local_memory);
     const int64_t registers = (int64_t)(group->registers * m->warp * group->warps);
     const int64_t fitting = tconv_min(tconv_min((int64_t)m->unit_registers / registers,
@@ -277,21 +308,29 @@ double tconv_positions_cost(const struct tconv_positions *p, const struct tconv_
     /* The last groups of a unit share it with fewer others. */
     const double each = tconv_gpu_rounds(groups, units);
     const double full = (double)(int64_t)(each / held), rest = each - full * held;
+    const double stored = tconv_folded_output_bytes(&p->folded) * (double)p->phases /
+                          (double)p->all_phases;
     const struct tconv_gpu_launch run = {
         .units = units,
         .cycles = full * tconv_larger(held * group->busy, group->alone) +
                   (rest > 0 ? tconv_larger(rest * group->busy, group->alone) : 0),
         .l2 = groups * group->l2,
-        .dram = tconv_folded_data_bytes(&p->folded) + tconv_folded_output_bytes(&p->folded),
+        .dram = tconv_folded_data_bytes(&p->folded) + stored,
     };
-    if (p->parts == 1) return tconv_gpu_launch_cost(m, &run);
+    double cost = tconv_gpu_launch_cost(m, &run);
+    if (p->all_phases > p->phases) {
+        const struct tconv_gpu_launch fill = {
+            .units = units, .dram = tconv_folded_output_bytes(&p->folded) - stored};
+        cost += tconv_gpu_launch_cost(m, &fill);
+    }
+    if (p->parts == 1) return cost;
     /* Each part's sums are written and read, from the second-level cache. */
     const double bytes = 2 * groups * p->mt * p->nt * (double)p->folded.acc_bytes;
     const struct tconv_gpu_launch finish = {
         .units = units,
         .cycles = group->finish + bytes / units / m->unit_l2,
     };
-    return tconv_gpu_launch_cost(m, &run) + tconv_gpu_launch_cost(m, &finish);
+    return cost + tconv_gpu_launch_cost(m, &finish);
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
@@ -311,11 +350,20 @@ static struct reach reach_of(const struct tconv_side *side, const struct tconv_c
     return (struct reach){class->taps, class->first, tconv_tap_step(side->axis)};
 }
 
+/* Phases with more taps come first. */
+static int by_taps(const void *one, const void *other)
+{
+    const int64_t *a = one, *b = other;
+    if (a[KIND_TAPS] != b[KIND_TAPS]) return a[KIND_TAPS] > b[KIND_TAPS] ? -1 : 1;
+    return a[TILED_KIND_PHASE] < b[TILED_KIND_PHASE] ? -1 : 1;
+}
+
 /* Writes a kind for each phase of work-groups, and all taps. */
-static bool write_phases(const struct tconv_positions *g, int64_t *kind, int64_t *tap)
+static bool write_phases(const struct tconv_positions *g, int64_t *kinds, int64_t *tap)
 {
     const struct tconv_side *side = g->side;
     struct tconv_class *classes[3] = {NULL, NULL, NULL};
+    int64_t *kind = kinds;
     bool memory = true;
     for (int a = 0; a < 3; a++) {
         classes[a] = malloc((size_t)side[a].axis->stride * sizeof *classes[a]);
@@ -323,13 +371,14 @@ static bool write_phases(const struct tconv_positions *g, int64_t *kind, int64_t
         if (classes[a] != NULL) tconv_classes(side[a].axis, classes[a]);
     }
     int64_t start = 0;
-    for (int64_t phase = 0; memory && phase < g->phases; phase++, kind += KIND_LONGS) {
+    for (int64_t phase = 0; memory && phase < g->all_phases; phase++, kind += TILED_KIND_LONGS) {
         const int64_t t[] = {phase / side[2].phases / side[1].phases,
                              phase / side[2].phases % side[1].phases, phase % side[2].phases};
         struct reach reach[3];
         for (int a = 0; a < 3; a++) reach[a] = reach_of(&side[a], classes[a], t[a]);
         kind[KIND_TAPS] = reach[0].taps * reach[1].taps * reach[2].taps;
         kind[KIND_LIST] = start;
+        kind[TILED_KIND_PHASE] = phase;
         start += kind[KIND_TAPS];
         for (int64_t i = 0; i < kind[KIND_TAPS]; i++, tap += TAP_LONGS) {
             int64_t rest = i, k[3];
@@ -344,10 +393,88 @@ static bool write_phases(const struct tconv_positions *g, int64_t *kind, int64_t
         }
     }
     for (int a = 0; a < 3; a++) free(classes[a]);
+    qsort(kinds, (size_t)g->all_phases, TILED_KIND_LONGS * sizeof *kinds, by_taps);
     return memory;
 }
 
-_Static_assert(TILED_LONGS + MOST_PHASES * KIND_LONGS + MOST_TAPS * TAP_LONGS <= TCONV_TABLE_LIMIT,
+enum { MOST_UNITS = 1 << 12, MOST_ROUNDS = 64 /* bits of TILED_TURNS */ };
+
+/* Groups of the last chunk in rounds of one for each unit, and the taps of each group. */
+struct rounds {
+    const int64_t *kinds;
+    int64_t tiles, groups, units;
+};
+
+/* The work of the busiest unit if the rounds of `turns` are in the opposite order; equal ones by
+ * the sum of squares. */
+static double unevenness(const struct rounds *r, uint64_t turns)
+{
+    int64_t load[MOST_UNITS] = {0}, most = 0;
+    double squares = 0, all = 1;
+    for (int64_t i = 0; i < r->groups; i++) {
+        const int64_t round = i / r->units, first = round * r->units,
+                      count = tconv_min(r->units, r->groups - first);
+        const bool turned = round < MOST_ROUNDS && (turns >> round & 1) != 0;
+        load[turned ? first + count - 1 - i : i - first] +=
+            r->kinds[i / r->tiles * TILED_KIND_LONGS + KIND_TAPS];
+    }
+    for (int64_t u = 0; u < r->units; u++) {
+        most = tconv_max(most, load[u]);
+        squares += (double)load[u] * (double)load[u];
+        all += (double)load[u];
+    }
+    return (double)most + squares / (all * all);
+}
+
+/* Chooses which rounds are turned: from every other round on, turns single rounds and pairs of
+ * neighbours as long as it helps. */
+static uint64_t choose_turns(const struct rounds *r)
+{
+    enum { MOST_TRIES = 8 };
+    const int64_t rounds = tconv_min(tconv_ceil_div(r->groups, r->units), MOST_ROUNDS);
+    uint64_t turns = UINT64_C(0x5555555555555555);
+    double least = unevenness(r, turns);
+    bool better = true;
+    for (int tries = 0; better && tries < MOST_TRIES; tries++) {
+        better = false;
+        for (int64_t i = 0; i < 2 * rounds - 1; i++) {
+            const uint64_t flipped = turns ^
+                                     (i < rounds ? UINT64_C(1) << i : UINT64_C(3) << (i - rounds));
+            const double own = unevenness(r, flipped);
+            if (own >= least) continue;
+            least = own;
+            turns = flipped;
+            better = true;
+        }
+    }
+    return turns;
+}
+
+/* Writes the order of work-groups: own_tile of cl/gpu/positions.clh. */
+static void write_order(const struct tconv_positions *g, const int64_t *kinds, int64_t *t)
+{
+    const int64_t tiles = (int64_t)phase_tiles(g) * g->parts;
+    const int64_t units = tconv_min(tconv_max((int64_t)g->units, 1), MOST_UNITS);
+    const bool even = kinds[KIND_TAPS] == kinds[(g->phases - 1) * TILED_KIND_LONGS + KIND_TAPS];
+    const int64_t spread = even ? 1 : units, full = tiles / spread;
+    /* The last chunk has up to two tiles for a unit, so that there is more to choose from. */
+    const int64_t whole = tiles % spread == 0 ? full : tconv_max(full - 1, 0),
+                  last = tiles - whole * spread;
+    t[TILED_FULL_CHUNKS] = whole;
+    t[TILED_KINDS] = g->phases;
+    t[TILED_LAST_GROUPS] = g->phases * last;
+    t[TILED_PHASE_TILES] = tconv_divisor((int64_t)phase_tiles(g));
+    t[TILED_CHUNK] = tconv_divisor(g->phases * spread);
+    t[TILED_SPREAD] = tconv_divisor(spread);
+    t[TILED_LAST_SPREAD] = tconv_divisor(tconv_max(last, 1));
+    t[TILED_UNITS] = tconv_divisor(units);
+    if (last == 0) return;
+    const struct rounds rounds = {kinds, last, g->phases * last, units};
+    t[TILED_TURNS] = (int64_t)choose_turns(&rounds);
+}
+
+_Static_assert(TILED_LONGS + MOST_PHASES * TILED_KIND_LONGS + MOST_TAPS * TAP_LONGS <=
+                   TCONV_TABLE_LIMIT,
                "the largest table");
 
 bool tconv_positions_has_groups(const struct tconv_positions *g, bool output, int count)
@@ -365,7 +492,8 @@ bool tconv_positions_has_groups(const struct tconv_positions *g, bool output, in
 bool tconv_positions_write_table(const struct tconv_positions *g,
                                  struct tconv_kernel_plan *kernel_plan)
 {
-    const size_t phases_at = TILED_LONGS, list_at = phases_at + (size_t)g->phases * KIND_LONGS;
+    const size_t phases_at = TILED_LONGS,
+                 list_at = phases_at + (size_t)g->all_phases * TILED_KIND_LONGS;
     if (!tconv_kernel_plan_table(kernel_plan, table_longs(g))) return false;
     int64_t *t = kernel_plan->table;
     tconv_folded_write_numbers(&g->folded, g->blocks, g->tiles, t);
@@ -383,12 +511,13 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
     t[TILED_PARTS] = g->parts;
     t[TILED_PART_CHANNELS] = part_channels(g);
     t[TILED_PART] = tconv_divisor((int64_t)part_groups(g));
-    t[TILED_ALL_PHASES] = tconv_divisor(g->phases);
     t[TILED_BLOCKS] = tconv_divisor(g->blocks);
     t[TILED_TILES] = tconv_divisor(g->tiles);
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
-    return write_phases(g, t + phases_at, t + list_at);
+    if (!write_phases(g, t + phases_at, t + list_at)) return false;
+    write_order(g, t + phases_at, t);
+    return true;
 }
 
 /* ---- kernel plan ---------------------------------------------------------------------------- */
@@ -444,15 +573,6 @@ static int64_t merged_phases(const struct tconv_side *side)
     return side->merged ? side->axis->stride : 1;
 }
 
-/* The most taps of a phase. */
-static int64_t most_taps(const struct tconv_positions *g)
-{
-    int64_t taps = 1;
-    for (int a = 0; a < 3; a++)
-        taps *= g->side[a].merged ? g->side[a].taps : tconv_most_taps(g->side[a].axis);
-    return taps;
-}
-
 /* True if phases that are rows have different numbers of taps. */
 static bool lacks_taps(const struct tconv_positions *g)
 {
@@ -471,9 +591,10 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
     tconv_launch_option(launch, "WHOLE", p->folded.layer.in_channels % p->stage == 0);
     tconv_launch_option(launch, "LAST", p->last);
     tconv_launch_option(launch, "FOLDED_LAST", p->rows_last);
-    tconv_launch_option(launch, "ROUNDS", most_taps(p) > ROUND_TAPS);
+    tconv_launch_option(launch, "ROUNDS", p->most_taps > ROUND_TAPS);
     tconv_launch_option(launch, "LACKING", lacks_taps(p));
     tconv_launch_option(launch, "SPLIT", split);
+    tconv_launch_option(launch, "EMPTY", p->all_phases > p->phases);
     tconv_launch_option(launch, "CONSTANT_TABLE", p->constant_table);
     tconv_launch_option(launch, "PZ", merged_phases(&p->side[0]));
     tconv_launch_option(launch, "PY", merged_phases(&p->side[1]));
@@ -515,6 +636,18 @@ struct tconv_launch *tconv_positions_finish(const struct tconv_positions *p, con
                                          TCONV_ARG_WORKSPACE, TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
                       10);
     return finish;
+}
+
+struct tconv_launch *tconv_positions_fill(const struct tconv_positions *p, int items,
+                                          struct tconv_kernel_plan *kernel_plan)
+{
+    if (p->all_phases == p->phases) return NULL;
+    struct tconv_launch *fill = tconv_kernel_plan_run(kernel_plan, "tconv_rows_fill");
+    fill->local[0] = (size_t)items;
+    fill->divides = true;
+    fill->global[0] = (size_t)items * (size_t)phase_tiles(p) * (size_t)(p->all_phases - p->phases);
+    tconv_launch_args(fill, (enum tconv_arg[]){TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE}, 6);
+    return fill;
 }
 
 void tconv_positions_pack(const struct tconv_positions *p, const char *kind,

@@ -35,9 +35,12 @@ struct tconv_positions {
     int64_t packed_channels; /* of a tap of the packed filter: input channels, or words of them */
     bool last;               /* channels are neighbours */
     bool rows_last;          /* rows are quads of output channels */
-    int64_t phases, list_taps, reaching; /* of all phases of work-groups */
-    int64_t merged, matrix_rows;         /* phases that are rows; rows of the packed filter */
-    bool constant_table;                 /* the device's constant memory takes the table */
+    int64_t all_phases, phases;  /* of work-groups; those that have taps */
+    int64_t most_taps;           /* of a phase */
+    int64_t list_taps, reaching; /* of all phases */
+    double units;                /* compute units that have work-groups */
+    int64_t merged, matrix_rows; /* phases that are rows; rows of the packed filter */
+    bool constant_table;         /* the device's constant memory takes the table */
     int64_t all_positions;
     /* The tile: rows, positions, input channels of a stage; parts of the input channels, each with
      * work-groups of its own. */
@@ -59,6 +62,10 @@ int64_t tconv_positions_output_bytes(const struct tconv_positions *p);
 
 /* Stages of one work-group, the mean of all phases. */
 double tconv_positions_stages(const struct tconv_positions *p);
+
+/* Stages of one work-group, the mean of those of the busiest compute unit. The order of work-groups
+ * spreads phases evenly, but the largest phase of few groups stands out. */
+double tconv_positions_busiest_stages(const struct tconv_positions *p);
 
 /* True if each of p->parts parts has at least two stages, and their workspace is within the
  * caller's limit. */
@@ -100,11 +107,15 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
                              struct tconv_launch *launch);
 
 /* tconv_positions_run adds the launch that computes, with work-groups of `items`.
+ * tconv_positions_fill adds the launch that stores the outputs of phases without taps, which the
+ * other launches leave out; NULL if all phases have taps.
  * tconv_positions_finish adds the launch that adds up parts, with `groups` work-groups for each
  * tile. tconv_positions_pack adds the launches that pack the filter and names the packed layout;
  * call it when `run` has all its options. */
 struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const char *kernel,
                                          int items, struct tconv_kernel_plan *kernel_plan);
+struct tconv_launch *tconv_positions_fill(const struct tconv_positions *p, int items,
+                                          struct tconv_kernel_plan *kernel_plan);
 struct tconv_launch *tconv_positions_finish(const struct tconv_positions *p, const char *kernel,
                                             int items, int groups,
                                             struct tconv_kernel_plan *kernel_plan);

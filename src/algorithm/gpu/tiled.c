@@ -61,7 +61,7 @@ static double cost_of(const struct tconv_positions *g, const struct tile *t,
                          m->tiled_input * t->ks * t->nt / items;
     const double stage_cycles = tconv_larger(stage / m->unit_issue, reads * m->unit_read);
     const double around = m->tiled_begin + sums * m->tiled_store;
-    const double stages = tconv_positions_stages(g);
+    const double stages = tconv_positions_busiest_stages(g);
     const double busy = stages * stage_cycles + around / m->unit_issue;
     const double alone = stages * (stage + m->tiled_stage_wait) + around * m->tiled_around_wait +
                          m->tiled_begin_wait + (warps - 1) * busy;
@@ -74,7 +74,7 @@ static double cost_of(const struct tconv_positions *g, const struct tile *t,
         .warps = warps,
         .registers = m->tiled_registers + sliced + words * t->tm * t->tn,
         .local = local_bytes(g, t),
-        .l2 = stages * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
+        .l2 = tconv_positions_stages(g) * t->ks * (t->mt + t->nt) * (double)g->folded.acc_bytes,
         .finish = 2 * m->tiled_begin_wait + g->parts * m->tiled_part_wait,
     };
     return tconv_positions_cost(g, &group, device);
@@ -178,6 +178,8 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_launch whole = {0};
     write_options(&g, &t, TCONV_WHOLE_SUMS, &whole);
     tconv_positions_pack(&g, "tiled", &whole, request, kernel_plan);
+    struct tconv_launch *fill = tconv_positions_fill(&g, items_of(&t), kernel_plan);
+    if (fill != NULL) write_options(&g, &t, TCONV_WHOLE_SUMS, fill);
     if (g.parts == 1) return TCONV_OK;
     const struct tile finishing = finishing_tile(&t, request->device);
     struct tconv_launch *finish =
