@@ -6,6 +6,7 @@
  * own. */
 #include "random_problem.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -751,6 +752,42 @@ static void tiles_by_name(void **state)
     assert_true(ran >= (largest_group() < 256 ? 0 : 10));
 }
 
+/* Copies of plain data for matrix units: channels and points that fill no tile, no quad or several
+ * tiles of the copy, groups of whole quads, one point, borders. */
+static void copies_of_plain_data(void **state)
+{
+    (void)state;
+    static const char name[] = "matrix_group copy=1";
+    static const struct plane copies[] = {
+        {"odd channels", 3, 7, 5, 1, {5, 13}, {3, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 0}, {0, 0}},
+        {"one channel", 2, 1, 3, 1, {3, 5}, {2, 3}, {1, 2}, {1, 1}, {0, 1}, {0, 1}, {0, 0}},
+        {"several tiles", 2, 70, 9, 1, {9, 16}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}},
+        {"groups", 1, 16, 3, 3, {4, 9}, {3, 3}, {2, 1}, {1, 2}, {1, 0}, {0, 1}, {1, 0}},
+        {"no taps", 1, 16, 4, 1, {5, 3}, {1, 2}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, {2, 0}},
+    };
+    static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_I8, TCONV_U8, TCONV_F32};
+    int ran = 0;
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+        for (size_t a = 0; a < sizeof types / sizeof *types; a++) {
+            tconv_problem p = plane_problem(&copies[i], false);
+            p.data_type = p.filter_type = types[a];
+            struct tensors t;
+            make_tensors(&p, a % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 7000 + (unsigned)i, &t);
+            t.math = TCONV_MATH_FAST;
+            /* Outputs whose sums are not finite are computed one by one, from the copy. */
+            const bool integers = types[a] == TCONV_I8 || types[a] == TCONV_U8;
+            if (!integers && i > 0) t.data[t.data_count / 2] = INFINITY;
+            if (!integers && i == 2) t.filter[5] = NAN;
+            for (int d = 0; d < device_count; d++)
+                if (run_algorithm(&devices[d], &p, name, i % 2 == 0, &t, ALWAYS)) {
+                    compare_with_oracle(&devices[d], &p, name, i % 2 == 0, &t);
+                    ran++;
+                }
+            free_tensors(&t);
+        }
+    assert_true(ran >= (largest_group() < 32 ? 0 : 20));
+}
+
 /* A work-item packs a block with more loop iterations than llvmpipe lets it have, though few
  * weights: it is refused there. */
 static void many_weights_are_packed_or_refused(void **state)
@@ -801,6 +838,7 @@ int main(void)
         cmocka_unit_test(parts_of_tiles),
         cmocka_unit_test(outputs_without_taps),
         cmocka_unit_test(tiles_by_name),
+        cmocka_unit_test(copies_of_plain_data),
         cmocka_unit_test(many_weights_are_packed_or_refused),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(a_sample_has_every_feature),

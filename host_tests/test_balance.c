@@ -156,7 +156,8 @@ static bool layer_balance(const struct entry *entry, tconv_type type, tconv_data
     if (best.algorithm != &tconv_tiled_group && best.algorithm != &tconv_matrix_group) return false;
     struct tconv_kernel_plan kernel_plan = {0};
     assert_int_equal(tconv_kernel_plan_write(&request, &best, &kernel_plan, NULL), TCONV_OK);
-    const struct tconv_launch *run = &kernel_plan.run[0];
+    const struct tconv_launch *run = kernel_plan.run;
+    while (run->macs == 0) run++; /* a copy is made first */
     const struct order order = {kernel_plan.table, (int)option_of(run, "NT")};
     const int64_t groups = (int64_t)(run->global[0] / run->local[0]);
     const bool counts = groups >= 2 * units;

@@ -40,10 +40,14 @@
  *   WHOLE_QUADS  1: quads of words divide that number                        0, 1
  *   QUADS        1: with LAST, quads of words are aligned to their size      0, 1
  *                wherever the tensors are
+ *   COPY         1: the data are a copy with neighbouring channels: copy.clh  absent, 1
  *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels       0, 1
  *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
  *
  * Registers: FM * FN * SUMS sums. */
+#if COPY
+#include "gpu/copy.clh"
+#endif
 #include "gpu/matrix_stages.clh"
 
 #if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) ||                         \

@@ -42,6 +42,13 @@ enum {
     TILED_NEAREST_Z,     /* if phases are rows: the distance to the input of tap 0 */
     TILED_NEAREST_Y,
     TILED_NEAREST_X,
+    TILED_COPY_POINTS,     /* with COPY: cl/gpu/copy.clh. Points of a batch item */
+    TILED_COPY_CHANNELS,   /* channels of all groups */
+    TILED_COPY_ROW,        /* elements of a point in the copy */
+    TILED_COPY_BATCH_STEP, /* of the data */
+    TILED_COPY_CHANNEL_STEP,
+    TILED_COPY_POINT_TILES, /* divisors: work-groups along points, and along channels */
+    TILED_COPY_CHANNEL_TILES,
     TILED_PHASES_AT, /* a kind for each phase of work-groups, those with most taps first */
     TILED_LIST_AT,   /* their taps */
     TILED_ZERO,      /* 0: table_again of cl/gpu/positions.clh */

@@ -103,7 +103,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
     const double multiply = (double)t->mt * t->nt * t->kt / (m->unit_lanes * speed);
     const double stage_cycles = tconv_larger(stage * warps / m->unit_issue, multiply);
     const double outputs = (double)t->mt * t->nt / items;
-    const double store = g->last ? m->matrix_store / 2 : m->matrix_store;
+    const double store = g->rows_last ? m->matrix_store / 2 : m->matrix_store;
     const double around = m->matrix_begin + outputs * store;
     const double busy = stages * stage_cycles + around * warps / m->unit_issue;
     const double alone = stages * (tconv_larger(stage, multiply) + m->matrix_stage_wait) +
@@ -140,34 +140,50 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
            local_bytes(g, f, t) + 4 * t->mt <= (int64_t)device->local_memory;
 }
 
-static bool prepare(const struct tconv_request *request, struct tconv_positions *g,
+/* `copied`: the kernel reads a copy of plain data. */
+static bool prepare(const struct tconv_request *request, bool copied, struct tconv_positions *g,
                     struct fragment *fragment, struct tconv_reason *reason)
 {
+    const int64_t quad = 16 / (int64_t)tconv_type_size(request->layer->data_type);
+    const int count = sizeof heights / sizeof *heights;
     return choose_fragment(request, fragment, reason) &&
-           tconv_positions_prepare(g, request, TCONV_PACK_WORDS, heights,
-                                   sizeof heights / sizeof *heights, reason);
+           (copied ? tconv_positions_prepare_copied(g, request, TCONV_PACK_WORDS, heights, count,
+                                                    quad, reason)
+                   : tconv_positions_prepare(g, request, TCONV_PACK_WORDS, heights, count, reason));
+}
+
+/* Adds the candidates of a tile. */
+static void add_tile(const struct tconv_request *request, struct tconv_positions *g,
+                     const struct fragment *f, const struct tconv_matrix_tile *t,
+                     struct tconv_candidates *candidates, struct tconv_reason *reason)
+{
+    if (!fits(g, f, t, request->device)) return;
+    for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
+        tconv_positions_set_tile(g, t->mt, t->nt, t->kt * (int)word_of(g), parts);
+        if (parts > 1 && !tconv_positions_may_split(g, request)) break;
+        const int64_t tile[] = {
+            t->mt, t->nt, t->wm, t->wn, t->slices, t->kt, parts > 1, g->copy.elements > 0, parts};
+        if (tconv_positions_check(g, items_of(f, t), request->device, reason))
+            tconv_candidates_add(candidates, tile, cost_of(g, f, t, request->device));
+    }
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    struct tconv_positions g;
+    struct tconv_positions plain, g;
     struct fragment f;
-    if (!prepare(request, &g, &f, reason)) return false;
+    if (!prepare(request, false, &plain, &f, reason)) return false;
+    struct tconv_reason not_copied;
+    const bool may_copy = prepare(request, true, &g, &f, &not_copied);
     struct tconv_matrix_tile t;
     int least = INT_MAX;
     for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++)
         if (items_of(&f, &t) < least) least = items_of(&f, &t);
     tconv_refuse(reason, "it needs work-groups of %d work-items, or more local memory", least);
     for (size_t i = 0; tconv_unit_tile(f.unit, f.lanes, i, &t); i++) {
-        if (!fits(&g, &f, &t, request->device)) continue;
-        for (int parts = 1; parts <= TCONV_MOST_PARTS; parts *= 2) {
-            tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), parts);
-            if (parts > 1 && !tconv_positions_may_split(&g, request)) break;
-            const int64_t tile[] = {t.mt, t.nt, t.wm, t.wn, t.slices, t.kt, parts > 1, parts};
-            if (tconv_positions_check(&g, items_of(&f, &t), request->device, reason))
-                tconv_candidates_add(candidates, tile, cost_of(&g, &f, &t, request->device));
-        }
+        add_tile(request, &plain, &f, &t, candidates, reason);
+        if (may_copy) add_tile(request, &g, &f, &t, candidates, reason);
     }
     return candidates->count > 0;
 }
@@ -190,7 +206,9 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     tconv_launch_option(launch, "SLICES", t->slices);
     const bool whole_quads = g->folded.layer.in_channels % (4 * word_of(g)) == 0;
     tconv_launch_option(launch, "WHOLE_QUADS", f->unit->unconditional && whole_quads);
-    tconv_launch_option(launch, "QUADS", tconv_positions_has_groups(g, false, 4 * (int)word_of(g)));
+    tconv_launch_option(launch, "QUADS",
+                        g->copy.elements > 0 ||
+                            tconv_positions_has_groups(g, false, 4 * (int)word_of(g)));
     tconv_launch_option(launch, "OUTPUT_QUADS", tconv_positions_has_groups(g, true, 4));
     tconv_positions_options(g, split, items, launch);
 }
@@ -203,13 +221,15 @@ static tconv_status write(const struct tconv_request *request,
     struct tconv_positions g;
     struct fragment f;
     struct tconv_reason reason;
-    prepare(request, &g, &f, &reason);
+    prepare(request, candidate->tile[7] != 0, &g, &f, &reason);
     const struct tconv_matrix_tile t = {(int)candidate->tile[0], (int)candidate->tile[1],
                                         (int)candidate->tile[2], (int)candidate->tile[3],
                                         (int)candidate->tile[4], (int)candidate->tile[5]};
-    tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[7]);
+    tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[8]);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
     const int items = items_of(&f, &t);
+    struct tconv_launch *copy = tconv_positions_copy(&g, items, kernel_plan);
+    if (copy != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, copy);
     struct tconv_launch *run = tconv_positions_run(&g, "tconv_matrix", items, kernel_plan);
     write_options(&g, &f, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
     /* The filter is packed by the program without parts, whatever the number of parts is. */
@@ -241,8 +261,8 @@ const struct tconv_algorithm tconv_matrix_group = {
     .source = "gpu/matrix.cl",
     .packing = TCONV_PACK_WORDS,
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"mt", "nt", "wm", "wn", "slices", "kt", "split", "parts"},
-    .program_parameters = 7,
+    .tile_names = {"mt", "nt", "wm", "wn", "slices", "kt", "split", "copy", "parts"},
+    .program_parameters = 8,
     .enumerate = enumerate,
     .write = write,
 };

@@ -5,6 +5,7 @@
 #include "algorithm/cost/gpu.h"
 
 #include "base/checked.h"
+#include "gpu/copy_table.h"
 #include "gpu/tiled_table.h"
 
 #include <inttypes.h>
@@ -160,16 +161,17 @@ static bool has_long_steps(const struct tconv_layer *layer, const struct tconv_f
     return longest > INT32_MAX || channels * (double)layer->output_channel_step > INT32_MAX;
 }
 
-bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_request *request,
-                             enum tconv_packing packing, const struct tconv_height *heights,
-                             int height_count, struct tconv_reason *reason)
+static bool prepare(struct tconv_positions *p, const struct tconv_request *request,
+                    enum tconv_packing packing, const struct tconv_height *heights,
+                    int height_count, bool copied, struct tconv_reason *reason)
 {
     const struct tconv_layer *layer = request->layer;
     *p = (struct tconv_positions){.packing = packing, .parts = 1};
     if (!tconv_fold(request, &p->folded, reason)) return false;
-    p->last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
-              (layer->in_channels > 1 || layer->out_channels > 1);
-    p->rows_last = p->last && layer->out_channels > 3; /* few channels have no quads */
+    const bool last = layer->data_channel_step == 1 && layer->output_channel_step == 1 &&
+                      (layer->in_channels > 1 || layer->out_channels > 1);
+    p->last = last || copied;
+    p->rows_last = last && layer->out_channels > 3; /* few channels have no quads */
     p->units = tconv_gpu_units(p->folded.machine, request->device);
     lengthen_strides(p);
     choose_phases(p, heights, height_count);
@@ -205,6 +207,50 @@ bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_reque
                                         (double)layer->groups * (double)p->list_taps *
                                             (double)p->packed_channels * (double)p->matrix_rows,
                                     bytes, reason);
+}
+
+bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_request *request,
+                             enum tconv_packing packing, const struct tconv_height *heights,
+                             int height_count, struct tconv_reason *reason)
+{
+    return prepare(p, request, packing, heights, height_count, false, reason);
+}
+
+bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tconv_request *request,
+                                    enum tconv_packing packing, const struct tconv_height *heights,
+                                    int height_count, int64_t quad, struct tconv_reason *reason)
+{
+    struct tconv_layer layer = *request->layer;
+    struct tconv_copy copy = {.points = 1,
+                              .channels = layer.groups * layer.in_channels,
+                              .batch_step = layer.data_batch_step,
+                              .channel_step = layer.data_channel_step};
+    copy.row = tconv_ceil_div(copy.channels, quad) * quad;
+    bool dense = layer.data_channel_step != 1 && layer.output_channel_step != 1;
+    for (int a = layer.axes - 1; a >= 0; a--) {
+        dense = dense && layer.axis[a].data_step == copy.points;
+        layer.axis[a].data_step = copy.points * copy.row;
+        copy.points *= layer.axis[a].input;
+    }
+    if (!dense || (layer.groups > 1 && layer.in_channels % quad != 0))
+        return tconv_refuse(reason, "it copies plain data with groups of whole quads");
+    copy.elements = layer.batch * copy.points * copy.row;
+    if (copy.points > INT32_MAX / 2 || copy.elements / 64 > INT32_MAX ||
+        !tconv_divides(tconv_ceil_div(copy.points, COPIED_POINTS)) ||
+        !tconv_divides(tconv_ceil_div(copy.row, COPIED_CHANNELS)))
+        return tconv_refuse(reason, "its copy has more points than its 32-bit indices count");
+    const uint64_t bytes = (uint64_t)copy.elements * tconv_type_size(layer.data_type);
+    if ((request->workspace_limit != 0 && bytes > request->workspace_limit) ||
+        bytes > request->device->allocation_limit)
+        return tconv_refuse(reason, "its copy exceeds the limit of the workspace");
+    layer.data_channel_step = 1;
+    layer.data_batch_step = copy.points * copy.row;
+    struct tconv_request copied = *request;
+    copied.layer = &layer;
+    if (!prepare(p, &copied, packing, heights, height_count, true, reason)) return false;
+    p->folded.machine = &request->machine;
+    p->copy = copy;
+    return true;
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
@@ -276,7 +322,7 @@ bool tconv_positions_may_split(const struct tconv_positions *p, const struct tco
     uint64_t limit = MOST_WORKSPACE;
     if (request->workspace_limit != 0 && request->workspace_limit < limit)
         limit = request->workspace_limit;
-    return stages >= 2 * p->parts &&
+    return p->copy.elements == 0 && stages >= 2 * p->parts &&
            tconv_ceil_div(stages, tconv_ceil_div(stages, p->parts)) == p->parts &&
            workspace_bytes(p) <= (double)limit;
 }
@@ -322,6 +368,13 @@ double tconv_positions_cost(const struct tconv_positions *p, const struct tconv_
         const struct tconv_gpu_launch fill = {
             .units = units, .dram = tconv_folded_output_bytes(&p->folded) - stored};
         cost += tconv_gpu_launch_cost(m, &fill);
+    }
+    if (p->copy.elements > 0) {
+        const struct tconv_gpu_launch copy = {
+            .units = units,
+            .dram = tconv_folded_data_bytes(&p->folded) +
+                    (double)p->copy.elements * (double)tconv_type_size(p->folded.layer.data_type)};
+        cost += tconv_gpu_launch_cost(m, &copy);
     }
     if (p->parts == 1) return cost;
     /* Each part's sums are written and read, from the second-level cache. */
@@ -513,6 +566,15 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
     t[TILED_PART] = tconv_divisor((int64_t)part_groups(g));
     t[TILED_BLOCKS] = tconv_divisor(g->blocks);
     t[TILED_TILES] = tconv_divisor(g->tiles);
+    if (g->copy.elements > 0) {
+        t[TILED_COPY_POINTS] = g->copy.points;
+        t[TILED_COPY_CHANNELS] = g->copy.channels;
+        t[TILED_COPY_ROW] = g->copy.row;
+        t[TILED_COPY_BATCH_STEP] = g->copy.batch_step;
+        t[TILED_COPY_CHANNEL_STEP] = g->copy.channel_step;
+        t[TILED_COPY_POINT_TILES] = tconv_divisor(tconv_ceil_div(g->copy.points, COPIED_POINTS));
+        t[TILED_COPY_CHANNEL_TILES] = tconv_divisor(tconv_ceil_div(g->copy.row, COPIED_CHANNELS));
+    }
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
     if (!write_phases(g, t + phases_at, t + list_at)) return false;
@@ -590,6 +652,7 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
     tconv_launch_option(launch, "ITEMS", items);
     tconv_launch_option(launch, "WHOLE", p->folded.layer.in_channels % p->stage == 0);
     tconv_launch_option(launch, "LAST", p->last);
+    if (p->copy.elements > 0) tconv_launch_option(launch, "COPY", 1);
     tconv_launch_option(launch, "FOLDED_LAST", p->rows_last);
     tconv_launch_option(launch, "ROUNDS", p->most_taps > ROUND_TAPS);
     tconv_launch_option(launch, "LACKING", lacks_taps(p));
@@ -601,6 +664,24 @@ void tconv_positions_options(const struct tconv_positions *p, enum tconv_split s
     tconv_launch_option(launch, "PX", merged_phases(&p->side[2]));
 }
 
+struct tconv_launch *tconv_positions_copy(const struct tconv_positions *p, int items,
+                                          struct tconv_kernel_plan *kernel_plan)
+{
+    const struct tconv_copy *copy = &p->copy;
+    if (copy->elements == 0) return NULL;
+    kernel_plan->workspace_bytes = (uint64_t)copy->elements *
+                                   tconv_type_size(p->folded.layer.data_type);
+    struct tconv_launch *launch = tconv_kernel_plan_run(kernel_plan, "tconv_copy_points");
+    launch->local[0] = (size_t)items;
+    launch->divides = true;
+    launch->global[0] = (size_t)items * (size_t)tconv_ceil_div(copy->points, COPIED_POINTS) *
+                        (size_t)tconv_ceil_div(copy->row, COPIED_CHANNELS) *
+                        (size_t)(copy->elements / copy->points / copy->row);
+    tconv_launch_args(launch,
+                      (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
+    return launch;
+}
+
 struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const char *kernel,
                                          int items, struct tconv_kernel_plan *kernel_plan)
 {
@@ -610,8 +691,9 @@ struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const 
     run->macs = issued(p, kernel_plan->table);
     run->global[0] = (size_t)items * (size_t)all_groups(p);
     if (p->parts == 1) {
+        const enum tconv_arg data = p->copy.elements > 0 ? TCONV_ARG_WORKSPACE : TCONV_ARG_DATA;
         tconv_launch_args(run,
-                          (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
+                          (enum tconv_arg[]){data, TCONV_ARG_FILTER, TCONV_ARG_FLAGS,
                                              TCONV_ARGS_EPILOGUE, TCONV_ARG_TABLE},
                           9);
         return run;

@@ -27,13 +27,23 @@ struct tconv_side {
                          others */
 };
 
+/* A copy of plain data with neighbouring channels: cl/gpu/copy.clh. */
+struct tconv_copy {
+    int64_t points;        /* of a batch item */
+    int64_t channels, row; /* of all groups; elements of a point in the copy: channels and
+                              padding */
+    int64_t batch_step, channel_step; /* of the data */
+    int64_t elements;                 /* of the copy */
+};
+
 /* A layer as a matrix product, and the numbers that follow from the tile. */
 struct tconv_positions {
     struct tconv_folded_layer folded;
     struct tconv_side side[3]; /* z, y, x */
     enum tconv_packing packing;
     int64_t packed_channels; /* of a tap of the packed filter: input channels, or words of them */
-    bool last;               /* channels are neighbours */
+    struct tconv_copy copy;  /* elements == 0: the kernel reads the data itself */
+    bool last;               /* input channels are neighbours, in the copy if there is one */
     bool rows_last;          /* rows are quads of output channels */
     int64_t all_phases, phases;  /* of work-groups; those that have taps */
     int64_t most_taps;           /* of a phase */
@@ -54,6 +64,12 @@ struct tconv_positions {
 bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_request *request,
                              enum tconv_packing packing, const struct tconv_height *heights,
                              int height_count, struct tconv_reason *reason);
+
+/* The same for a kernel that reads a copy of the data with neighbouring channels, padded to
+ * multiples of `quad` channels. False also if the data need no copy. */
+bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tconv_request *request,
+                                    enum tconv_packing packing, const struct tconv_height *heights,
+                                    int height_count, int64_t quad, struct tconv_reason *reason);
 
 void tconv_positions_set_tile(struct tconv_positions *p, int mt, int nt, int stage, int parts);
 
@@ -106,12 +122,16 @@ enum tconv_split { TCONV_WHOLE_SUMS, TCONV_PART_SUMS, TCONV_FINISHED_SUMS };
 void tconv_positions_options(const struct tconv_positions *p, enum tconv_split split, int items,
                              struct tconv_launch *launch);
 
-/* tconv_positions_run adds the launch that computes, with work-groups of `items`.
+/* tconv_positions_copy adds the launch that copies data, if there is a copy; call it first. NULL if
+ * there is none.
+ * tconv_positions_run adds the launch that computes, with work-groups of `items`.
  * tconv_positions_fill adds the launch that stores the outputs of phases without taps, which the
  * other launches leave out; NULL if all phases have taps.
  * tconv_positions_finish adds the launch that adds up parts, with `groups` work-groups for each
  * tile. tconv_positions_pack adds the launches that pack the filter and names the packed layout;
  * call it when `run` has all its options. */
+struct tconv_launch *tconv_positions_copy(const struct tconv_positions *p, int items,
+                                          struct tconv_kernel_plan *kernel_plan);
 struct tconv_launch *tconv_positions_run(const struct tconv_positions *p, const char *kernel,
                                          int items, struct tconv_kernel_plan *kernel_plan);
 struct tconv_launch *tconv_positions_fill(const struct tconv_positions *p, int items,
