@@ -14,11 +14,11 @@
  *     slice        a part of the work-group, with its words of each stage
  *     sub-group    LANES work-items: FM x FN fragments of sums in registers (matrix.clh)
  *
- * The outer loop goes over taps, the inner one over words. A work-item fetches the same positions
- * in all stages, so that an address moves by a constant from stage to stage. A mask, computed
- * before the stages, has a bit for each of up to 32 taps: it is set if the position has an input
- * for this tap. Taps that reach no position of the tile are skipped. With two BUFFERS the next
- * stage is loaded while one is multiplied.
+ * The outer loop goes over taps, the inner one over words, or with TAPS_INSIDE the other way round.
+ * A work-item fetches the same positions in all stages, so that an address moves by a constant from
+ * stage to stage. A mask, computed before the stages, has a bit for each of up to 32 taps: it is
+ * set if the position has an input for this tap. Taps that reach no position of the tile are
+ * skipped. With two BUFFERS the next stage is loaded while one is multiplied.
  *
  * After the last stage the sums go through local memory, in as many passes as needed. Then
  * neighbouring work-items finish and store neighbours: outputs of one channel, or with FOLDED_LAST
@@ -40,14 +40,14 @@
  *   WHOLE_QUADS  1: quads of words divide that number                        0, 1
  *   QUADS        1: with LAST, quads of words are aligned to their size      0, 1
  *                wherever the tensors are
+ *   TAPS_INSIDE  1: stages of several taps follow each other: see           0, 1
+ *                add_stages
  *   COPY         1: the data are a copy with neighbouring channels: copy.clh  absent, 1
  *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels       0, 1
  *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
  *
  * Registers: FM * FN * SUMS sums. */
-#if COPY
 #include "gpu/copy.clh"
-#endif
 #include "gpu/matrix_stages.clh"
 
 #if !defined(GM) || !defined(GN) || !defined(SLICES) || !defined(WHOLE) ||                         \

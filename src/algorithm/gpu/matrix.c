@@ -80,6 +80,12 @@ static double registers_of(const struct tconv_positions *g, const struct fragmen
     return sums + quads * (4 * t->mt + input * t->nt) + 1.1 * fragments;
 }
 
+/* Whether stages of several taps of the same channels follow each other. */
+static bool taps_inside(const struct tconv_positions *g, const struct fragment *f)
+{
+    return f->unit->taps_inside && g->last && g->most_taps > 1;
+}
+
 /* The cost of the layer with this tile. */
 static double cost_of(const struct tconv_positions *g, const struct fragment *f,
                       const struct tconv_matrix_tile *t, const tconv_device_info *device)
@@ -111,13 +117,16 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
 
     const double issued = f->unit->waits_for_all ? busy * (warps - 1) / warps : 0;
 
+    /* How often a work-group reads an input; all but the first from the first-level cache. */
+    const double reuses = taps_inside(g, f) ? (double)g->reaching / (double)g->phases : 1;
+
     const struct tconv_group_cost group = {
         .busy = busy,
         .alone = alone + issued,
         .warps = warps,
         .registers = m->matrix_registers + registers_of(g, f, t),
         .local = local_bytes(g, f, t),
-        .l2 = tconv_positions_stages(g) * t->kt * 4 * (t->mt + t->nt),
+        .l2 = tconv_positions_stages(g) * t->kt * 4 * (t->mt + t->nt / reuses),
         .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
     return tconv_positions_cost(g, &group, device) * f->unit->slowness;
@@ -204,6 +213,7 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     tconv_launch_option(launch, "FM", t->wm / f->unit->rows);
     tconv_launch_option(launch, "FN", t->wn / f->positions);
     tconv_launch_option(launch, "SLICES", t->slices);
+    tconv_launch_option(launch, "TAPS_INSIDE", taps_inside(g, f));
     const bool whole_quads = g->folded.layer.in_channels % (4 * word_of(g)) == 0;
     tconv_launch_option(launch, "WHOLE_QUADS", f->unit->unconditional && whole_quads);
     tconv_launch_option(launch, "QUADS",

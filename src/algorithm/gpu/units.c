@@ -48,6 +48,7 @@ static const struct tconv_unit units[] = {
         .buffers = 2,
         .most_last_sums = 128,
         .most_sums = 64,
+        .taps_inside = true,
         .slowness = 1,
     },
     {
@@ -119,6 +120,7 @@ static const struct tconv_unit units[] = {
         .buffers = 2,
         .most_last_sums = 128,
         .most_sums = 64,
+        .taps_inside = true,
         .slowness = 1000,
     },
 };

@@ -42,6 +42,7 @@ struct tconv_unit {
     int most_registers; /* the most that a tile may need by that count; 0: no limit */
 
     bool unconditional; /* UNCONDITIONAL_LOADS */
+    bool taps_inside;   /* TAPS_INSIDE, if several taps read neighbouring channels */
     bool waits_for_all; /* besides matrix_stage_wait, the last warp's loads wait behind what all
                            other warps issue */
     double slowness;    /* a factor of the cost */

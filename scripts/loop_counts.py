@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counts the machine code of the matrix kernels for NVIDIA, without a GPU.
+
+For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and ptxas. Printed are
+the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first copy into local memory, and the
+registers. Fails if a count is above its limit. Counts are no times: they are what is known without a card.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+
+import offline_gate as gate
+
+LAYERS = ("B24", "B25", "B43", "B10", "B07")
+# What the kernels reach today. B07, B10 and B24 have smaller tiles, with fewer products for each load.
+MOST_PER_MMA = {"B07": 7.4, "B10": 4.5, "B24": 4.5, "B25": 3.0, "B43": 3.0}
+MOST_PER_MMA_OF_PLAIN_DATA = 9.5  # if the data are not copied, because a second launch would cost more
+MOST_BEFORE_COPY = 920
+
+
+def instructions_of(tools, target, options, source, folder):
+    """The instructions and labels of each kernel, and the compiler's log."""
+    ptx, cubin = os.path.join(folder, "a.ptx"), os.path.join(folder, "a.cubin")
+    gate.clang(tools, "NVIDIA", target, source, options, ptx)
+    log = gate.run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx])
+    code = {}
+    for name, body in re.findall(r"\n\.text\.(\w+):\n(.*?)(?=\n\.text\.|\Z)", gate.run([tools.nvdisasm, "-c", cubin]), re.S):
+        lines = [re.sub(r"/\*.*?\*/", "", line).strip() for line in body.split("\n")]
+        code[name] = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
+    return code, log
+
+
+def hottest_loop(lines):
+    """The innermost loop with most mma."""
+    at, instructions, loops = {}, [], []
+    for line in lines:
+        label = re.match(r"(\.L\w+):", line)
+        if label:
+            at[label.group(1)] = len(instructions)
+        else:
+            instructions.append(line)
+    for end, line in enumerate(instructions):
+        target = re.match(r".*\bBRA\b.*`\((\.L\w+)\)", line)
+        if target and at.get(target.group(1), end + 1) <= end:
+            loops.append((at[target.group(1)], end + 1))
+    inner = [(b, e) for b, e in loops if not any(b <= c and d <= e and (c, d) != (b, e) for c, d in loops)]
+    return instructions, max((instructions[b:e] for b, e in inner), key=lambda loop: sum("MMA" in line for line in loop))
+
+
+def count(tools, target, layer):
+    launch = next(launch for launch in layer["launches"] if launch["kernel"] == "tconv_matrix")
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "a.cl")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write(gate.source_text(launch["sources"][0], set()))
+        code, log = instructions_of(tools, target, launch["options"].split(), source, folder)
+    instructions, loop = hottest_loop(code["tconv_matrix"])
+    registers = re.search(r"'tconv_matrix'.*?Used (\d+) registers", log, re.S)
+    first_copy = next((i for i, line in enumerate(instructions) if "LDGSTS" in line), None)
+    option = dict(re.findall(r"-D(\w+)=(\S+)", launch["options"]))
+    return {
+        "tile": "%(MT)s x %(NT)s x %(KT)s" % option,
+        "copied": "COPY" in option,
+        "all": len(loop),
+        "mma": sum("MMA" in line for line in loop),
+        "short": sum(bool(re.search(r"\bLD[\w.]*\.[SU]16\b", line)) for line in loop),
+        "before": first_copy,
+        "registers": int(registers.group(1)),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--programs", default=os.path.join(gate.ROOT, "build/host_tests/gpu_programs"), help="the program that lists launches")
+    parser.add_argument("--target", default="sm_90")
+    parser.add_argument("--clang", default="clang-19")
+    parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
+    arguments = parser.parse_args()
+    tools = gate.find_tools(arguments)
+    missing = gate.missing_tools(tools, "NVIDIA") + ([] if tools.nvdisasm else ["nvdisasm"])
+    if missing:
+        print("FAILED: no " + " and ".join(missing))
+        return 1
+    wrong = []
+    print("layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  registers")
+    for data_format in ("NXC", "NCX"):
+        listing = gate.run([arguments.programs, "--listing", "f16", data_format, "--device", "NVIDIA mma"])
+        for layer in map(json.loads, listing.splitlines()):
+            if layer["layer"] not in LAYERS:
+                continue
+            c = count(tools, arguments.target, layer)
+            each = c["all"] / c["mma"]
+            print("%-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d" % (layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"],
+                  c["mma"], each, c["short"], c["before"], c["registers"]))
+            plain = data_format == "NCX" and not c["copied"]
+            limits = (("instructions for each mma", each, MOST_PER_MMA_OF_PLAIN_DATA if plain else MOST_PER_MMA[layer["layer"]]),
+                      ("loads of two bytes", c["short"], 32 if plain else 0),
+                      ("instructions before the first copy", c["before"], MOST_BEFORE_COPY))
+            wrong += ["%s %s: %.2f %s, at most %g" % (layer["layer"], data_format, n, what, most) for what, n, most in limits if n > most]
+    for text in wrong:
+        print("FAILED: " + text)
+    print("%d counts above their limits" % len(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
