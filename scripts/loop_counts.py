@@ -3,11 +3,12 @@
 """Counts the machine code of the matrix kernels for NVIDIA, without a GPU.
 
 For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and ptxas. Printed are
-the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first copy into local memory, and the
-registers. Fails if a count is above its limit. Counts are no times: they are what is known without a card.
+the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first copy into local memory, the
+registers, and the KiB that a stage reads from the second-level cache. Fails if a count is above its limit. Counts are no times: they are what is known without a card.
 """
 
 import argparse
+import csv
 import json
 import os
 import re
@@ -52,7 +53,18 @@ def hottest_loop(lines):
     return instructions, max((instructions[b:e] for b, e in inner), key=lambda loop: sum("MMA" in line for line in loop))
 
 
-def count(tools, target, layer):
+def taps_of_phases():
+    """The mean number of taps of a phase, for each layer of the suite."""
+    taps = {}
+    with open(os.path.join(gate.ROOT, "bench/suite.csv"), encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            taps[row["id"]] = 1.0
+            for kernel, stride in zip(row["kernel"].split("x"), row["strides"].split("x")):
+                taps[row["id"]] *= int(kernel) / int(stride)
+    return taps
+
+
+def count(tools, target, layer, taps):
     launch = next(launch for launch in layer["launches"] if launch["kernel"] == "tconv_matrix")
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "a.cl")
@@ -63,6 +75,7 @@ def count(tools, target, layer):
     registers = re.search(r"'tconv_matrix'.*?Used (\d+) registers", log, re.S)
     first_copy = next((i for i, line in enumerate(instructions) if "LDGSTS" in line), None)
     option = dict(re.findall(r"-D(\w+)=(\S+)", launch["options"]))
+    reads = taps if option["TAPS_INSIDE"] == "1" else 1  # of an input, one of them from the second-level cache
     return {
         "tile": "%(MT)s x %(NT)s x %(KT)s" % option,
         "copied": "COPY" in option,
@@ -71,6 +84,7 @@ def count(tools, target, layer):
         "short": sum(bool(re.search(r"\bLD[\w.]*\.[SU]16\b", line)) for line in loop),
         "before": first_copy,
         "registers": int(registers.group(1)),
+        "kib": int(option["KT"]) * 4 * (int(option["MT"]) + int(option["NT"]) / reads) / 1024,
     }
 
 
@@ -87,16 +101,17 @@ def main():
         print("FAILED: no " + " and ".join(missing))
         return 1
     wrong = []
-    print("layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  registers")
+    print("layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  registers  KiB of a stage")
+    taps = taps_of_phases()
     for data_format in ("NXC", "NCX"):
         listing = gate.run([arguments.programs, "--listing", "f16", data_format, "--device", "NVIDIA mma"])
         for layer in map(json.loads, listing.splitlines()):
             if layer["layer"] not in LAYERS:
                 continue
-            c = count(tools, arguments.target, layer)
+            c = count(tools, arguments.target, layer, taps[layer["layer"]])
             each = c["all"] / c["mma"]
-            print("%-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d" % (layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"],
-                  c["mma"], each, c["short"], c["before"], c["registers"]))
+            print("%-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d %15.1f" % (layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"],
+                  c["mma"], each, c["short"], c["before"], c["registers"], c["kib"]))
             plain = data_format == "NCX" and not c["copied"]
             limits = (("instructions for each mma", each, MOST_PER_MMA_OF_PLAIN_DATA if plain else MOST_PER_MMA[layer["layer"]]),
                       ("loads of two bytes", c["short"], 32 if plain else 0),
