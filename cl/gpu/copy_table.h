@@ -4,6 +4,6 @@
 #ifndef TCONV_COPY_TABLE_H
 #define TCONV_COPY_TABLE_H
 
-enum { COPIED_POINTS = 64, COPIED_CHANNELS = 64 };
+enum { COPIED_POINTS = 64, COPIED_BYTES = 128 /* of the channels of a point */ };
 
 #endif

@@ -216,6 +216,12 @@ bool tconv_positions_prepare(struct tconv_positions *p, const struct tconv_reque
     return prepare(p, request, packing, heights, height_count, false, reason);
 }
 
+/* Work-groups of the copy along the channels of a point. */
+static int64_t channel_tiles(const struct tconv_copy *copy, tconv_type type)
+{
+    return tconv_ceil_div(copy->row * (int64_t)tconv_type_size(type), COPIED_BYTES);
+}
+
 bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tconv_request *request,
                                     enum tconv_packing packing, const struct tconv_height *heights,
                                     int height_count, int64_t quad, struct tconv_reason *reason)
@@ -237,7 +243,7 @@ bool tconv_positions_prepare_copied(struct tconv_positions *p, const struct tcon
     copy.elements = layer.batch * copy.points * copy.row;
     if (copy.points > INT32_MAX / 2 || copy.elements / 64 > INT32_MAX ||
         !tconv_divides(tconv_ceil_div(copy.points, COPIED_POINTS)) ||
-        !tconv_divides(tconv_ceil_div(copy.row, COPIED_CHANNELS)))
+        !tconv_divides(channel_tiles(&copy, layer.data_type)))
         return tconv_refuse(reason, "its copy has more points than its 32-bit indices count");
     const uint64_t bytes = (uint64_t)copy.elements * tconv_type_size(layer.data_type);
     if ((request->workspace_limit != 0 && bytes > request->workspace_limit) ||
@@ -573,7 +579,8 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
         t[TILED_COPY_BATCH_STEP] = g->copy.batch_step;
         t[TILED_COPY_CHANNEL_STEP] = g->copy.channel_step;
         t[TILED_COPY_POINT_TILES] = tconv_divisor(tconv_ceil_div(g->copy.points, COPIED_POINTS));
-        t[TILED_COPY_CHANNEL_TILES] = tconv_divisor(tconv_ceil_div(g->copy.row, COPIED_CHANNELS));
+        t[TILED_COPY_CHANNEL_TILES] =
+            tconv_divisor(channel_tiles(&g->copy, g->folded.layer.data_type));
     }
     t[TILED_PHASES_AT] = (int64_t)phases_at;
     t[TILED_LIST_AT] = (int64_t)list_at;
@@ -675,7 +682,7 @@ struct tconv_launch *tconv_positions_copy(const struct tconv_positions *p, int i
     launch->local[0] = (size_t)items;
     launch->divides = true;
     launch->global[0] = (size_t)items * (size_t)tconv_ceil_div(copy->points, COPIED_POINTS) *
-                        (size_t)tconv_ceil_div(copy->row, COPIED_CHANNELS) *
+                        (size_t)channel_tiles(copy, p->folded.layer.data_type) *
                         (size_t)(copy->elements / copy->points / copy->row);
     tconv_launch_args(launch,
                       (enum tconv_arg[]){TCONV_ARG_DATA, TCONV_ARG_WORKSPACE, TCONV_ARG_TABLE}, 3);
