@@ -775,9 +775,10 @@ static void copies_of_plain_data(void **state)
             make_tensors(&p, a % 2 == 0 ? SMALL_INTEGERS : REAL_NUMBERS, 7000 + (unsigned)i, &t);
             t.math = TCONV_MATH_FAST;
             /* Outputs whose sums are not finite are computed one by one, from the copy. */
-            const bool integers = types[a] == TCONV_I8 || types[a] == TCONV_U8;
-            if (!integers && i > 0) t.data[t.data_count / 2] = INFINITY;
-            if (!integers && i == 2) t.filter[5] = NAN;
+            if (types[a] == TCONV_F32 && i > 0) ((float *)t.data)[t.data_count / 2] = INFINITY;
+            if (types[a] == TCONV_F32 && i == 2) ((float *)t.filter)[5] = NAN;
+            if (types[a] == TCONV_F16 && i > 0) ((uint16_t *)t.data)[t.data_count / 2] = 0x7c00;
+            if (types[a] == TCONV_F16 && i == 2) ((uint16_t *)t.filter)[5] = 0x7e00; /* NaN */
             for (int d = 0; d < device_count; d++)
                 if (run_algorithm(&devices[d], &p, name, i % 2 == 0, &t, ALWAYS)) {
                     compare_with_oracle(&devices[d], &p, name, i % 2 == 0, &t);
