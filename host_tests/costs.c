@@ -11,7 +11,7 @@
  *          costs DEVICE UNITS fields           the fields: name, value, unit, meaning */
 #include "described.h"
 #include "selecting.h"
-#include "tool/io/suite.h"
+#include "suite_layer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,18 +23,6 @@ struct line {
     struct tconv_layer layer;
     struct tconv_pattern pattern;
 };
-
-static bool set_layer(const struct entry *entry, tconv_type type, tconv_data_format format,
-                      struct tconv_layer *layer)
-{
-    tconv_problem problem = entry->problem;
-    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    problem.data_type = problem.filter_type = type;
-    if (format == TCONV_NXC) suite_channels_last(&problem);
-    if (entry->error != NULL || tconv_resolve(&problem, &geometry, NULL) != TCONV_OK) return false;
-    tconv_layer_init(layer, &problem, &geometry);
-    return true;
-}
 
 static void print_fields(const tconv_device_info *device)
 {
@@ -60,7 +48,7 @@ static void print_choices(const struct suite *suite, const tconv_device_info *de
             struct tconv_reason reason;
             struct tconv_pattern any;
             char tile[TCONV_TILE_TEXT];
-            if (!set_layer(&suite->entries[i], type, formats[v / 2 % 2], &layer)) continue;
+            if (!suite_layer(&suite->entries[i], type, formats[v / 2 % 2], &layer)) continue;
             const tconv_device_info own = tconv_device_for(device, &layer);
             const struct tconv_request request = request_for(&layer, &own, &epilogue, math);
             if (!tconv_pattern_read("auto", &any, &reason) ||
@@ -83,8 +71,9 @@ static bool read_line(const struct suite *suite, const char *text, struct line *
         tconv_type_from_name(line->type, &type))
         for (size_t i = 0; i < suite->count; i++)
             if (strcmp(suite->entries[i].id, line->id) == 0 &&
-                set_layer(&suite->entries[i], type,
-                          strcmp(line->format, "NXC") == 0 ? TCONV_NXC : TCONV_NCX, &line->layer) &&
+                suite_layer(&suite->entries[i], type,
+                            strcmp(line->format, "NXC") == 0 ? TCONV_NXC : TCONV_NCX,
+                            &line->layer) &&
                 tconv_pattern_read(line->algorithm, &line->pattern, &reason))
                 return true;
     fprintf(stderr, "costs: %s: %s\n", text, reason.text);

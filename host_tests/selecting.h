@@ -5,6 +5,10 @@
 
 #include "algorithm/registry.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 /* A request without a limit of the workspace. */
 static inline struct tconv_request request_for(const struct tconv_layer *layer,
                                                const tconv_device_info *device,
@@ -50,6 +54,15 @@ static inline const struct tconv_algorithm *chosen(const struct tconv_request *r
         !tconv_choose(request, &pattern, 0, &best, reason))
         return NULL;
     return best.algorithm;
+}
+
+/* The number of an option of a launch's program; -1 if the program does not have it. */
+static inline long option_of(const struct tconv_launch *launch, const char *name)
+{
+    char wanted[40];
+    snprintf(wanted, sizeof wanted, "-D%s=", name);
+    const char *at = strstr(launch->options, wanted);
+    return at == NULL ? -1 : atol(at + strlen(wanted));
 }
 
 #endif

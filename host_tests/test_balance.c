@@ -6,7 +6,7 @@
 #include "described.h"
 #include "gpu/tiled_table.h"
 #include "selecting.h"
-#include "tool/io/suite.h"
+#include "suite_layer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static struct group group_at(const struct order *o, int64_t number)
     if (chunk == full) {
         const int64_t round = in_chunk / units, left = o->t[TILED_LAST_GROUPS] - round * units,
                       count = left < units ? left : units;
-        if (round < 64 && ((uint64_t)o->t[TILED_TURNS] >> round & 1) != 0)
+        if (round < TILED_TURN_BITS && ((uint64_t)o->t[TILED_TURNS] >> round & 1) != 0)
             in_chunk = round * units + count - 1 - in_chunk % units;
         spread = divisor(o, TILED_LAST_SPREAD);
     }
@@ -79,15 +79,6 @@ static int64_t reaching_taps(const struct order *o, int64_t kind, int64_t tile)
         reaching += reaches;
     }
     return reaching;
-}
-
-static int64_t option_of(const struct tconv_launch *launch, const char *name)
-{
-    char text[40];
-    snprintf(text, sizeof text, " -D%s=", name);
-    const char *at = strstr(launch->options, text);
-    assert_non_null(at);
-    return strtoll(at + strlen(text), NULL, 10);
 }
 
 /* The busiest unit's work divided by the mean of all units: as numbered, and the least that any
@@ -136,13 +127,8 @@ static struct balance balance_of(const struct order *o, int64_t groups, int64_t 
 static bool layer_balance(const struct entry *entry, tconv_type type, tconv_data_format format,
                           int units, struct balance *balance)
 {
-    tconv_problem p = entry->problem;
-    tconv_geometry geometry = TCONV_GEOMETRY_INIT;
-    p.data_type = p.filter_type = type;
-    if (format == TCONV_NXC) suite_channels_last(&p);
-    assert_int_equal(tconv_resolve(&p, &geometry, NULL), TCONV_OK);
     struct tconv_layer layer;
-    tconv_layer_init(&layer, &p, &geometry);
+    assert_true(suite_layer(entry, type, format, &layer));
     tconv_device_info card = *described_device("NVIDIA mma");
     card.compute_units = (uint32_t)units;
     const tconv_device_info device = tconv_device_for(&card, &layer);
@@ -159,6 +145,7 @@ static bool layer_balance(const struct entry *entry, tconv_type type, tconv_data
     const struct tconv_launch *run = kernel_plan.run;
     while (run->macs == 0) run++; /* a copy is made first */
     const struct order order = {kernel_plan.table, (int)option_of(run, "NT")};
+    assert_true(order.positions > 0);
     const int64_t groups = (int64_t)(run->global[0] / run->local[0]);
     const bool counts = groups >= 2 * units;
     if (counts) *balance = balance_of(&order, groups, units);

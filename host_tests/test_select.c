@@ -35,14 +35,6 @@ static tconv_problem plane(int64_t ci, int64_t co, int64_t x, int64_t k, int64_t
     return p;
 }
 
-static long option_of(const struct tconv_launch *launch, const char *name)
-{
-    char wanted[40];
-    snprintf(wanted, sizeof wanted, "-D%s=", name);
-    const char *at = strstr(launch->options, wanted);
-    return at == NULL ? -1 : atol(at + strlen(wanted));
-}
-
 static void check_launch(const struct tconv_launch *launch, const tconv_device_info *device)
 {
     size_t group = 1;

@@ -55,6 +55,8 @@ enum {
     TILED_LONGS
 };
 
+enum { TILED_TURN_BITS = 64 }; /* rounds that TILED_TURNS can turn */
+
 /* A phase of work-groups: KIND_TAPS and KIND_LIST of folded_table.h, and its number. */
 enum { TILED_KIND_PHASE = KIND_LONGS, TILED_KIND_LONGS };
 

@@ -456,7 +456,7 @@ static bool write_phases(const struct tconv_positions *g, int64_t *kinds, int64_
     return memory;
 }
 
-enum { MOST_UNITS = 1 << 12, MOST_ROUNDS = 64 /* bits of TILED_TURNS */ };
+enum { MOST_UNITS = 1 << 12 };
 
 /* Groups of the last chunk in rounds of one for each unit, and the taps of each group. */
 struct rounds {
@@ -473,7 +473,7 @@ static double unevenness(const struct rounds *r, uint64_t turns)
     for (int64_t i = 0; i < r->groups; i++) {
         const int64_t round = i / r->units, first = round * r->units,
                       count = tconv_min(r->units, r->groups - first);
-        const bool turned = round < MOST_ROUNDS && (turns >> round & 1) != 0;
+        const bool turned = round < TILED_TURN_BITS && (turns >> round & 1) != 0;
         load[turned ? first + count - 1 - i : i - first] +=
             r->kinds[i / r->tiles * TILED_KIND_LONGS + KIND_TAPS];
     }
@@ -490,7 +490,7 @@ static double unevenness(const struct rounds *r, uint64_t turns)
 static uint64_t choose_turns(const struct rounds *r)
 {
     enum { MOST_TRIES = 8 };
-    const int64_t rounds = tconv_min(tconv_ceil_div(r->groups, r->units), MOST_ROUNDS);
+    const int64_t rounds = tconv_min(tconv_ceil_div(r->groups, r->units), TILED_TURN_BITS);
     uint64_t turns = UINT64_C(0x5555555555555555);
     double least = unevenness(r, turns);
     bool better = true;
