@@ -4,7 +4,8 @@
 
 For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and ptxas. Printed are
 the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first copy into local memory, the
-registers, and the KiB that a stage reads from the second-level cache. Fails if a count is above its limit. Counts are no times: they are what is known without a card.
+registers, and the KiB that a stage reads from the second-level cache. Fails if a count is above its
+limit. A count is not a time.
 """
 
 import argparse
@@ -24,35 +25,6 @@ MOST_PER_MMA_OF_PLAIN_DATA = 9.5  # if the data are not copied, because a second
 MOST_BEFORE_COPY = 920
 
 
-def instructions_of(tools, target, options, source, folder):
-    """The instructions and labels of each kernel, and the compiler's log."""
-    ptx, cubin = os.path.join(folder, "a.ptx"), os.path.join(folder, "a.cubin")
-    gate.clang(tools, "NVIDIA", target, source, options, ptx)
-    log = gate.run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx])
-    code = {}
-    for name, body in re.findall(r"\n\.text\.(\w+):\n(.*?)(?=\n\.text\.|\Z)", gate.run([tools.nvdisasm, "-c", cubin]), re.S):
-        lines = [re.sub(r"/\*.*?\*/", "", line).strip() for line in body.split("\n")]
-        code[name] = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
-    return code, log
-
-
-def hottest_loop(lines):
-    """The innermost loop with most mma."""
-    at, instructions, loops = {}, [], []
-    for line in lines:
-        label = re.match(r"(\.L\w+):", line)
-        if label:
-            at[label.group(1)] = len(instructions)
-        else:
-            instructions.append(line)
-    for end, line in enumerate(instructions):
-        target = re.match(r".*\bBRA\b.*`\((\.L\w+)\)", line)
-        if target and at.get(target.group(1), end + 1) <= end:
-            loops.append((at[target.group(1)], end + 1))
-    inner = [(b, e) for b, e in loops if not any(b <= c and d <= e and (c, d) != (b, e) for c, d in loops)]
-    return instructions, max((instructions[b:e] for b, e in inner), key=lambda loop: sum("MMA" in line for line in loop))
-
-
 def taps_of_phases():
     """The mean number of taps of a phase, for each layer of the suite."""
     taps = {}
@@ -70,8 +42,8 @@ def count(tools, target, layer, taps):
         source = os.path.join(folder, "a.cl")
         with open(source, "w", encoding="utf-8") as out:
             out.write(gate.source_text(launch["sources"][0], set()))
-        code, log = instructions_of(tools, target, launch["options"].split(), source, folder)
-    instructions, loop = hottest_loop(code["tconv_matrix"])
+        log, code = gate.nvidia_code(tools, target, source, launch["options"].split(), folder)
+    instructions, loop = gate.hottest_loop(code["tconv_matrix"], *gate.NVIDIA_CODE)
     registers = re.search(r"'tconv_matrix'.*?Used (\d+) registers", log, re.S)
     first_copy = next((i for i, line in enumerate(instructions) if "LDGSTS" in line), None)
     option = dict(re.findall(r"-D(\w+)=(\S+)", launch["options"]))
@@ -110,8 +82,9 @@ def main():
                 continue
             c = count(tools, arguments.target, layer, taps[layer["layer"]])
             each = c["all"] / c["mma"]
-            print("%-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d %15.1f" % (layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"],
-                  c["mma"], each, c["short"], c["before"], c["registers"], c["kib"]))
+            print("%-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d %15.1f" % (
+                layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"], c["mma"], each, c["short"],
+                c["before"], c["registers"], c["kib"]))
             plain = data_format == "NCX" and not c["copied"]
             limits = (("instructions for each mma", each, MOST_PER_MMA_OF_PLAIN_DATA if plain else MOST_PER_MMA[layer["layer"]]),
                       ("loads of two bytes", c["short"], 32 if plain else 0),

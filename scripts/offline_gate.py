@@ -57,9 +57,10 @@ def run(command, **more):
 # ---- the hottest loop -----------------------------------------------------------------------------------------------------------
 
 
-def hottest_share(lines, label, branch, multiply_adds):
-    """`lines` are instructions and labels. label(line) names a label or is None; branch(line) names the label that an instruction may go
-    to, or is None; multiply_adds(line) counts."""
+def hottest_loop(lines, label, branch, multiply_adds):
+    """The instructions of the code, and those of the innermost loop with most multiply-adds; None if no loop has any. `lines` are
+    instructions and labels. label(line) names a label or is None; branch(line) names the label that an instruction may go to, or is None;
+    multiply_adds(line) counts."""
     at, places, instructions = {}, [], []
     for line in lines:
         name = label(line)
@@ -71,13 +72,20 @@ def hottest_share(lines, label, branch, multiply_adds):
         target = branch(line)
         if target in at and at[target] <= end:
             places.append((at[target], end + 1))
-    best = (0, 0)
+    best, hottest = (0, 0), None
     for begin, end in places:
         if any(begin <= b and e <= end and (b, e) != (begin, end) for b, e in places):
             continue  # not innermost
         count = sum(multiply_adds(line) for line in instructions[begin:end])
-        best = max(best, (count, 100 * count / (end - begin)))
-    return best[1] if best[0] > 0 else None
+        if (count, begin - end) > best and count > 0:
+            best, hottest = (count, begin - end), instructions[begin:end]
+    return instructions, hottest
+
+
+def hottest_share(lines, label, branch, multiply_adds):
+    """Multiply-adds for 100 instructions of the hottest loop, or None."""
+    _, loop = hottest_loop(lines, label, branch, multiply_adds)
+    return None if loop is None else 100 * sum(multiply_adds(line) for line in loop) / len(loop)
 
 
 def first_group(pattern, line):
@@ -126,18 +134,27 @@ def compile_amd(tools, target, source, options, folder):
     return kernels
 
 
-def compile_nvidia(tools, target, source, options, folder):
+# hottest_loop's arguments for NVIDIA's machine code
+NVIDIA_CODE = (lambda line: first_group(r"(\.L\w+):", line), lambda line: first_group(r".*\bBRA\b.*`\((\.L\w+)\)", line),
+               lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]MMA", line) else 0)
+
+
+def nvidia_code(tools, target, source, options, folder):
+    """ptxas's log, and the instructions and labels of each kernel (none without nvdisasm)."""
     ptx, cubin = os.path.join(folder, target + ".ptx"), os.path.join(folder, target + ".cubin")
     clang(tools, "NVIDIA", target, source, options, ptx)
     log = run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx])
-    shares = {}
+    code = {}
     if tools.nvdisasm:
         for name, body in re.findall(r"\n\.text\.(\w+):\n(.*?)(?=\n\.text\.|\Z)", run([tools.nvdisasm, "-c", cubin]), re.S):
             lines = [re.sub(r"/\*.*?\*/", "", line).strip() for line in body.split("\n")]
-            lines = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
-            shares[name] = hottest_share(lines, lambda line: first_group(r"(\.L\w+):", line),
-                                         lambda line: first_group(r".*\bBRA\b.*`\((\.L\w+)\)", line),
-                                         lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]MMA", line) else 0)
+            code[name] = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
+    return log, code
+
+
+def compile_nvidia(tools, target, source, options, folder):
+    log, code = nvidia_code(tools, target, source, options, folder)
+    shares = {name: hottest_share(lines, *NVIDIA_CODE) for name, lines in code.items()}
     kernels = []
     for block in log.split("Compiling entry function '")[1:]:
         name = block[: block.index("'")]
