@@ -8,8 +8,8 @@
  *   extension    of OpenCL that devices with this unit have; "": any
  *   devices      what their names begin with, separated by spaces; "": anything
  *   capability   the least compute capability, of NVIDIA's devices; 0: any
- *   usual        true: used by default. The kernels of the others were compiled, but never run on
- *                the unit: TCONV_CL_MATRIX=try enables them */
+ *   usual        true: used by default. A unit with false has kernels that were compiled but never
+ *                run on it: TCONV_CL_MATRIX=try enables the unit */
 #ifndef TCONV_BASE_MATRIX_UNITS_H
 #define TCONV_BASE_MATRIX_UNITS_H
 

@@ -80,10 +80,10 @@ static tconv_status avoid_spills(tconv_plan *plan, tconv_error *error)
 
 /* Chooses a candidate by the cost model and makes it. An algorithm whose kernels do not build or
  * cannot run on the device is passed over, because a driver's defect in one kernel must not stop
- * the others. It is not passed over if it was named, or if the kernels come from a folder
- * (TCONV_CL_KERNEL_DIR), because whoever edits a kernel needs to see its errors. Every other error,
- * such as missing memory, ends the choice: the next algorithm would meet it too, or be slower
- * without need. */
+ * other algorithms. An algorithm is not passed over if the caller named it, or if its kernels come
+ * from a folder (TCONV_CL_KERNEL_DIR): whoever edits a kernel needs to see its errors. Every other
+ * error, such as missing memory, ends the choice: the next algorithm would meet it too, or be
+ * slower without need. */
 static tconv_status make_by_model(tconv_plan *plan, const char *name, tconv_error *error)
 {
     unsigned excluded = 0; /* without those that a search passed over: they are tried again, so that

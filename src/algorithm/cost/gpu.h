@@ -23,7 +23,7 @@ struct tconv_gpu_launch {
 double tconv_gpu_launch_cost(const struct tconv_machine *m, const struct tconv_gpu_launch *launch);
 
 /* The cost of a launch of a portable algorithm, whose `cost` counts multiply-adds only. On a GPU
- * each multiply-add takes as long as `loads` of them, because few are done for each load, and a
+ * each multiply-add takes as long as `loads` of them, because each load serves few of them, and a
  * launch takes at least the latencies of the `iterations` of a work-item. On other devices the cost
  * stays as it is. */
 double tconv_gpu_portable_cost(const struct tconv_request *request, double cost, double loads,
