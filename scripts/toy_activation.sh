@@ -2,15 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Adds an activation to a copy of the sources, in four files, and tests it there; then shows that each of the four is missed
 # where it is forgotten. usage: sh scripts/toy_activation.sh
-set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/tree"
-(cd "$root" && tar -cf - CMakeLists.txt LICENSE README.md CHANGELOG.md cmake src cl include bench docs python host_tests/activation_docs.sh) |
-    tar -xf - -C "$work/tree"
-cd "$work/tree"
-cp -R "$work/tree" "$work/before"
+more="python host_tests/activation_docs.sh"
+. "$(dirname "$0")/toy_tree.sh"
 fail() {
     echo "$1"
     exit 1

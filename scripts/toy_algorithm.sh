@@ -2,13 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Adds the algorithm of examples/algorithm as docs/adding-an-algorithm.md says, to a copy of the sources, and tests it
 # there; then once more with a wrong kernel, which must be found. usage: sh scripts/toy_algorithm.sh
-set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/tree"
-(cd "$root" && tar -cf - CMakeLists.txt LICENSE README.md CHANGELOG.md cmake src cl include bench docs) | tar -xf - -C "$work/tree"
-cd "$work/tree"
+more=
+. "$(dirname "$0")/toy_tree.sh"
 toy=$root/examples/algorithm
 # Steps 1 to 6: the kernels, their table, and the host's part
 cp "$toy/toy.cl" "$toy/toy_table.h" cl/any/

@@ -3,16 +3,8 @@
 # Adds a member to tconv_problem, in a copy of the sources: to the public header, src/base/members.h, the tool's options
 # and the Python package. Then the text, the key of a layer's plans, the ABI table and the tool must know it, and what is
 # left out must be found: by the compiler, or by the test of the Python package. usage: sh scripts/toy_member.sh
-set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-most=5
-mkdir "$work/before" "$work/tree"
-(cd "$root" && tar -cf - CMakeLists.txt LICENSE README.md CHANGELOG.md cmake src cl include bench docs host_tests device_tests fuzz python) |
-    tar --exclude __pycache__ -xf - -C "$work/before"
-cp -R "$work/before/." "$work/tree"
-cd "$work/tree"
+more="host_tests device_tests fuzz python"
+. "$(dirname "$0")/toy_tree.sh"
 export PYTHONDONTWRITEBYTECODE=1
 # The member, with its default
 sed -i 's/^} tconv_problem;/    tconv_list toys; \/* default 0 *\/\n&/
@@ -24,9 +16,7 @@ sed -i 's/^    O(LAYER, TEXT, output_padding,/    O(LAYER, TEXT, toys, "toys", 0
 # Python
 sed -i 's/^        ("filter_format", c_int),/&\n        ("toys", List),/' python/tconv_cl/_library.py
 sed -i 's/^    output_padding: Axes$/&\n    toys: Axes | None/; s/^    output_padding: Axes = 0,/&\n    toys: Axes | None = None,/' python/tconv_cl/_convolution.py
-touched=$(diff -rq "$work/before" . | wc -l)
-echo "files touched for a member of the problem: $touched"
-[ "$touched" -le $most ] || { diff -rq "$work/before" .; echo "more than $most"; exit 1; }
+count_files "a member of the problem" 5
 
 cmake -S . -B build -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 -DTCONV_WARNINGS_AS_ERRORS=ON >"$work/log" &&
     cmake --build build --parallel "$(nproc)" --target tconv_inside tconv_cl tconv-cl test_members test_abi >>"$work/log" 2>&1 ||
