@@ -719,6 +719,8 @@ static void tiles_by_name(void **state)
          {"few rows", 1, 9, 2, 1, {4, 6}, {3, 3}, {3, 2}, {1, 1}, {0, 1}, {0, 1}, {0, 0}}},
         {"tiled_group ks=16 mt=128",
          {"a long stage", 2, 35, 40, 1, {4, 9}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
+        {"tiled_group mt=64 nt=64 parts=1", /* wrong on llvmpipe if its loops stay rolled */
+         {"many products", 1, 64, 9, 1, {5, 6}, {3, 3}, {2, 2}, {2, 2}, {2, 2}, {2, 2}, {1, 1}}},
         {"tiled_group mt=16", /* more taps than constant memory takes */
          {"many taps", 1, 3, 2, 1, {2, 3}, {165, 163}, {1, 1}, {1, 1}, {80, 80}, {80, 79}, {0, 0}}},
         {"direct_group outputs=8 along_y=0",

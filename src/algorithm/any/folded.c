@@ -190,9 +190,14 @@ bool tconv_folded_too_long(double iterations, const tconv_device_info *device)
     return device->vector_width <= 1 && iterations > MOST_ITERATIONS;
 }
 
+bool tconv_folded_ends_loops(const tconv_device_info *device)
+{
+    return device->kind == TCONV_DEVICE_CPU && device->vector_width <= 1;
+}
+
 bool tconv_folded_group_too_long(double iterations, const tconv_device_info *device)
 {
-    return device->kind == TCONV_DEVICE_CPU && tconv_folded_too_long(iterations, device);
+    return tconv_folded_ends_loops(device) && tconv_folded_too_long(iterations, device);
 }
 
 double tconv_folded_exact_loops(const struct tconv_folded_layer *folded)

@@ -72,6 +72,10 @@ int64_t tconv_folded_taps_z(const struct tconv_folded_layer *folded);
  * total. */
 bool tconv_folded_too_long(double iterations, const tconv_device_info *device);
 
+/* True if the device ends the loops of long kernels, as llvmpipe does: wrong results without an
+ * error. */
+bool tconv_folded_ends_loops(const tconv_device_info *device);
+
 /* As tconv_folded_too_long, for kernels with many short work-items: only processors end their
  * loops. */
 bool tconv_folded_group_too_long(double iterations, const tconv_device_info *device);

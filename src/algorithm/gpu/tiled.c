@@ -87,13 +87,16 @@ static bool fits(const struct tconv_positions *g, const struct tile *t,
     /* Tiles that spill, or are slower than others. Intel's compiler keeps few sums in registers
      * beside the copies, and none of narrow tiles with slices. AMD's gfx10 to gfx12 need registers
      * to convert elements. Numbers of 64 bits take two registers, and their products more. 128 sums
-     * spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are faster. */
+     * spill on CDNA; on NVIDIA, whose compiler keeps them, other tiles are faster. llvmpipe does
+     * not unroll the loops over 128 sums, so that a channel takes 147 of the iterations that it
+     * allows. */
     const bool intel = device->subgroup_least > 0, wide = g->folded.acc_bytes > 4;
+    const bool few = intel || tconv_folded_ends_loops(device);
     const bool converts = tconv_type_size(g->folded.layer.data_type) < g->folded.acc_bytes;
     const bool nvidia = device->architecture == TCONV_ARCHITECTURE_NVIDIA,
                cpu = device->kind == TCONV_DEVICE_CPU; /* all tiles for tests */
     const bool many = cpu || device->architecture == TCONV_ARCHITECTURE_AMD_RDNA;
-    const int64_t sums = intel || wide ? 16 : converts ? 32 : many ? 128 : 64;
+    const int64_t sums = few || wide ? 16 : converts ? 32 : many ? 128 : 64;
     /* With channels last a stage of 16 channels reads more of each cache line. It matters on
      * NVIDIA's GPUs only. */
     const bool is_long = t->ks == 16 && t->slices == 1;
