@@ -460,7 +460,6 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
         find_rows(&own_rows, &epilogue, &tile, table);
     }
     __local struct outputs outputs;
-    find_tile_outputs(&outputs, &tile, table); /* barriers follow */
 #endif
     const int item = (int)get_local_id(0);
 #if QUANTIZED
@@ -557,7 +556,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #else
     EPILOGUE(epilogue, table)
     __local struct rows rows;
-    put_rows(&rows, &own_rows, &tile, table); /* barriers follow */
+    put_rows(&rows, &own_rows, &tile, table);
+    find_tile_outputs(&outputs, &tile, table); /* barriers follow */
     struct store store;
     store.rows = &rows;
     store.f = &epilogue;
