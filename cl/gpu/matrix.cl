@@ -18,7 +18,7 @@
  * A work-item fetches the same positions in all stages, so that an address moves by a constant from
  * stage to stage. A mask, computed before the stages, has a bit for each of up to 32 taps: it is
  * set if the position has an input for this tap. Taps that reach no position of the tile are
- * skipped. With two BUFFERS the next stage is loaded while one is multiplied.
+ * skipped. With several BUFFERS the next stages are loaded while one is multiplied.
  *
  * After the last stage the sums go through local memory, in as many passes as needed. Then
  * neighbouring work-items finish and store neighbours: outputs of one channel, or with FOLDED_LAST
@@ -85,13 +85,19 @@
 #define FINISHED_WORDS(fp) (GM * (fp)*FRAG_M * FINISHED_STEP(fp))
 #define FINISHED_AT(row, n) ((row)*FINISHED_STEP(FP) + (n))
 #endif
-#define MOST_WORDS                                                                                 \
-    (TILES_WORDS > SLICES * FINISHED_WORDS(1) ? TILES_WORDS : SLICES * FINISHED_WORDS(1))
-#if SLICES * FINISHED_WORDS(FM) <= MOST_WORDS
+/* In front of them are the numbers of outputs and rows: struct ends. */
+#if SPLIT
+#define ENDS_WORDS 0
+#else
+#define ENDS_WORDS (NT * (2 + (PZ > 1) + (PY > 1) + (PX > 1)) + MT * (2 + !FOLDED_LAST))
+#endif
+#define PASS_WORDS(fp) (SLICES * FINISHED_WORDS(fp) + ENDS_WORDS)
+#define MOST_WORDS (TILES_WORDS > PASS_WORDS(1) ? TILES_WORDS : PASS_WORDS(1))
+#if PASS_WORDS(FM) <= MOST_WORDS
 #define FP FM
-#elif FM % 2 == 0 && SLICES * FINISHED_WORDS(FM / 2) <= MOST_WORDS
+#elif FM % 2 == 0 && PASS_WORDS(FM / 2) <= MOST_WORDS
 #define FP (FM / 2)
-#elif FM % 4 == 0 && SLICES * FINISHED_WORDS(FM / 4) <= MOST_WORDS
+#elif FM % 4 == 0 && PASS_WORDS(FM / 4) <= MOST_WORDS
 #define FP (FM / 4)
 #else
 #define FP 1
@@ -210,46 +216,43 @@ struct store {
 #define IS_RIGHT(sum) true
 #endif
 
-/* Scale and bias of the rows this work-item owns, loaded before the main loop to hide latency.
- * After the loop put_rows writes them to local memory. */
-#define OWN_ROWS ((MT + ITEMS - 1) / ITEMS)
-struct own_rows {
-    result_t factor[OWN_ROWS], bias[OWN_ROWS];
+/* What the epilogue needs to know, in local memory. */
+struct ends {
+    struct outputs outputs;
+    struct rows rows;
 };
 
-static void find_rows(struct own_rows *own, const struct epilogue *f, const struct tile *tile,
+/* Finds the outputs and rows of a tile. A barrier must follow. The loads of the rows are on their
+ * way while the outputs are found. */
+static void find_ends(__local struct ends *ends, const struct epilogue *f, const struct tile *tile,
                       table_t table)
 {
-    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+#define OWN_ROWS ((MT + ITEMS - 1) / ITEMS)
+    const int out_channels = (int)table[FOLDED_OUT_CHANNELS], item = ITEM;
+    result_t factor[OWN_ROWS], bias[OWN_ROWS];
     EACH for (int i = 0; i < OWN_ROWS; i++)
     {
-        const int row = tile->first_row + i * ITEMS + (int)get_local_id(0);
-        const int all = (int)tile->group * out_channels +
-                        min(channel_of(row, table), out_channels - 1);
-        own->factor[i] = factor_of(f, all);
-        own->bias[i] = BIAS_OF(f, all);
+        const int all =
+            (int)tile->group * out_channels +
+            min(channel_of(tile->first_row + i * ITEMS + item, table), out_channels - 1);
+        factor[i] = factor_of(f, all);
+        bias[i] = BIAS_OF(f, all);
     }
-}
-
-/* Writes the rows to local memory. A barrier must follow. */
-static void put_rows(__local struct rows *rows, const struct own_rows *own, const struct tile *tile,
-                     table_t table)
-{
-    const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
+    find_tile_outputs(&ends->outputs, tile, table);
     EACH for (int i = 0; i < OWN_ROWS; i++)
     {
-        const int m = i * ITEMS + (int)get_local_id(0), row = tile->first_row + m,
-                  channel = channel_of(row, table);
+        const int m = i * ITEMS + item;
         if (MT % ITEMS != 0 && m >= MT) continue;
 #if !FOLDED_LAST
-        rows->at[m] = channel < out_channels
-                          ? (int)row_offset(tile, channel, phase_of(row, table), table)
-                          : -1;
+        const int row = tile->first_row + m, channel = channel_of(row, table);
+        ends->rows.at[m] = channel < out_channels
+                               ? (int)row_offset(tile, channel, phase_of(row, table), table)
+                               : -1;
 #endif
 #if FACTOR
-        rows->factor[m] = own->factor[i];
+        ends->rows.factor[m] = factor[i];
 #endif
-        rows->bias[m] = own->bias[i];
+        ends->rows.bias[m] = bias[i];
     }
 }
 
@@ -287,7 +290,7 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
 #define PASS_QUADS (PASS_ROWS / 4)
 #define QUAD_LANES (PASS_QUADS < ITEMS ? PASS_QUADS : ITEMS)
     const struct epilogue *f = s->f;
-    const int item = (int)get_local_id(0), out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
+    const int item = ITEM, out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
     const struct position extents = extents_of(s->table);
     bool left = false;
 #pragma unroll 1
@@ -337,7 +340,7 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
 #define COLUMNS (NT * ROW_PHASES)
 #define COLUMN_LANES (COLUMNS < ITEMS ? COLUMNS : ITEMS)
     const struct epilogue *f = s->f;
-    const int item = (int)get_local_id(0);
+    const int item = ITEM;
     const struct position extents = extents_of(s->table);
     const long first_channel = s->tile.group * s->table[FOLDED_OUT_CHANNELS];
     bool left = false;
@@ -400,7 +403,7 @@ static void store_left_one(const struct store *s, const struct finished *from, c
 static void store_left(const struct store *s, const struct finished *from, const bool all_left)
 {
     const struct position extents = extents_of(s->table);
-    const int item = (int)get_local_id(0);
+    const int item = ITEM;
 #if FOLDED_LAST
 #pragma unroll 1
     for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES)
@@ -434,6 +437,13 @@ static void store_pass(const struct store *s, const struct finished *from)
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
+/* True if a weight of the group is infinite or NaN. */
+#if FLOATING
+#define IS_EXACT(group) (flags[flags_offset + (ulong)(group)] != 0)
+#else
+#define IS_EXACT(group) false
+#endif
+
 #if SPLIT < 2
 KERNEL OF_LANES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
@@ -446,22 +456,14 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #endif
              table_t restrict table)
 {
-    __local uint words[MOST_WORDS] __attribute__((aligned(16)));
+    __local uint words[MOST_WORDS] __attribute__((aligned(128))); /* a row of a stage: SWIZZLE */
     const struct tile tile = own_tile(GROUP_NUMBER, table);
     /* Before all branches: after them some compilers no longer know that these values are the same
      * for all work-items. */
     table_t kind = kind_at(tile.kind, table);
     table_t list = list_of(kind, table);
     int left = (int)kind[KIND_TAPS];
-#if !SPLIT
-    struct own_rows own_rows;
-    {
-        EPILOGUE(epilogue, table)
-        find_rows(&own_rows, &epilogue, &tile, table);
-    }
-    __local struct outputs outputs;
-#endif
-    const int item = (int)get_local_id(0);
+    const int item = ITEM;
 #if QUANTIZED
     __local uint weight_sums[MT];
     for (int m = item; m < MT; m += ITEMS) weight_sums[m] = 0;
@@ -470,18 +472,13 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #endif
     struct own own;
     own.lane = item % LANES;
-    own.k = item / SLICE_ITEMS * (KT / SLICES);
+    own.k = SLICES > 1 ? item / SLICE_ITEMS * (KT / SLICES) : 0;
     own.m = item % SLICE_ITEMS / LANES / GN * (FM * FRAG_M);
     own.n = item / LANES % GN * (FN * FRAG_N);
-    __global const data_t *own_data = data + data_offset +
-                                      tile.group * table[FOLDED_IN_CHANNELS] *
-                                          table[FOLDED_DATA_CHANNEL_STEP];
+    own.filters = FILTER_START(own.k, own.m, own.lane);
+    own.inputs = FILTER_WORDS + INPUT_START(own.k, own.n, own.lane);
+    __global const data_t *own_data = data + data_offset + group_data(tile.group, table);
     __global const packed_t *weights = weights_of(filter + filter_offset, table, tile.group);
-#if FLOATING
-    const bool exact = flags[flags_offset + (ulong)tile.group] != 0;
-#else
-    const bool exact = false;
-#endif
 
     struct fetch fetch;
     fetch.channel = FETCHED_QUAD(item) * QUAD_CHANNELS;
@@ -499,24 +496,17 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
     fetch.in_channels = min(fetch.in_channels - skipped, (int)table[TILED_PART_CHANNELS]);
 #endif
     fetch.first = own_data;
-    struct position position[OWN_POSITIONS];
-    EACH for (int p = 0; p < OWN_POSITIONS; p++)
-    {
-        const int number = FETCHED_POSITION(item) + p * POSITIONS_APART;
-        position[p] = position_at(tile.first + (number < tile.count ? number : 0), table);
-        fetch.data[p] = part_data + input_at(&position[p], table) +
-                        (ulong)fetch.channel * fetch.channel_step;
-        if (number >= tile.count) position[p].z = -(1 << 30); /* outside for every tap */
-    }
+    __global const data_t *first_data = part_data + (ulong)fetch.channel * fetch.channel_step;
     EACH for (int i = 0; i < OWN_WEIGHTS; i++)
     {
         /* Rows past the last one are other tiles' rows; their sums are not stored. */
         const int number = (i * ITEMS + item) % (MT * STAGE_QUADS);
-        fetch.weights[i] =
-            (number / MT * fetch.rows + min(tile.first_row + number % MT, fetch.rows - 1)) * 4;
+        fetch.weights[i] = number / MT * (fetch.rows * 4) +
+                           min(tile.first_row + number % MT, fetch.rows - 1) * 4;
     }
-    const struct range range = range_of(tile.first, tile.first + tile.count - 1, table);
-    const struct position inputs = inputs_of(table);
+    /* Each position is found by one work-item, for the others that fetch from it. The place of the
+     * last stage is free until then. */
+    __local struct places *places = (__local struct places *)(words + (BUFFERS - 1) * STAGE_WORDS);
 
     sums_t sums[FM][FN];
     EACH for (int i = 0; i < FM; i++) EACH for (int j = 0; j < FN; j++) sums[i][j] = (sums_t)(0);
@@ -527,56 +517,57 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
 #if ROUNDS
         barrier(CLK_LOCAL_MEM_FENCE); /* the products of the round before are done */
 #endif
-        uint taps = 0;
-        EACH for (int p = 0; p < OWN_POSITIONS; p++) fetch.inside[p] = 0;
-        for (int t = 0; t < min(left, ROUND_TAPS); t++) {
-            table_t tap = list + t * TAP_LONGS;
-            const int z = (int)tap[TAP_Z], y = (int)tap[TAP_Y], x = (int)tap[TAP_X];
-            const uint bit = reaches(&range, z, y, x, &inputs) ? 0x80000000u >> t : 0;
-            taps |= bit;
-            EACH for (int p = 0; p < OWN_POSITIONS;
-                      p++) if (has_input(&position[p], z, y, x, &inputs)) fetch.inside[p] |= bit;
+        find_places(places, &tile, list, min(left, ROUND_TAPS), table);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const uint taps = places->taps;
+        EACH for (int p = 0; p < OWN_POSITIONS; p++)
+        {
+            const int n = FETCHED_POSITION(item) + p * POSITIONS_APART,
+                      existing = NT % POSITIONS_APART == 0 ? n : min(n, NT - 1);
+            fetch.data[p] = first_data + places->at[existing];
+            fetch.inside[p] = places->inside[existing];
         }
-        if (taps != 0) {
-#if QUADS
-            if ((size_t)part_data % 16 == 0)
-                add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, true);
-            else
+#if BUFFERS == 1
+        barrier(CLK_LOCAL_MEM_FENCE); /* the first stage takes the places' place */
 #endif
-                add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, false);
-        }
+#if QUADS
+        if ((size_t)part_data % 16 == 0)
+            add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, true);
+        else
+#endif
+            add_stages(sums, taps, list, part_weights, &fetch, &own, words, weight_sums, false);
     }
 
     table = table_again(table);
     struct finished finished = {
-        .words = words, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
+        .words = words + ENDS_WORDS, .weight_sums = weight_sums, .zero = DATA_ZERO(table)};
+    barrier(CLK_LOCAL_MEM_FENCE); /* the products of the last stage are done */
 #if SPLIT
     __global acc_t *to = tile_accumulators(workspace, workspace_offset, tile.number) +
                          tile.part * part_step(table);
 #else
     EPILOGUE(epilogue, table)
-    __local struct rows rows;
-    put_rows(&rows, &own_rows, &tile, table);
-    find_tile_outputs(&outputs, &tile, table); /* barriers follow */
+    __local struct ends *ends = (__local struct ends *)words;
+    find_ends(ends, &epilogue, &tile, table);
     struct store store;
-    store.rows = &rows;
+    store.rows = &ends->rows;
     store.f = &epilogue;
-    store.outputs = &outputs;
+    store.outputs = &ends->outputs;
     store.data = own_data;
     store.weights = weights;
     store.table = table;
     store.tile = tile;
-    store.exact = exact;
+    store.exact = IS_EXACT(tile.group);
 #endif
     /* A loop that is not unrolled handles the first sums and moves the others up: some compilers do
      * not unroll so much code, and registers cannot be indexed. */
 #pragma unroll 1
     for (int pass = 0; pass < FM / FP; pass++) {
         finished.pass = pass;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        if (pass > 0) barrier(CLK_LOCAL_MEM_FENCE);
         EACH for (int i = 0; i < FP; i++) EACH for (int j = 0; j < FN; j++)
             EACH for (int s = 0; s < SUMS; s++)
-                words[item / SLICE_ITEMS * FINISHED_WORDS(FP) +
+                words[ENDS_WORDS + item / SLICE_ITEMS * FINISHED_WORDS(FP) +
                       FINISHED_AT(own.m / FM * FP + i * FRAG_M + ROW_OF(own.lane, s),
                                   own.n + j * FRAG_N + COLUMN_OF(own.lane, s))] =
                     SUM_BITS(SUM_NUMBER(sums[i][j], s));
@@ -606,29 +597,20 @@ tconv_matrix_finish(__global const data_t *restrict data, const ulong data_offse
                     __global acc_t *restrict workspace, const ulong workspace_offset,
                     EPILOGUE_PARAMETERS, table_t restrict table)
 {
-    __local struct outputs outputs;
+    __local struct ends ends;
     const int group = GROUP_NUMBER;
     const struct tile tile = own_tile(group / (MT / PASS_ROWS), table);
-    find_tile_outputs(&outputs, &tile, table);
     EPILOGUE(epilogue, table)
+    find_ends(&ends, &epilogue, &tile, table);
     struct store store;
+    store.rows = &ends.rows;
     store.f = &epilogue;
-    store.outputs = &outputs;
-    store.data = data + data_offset +
-                 tile.group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
+    store.outputs = &ends.outputs;
+    store.data = data + data_offset + group_data(tile.group, table);
     store.weights = weights_of(filter + filter_offset, table, tile.group);
     store.table = table;
     store.tile = tile;
-#if FLOATING
-    store.exact = flags[flags_offset + (ulong)tile.group] != 0;
-#else
-    store.exact = false;
-#endif
-    __local struct rows rows;
-    store.rows = &rows;
-    struct own_rows own_rows;
-    find_rows(&own_rows, &epilogue, &tile, table);
-    put_rows(&rows, &own_rows, &tile, table);
+    store.exact = IS_EXACT(tile.group);
     barrier(CLK_LOCAL_MEM_FENCE); /* outputs and rows are in local memory */
     const struct finished finished = {
         .pass = group % (MT / PASS_ROWS),

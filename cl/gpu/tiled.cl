@@ -489,8 +489,7 @@ tconv_tiled(__global const data_t *restrict data, const ulong data_offset,
     __local struct outputs outputs;
     find_tile_outputs(&outputs, &own, table); /* a barrier follows */
 #endif
-    __global const data_t *own_data =
-        data + data_offset + group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP];
+    __global const data_t *own_data = data + data_offset + group_data(group, table);
     __global const packed_t *weights = weights_of(filter + filter_offset, table, group);
 #if FLOATING
     const bool exact = flags[flags_offset + (ulong)group] != 0;
@@ -640,9 +639,7 @@ tconv_tiled_finish(__global const data_t *restrict data, const ulong data_offset
     EPILOGUE(epilogue, table)
 #if FLOATING
     if (flags[flags_offset + (ulong)own.group] != 0 || is_wrong(sums))
-        store_exact(&epilogue, slice, &outputs,
-                    data + data_offset +
-                        own.group * table[FOLDED_IN_CHANNELS] * table[FOLDED_DATA_CHANNEL_STEP],
+        store_exact(&epilogue, slice, &outputs, data + data_offset + group_data(own.group, table),
                     weights_of(filter + filter_offset, table, own.group), table, &own, tm, tn);
     else
 #endif

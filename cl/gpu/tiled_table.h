@@ -22,8 +22,9 @@ enum {
     TILED_TAPS_Y,
     TILED_TAPS_X,
     TILED_ALL_POSITIONS, /* positions of all batch items */
-    TILED_ROWS,     /* rows of the packed filter for one tap and input channel, a multiple of 4 */
-    TILED_CHANNELS, /* divisor: output channels of a group, rounded up to a multiple of 4 */
+    TILED_ROWS, /* rows of the packed filter for one tap and input channel, a multiple of 4 */
+    TILED_GROUP_WEIGHTS, /* packed weights of a group */
+    TILED_CHANNELS,      /* divisor: output channels of a group, rounded up to a multiple of 4 */
     TILED_OUTPUT_QUADS,  /* 1: with LAST, quads of output channels are aligned as the output is */
     TILED_PARTS,         /* with SPLIT: parts of the input channels */
     TILED_PART_CHANNELS, /* input channels of a part, a multiple of KS */

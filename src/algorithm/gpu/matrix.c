@@ -54,17 +54,36 @@ static int64_t word_of(const struct tconv_positions *g)
     return 4 / (int64_t)tconv_type_size(g->folded.layer.data_type);
 }
 
-/* Bytes of local memory: the larger of a stage's tiles and the accumulators of one pass of stores,
- * and the numbers for rows and outputs. The rows' factors are not counted. */
-static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
-                           const struct tconv_matrix_tile *t)
+/* Bytes of local memory with this number of stages: the stages, or what the epilogue needs (the
+ * accumulators of one pass of stores, and the numbers of outputs and rows), whichever is more; for
+ * bytes also the sums of weights. */
+static int64_t local_bytes_with(const struct tconv_positions *g, const struct fragment *f,
+                                const struct tconv_matrix_tile *t, int buffers)
 {
-    const int64_t stage = f->unit->buffers * (int64_t)(t->mt + t->nt) * (t->kt + 4);
+    const int pad = f->unit->swizzled ? 0 : 4;
+    const int64_t stages = buffers * (int64_t)(t->mt + t->nt) * (t->kt + pad);
     const int64_t rows = (int64_t)(t->mt / t->wm) * f->unit->rows;
     const int64_t finished = t->slices *
                              (g->rows_last ? t->nt * (rows + 4) : rows * (t->nt + f->unit->pad));
-    const int64_t row = 1 + (g->rows_last ? 0 : 1) + (word_of(g) == 4 ? 1 : 0); /* words */
-    return 4 * (tconv_max(stage, finished) + row * t->mt) + tconv_positions_output_bytes(g) * t->nt;
+    const int64_t ends = (int64_t)t->mt * (g->rows_last ? 2 : 3) +
+                         t->nt * tconv_positions_output_bytes(g) / 4;
+    return 4 * (tconv_max(stages, finished + ends) + (word_of(g) == 4 ? t->mt : 0));
+}
+
+/* Stages in local memory: as many as the unit uses and the device has memory for. */
+static int buffers_of(const struct tconv_positions *g, const struct fragment *f,
+                      const struct tconv_matrix_tile *t, const tconv_device_info *device)
+{
+    int buffers = f->unit->buffers;
+    while (buffers > 2 && local_bytes_with(g, f, t, buffers) > (int64_t)device->local_memory)
+        buffers--;
+    return buffers;
+}
+
+static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
+                           const struct tconv_matrix_tile *t, const tconv_device_info *device)
+{
+    return local_bytes_with(g, f, t, buffers_of(g, f, t, device));
 }
 
 /* Registers of a work-item that depend on the tile: sums. If the compiler reads the fragments of a
@@ -112,8 +131,13 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
     const double store = g->rows_last ? m->matrix_store / 2 : m->matrix_store;
     const double around = m->matrix_begin + outputs * store;
     const double busy = stages * stage_cycles + around * warps / m->unit_issue;
-    const double alone = stages * (tconv_larger(stage, multiply) + m->matrix_stage_wait) +
-                         m->matrix_begin_wait + outputs * m->matrix_store_wait;
+    /* matrix_stage_wait was measured with two buffers. A third one (predicted) gives the loads of a
+     * stage the time of one more stage. */
+    const double cycles = tconv_larger(stage, multiply),
+                 more = tconv_larger(0, buffers_of(g, f, t, device) - 2),
+                 wait = tconv_larger(0, m->matrix_stage_wait - more * cycles);
+    const double alone = stages * (cycles + wait) + m->matrix_begin_wait +
+                         outputs * m->matrix_store_wait;
 
     const double issued = f->unit->waits_for_all ? busy * (warps - 1) / warps : 0;
 
@@ -125,7 +149,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
         .alone = alone + issued,
         .warps = warps,
         .registers = m->matrix_registers + registers_of(g, f, t),
-        .local = local_bytes(g, f, t),
+        .local = local_bytes(g, f, t, device),
         .l2 = tconv_positions_stages(g) * t->kt * 4 * (t->mt + t->nt / reuses),
         .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
@@ -146,7 +170,7 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
            sums <= most_sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] && items % (uint64_t)stage_quads == 0 &&
            t->kt % (f->depth * t->slices) == 0 &&
-           local_bytes(g, f, t) + 4 * t->mt <= (int64_t)device->local_memory;
+           local_bytes(g, f, t, device) <= (int64_t)device->local_memory;
 }
 
 /* `copied`: the kernel reads a copy of plain data. */
@@ -198,8 +222,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 }
 
 static void write_options(const struct tconv_positions *g, const struct fragment *f,
-                          const struct tconv_matrix_tile *t, enum tconv_split split, int items,
-                          struct tconv_launch *launch)
+                          const struct tconv_matrix_tile *t, int buffers, enum tconv_split split,
+                          int items, struct tconv_launch *launch)
 {
     const int gm = t->mt / t->wm, gn = t->nt / t->wn;
     tconv_launch_option(launch, "MATRIX", f->unit->macro);
@@ -207,7 +231,7 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     tconv_launch_option(launch, "MT", t->mt);
     tconv_launch_option(launch, "NT", t->nt);
     tconv_launch_option(launch, "KT", t->kt);
-    tconv_launch_option(launch, "BUFFERS", f->unit->buffers);
+    tconv_launch_option(launch, "BUFFERS", buffers);
     tconv_launch_option(launch, "GM", gm);
     tconv_launch_option(launch, "GN", gn);
     tconv_launch_option(launch, "FM", t->wm / f->unit->rows);
@@ -237,23 +261,24 @@ static tconv_status write(const struct tconv_request *request,
                                         (int)candidate->tile[4], (int)candidate->tile[5]};
     tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[8]);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    const int items = items_of(&f, &t);
+    const int items = items_of(&f, &t), buffers = buffers_of(&g, &f, &t, request->device);
     struct tconv_launch *copy = tconv_positions_copy(&g, items, kernel_plan);
-    if (copy != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, copy);
+    if (copy != NULL) write_options(&g, &f, &t, buffers, TCONV_WHOLE_SUMS, items, copy);
     struct tconv_launch *run = tconv_positions_run(&g, "tconv_matrix", items, kernel_plan);
-    write_options(&g, &f, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
+    write_options(&g, &f, &t, buffers, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items,
+                  run);
     /* The filter is packed by the program without parts, whatever the number of parts is. */
     struct tconv_launch whole = {0};
-    write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
+    write_options(&g, &f, &t, buffers, TCONV_WHOLE_SUMS, items, &whole);
     const bool f32 = request->layer->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
     tconv_positions_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
     struct tconv_launch *fill = tconv_positions_fill(&g, items, kernel_plan);
-    if (fill != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, fill);
+    if (fill != NULL) write_options(&g, &f, &t, buffers, TCONV_WHOLE_SUMS, items, fill);
     if (g.parts > 1) {
         const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
         struct tconv_launch *finish = tconv_positions_finish(&g, "tconv_matrix_finish", finishing,
                                                              t.mt / FINISHED_ROWS, kernel_plan);
-        write_options(&g, &f, &t, TCONV_FINISHED_SUMS, finishing, finish);
+        write_options(&g, &f, &t, buffers, TCONV_FINISHED_SUMS, finishing, finish);
     }
     /* TF32 rounds each factor by at most 2^-11, so a product errs by little more than 2^-10. The
      * oracle's bound counts roundings of f32; this factor makes it large enough. */

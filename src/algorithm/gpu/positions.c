@@ -565,6 +565,7 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
     }
     t[TILED_ALL_POSITIONS] = g->all_positions;
     t[TILED_ROWS] = g->matrix_rows;
+    t[TILED_GROUP_WEIGHTS] = g->list_taps * g->packed_channels * g->matrix_rows;
     t[TILED_CHANNELS] = tconv_divisor(tconv_ceil_div(g->folded.layer.out_channels, 4) * 4);
     t[TILED_OUTPUT_QUADS] = tconv_positions_has_groups(g, true, 4);
     t[TILED_PARTS] = g->parts;

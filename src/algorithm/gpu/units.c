@@ -9,11 +9,12 @@
  * units busy. */
 static const struct tconv_matrix_tile usual_tiles[] = {
     {128, 128, 64, 32, 1, 16}, {128, 128, 64, 64, 1, 16}, {128, 64, 64, 32, 1, 16},
-    {64, 128, 32, 64, 1, 16},  {64, 64, 32, 32, 1, 32},   {64, 64, 32, 64, 4, 32},
-    {64, 64, 32, 32, 2, 32},   {64, 32, 32, 32, 4, 32},   {32, 128, 32, 32, 1, 16},
-    {32, 64, 32, 32, 4, 32},   {32, 64, 32, 16, 1, 32},   {32, 32, 32, 16, 4, 32},
-    {32, 32, 16, 16, 1, 32},   {16, 256, 16, 64, 1, 16},  {16, 128, 16, 32, 1, 16},
-    {16, 64, 16, 32, 4, 32},   {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
+    {128, 64, 64, 32, 1, 32},  {64, 128, 32, 64, 1, 32},  {64, 128, 32, 64, 1, 16},
+    {64, 64, 32, 32, 1, 32},   {64, 64, 32, 64, 4, 32},   {64, 64, 32, 32, 2, 32},
+    {64, 32, 32, 32, 4, 32},   {32, 128, 32, 32, 1, 16},  {32, 64, 32, 32, 4, 32},
+    {32, 64, 32, 16, 1, 32},   {32, 32, 32, 16, 4, 32},   {32, 32, 16, 16, 1, 32},
+    {16, 256, 16, 64, 1, 16},  {16, 128, 16, 32, 1, 16},  {16, 64, 16, 32, 4, 32},
+    {16, 64, 16, 16, 1, 32},   {16, 32, 16, 16, 4, 32},
 };
 
 /* Small tiles, because Intel's compiler keeps few sums of a work-item in registers. nt and wn are
@@ -45,7 +46,8 @@ static const struct tconv_unit units[] = {
         .byte_depth = 8,
         .rounds_f32 = true,
         TILES(usual_tiles),
-        .buffers = 2,
+        .buffers = 3,
+        .swizzled = true,
         .most_last_sums = 128,
         .most_sums = 64,
         .taps_inside = true,
@@ -117,7 +119,8 @@ static const struct tconv_unit units[] = {
         .byte_depth = 8,
         .rounds_f32 = true,
         TILES(plain_tiles),
-        .buffers = 2,
+        .buffers = 3,
+        .swizzled = true,
         .most_last_sums = 128,
         .most_sums = 64,
         .taps_inside = true,

@@ -27,8 +27,8 @@ struct tconv_unit {
     int f32_depth, half_depth, byte_depth;
     bool rounds_f32; /* ROUNDS_F32 */
 
-    /* The unit's tiles, from the largest to the smallest. `buffers` is BUFFERS: 2 if the next stage
-     * is loaded while one is multiplied. */
+    /* The unit's tiles, from the largest to the smallest. `buffers` is the most that BUFFERS may
+     * be: stages in local memory. One is multiplied while the others are loaded. */
     const struct tconv_matrix_tile *tiles;
     size_t tile_count;
     int buffers;
@@ -41,6 +41,7 @@ struct tconv_unit {
     int sharing;
     int most_registers; /* the most that a tile may need by that count; 0: no limit */
 
+    bool swizzled;      /* SWIZZLED */
     bool unconditional; /* UNCONDITIONAL_LOADS */
     bool taps_inside;   /* TAPS_INSIDE, if several taps read neighbouring channels */
     bool waits_for_all; /* besides matrix_stage_wait, the last warp's loads wait behind what all
