@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the machine code of the matrix kernels for NVIDIA, without a GPU.
 
-For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and ptxas. Printed are
-the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first copy into local memory, the
-registers, and the KiB that a stage reads from the second-level cache. Fails if a count is above its
-limit. A count is not a time.
+For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and ptxas, and by
+libNVVM and ptxas. Printed are the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first
+copy into local memory, the registers, and the KiB that a stage reads from the second-level cache. Fails if a count is above its limit. A
+count is not a time.
 """
 
 import argparse
 import csv
+import itertools
 import json
 import os
 import re
@@ -18,10 +19,12 @@ import tempfile
 
 import offline_gate as gate
 
+COMPILERS = {"clang": gate.clang_ptx, "libNVVM": gate.libnvvm_ptx}
 LAYERS = ("B24", "B25", "B43", "B10", "B07")
 # What the kernels reach today. B07, B10 and B24 have smaller tiles, with fewer products for each load.
-MOST_PER_MMA = {"B07": 7.4, "B10": 4.5, "B24": 4.5, "B25": 3.0, "B43": 3.0}
-MOST_PER_MMA_OF_PLAIN_DATA = 9.5  # if the data are not copied, because a second launch would cost more
+MOST_PER_MMA = {"clang": {"B07": 7.4, "B10": 4.5, "B24": 4.5, "B25": 3.0, "B43": 3.0},
+                "libNVVM": {"B07": 9.2, "B10": 5.4, "B24": 5.2, "B25": 3.4, "B43": 3.4}}
+MOST_PER_MMA_OF_PLAIN_DATA = {"clang": 9.5, "libNVVM": 10.5}  # if the data are not copied, because a second launch would cost more
 MOST_BEFORE_COPY = 920
 
 
@@ -36,13 +39,14 @@ def taps_of_phases():
     return taps
 
 
-def count(tools, target, layer, taps):
+def count(tools, make_ptx, target, layer, taps):
     launch = next(launch for launch in layer["launches"] if launch["kernel"] == "tconv_matrix")
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "a.cl")
         with open(source, "w", encoding="utf-8") as out:
             out.write(gate.source_text(launch["sources"][0], set()))
-        log, code = gate.nvidia_code(tools, target, source, launch["options"].split(), folder)
+        log, cubin = gate.assemble(tools, target, make_ptx(tools, target, source, launch["options"].split(), folder))
+        code = gate.nvidia_code(tools, cubin)
     instructions, loop = gate.hottest_loop(code["tconv_matrix"], *gate.NVIDIA_CODE)
     registers = re.search(r"'tconv_matrix'.*?Used (\d+) registers", log, re.S)
     first_copy = next((i for i, line in enumerate(instructions) if "LDGSTS" in line), None)
@@ -66,30 +70,33 @@ def main():
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--clang", default="clang-19")
     parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
+    parser.add_argument("--libclc-14", default=gate.LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)")
     arguments = parser.parse_args()
     tools = gate.find_tools(arguments)
-    missing = gate.missing_tools(tools, "NVIDIA") + ([] if tools.nvdisasm else ["nvdisasm"])
+    missing = gate.missing_tools(tools, "NVIDIA") + gate.missing_tools(tools, "libNVVM") + ([] if tools.nvdisasm else ["nvdisasm"])
     if missing:
         print("FAILED: no " + " and ".join(missing))
         return 1
     wrong = []
-    print("layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  registers  KiB of a stage")
+    print("compiler layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  registers  "
+          "KiB of a stage")
     taps = taps_of_phases()
     for data_format in ("NXC", "NCX"):
         listing = gate.run([arguments.programs, "--listing", "f16", data_format, "--device", "NVIDIA mma"])
-        for layer in map(json.loads, listing.splitlines()):
-            if layer["layer"] not in LAYERS:
-                continue
-            c = count(tools, arguments.target, layer, taps[layer["layer"]])
+        layers = [layer for layer in map(json.loads, listing.splitlines()) if layer["layer"] in LAYERS]
+        for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
+            c = count(tools, make_ptx, arguments.target, layer, taps[layer["layer"]])
             each = c["all"] / c["mma"]
-            print("%-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d %15.1f" % (
-                layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"], c["mma"], each, c["short"],
+            print("%-8s %-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d %15.1f" % (
+                compiler, layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"], c["mma"], each, c["short"],
                 c["before"], c["registers"], c["kib"]))
             plain = data_format == "NCX" and not c["copied"]
-            limits = (("instructions for each mma", each, MOST_PER_MMA_OF_PLAIN_DATA if plain else MOST_PER_MMA[layer["layer"]]),
+            most_per_mma = MOST_PER_MMA_OF_PLAIN_DATA[compiler] if plain else MOST_PER_MMA[compiler][layer["layer"]]
+            limits = (("instructions for each mma", each, most_per_mma),
                       ("loads of two bytes", c["short"], 32 if plain else 0),
                       ("instructions before the first copy", c["before"], MOST_BEFORE_COPY))
-            wrong += ["%s %s: %.2f %s, at most %g" % (layer["layer"], data_format, n, what, most) for what, n, most in limits if n > most]
+            wrong += ["%s by %s %s: %.2f %s, at most %g" % (layer["layer"], compiler, data_format, n, what, most)
+                      for what, n, most in limits if n > most]
     for text in wrong:
         print("FAILED: " + text)
     print("%d counts above their limits" % len(wrong))

@@ -105,8 +105,9 @@ lane_others() {
 }
 
 sh scripts/build.sh || exit 1
-sh scripts/packages.sh clang libclang-rt-14-dev oclgrind python3-venv mesa-opencl-icd clang-19 intel-opencl-icd || exit 1
+sh scripts/packages.sh clang libclang-rt-14-dev oclgrind python3-venv mesa-opencl-icd clang-14 llvm-14 clang-19 intel-opencl-icd || exit 1
 sh scripts/on_platform.sh intel true || exit 1
+sh scripts/libclc_14.sh || exit 1
 lane_pocl &
 lane_others
 wait

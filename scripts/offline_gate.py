@@ -3,12 +3,15 @@
 """Compiles every program that the suite would build on GPUs, without a GPU, and fails where one spills registers or uses scratch memory.
 
 What is compiled: the lines of build/host_tests/gpu_programs, with a bias, which takes more registers. With what: clang and libclc for AMD;
-clang, libclc and ptxas for NVIDIA; ocloc for Intel. A vendor whose compilers are not there is skipped, unless --require names it.
+clang, libclc and ptxas for NVIDIA, and once more with libNVVM, the optimiser of NVIDIA's drivers, in clang's place; ocloc for Intel. What
+is not there is skipped, unless --require names its vendor. First each compiler gets a kernel that must spill, and the gate fails if it does
+not say so.
 
 The table has, for each program, the worst of a vendor's targets: registers of a work-item (Intel: lanes that work-items are compiled
 to), bytes of local memory, and how many multiply-adds there are for 100 instructions of the hottest loop. That is the innermost loop with
 most multiply-adds; an instruction that does two of them (v_pk_fma, v_dual_fmac) counts as two and there can be more than 100. An
-instruction of a matrix unit counts as one.
+instruction of a matrix unit counts as one. Behind libNVVM's registers are the bytes that ptxas spills although it has registers left, so that
+more work-groups run at the same time. That is not a failure; a spill that one work-group alone needs is.
 """
 import argparse
 import collections
@@ -22,8 +25,11 @@ import sys
 import sysconfig
 import tempfile
 
+import libnvvm
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENDORS = ["AMD", "Intel", "NVIDIA"]
+VENDOR_OF = {"AMD": "AMD", "Intel": "Intel", "NVIDIA": "NVIDIA", "libNVVM": "NVIDIA"}  # of each compiler, by the name of its column
 TARGETS = {  # of each device that gpu_programs describes
     "AMD": ["gfx1030", "gfx1100", "gfx1201"],
     "AMD CDNA": ["gfx90a", "gfx942"],
@@ -36,11 +42,14 @@ TARGETS = {  # of each device that gpu_programs describes
     "Intel Max dpas": ["pvc"],
     "NVIDIA mma": ["sm_80", "sm_90"],
 }
+LIBCLC_14 = os.path.join(ROOT, "build/libclc-14/usr/lib/clc")
 LIBCLC = {"AMD": "amdgcn--amdhsa.bc", "NVIDIA": "nvptx64--nvidiacl.bc"}
 
 Program = collections.namedtuple("Program", "device vendor algorithm options source layers")
-# Of one kernel on one target; wrong: a sentence, or None; share: multiply-adds for 100 instructions, or None.
-Kernel = collections.namedtuple("Kernel", "name registers local wrong share")
+# Of one kernel on one target; wrong: a sentence, or None; share: multiply-adds for 100 instructions, or None; traded: bytes that are spilled
+# for more work-groups.
+Kernel = collections.namedtuple("Kernel", "name registers local wrong share traded", defaults=[0])
+Result = collections.namedtuple("Result", "program compiler target kernels")  # kernels: a list, or the text of an error
 
 
 class Failed(Exception):
@@ -139,22 +148,50 @@ NVIDIA_CODE = (lambda line: first_group(r"(\.L\w+):", line), lambda line: first_
                lambda line: 2 if "FFMA2" in line else 1 if re.search("FFMA|[HI]MMA", line) else 0)
 
 
-def nvidia_code(tools, target, source, options, folder):
-    """ptxas's log, and the instructions and labels of each kernel (none without nvdisasm)."""
-    ptx, cubin = os.path.join(folder, target + ".ptx"), os.path.join(folder, target + ".cubin")
+def clang_ptx(tools, target, source, options, folder):
+    """A file of PTX as clang makes it."""
+    ptx = os.path.join(folder, target + ".clang.ptx")
     clang(tools, "NVIDIA", target, source, options, ptx)
-    log = run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx])
+    return ptx
+
+
+def libnvvm_ptx(tools, target, source, options, folder):
+    """A file of PTX as libNVVM makes it. It is the same for all targets but for their name, so the first one's is taken."""
+    ptx, ir, named = (os.path.join(folder, name) for name in ("libnvvm.ptx", "clang.ll", "named.ll"))
+    if os.path.exists(ptx):
+        return ptx
+    run([tools.clang_14, "-x", "cl", "-D__OPENCL_VERSION__=120", "-O1", "-w", "-target", "nvptx64-nvidia-cuda", *options, "-Xclang",
+         "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-cl-ext=+all", "-Xclang", "-disable-llvm-passes", "-Xclang",
+         "-mlink-builtin-bitcode", "-Xclang", os.path.join(tools.libclc_14, LIBCLC["NVIDIA"]), "-fno-discard-value-names", "-emit-llvm", "-S", "-o", ir, source])
+    run([tools.opt_14, "-S", "-instnamer", "-o", named, ir])
+    with open(named, encoding="utf-8") as file:
+        text = libnvvm.llvm_7(file.read())
+    try:
+        text = tools.libnvvm.ptx(text, "sm_80")
+    except ValueError as error:
+        raise Failed("libNVVM: %s" % error) from error
+    with open(ptx, "w", encoding="utf-8") as file:
+        file.write(text)
+    return ptx
+
+
+def assemble(tools, target, ptx):
+    """ptxas's log, and the file with the machine code."""
+    cubin = "%s.%s.cubin" % (ptx, target)
+    return run([tools.ptxas, "-arch=" + target, "-v", "-o", cubin, ptx]), cubin
+
+
+def nvidia_code(tools, cubin):
+    """The instructions and labels of each kernel (none without nvdisasm)."""
     code = {}
     if tools.nvdisasm:
         for name, body in re.findall(r"\n\.text\.(\w+):\n(.*?)(?=\n\.text\.|\Z)", run([tools.nvdisasm, "-c", cubin]), re.S):
             lines = [re.sub(r"/\*.*?\*/", "", line).strip() for line in body.split("\n")]
             code[name] = [line for line in lines if line and (not line.startswith(".") or line.startswith(".L"))]
-    return log, code
+    return code
 
 
-def compile_nvidia(tools, target, source, options, folder):
-    log, code = nvidia_code(tools, target, source, options, folder)
-    shares = {name: hottest_share(lines, *NVIDIA_CODE) for name, lines in code.items()}
+def kernels_of_log(log, shares):
     kernels = []
     for block in log.split("Compiling entry function '")[1:]:
         name = block[: block.index("'")]
@@ -162,8 +199,28 @@ def compile_nvidia(tools, target, source, options, folder):
         local = re.search(r"(\d+) bytes smem", block)
         spilled = "%s bytes of stack, %s stored and %s loaded for spills" % numbers if any(int(n) for n in numbers) else None
         kernels.append(Kernel(name, int(re.search(r"Used (\d+) registers", block).group(1)), int(local.group(1)) if local else 0, spilled,
-                              shares.get(name)))
+                              shares.get(name), int(numbers[0])))
     return kernels
+
+
+def compile_nvidia(tools, target, source, options, folder):
+    log, cubin = assemble(tools, target, clang_ptx(tools, target, source, options, folder))
+    return kernels_of_log(log, {name: hottest_share(lines, *NVIDIA_CODE) for name, lines in nvidia_code(tools, cubin).items()})
+
+
+def compile_libnvvm(tools, target, source, options, folder):
+    ptx = libnvvm_ptx(tools, target, source, options, folder)
+    kernels = kernels_of_log(assemble(tools, target, ptx)[0], {})
+    if not any(kernel.wrong for kernel in kernels):
+        return kernels
+    # ptxas knows the size of a work-group here. It spills a little if more groups fit then, which one group at a time would not need.
+    with open(ptx, encoding="utf-8") as file:
+        text = re.sub(r"^\.reqntid .*$", r"\g<0>\n.minnctapersm 1", file.read(), flags=re.M)
+    alone = os.path.join(folder, target + ".alone.ptx")
+    with open(alone, "w", encoding="utf-8") as file:
+        file.write(text)
+    wrong = {kernel.name: kernel.wrong for kernel in kernels_of_log(assemble(tools, target, alone)[0], {})}
+    return [kernel._replace(wrong=wrong[kernel.name]) for kernel in kernels]
 
 
 # What OpenCL C 3.0 has for products of bytes, for compilers that are older than it: the instruction by IGC's name for it.
@@ -184,7 +241,7 @@ def compile_intel(tools, target, source, options, folder):
     kernels = compile_intel_once(tools, target, source, options, folder)
     if "-DLANES=8" not in options:
         return kernels
-    large = os.path.join(folder, "large")
+    large = os.path.join(folder, target + "-large")
     os.makedirs(large)
     more = compile_intel_once(tools, target, source, [*options, LARGE_REGISTERS], large)
     return kernels + [kernel._replace(wrong="%s (%s)" % (kernel.wrong, LARGE_REGISTERS)) for kernel in more if kernel.wrong]
@@ -240,28 +297,34 @@ def share_intel(dump, name):
                          lambda line: 1 if re.search(r"\b(mad|mac)\b.*:f|\bdp4a\b|\bdpas", line) else 0)
 
 
-COMPILE = {"AMD": compile_amd, "Intel": compile_intel, "NVIDIA": compile_nvidia}
+COMPILE = {"AMD": compile_amd, "Intel": compile_intel, "NVIDIA": compile_nvidia, "libNVVM": compile_libnvvm}
 
 
 def find_tools(arguments):
-    """Every tool's path, or None: from PATH, from pip's packages of this Python, or where CUDA puts it."""
-    site = os.path.join(sysconfig.get_path("purelib"), "nvidia", "*", "bin")
+    """Every tool's path, or None: from pip's packages of this Python, from PATH, or where CUDA puts it. In this order for all, because
+    ptxas must not be older than libNVVM."""
+    site = os.path.join(sysconfig.get_path("purelib"), "nvidia", "*")
 
     def find(name):
-        found = shutil.which(name) or next(iter(glob.glob(os.path.join(site, name))), None)
+        found = next(iter(glob.glob(os.path.join(site, "bin", name))), None) or shutil.which(name)
         return found or shutil.which(name, path="/usr/local/cuda/bin")
 
+    libraries = [path for folder in (site, "/usr/local/cuda", "/usr/local/cuda/nvvm") for path in glob.glob(folder + "/lib*/libnvvm.so*")]
     return argparse.Namespace(clang=shutil.which(arguments.clang), libclc=arguments.libclc, ocloc=find("ocloc"), ptxas=find("ptxas"),
-                              nvdisasm=find("nvdisasm"))
+                              nvdisasm=find("nvdisasm"), clang_14=shutil.which("clang-14"), opt_14=shutil.which("opt-14"),
+                              libclc_14=arguments.libclc_14, libnvvm=libnvvm.Library(libraries[0]) if libraries else None)
 
 
-def missing_tools(tools, vendor):
-    if vendor == "Intel":
-        return [] if tools.ocloc else ["ocloc"]
-    missing = [] if tools.clang else ["clang"]
-    if not os.path.exists(os.path.join(tools.libclc, LIBCLC[vendor])):
-        missing.append("libclc")
-    return missing + (["ptxas"] if vendor == "NVIDIA" and not tools.ptxas else [])
+def missing_tools(tools, compiler):
+    if compiler == "Intel":
+        needed = {"ocloc": tools.ocloc}
+    elif compiler == "libNVVM":
+        needed = {"libnvvm": tools.libnvvm, "clang-14": tools.clang_14, "opt-14": tools.opt_14, "ptxas": tools.ptxas,
+                  "libclc for clang 14": os.path.exists(os.path.join(tools.libclc_14, LIBCLC["NVIDIA"]))}
+    else:
+        needed = {"clang": tools.clang, "libclc": os.path.exists(os.path.join(tools.libclc, LIBCLC[compiler])),
+                  "ptxas": tools.ptxas or compiler == "AMD"}
+    return [name for name, found in needed.items() if not found]
 
 
 # ---- programs and jobs ----------------------------------------------------------------------------------------------------------
@@ -294,29 +357,61 @@ def write_source(program, folder):
     return path
 
 
-def compile_all(tools, programs, vendors, jobs):
-    """A list of (program, target, kernels or an error's text)."""
+def compile_all(tools, programs, compilers, jobs):
     with tempfile.TemporaryDirectory() as top, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
 
-        def one(program, target):
+        def one(program, compiler):
+            results = []
             with tempfile.TemporaryDirectory(dir=top) as folder:
-                try:
-                    return COMPILE[program.vendor](tools, target, write[program], program.options, folder)
-                except Failed as error:
-                    return str(error)
+                for target in TARGETS[program.device]:
+                    try:
+                        kernels = COMPILE[compiler](tools, target, write[program], program.options, folder)
+                    except Failed as error:
+                        kernels = str(error)
+                    results.append(Result(program, compiler, target, kernels))
+            return results
 
-        programs = [program for program in programs if program.vendor in vendors]
         write = {program: write_source(program, top) for program in programs}
-        waiting = [(program, target, pool.submit(one, program, target)) for program in programs for target in TARGETS[program.device]]
-        return [(program, target, future.result()) for program, target, future in waiting]
+        waiting = [pool.submit(one, program, compiler) for program in programs for compiler in compilers if takes(compiler, program)]
+        return [result for job in waiting for result in job.result()]
+
+
+def takes(compiler, program):
+    """libNVVM keeps the arrays of the reference in memory. That does not matter, because the reference is slow on purpose."""
+    return VENDOR_OF[compiler] == program.vendor and not (compiler == "libNVVM" and program.algorithm == "reference")
+
+
+# More numbers alive at the same time than any target has registers.
+TOO_LARGE = """__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void tconv_spill(__global float *x)
+{
+    float kept[320];
+#pragma unroll
+    for (int i = 0; i < 320; i++) kept[i] = x[get_global_id(0) + i * 64];
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+#pragma unroll
+    for (int i = 0; i < 320; i++) x[get_global_id(0) + i * 64] = kept[319 - i];
+}
+"""
+
+
+def blind_compilers(tools, compilers, jobs):
+    """A line for each compiler and target that this gate would take a spill of without a word."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "spill.cl")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(TOO_LARGE)
+        programs = [Program(device, device, "spill", ("-cl-std=CL1.2",), source, "") for device in VENDORS]
+        for result in compile_all(tools, programs, compilers, jobs):
+            if isinstance(result.kernels, str) or not all(kernel.wrong for kernel in result.kernels):
+                yield "%s does not say that a kernel spills for %s: %s" % (result.compiler, result.target, result.kernels)
 
 
 # ---- results --------------------------------------------------------------------------------------------------------------------
 
 
 def failures(results):
-    for program, target, kernels in results:
-        what = "%s for %s %s with %s" % (program.algorithm, program.device, target, " ".join(program.options))
+    for program, compiler, target, kernels in results:
+        what = "%s by %s for %s %s with %s" % (program.algorithm, compiler, program.device, target, " ".join(program.options))
         if isinstance(kernels, str):
             yield "%s does not compile: %s" % (what, kernels)
         else:
@@ -341,26 +436,30 @@ def is_main(name):
     return re.fullmatch("tconv_[a-z0-9]+", name) is not None
 
 
-def table(results, vendors):
+def table(results, compilers):
     rows = collections.defaultdict(lambda: {"layers": set(), "kernels": collections.defaultdict(list)})
-    for program, _, kernels in results:
+    for program, compiler, _, kernels in results:
         for kernel in kernels if not isinstance(kernels, str) else []:
             row = rows[row_key(program, kernel)]
-            row["kernels"][program.vendor].append(kernel)
+            row["kernels"][compiler].append(kernel)
             row["layers"].update(program.layers.split(",") if program.layers and is_main(kernel.name) else [])
     heads = ["algorithm", "program", "layers", "local bytes"]
-    for vendor in vendors:
-        heads += [vendor + (" lanes" if vendor == "Intel" else " registers"), "FMA %"]
+    for compiler in compilers:
+        heads += [compiler + (" lanes" if compiler == "Intel" else " registers"), "traded" if compiler == "libNVVM" else "FMA %"]
     lines = [heads]
     for key in sorted(rows):
         row = rows[key]
         every = [kernel for kernels in row["kernels"].values() for kernel in kernels]
         line = [key[0], key[2], str(len(row["layers"]) or ""), str(max(kernel.local for kernel in every) or "")]
-        for vendor in vendors:
-            kernels = row["kernels"][vendor]
+        for compiler in compilers:
+            kernels = row["kernels"][compiler]
             shares = [kernel.share for kernel in kernels if kernel.share is not None and is_main(kernel.name)]
-            worst = min if vendor == "Intel" else max
-            line += [str(worst(kernel.registers for kernel in kernels)) if kernels else "", "%.0f" % min(shares) if shares else ""]
+            worst = min if compiler == "Intel" else max
+            line.append(str(worst(kernel.registers for kernel in kernels)) if kernels else "")
+            if compiler == "libNVVM":
+                line.append(str(max((kernel.traded for kernel in kernels), default=0) or ""))
+            else:
+                line.append("%.0f" % min(shares) if shares else "")
         lines.append(line)
     return lines
 
@@ -387,6 +486,7 @@ def main():
     parser.add_argument("--only", default="", metavar="VENDORS", help="leave the others out")
     parser.add_argument("--clang", default="clang-19", help="for AMD and NVIDIA")
     parser.add_argument("--libclc", default="/usr/lib/clc", metavar="FOLDER", help="where libclc's bitcode is")
+    parser.add_argument("--libclc-14", default=LIBCLC_14, metavar="FOLDER", help="where that of clang 14 is (scripts/libclc_14.sh)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--markdown", metavar="FILE", help="write the table there as well")
     arguments = parser.parse_args()
@@ -395,27 +495,29 @@ def main():
     named = {vendor.lower(): vendor for vendor in VENDORS}
     required = [named[name] for name in arguments.require.lower().split(",") if name]
     only = [named[name] for name in arguments.only.lower().split(",") if name] or VENDORS
-    vendors, absent = [], []
-    for vendor in only:
-        missing = missing_tools(tools, vendor)
+    compilers, absent = [], []
+    for compiler in [name for name in COMPILE if VENDOR_OF[name] in only]:
+        vendor, missing = VENDOR_OF[compiler], missing_tools(tools, compiler)
         if not missing:
-            vendors.append(vendor)
+            compilers.append(compiler)
             continue
         targets = [target for device in TARGETS if device.split()[0] == vendor for target in TARGETS[device]]
-        print("skipped: %s (%s), for lack of %s" % (vendor, ", ".join(targets), " and ".join(missing)))
-        absent += [vendor] if vendor in required else []
+        print("skipped: %s (%s), for lack of %s" % (compiler, ", ".join(dict.fromkeys(targets)), " and ".join(missing)))
+        absent += [compiler] if vendor in required else []
 
-    results = compile_all(tools, read_programs(arguments.programs, [arguments.suite] if arguments.suite else []), vendors, arguments.jobs)
-    lines = table(results, vendors)
+    wrong = list(blind_compilers(tools, compilers, arguments.jobs))
+    programs = read_programs(arguments.programs, [arguments.suite] if arguments.suite else [])
+    results = compile_all(tools, programs, compilers, arguments.jobs)
+    lines = table(results, compilers)
     print_table(lines)
     if arguments.markdown:
         write_markdown(arguments.markdown, lines)
-    wrong = list(failures(results))
+    wrong += failures(results)
     for failure in wrong:
         print("FAILED: " + failure)
-    for vendor in absent:
-        print("FAILED: %s was required" % vendor)
-    print("%d programs compiled for %s: %d failures" % (len(results), ", ".join(vendors) or "nothing", len(wrong) + len(absent)))
+    for compiler in absent:
+        print("FAILED: %s was required" % compiler)
+    print("%d programs compiled by %s: %d failures" % (len(results), ", ".join(compilers) or "nothing", len(wrong) + len(absent)))
     return 1 if wrong or absent or not results else 0
 
 
