@@ -162,7 +162,8 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
 {
     const struct tconv_unit *unit = f->unit;
     const uint64_t items = (uint64_t)items_of(f, t);
-    const bool rest = g->folded.layer.in_channels % (t->kt * word_of(g)) != 0;
+    const bool rest = unit->most_rest_sums != 0 &&
+                      g->folded.layer.in_channels % (t->kt * word_of(g)) != 0;
     const int64_t sums = (int64_t)t->wm * t->wn / f->lanes,
                   most_sums = g->last ? unit->most_last_sums : unit->most_sums;
     const int stage_quads = t->kt / 4;

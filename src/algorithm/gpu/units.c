@@ -68,7 +68,6 @@ static const struct tconv_unit units[] = {
         .buffers = 2,
         .most_last_sums = 64, /* because copies go through registers */
         .most_sums = 64,
-        .most_rest_sums = 128,
         .sharing = 16,         /* not 32: two lanes have the same words */
         .most_registers = 210, /* of 256: clang 19 spills above this */
         .unconditional = true,
@@ -89,7 +88,6 @@ static const struct tconv_unit units[] = {
         .buffers = 2,
         .most_last_sums = 128,
         .most_sums = 64,
-        .most_rest_sums = 128,
         .sharing = 64,
         .unconditional = true,
         .waits_for_all = true,
@@ -107,7 +105,6 @@ static const struct tconv_unit units[] = {
         .buffers = 1,
         .most_last_sums = 128,
         .most_sums = 64,
-        .most_rest_sums = 128,
         .slowness = 1,
     },
     {
@@ -127,7 +124,6 @@ static const struct tconv_unit units[] = {
         .swizzled = true,
         .most_last_sums = 128,
         .most_sums = 64,
-        .most_rest_sums = 128,
         .taps_inside = true,
         .slowness = 1000,
     },
