@@ -524,7 +524,7 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
         {
             const int n = FETCHED_POSITION(item) + p * POSITIONS_APART,
                       existing = NT % POSITIONS_APART == 0 ? n : min(n, NT - 1);
-            fetch.data[p] = first_data + places->at[existing];
+            fetch.data[p] = HELD(first_data + places->at[existing]);
             fetch.inside[p] = places->inside[existing];
         }
 #if BUFFERS == 1
