@@ -162,16 +162,14 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
 {
     const struct tconv_unit *unit = f->unit;
     const uint64_t items = (uint64_t)items_of(f, t);
-    const bool rest = unit->most_rest_sums != 0 &&
-                      g->folded.layer.in_channels % (t->kt * word_of(g)) != 0;
     const int64_t sums = (int64_t)t->wm * t->wn / f->lanes,
                   most_sums = g->last ? unit->most_last_sums : unit->most_sums;
     const int stage_quads = t->kt / 4;
     if (unit->most_registers != 0 && registers_of(g, f, t) > unit->most_registers) return false;
     return t->wm % unit->rows == 0 && t->wn % (f->positions * unit->least_wide) == 0 &&
-           sums <= most_sums && (!rest || sums <= unit->most_rest_sums) &&
-           items <= device->work_group_limit && items <= device->work_item_limit[0] &&
-           items % (uint64_t)stage_quads == 0 && t->kt % (f->depth * t->slices) == 0 &&
+           sums <= most_sums && items <= device->work_group_limit &&
+           items <= device->work_item_limit[0] && items % (uint64_t)stage_quads == 0 &&
+           t->kt % (f->depth * t->slices) == 0 &&
            local_bytes(g, f, t, device) <= (int64_t)device->local_memory;
 }
 

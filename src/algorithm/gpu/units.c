@@ -50,7 +50,6 @@ static const struct tconv_unit units[] = {
         .swizzled = true,
         .most_last_sums = 128,
         .most_sums = 64,
-        .most_rest_sums = 64, /* libNVVM spills 128 */
         .taps_inside = true,
         .slowness = 1,
     },

@@ -36,9 +36,6 @@ struct tconv_unit {
     /* The most sums of a work-item that stay in registers, for channels-last data and for plain
      * data. Plain data leave fewer, because loads of single elements need registers. */
     int most_last_sums, most_sums;
-    /* The most if stages do not divide the channels, because the rest of them also needs registers;
-     * 0: no other limit. */
-    int most_rest_sums;
     /* Work-items that share a fragment of factors, if the compiler reads the factors of a whole
      * stage before all products: registers then depend on the tile. 0: it does not read ahead. */
     int sharing;
