@@ -656,6 +656,37 @@ static void matrix_tiles_suit_their_compilers(void **state)
     assert_null(chosen(&request, "matrix_group mt=64 nt=64 slices=1 copy=0", &reason));
 }
 
+/* A matrix unit is refused where most of its products would be with zeros, by a sentence that says
+ * how many channels there must be. Devices without one take any number, for tests. */
+static void matrix_units_want_channels(void **state)
+{
+    (void)state;
+    static const struct {
+        tconv_type type;
+        int64_t least;
+    } types[] = {{TCONV_F16, 8}, {TCONV_BF16, 8}, {TCONV_I8, 16}, {TCONV_F32, 4}};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int64_t in = 1; in <= types[t].least; in++) {
+            tconv_problem p = plane(in, 16, 9, 5, 1);
+            p.data_type = p.filter_type = types[t].type;
+            const struct tconv_layer layer = layer_of(&p);
+            struct tconv_reason reason;
+            double cost;
+            const struct tconv_request unit = request_for(&layer, described_device("NVIDIA mma"),
+                                                          &no_epilogue, TCONV_MATH_FAST),
+                                       plain = request_for(&layer, described_device("NVIDIA"),
+                                                           &no_epilogue, TCONV_MATH_FAST);
+            assert_true(accepts(&tconv_matrix_group, &plain, &cost, &reason));
+            const bool taken = accepts(&tconv_matrix_group, &unit, &cost, &reason);
+            assert_true(taken == (in == types[t].least));
+            if (taken) continue;
+            char words[80];
+            snprintf(words, sizeof words, "in a group is %d; below %d ", (int)in,
+                     (int)types[t].least);
+            assert_non_null(strstr(reason.text, words));
+        }
+}
+
 /* A program with instructions of a unit is one that plans test the unit for, on every device. */
 static void units_are_tested_where_they_are_used(void **state)
 {
@@ -883,6 +914,7 @@ int main(void)
         cmocka_unit_test(kernel_plans_have_limits),
         cmocka_unit_test(narrow_subgroups_are_asked_for),
         cmocka_unit_test(matrix_tiles_suit_their_compilers),
+        cmocka_unit_test(matrix_units_want_channels),
         cmocka_unit_test(units_are_tested_where_they_are_used),
         cmocka_unit_test(units_of_gpus_have_rows_and_devices),
         cmocka_unit_test(small_tables_are_in_constant_memory),

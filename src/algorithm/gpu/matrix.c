@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/element_types.h"
 
+#include <inttypes.h>
 #include <limits.h>
 
 /* The unit of a request, and the fragment that it multiplies at once. */
@@ -24,6 +25,26 @@ static bool rounds_f32(const struct tconv_request *request, const struct tconv_u
     return request->layer->data_type == TCONV_F32 && unit->rounds_f32;
 }
 
+/* True unless fewer than a quarter of the products of a matrix unit would be useful: a stage has a
+ * position's elements of all channels, zeros where there are too few of them. Plain OpenCL C takes
+ * any number of channels. Selection never takes it, but tests want small layers. */
+static bool fills_unit(const struct tconv_request *request, const struct tconv_unit *unit,
+                       struct tconv_reason *reason)
+{
+    const struct tconv_layer *layer = request->layer;
+    struct tconv_matrix_tile t;
+    int words = INT_MAX; /* of the shortest stage */
+    for (size_t i = 0; tconv_unit_tile(unit, 1, i, &t); i++)
+        if (t.kt < words) words = t.kt;
+    const int64_t stage = words * (4 / (int64_t)tconv_type_size(layer->data_type));
+    const int64_t least = tconv_ceil_div(stage, 4);
+    return unit->device == TCONV_MATRIX_NONE || layer->in_channels >= least ||
+           tconv_refuse(reason,
+                        "the number of input channels in a group is %" PRId64 "; below %" PRId64
+                        " most products of its matrix unit would be with zeros",
+                        layer->in_channels, least);
+}
+
 /* Chooses the unit and its fragment. False with a reason if no unit multiplies these types. */
 static bool choose_fragment(const struct tconv_request *request, struct fragment *fragment,
                             struct tconv_reason *reason)
@@ -37,6 +58,7 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         return tconv_refuse(reason, "it rounds f32 to 11 bits, which needs math=fast");
     if (request->epilogue->filter_zero_point != 0)
         return tconv_refuse(reason, "it does not subtract a zero point of the filter");
+    if (!fills_unit(request, unit, reason)) return false;
     *fragment = (struct fragment){unit, unit->lanes, unit->positions,
                                   tconv_unit_depth(unit, layer->data_type)};
     if (unit->lanes == 0)
