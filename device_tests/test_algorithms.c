@@ -791,6 +791,51 @@ static void copies_of_plain_data(void **state)
     assert_true(ran >= (largest_group() < 32 ? 0 : 20));
 }
 
+/* Vectors of channels or of neighbouring outputs: every stride that divides them, borders inside a
+ * vector, kernels of odd and even extents, one tap for a phase and none, chunks of every size. Each
+ * runs with aligned tensors and with others (pages.h). */
+static void vectors_of_direct(void **state)
+{
+    (void)state;
+    static const struct plane vectors[] = {
+        {"stride 2", 2, 1, 1, 24, {5, 8}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+        {"stride 4", 1, 1, 1, 8, {4, 6}, {8, 8}, {4, 4}, {1, 1}, {2, 2}, {2, 2}, {0, 0}},
+        {"stride 8", 1, 1, 1, 16, {1, 5}, {1, 13}, {1, 8}, {1, 1}, {0, 3}, {0, 2}, {0, 0}},
+        {"stride 1", 1, 1, 1, 8, {4, 16}, {3, 5}, {1, 1}, {1, 1}, {1, 2}, {1, 2}, {0, 0}},
+        {"no tap", 1, 1, 1, 8, {3, 8}, {2, 2}, {2, 4}, {1, 1}, {0, 0}, {0, 0}, {0, 2}},
+        {"odd rows of data", 1, 1, 1, 8, {3, 9}, {3, 3}, {2, 2}, {1, 2}, {1, 3}, {1, 2}, {0, 2}},
+        {"dense", 1, 8, 8, 1, {3, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {"dense and groups", 2, 3, 4, 4, {3, 8}, {5, 6}, {2, 2}, {2, 1}, {1, 2}, {1, 2}, {0, 0}},
+        {"large padding", 1, 1, 1, 8, {6, 12}, {5, 7}, {2, 2}, {1, 1}, {5, 6}, {2, 7}, {1, 0}},
+    };
+    static const tconv_type types[] = {TCONV_F16, TCONV_BF16, TCONV_F32};
+    static const char *const names[] = {"direct_group vw=8", "direct_group vw=4",
+                                        "direct_group vw=8 outputs=2",
+                                        "direct_group vw=4 channels=2"};
+    int ran = 0;
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        for (size_t a = 0; a < 2 * sizeof types / sizeof *types; a++) {
+            tconv_problem p = plane_problem(&vectors[i], a % 2 != 0);
+            p.data_type = p.filter_type = types[a / 2];
+            struct tensors t;
+            make_tensors(&p, REAL_NUMBERS, 8000 + (unsigned)i, &t);
+            tconv_epilogue e = TCONV_EPILOGUE_INIT;
+            e.bias = true;
+            e.activation = i % 3 == 0 ? TCONV_ACTIVATION_PRELU : TCONV_ACTIVATION_SILU;
+            e.residual = i % 2 == 0;
+            e.beta = i % 4 < 2 ? 0 : 0.5;
+            if (i > 1) make_epilogue(&p, &e, 8100 + (unsigned)i, &t);
+            for (size_t n = (i + a) % 2; n < sizeof names / sizeof *names; n += 2)
+                for (int d = 0; d < device_count; d++)
+                    if (run_algorithm(&devices[d], &p, names[n], true, &t, ALWAYS)) {
+                        compare_with_oracle(&devices[d], &p, names[n], true, &t);
+                        ran++;
+                    }
+            free_tensors(&t);
+        }
+    assert_true(ran >= (largest_group() < 256 ? 0 : 40));
+}
+
 /* A work-item packs a block with more loop iterations than llvmpipe lets it have, though few
  * weights: it is refused there. */
 static void many_weights_are_packed_or_refused(void **state)
@@ -842,6 +887,7 @@ int main(void)
         cmocka_unit_test(outputs_without_taps),
         cmocka_unit_test(tiles_by_name),
         cmocka_unit_test(copies_of_plain_data),
+        cmocka_unit_test(vectors_of_direct),
         cmocka_unit_test(many_weights_are_packed_or_refused),
         cmocka_unit_test(huge_dilations_are_right_or_refused),
         cmocka_unit_test(a_sample_has_every_feature),

@@ -15,29 +15,58 @@
  *            x ->  item 0  item 1  item 2  ...  item 0  item 1  item 2  ...
  *                 `----- lanes along x -----'  `---- output 1 of each ----'
  *
+ * An output may be a vector of VW neighbours in memory, so that a work-item moves up to 16 bytes
+ * with each load and store. With LAST its lanes are output channels: in depthwise layers each lane
+ * has an input of its own, else all lanes have the same inputs, of which the channels of a CHUNK
+ * are read at once. Without LAST its lanes are neighbouring outputs along x, a multiple of the
+ * stride: all phases. What they read of a row lies side by side, and is read by chunks.
+ *
  * The loops over taps are unrolled if all phases have the same number of taps. An input outside the
  * data is not read, and its product is not added: no zero meets a weight that is infinite or NaN.
  *
  *   macro       meaning                                                       legal values
  *   OUTPUTS     outputs of a work-item in each channel and round              1, 2, 4, 8
- *   CHANNELS    output channels of a work-item                                1, 2, 4
+ *   CHANNELS    output channels of a work-item, besides those of a vector     1, 2, 4
+ *   VW          lanes of an output                                            1, 4, 8
+ *   CHUNK       neighbouring elements of the data that one load reads         1 to VW
  *   ALONG_Y     1: the outputs lie along y; 0: along x                        0, 1
  *   TAPS_X      taps along x of every phase; 0: they differ                   0 to 4
  *   ADJACENT    1: taps along x read neighbouring elements of the data        0, 1
  *   SINGLE      1: there is one input channel in a group                      0, 1
  *   LAST        1: output channels are neighbours                             0, 1
+ *   DEPTHWISE   1: groups have one input and one output channel               0, 1
+ *   KX, SX      VW > 1 without LAST: taps and stride along x                  SX divides VW
+ *   RX          the same: pad_begin along x modulo SX                         0 to SX - 1
+ *   SHIFT       the same: the input that output 0 reads by tap RX, modulo     0 to CHUNK - 1
+ *               CHUNK
+ *   CONSTANT_TABLE  1: the table is in constant memory, from where a number   0, 1
+ *               comes sooner
  *
- * Registers: OUTPUTS * CHANNELS sums. */
+ * Registers: OUTPUTS * CHANNELS * VW sums. */
 #include "common/divisor.h"
 #include "common/epilogue.clh"
 #include "gpu/direct_table.h"
+#include "gpu/wide.clh"
 
 #if !defined(OUTPUTS) || !defined(CHANNELS) || !defined(ALONG_Y) || !defined(TAPS_X) ||            \
-    !defined(ADJACENT) || !defined(SINGLE) || !defined(LAST)
-#error "OUTPUTS, CHANNELS, ALONG_Y, TAPS_X, ADJACENT, SINGLE and LAST must be set"
+    !defined(ADJACENT) || !defined(SINGLE) || !defined(LAST) || !defined(VW) || !defined(CHUNK) || \
+    !defined(DEPTHWISE) || !defined(CONSTANT_TABLE)
+#error "a macro of the table above is not set"
 #endif
 
-#define EACH _Pragma("unroll")
+/* What the lanes of an output are. */
+#define LANES_X (VW > 1 && !LAST)
+#define LANES_CHANNELS (VW > 1 && LAST)
+#if LANES_X && (!defined(KX) || !defined(SX) || !defined(RX) || !defined(SHIFT))
+#error "KX, SX, RX and SHIFT must be set for vectors along x"
+#endif
+
+#if CONSTANT_TABLE
+typedef __constant long *table_t;
+#else
+typedef __global const long *table_t;
+#endif
+
 #define SUMS (OUTPUTS * CHANNELS)
 #if TAPS_X > 0
 #define EACH_TAP EACH
@@ -48,14 +77,14 @@
 /* The index of a weight in the packed filter, by steps of the table: channels outside, taps
  * inside, or with LAST taps outside. Along x, taps that reach the same outputs follow each
  * other. */
-static int weight_at(const int channel, const int ci, const int tap, __global const long *table)
+static int weight_at(const int channel, const int ci, const int tap, table_t table)
 {
     return channel * (int)table[DIRECT_WEIGHT_CHANNEL] + ci * (int)table[DIRECT_WEIGHT_IN] +
            tap * (int)table[DIRECT_WEIGHT_TAP];
 }
 
 /* The index of tap k along x. */
-static int tap_index_of(const int k, __global const long *table)
+static int tap_index_of(const int k, table_t table)
 {
     const long phase = k * table[FOLDED_DILATION_X] % table[FOLDED_STRIDE_X];
     return (int)(table[table[DIRECT_X_AT] + phase * REACH_LONGS + REACH_TAP] +
@@ -65,7 +94,7 @@ static int tap_index_of(const int k, __global const long *table)
 /* A work-item packs weights of one tap and input channel. */
 __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                                 const ulong weights_offset, __global packed_t *restrict filter,
-                                const ulong filter_offset, __global const long *restrict table)
+                                const ulong filter_offset, table_t restrict table)
 {
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS],
               channels = (int)table[FOLDED_GROUPS] * out_channels,
@@ -90,6 +119,29 @@ __kernel void tconv_direct_pack(__global const filter_t *restrict weights,
                  zero);
 }
 
+/* The sums of an output, one or those of a vector. */
+typedef struct {
+    acc_t lane[VW];
+} sum_t;
+
+#if LANES_X
+/* The chunks of a row that a vector of outputs reads, from the one with input_x - SHIFT on.
+ * Multiples of KX make all dividends positive. */
+#define FIRST_CHUNK ((SHIFT + (RX + SX - KX + SX * KX) / SX - KX + CHUNK * KX) / CHUNK - KX)
+#define LAST_CHUNK ((SHIFT + (VW - 1 + RX) / SX) / CHUNK)
+/* Where the packed filter has tap k of a row, and how many weights of the row one load reads. */
+#define WEIGHT_OF(k) ((k) % SX * (KX / SX) + min((k) % SX, KX % SX) + (k) / SX)
+#if KX % 8 == 0 && VW == 8
+#define WEIGHT_CHUNK 8
+#elif KX % 4 == 0
+#define WEIGHT_CHUNK 4
+#elif KX % 2 == 0
+#define WEIGHT_CHUNK 2
+#else
+#define WEIGHT_CHUNK 1
+#endif
+#endif
+
 /* The inputs, weights and steps of a work-item. Steps are in elements. */
 struct item {
     __global const data_t *data; /* data of the group's first channel */
@@ -102,16 +154,20 @@ struct item {
     int data_step;     /* between inputs of neighbouring taps along x */
     long channel_step; /* between input channels */
     int weight_in, weight_channel, weight_tap;
-    int last; /* the last of its channels */
+    int last;     /* the last of its channels */
+    bool aligned; /* vectors and chunks, as wide.clh wants them */
     int in_channels;
     acc_t zero;
 };
 
 /* Adds the products of a row of taps. The first tap reads element `at` on, which is input x[i] of
- * the row for output i. If `checked` is true, inputs may lie outside. */
-static void add_row(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, const bool checked,
-                    __global const data_t *data, const int at, const int x[OUTPUTS],
-                    __global const packed_t *weights)
+ * the row for output i. If `checked` is true, inputs may lie outside. If `aligned` is true, vectors
+ * and chunks are aligned. Both are constants, because compilers put loads together only if no
+ * branch lies between them. */
+#if VW == 1
+static void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *item, const bool checked,
+                    const bool aligned, __global const data_t *data, const int at,
+                    const int x[OUTPUTS], __global const packed_t *weights)
 {
     const int data_step = ADJACENT ? 1 : item->data_step;
     const int tap_step = LAST ? item->weight_tap : 1;
@@ -130,23 +186,94 @@ static void add_row(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, cons
                 if (checked && (uint)(x[i] - j * item->step) >= (uint)item->inputs) continue;
                 const acc_t value =
                     READ_DATA(data + (at + i * item->apart) - j * data_step, item->zero);
-                EACH for (int m = 0; m < CHANNELS; m++)
-                    sums[i][m] = MULTIPLY_ADD(value, w[m], sums[i][m]);
+                EACH for (int m = 0; m < CHANNELS; m++) sums[i][m].lane[0] =
+                    MULTIPLY_ADD(value, w[m], sums[i][m].lane[0]);
             }
         }
     }
 }
+#elif LAST
+/* Neighbouring channels: a vector of weights, and for each lane its own input or that of all. */
+static INLINED void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *item,
+                            const bool checked, const bool aligned, __global const data_t *data,
+                            const int at, const int x[OUTPUTS], __global const packed_t *weights)
+{
+    for (int ci = 0; ci < (DEPTHWISE ? 1 : item->in_channels);
+         ci += CHUNK, data += CHUNK, weights += CHUNK * item->weight_in) {
+        EACH_TAP for (int j = 0; j < (TAPS_X > 0 ? TAPS_X : item->taps); j++)
+        {
+            __global const packed_t *tap = weights + j * item->weight_tap;
+            acc_t w[VW];
+            if (DEPTHWISE) read_weights(tap, VW, aligned, w);
+            EACH for (int i = 0; i < OUTPUTS; i++)
+            {
+                if (checked && (uint)(x[i] - j * item->step) >= (uint)item->inputs) continue;
+                acc_t in[CHUNK];
+                read_data(data + (at + i * item->apart) - j * item->data_step, CHUNK, aligned, in);
+                EACH for (int c = 0; c < (DEPTHWISE ? 1 : CHUNK); c++)
+                {
+                    if (!DEPTHWISE) read_weights(tap + c * item->weight_in, VW, aligned, w);
+                    EACH for (int v = 0; v < VW; v++) sums[i][0].lane[v] =
+                        MULTIPLY_ADD(in[DEPTHWISE ? v : c], w[v], sums[i][0].lane[v]);
+                }
+            }
+        }
+    }
+}
+#else
+/* Neighbouring outputs along x. Input number i of the row, counted from input_x - SHIFT on, reaches
+ * lane v by tap v + RX - SX * (i - SHIFT), if there is such a tap. */
+#define TAP_OF(v, i) ((v) + RX - SX * ((i)-SHIFT))
+static INLINED void add_row(sum_t sums[OUTPUTS][CHANNELS], const struct item *item,
+                            const bool checked, const bool aligned, __global const data_t *data,
+                            const int at, const int x[OUTPUTS], __global const packed_t *weights)
+{
+#if !SINGLE
+    for (int ci = 0; ci < item->in_channels;
+         ci++, data += item->channel_step, weights += item->weight_in)
+#endif
+    {
+        acc_t w[CHANNELS][KX];
+        EACH for (int m = 0; m < CHANNELS; m++)
+        {
+            __global const packed_t *row = weights + min(m, item->last) * item->weight_channel;
+            EACH for (int k = 0; k < KX; k += WEIGHT_CHUNK)
+                read_weights(row + k, WEIGHT_CHUNK, aligned, w[m] + k);
+        }
+        EACH for (int i = 0; i < OUTPUTS; i++)
+        {
+            EACH for (int c = FIRST_CHUNK; c <= LAST_CHUNK; c++)
+            {
+                if (checked && (uint)(x[i] + c * CHUNK) >= (uint)item->inputs) continue;
+                acc_t in[CHUNK];
+                read_data(data + (at + i * item->apart) + c * CHUNK, CHUNK, aligned, in);
+                EACH for (int n = 0; n < CHUNK; n++) EACH for (int v = 0; v < VW; v++)
+                {
+                    const int k = TAP_OF(v, c * CHUNK + n);
+                    if (k < 0 || k >= KX) continue;
+                    EACH for (int m = 0; m < CHANNELS; m++) sums[i][m].lane[v] =
+                        MULTIPLY_ADD(in[n], w[m][WEIGHT_OF(k)], sums[i][m].lane[v]);
+                }
+            }
+        }
+    }
+}
+#endif
 
 /* Adds all taps of the outputs whose first input is (input_y, input_x) in a slice along z. */
-static void add_taps(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, const int input_y,
-                     const int input_x, __global const long *slice, __global const long *table)
+static void add_taps(sum_t sums[OUTPUTS][CHANNELS], const struct item *item, const int input_y,
+                     const int input_x, table_t slice, table_t table)
 {
     const int past = (OUTPUTS - 1) * item->apart_in;
-    const bool whole = input_x - (item->taps - 1) * item->step >= 0 &&
-                       input_y - (item->taps_y - 1) * item->step_y >= 0 &&
-                       input_x + (ALONG_Y ? 0 : past) < item->inputs &&
+#if LANES_X
+    const int least_x = input_x + FIRST_CHUNK * CHUNK, most_x = input_x + LAST_CHUNK * CHUNK;
+#else
+    const int least_x = input_x - (item->taps - 1) * item->step, most_x = input_x;
+#endif
+    const bool whole = least_x >= 0 && input_y - (item->taps_y - 1) * item->step_y >= 0 &&
+                       most_x + (ALONG_Y ? 0 : past) < item->inputs &&
                        input_y + (ALONG_Y ? past : 0) < item->inputs_y;
-    __global const long *list = table + slice[SLICE_LIST];
+    table_t list = table + slice[SLICE_LIST];
     for (int s = (int)slice[SLICE_TAPS]; s > 0; s--, list += SLICE_TAP_LONGS) {
         __global const data_t *data = item->data + list[SLICE_INPUT] * table[FOLDED_DATA_Z_STEP];
         const int tap_z = (int)list[SLICE_TAP] * (int)table[FOLDED_KERNEL_Y] + item->tap_y;
@@ -164,10 +291,12 @@ static void add_taps(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, con
                            ? input_x + (ALONG_Y ? 0 : i * item->apart_in)
                            : -(1 << 30);
             __global const packed_t *weights = item->weights + tap * item->weight_tap;
-            if (whole)
-                add_row(sums, item, false, data, at, x, weights);
+            if (VW > 1 && !item->aligned)
+                add_row(sums, item, true, false, data, at, x, weights);
+            else if (whole)
+                add_row(sums, item, false, true, data, at, x, weights);
             else
-                add_row(sums, item, true, data, at, x, weights);
+                add_row(sums, item, true, true, data, at, x, weights);
         }
     }
 }
@@ -180,9 +309,29 @@ static void add_taps(acc_t sums[OUTPUTS][CHANNELS], const struct item *item, con
 #define EACH_PART EACH
 #endif
 
+/* Stores an output, or a vector from output number `at` on. */
+static INLINED void put_sum(const struct epilogue *f, const sum_t *sum, const long at,
+                            const int channel, const bool aligned)
+{
+#if VW == 1
+    put_one(f, affine_one(f, sum->lane[0], channel), at, channel);
+#else
+    result_t factors[VW], biases[VW], slopes[VW];
+    EACH for (int v = 0; v < VW; v++)
+    {
+        const int own = channel + (LAST ? v : 0);
+        factors[v] = factor_of(f, own);
+        biases[v] = BIAS_OF(f, own);
+        slopes[v] = SLOPE_OF(f, own);
+    }
+    put_wide(f, affine_lanes(LOAD(sum->lane), LOAD(factors), LOAD(biases)), at, aligned,
+             LOAD(slopes));
+#endif
+}
+
 KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_offset,
                          __global const packed_t *restrict filter, const ulong filter_offset,
-                         EPILOGUE_PARAMETERS, __global const long *restrict table)
+                         EPILOGUE_PARAMETERS, table_t restrict table)
 {
     int rest = (int)get_local_id(0), number = GROUP_NUMBER;
     const int lane_0 = split(&rest, table[DIRECT_LANES_0]),
@@ -201,14 +350,17 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     int block = position_0 + lane_0;
     const int first_x = position_1 * outputs_x + lane_1, first_y = position_2 * outputs_y + rest;
 #else
-    const int first_x = position_0 * outputs_x + lane_0, first_y = position_1 * outputs_y + lane_1;
+    const int first_x = (position_0 * outputs_x + lane_0) * VW,
+              first_y = position_1 * outputs_y + lane_1;
     int block = position_2 + rest;
 #endif
     const int output_x = (int)table[FOLDED_OUTPUT_X], output_y = (int)table[FOLDED_OUTPUT_Y];
     if (block >= (int)table[DIRECT_ALL_BLOCKS] || first_x >= output_x || first_y >= output_y)
         return;
     int group = block;
-    const int first = split(&group, table[DIRECT_BLOCKS]) * CHANNELS;
+    const int first = split(&group, table[DIRECT_BLOCKS]) * CHANNELS *
+                      (LANES_CHANNELS && !DEPTHWISE ? VW : 1);
+    if (LANES_CHANNELS && DEPTHWISE) group *= VW;
     const int out_channels = (int)table[FOLDED_OUT_CHANNELS];
     const int channel = group * out_channels + first;
 
@@ -217,10 +369,14 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
         position_y = first_y + (int)table[DIRECT_PAD_Y];
     const int phase_x = split(&position_x, table[DIRECT_STRIDE_X]),
               phase_y = split(&position_y, table[DIRECT_STRIDE_Y]);
-    __global const long *reach_x = table + table[DIRECT_X_AT] + phase_x * REACH_LONGS,
-                        *reach_y = table + table[DIRECT_Y_AT] + phase_y * REACH_LONGS;
-    int input_x = position_x + (int)reach_x[REACH_INPUT],
-        input_y = position_y + (int)reach_y[REACH_INPUT];
+    table_t reach_x = table + table[DIRECT_X_AT] + phase_x * REACH_LONGS;
+    table_t reach_y = table + table[DIRECT_Y_AT] + phase_y * REACH_LONGS;
+#if LANES_X
+    int input_x = position_x + (int)table[DIRECT_FIRST_X] - SHIFT;
+#else
+    int input_x = position_x + (int)reach_x[REACH_INPUT];
+#endif
+    int input_y = position_y + (int)reach_y[REACH_INPUT];
 
     struct item item;
     item.in_channels = (int)table[FOLDED_IN_CHANNELS];
@@ -233,10 +389,11 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     item.step_y = (int)table[FOLDED_INPUT_STEP_Y];
     item.inputs_y = (int)table[FOLDED_INPUT_Y];
     item.taps_y = (int)reach_y[REACH_TAPS];
-    item.tap_x = (int)reach_x[REACH_TAP];
+    item.tap_x = LANES_X ? 0 : (int)reach_x[REACH_TAP];
     item.tap_y = (int)reach_y[REACH_TAP];
     item.data_step = (int)table[DIRECT_TAP_DATA];
     item.zero = DATA_ZERO(table);
+    item.aligned = false;
     item.last = min(CHANNELS, out_channels - first) - 1;
     item.weight_in = (int)table[DIRECT_WEIGHT_IN];
     item.weight_channel = (int)table[DIRECT_WEIGHT_CHANNEL];
@@ -245,6 +402,15 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
     item.data = data + data_offset + batch * table[FOLDED_DATA_BATCH_STEP] +
                 (long)group * item.in_channels * item.channel_step;
     EPILOGUE(epilogue, table)
+#if VW > 1
+    item.aligned = ((size_t)(data + data_offset) | (size_t)(filter + filter_offset) |
+                    (size_t)epilogue.output) %
+                       WIDE_BYTES ==
+                   0;
+#if RESIDUAL
+    item.aligned = item.aligned && (size_t)epilogue.residual % WIDE_BYTES == 0;
+#endif
+#endif
     const int apart = (int)table[DIRECT_APART];
     const long channel_at = table[FOLDED_OUTPUT_CHANNEL_STEP];
     const int apart_at = (int)table[DIRECT_APART_OUTPUT];
@@ -252,19 +418,20 @@ KERNEL void tconv_direct(__global const data_t *restrict data, const ulong data_
               z * table[FOLDED_OUTPUT_Z_STEP] + first_y * table[FOLDED_OUTPUT_Y_STEP] +
               first_x * table[FOLDED_OUTPUT_X_STEP];
     const int left = ALONG_Y ? output_y - first_y : output_x - first_x;
-    __global const long *slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
+    table_t slice = table + table[FOLDED_SLICES_AT] + z * SLICE_LONGS;
 #pragma unroll 1
     for (int done = 0; done < outputs && done * apart < left; done += OUTPUTS) {
-        acc_t sums[OUTPUTS][CHANNELS];
-        EACH for (int i = 0; i < OUTPUTS; i++) EACH for (int m = 0; m < CHANNELS; m++)
-            sums[i][m] = 0;
+        sum_t sums[OUTPUTS][CHANNELS];
+        EACH for (int i = 0; i < SUMS; i++) EACH for (int v = 0; v < VW; v++)
+            sums[i / CHANNELS][i % CHANNELS]
+                .lane[v] = 0;
         add_taps(sums, &item, input_y, input_x, slice, table);
         EACH_PART for (int i = 0; i < SUMS; i++)
         {
             const int o = i / CHANNELS, m = i % CHANNELS;
             if ((done + o) * apart < left && m <= item.last)
-                put_one(&epilogue, affine_one(&epilogue, sums[0][0], channel + m),
-                        at + o * apart_at + m * channel_at, channel + m);
+                put_sum(&epilogue, &sums[0][0], at + o * apart_at + m * channel_at, channel + m,
+                        item.aligned);
             EACH for (int next = 1; next < SUMS; next++)
                 sums[(next - 1) / CHANNELS][(next - 1) % CHANNELS] =
                     sums[next / CHANNELS][next % CHANNELS];

@@ -23,6 +23,7 @@ enum {
     DIRECT_ALL_BLOCKS, /* of all groups */
     DIRECT_PAD_Y,      /* modulo the stride */
     DIRECT_PAD_X,
+    DIRECT_FIRST_X,        /* the input that output 0 reads by tap DIRECT_PAD_X */
     DIRECT_TAP_STEP_X,     /* between taps that reach the same output */
     DIRECT_ROUNDS,         /* the most rounds of OUTPUTS outputs of a work-item */
     DIRECT_APART,          /* between the outputs of a work-item, along their axis */

@@ -136,7 +136,8 @@
     F(direct_part, 6, 0, "number", "instructions to begin a channel of a row of taps")             \
     F(direct_part_wait, 200, 0, "cycles", "of the loads of a further channel")                     \
     F(direct_address, 4, 0, "number", "instructions of a load, of several input channels")         \
-    F(direct_store, 10, 0, "number", "instructions to store an accumulator")
+    F(direct_store, 10, 0, "number", "instructions to store an accumulator")                       \
+    F(direct_store_lane, 2, 0, "number", "more, for each further accumulator of a vector")
 
 /* What all algorithms for CPUs have in common. */
 #define TCONV_CPU_FIELDS(F)                                                                        \

@@ -17,12 +17,15 @@ enum {
     SECTOR = 4,           /* longs */
     MOST_ROUNDS = 16,     /* of a work-item */
     MOST_STRIDE = 1 << 8, /* of phases in a work-group */
+    MOST_BYTES = 16,      /* of a load or store */
+    MOST_DENSE = 8,       /* input channels of a group, for vectors */
+    MOST_PRODUCTS = 64,   /* of a vector of outputs along x with a row of taps */
 };
 
-/* A tile, as cl/gpu/direct.cl says: OUTPUTS, CHANNELS, ALONG_Y and rounds; and lanes of blocks of
- * channels, along y and along x. */
+/* A tile, as cl/gpu/direct.cl says: OUTPUTS, CHANNELS, ALONG_Y, VW and rounds; and lanes of blocks
+ * of channels, along y and along x. */
 struct tile {
-    int64_t outputs, channels, along_y, rounds, lanes[3];
+    int64_t outputs, channels, along_y, vw, rounds, lanes[3];
 };
 
 /* The parameters of a kernel, and the numbers that follow from them. */
@@ -30,8 +33,11 @@ struct direct {
     struct tconv_folded_layer folded;
     bool last;
     struct tile tile;
-    int64_t blocks;   /* of output channels in a group */
-    int64_t tiles[3]; /* of work-groups, as the lanes */
+    bool depthwise;     /* groups have one input and one output channel */
+    bool constant;      /* the table fits into constant memory */
+    int64_t blocks;     /* of output channels in a group */
+    int64_t all_blocks; /* of all groups */
+    int64_t tiles[3];   /* of work-groups, as the lanes */
     double groups;
 };
 
@@ -41,9 +47,21 @@ static const struct tconv_axis *axis_along(const struct direct *g)
     return g->tile.along_y ? &g->folded.y : &g->folded.x;
 }
 
-static int64_t lanes_along(const struct tile *t)
+/* Neighbouring outputs along x of a vector, and output channels. */
+static int64_t vector_x(const struct direct *g)
 {
-    return t->lanes[t->along_y ? 1 : 2];
+    return g->last ? 1 : g->tile.vw;
+}
+
+static int64_t vector_channels(const struct direct *g)
+{
+    return g->last ? g->tile.vw : 1;
+}
+
+/* The outputs that lie between two outputs of a work-item. */
+static int64_t apart_along(const struct direct *g)
+{
+    return g->tile.along_y ? g->tile.lanes[1] : g->tile.lanes[2] * vector_x(g);
 }
 
 /* The most products of one output. */
@@ -73,11 +91,13 @@ static bool choose_lanes(struct direct *g, const tconv_device_info *device)
     const struct tconv_axis *x = &g->folded.x, *y = &g->folded.y;
     const int64_t most = tconv_min(
         ITEMS, tconv_min((int64_t)device->work_group_limit, (int64_t)device->work_item_limit[0]));
-    const int64_t step_x = t->outputs > 1 && !t->along_y ? x->stride : 1,
+    /* A vector along x has whole periods of the phases. */
+    const int64_t step_x = t->outputs > 1 && !t->along_y && vector_x(g) == 1 ? x->stride : 1,
                   step_y = t->along_y ? y->stride : 1;
-    const int64_t count_x = t->along_y ? x->output : tconv_ceil_div(x->output, t->outputs),
+    const int64_t vectors = tconv_ceil_div(x->output, vector_x(g));
+    const int64_t count_x = t->along_y ? vectors : tconv_ceil_div(vectors, t->outputs),
                   count_y = t->along_y ? tconv_ceil_div(y->output, t->outputs) : y->output;
-    const int64_t count_c = g->folded.layer.groups * g->blocks;
+    const int64_t count_c = g->all_blocks;
     if (step_x * step_y > most) return false;
     int64_t left = most / step_y / step_x;
     if (g->last) {
@@ -98,13 +118,16 @@ static void derive(struct direct *g)
 {
     const struct tile *t = &g->tile;
     const struct tconv_layer *layer = &g->folded.layer;
-    g->blocks = tconv_ceil_div(layer->out_channels, t->channels);
-    g->tiles[0] = tconv_ceil_div(layer->groups * g->blocks, tconv_max(t->lanes[0], 1));
+    const int64_t channels = t->channels * vector_channels(g);
+    g->blocks = tconv_ceil_div(layer->out_channels, channels);
+    g->all_blocks = g->depthwise ? tconv_ceil_div(layer->groups, vector_channels(g))
+                                 : layer->groups * g->blocks;
+    g->tiles[0] = tconv_ceil_div(g->all_blocks, tconv_max(t->lanes[0], 1));
     const int64_t outputs = t->outputs * t->rounds;
     g->tiles[1] =
         tconv_ceil_div(g->folded.y.output, tconv_max(t->lanes[1], 1) * (t->along_y ? outputs : 1));
-    g->tiles[2] =
-        tconv_ceil_div(g->folded.x.output, tconv_max(t->lanes[2], 1) * (t->along_y ? 1 : outputs));
+    g->tiles[2] = tconv_ceil_div(g->folded.x.output, tconv_max(t->lanes[2], 1) * vector_x(g) *
+                                                         (t->along_y ? 1 : outputs));
     g->groups = (double)g->tiles[0] * (double)g->tiles[1] * (double)g->tiles[2] *
                 (double)g->folded.z.output * (double)layer->batch;
 }
@@ -118,7 +141,107 @@ static int64_t written_taps(const struct tconv_axis *axis)
                                                                                            : 0;
 }
 
+/* ---- vectors -------------------------------------------------------------------------------- */
+
+/* True if vectors of `count` elements remain aligned, whatever the indices along other axes. */
+static bool has_steps(const struct direct *g, bool output, int64_t count)
+{
+    const struct tconv_folded_layer *r = &g->folded;
+    const struct tconv_layer *l = &r->layer;
+    const struct {
+        int64_t points, step;
+    } in[] = {{l->batch, l->data_batch_step},
+              {l->groups * l->in_channels, l->data_channel_step},
+              {r->z.input, r->z.data_step},
+              {r->y.input, r->y.data_step},
+              {r->x.input, r->x.data_step}},
+      out[] = {{l->batch, l->output_batch_step},
+               {l->groups * l->out_channels, l->output_channel_step},
+               {r->z.output, r->z.output_step},
+               {r->y.output, r->y.output_step},
+               {r->x.output, r->x.output_step}};
+    const int own = g->last ? 1 : 4; /* the axis along which vectors lie */
+    for (int a = 0; a < 5; a++) {
+        const int64_t points = output ? out[a].points : in[a].points,
+                      step = output ? out[a].step : in[a].step;
+        if (a != own && points > 1 && step % count != 0) return false;
+    }
+    return true;
+}
+
+/* Elements of the data that one load reads, neighbours and aligned to their size: with LAST input
+ * channels, else inputs along x, of which a vector of outputs has vw / stride to itself. */
+static int64_t chunk_of(const struct direct *g)
+{
+    const int64_t vw = g->tile.vw;
+    if (vw == 1) return 1;
+    if (g->last) return g->depthwise || g->folded.layer.in_channels % vw == 0 ? vw : 1;
+    int64_t chunk = vw / g->folded.x.stride;
+    while (!has_steps(g, false, chunk) || g->folded.x.input % chunk != 0) chunk /= 2;
+    return chunk;
+}
+
+/* True if work-items may have vectors of vw lanes. */
+static bool has_vectors(const struct direct *g, const struct tconv_request *request, int64_t vw)
+{
+    const struct tconv_layer *layer = request->layer;
+    const struct tconv_axis *x = &g->folded.x;
+    const int64_t size = (int64_t)tconv_type_size(layer->data_type);
+    if (vw == 1) return true;
+    if ((layer->data_type != TCONV_F32 && size != 2) || !tconv_type_is_floating(layer->data_type) ||
+        layer->filter_type != layer->data_type || vw * size > MOST_BYTES)
+        return false;
+    if (layer->in_channels > MOST_DENSE || !has_steps(g, true, vw)) return false;
+    if (g->last)
+        return (g->depthwise ? layer->groups : layer->out_channels) % vw == 0 &&
+               has_steps(g, false, g->depthwise || layer->in_channels % vw == 0 ? vw : 1);
+    return x->output % vw == 0 && vw % x->stride == 0 && x->dilation == 1 && x->output_step == 1 &&
+           x->data_step == 1 && x->kernel * vw / x->stride <= MOST_PRODUCTS;
+}
+
 /* ---- cost ----------------------------------------------------------------------------------- */
+
+/* What a warp does for a row of taps of one input channel: loads, in cycles of 128 bytes, and
+ * instructions. */
+struct row_work {
+    double loads, instructions;
+};
+
+static struct row_work row_work(const struct direct *g)
+{
+    const struct tconv_machine *m = g->folded.machine;
+    const struct tconv_folded_layer *r = &g->folded;
+    const struct tile *t = &g->tile;
+    const double channels = (double)r->layer.in_channels, taps = (double)tconv_most_taps(&r->x);
+    const double size = (double)tconv_type_size(r->layer.data_type);
+    const double chunk = (double)chunk_of(g), vw = (double)t->vw;
+    const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
+    /* Channels last: neighbouring lanes do not load neighbouring elements. */
+    const double apart =
+        g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
+    /* With several input channels, each load computes an address. */
+    const double load = channels > 1 ? m->direct_address : 1;
+    double inputs = taps * (double)t->outputs, weights = taps * (double)t->channels;
+    double words = 1, weight_words = 1, converted = 0; /* of 32 bits */
+    double products = inputs * (double)t->channels;
+    if (t->vw > 1) {
+        products *= vw;
+        words = tconv_larger(1, chunk * size / 4);
+        weight_words = vw * size / 4;
+        if (!g->last) { /* a row of the filter is the same for all lanes */
+            weights = (double)(r->x.kernel * t->channels) / vw;
+            weight_words = 1;
+            inputs = (double)t->outputs *
+                     ((vw + (double)r->x.kernel) / (double)r->x.stride / chunk + 1);
+        } else
+            inputs /= chunk_of(g) > 1 && !g->depthwise ? chunk : 1;
+        converted = size == 2 ? inputs * chunk + weights * vw : 0;
+    }
+    return (struct row_work){
+        .loads = inputs * words * apart + weights * weight_words,
+        .instructions = (inputs + weights) * load + converted + products * (wide + 0.2),
+    };
+}
 
 /* The time of a tile, in multiply-adds that all units could have done in it. */
 static double cost_of(const struct direct *g)
@@ -130,27 +253,20 @@ static double cost_of(const struct direct *g)
     const double group_warps = (double)tconv_ceil_div((int64_t)items, (int64_t)m->warp);
     const double rows = tconv_folded_slices(r) / (double)r->z.output *
                         (double)tconv_most_taps(&r->y);
-    const double taps = rows * (double)tconv_most_taps(&r->x);
     const double channels = (double)r->layer.in_channels;
-    const double sums = (double)(t->outputs * t->channels);
-    const double wide = r->acc_bytes > 4 || tconv_adds_integers(&r->layer) ? 2 : 1;
-    /* Channels last: neighbouring lanes do not load neighbouring elements. */
-    const double apart =
-        g->last && channels > 1 ? tconv_larger(1, m->warp / (double)t->lanes[0] / 4) : 1;
+    const double stored = (double)(t->outputs * t->channels);
+    const double bytes = (double)t->vw * (double)tconv_type_size(r->layer.output_type);
+    const double stores = t->vw == 1 ? stored : stored * bytes / 4;
     const double rounds = (double)t->rounds;
-    const double loads =
-        m->direct_begin_loads +
-        rounds * (taps * channels * ((double)t->outputs * apart + (double)t->channels) + sums);
-    const bool written = written_taps(&r->x) > 0;
+    const struct row_work row = row_work(g);
+    const double loads = m->direct_begin_loads + rounds * (rows * channels * row.loads + stores);
+    const bool written = written_taps(&r->x) > 0 || vector_x(g) > 1;
     const double parts = rows * channels * (written ? 1 : (double)tconv_most_taps(&r->x));
-    /* With several input channels, each load computes an address. */
-    const double load = channels > 1 ? m->direct_address : 1;
     const double instructions =
         m->direct_begin +
         rounds *
-            (rows * m->direct_row + parts * m->direct_part +
-             taps * channels * ((double)(t->outputs + t->channels) * load + sums * (wide + 0.2)) +
-             sums * m->direct_store);
+            (rows * m->direct_row + parts * m->direct_part + rows * channels * row.instructions +
+             stored * (m->direct_store + m->direct_store_lane * (double)(t->vw - 1)));
     const double alone =
         m->direct_begin_wait +
         rounds * (rows * m->direct_row_wait + (parts - rows) * m->direct_part_wait) + instructions;
@@ -166,6 +282,28 @@ static double cost_of(const struct direct *g)
 }
 
 /* ---- kernel plan ---------------------------------------------------------------------------- */
+
+/* Rounds `at` up to a sector of memory: 32 bytes, which one load moves. Lists begin there. */
+static int64_t list_at(int64_t at)
+{
+    return tconv_ceil_div(at, SECTOR) * SECTOR;
+}
+
+/* Where the table has the reaches of the phases along y and x, and how many longs are its own. */
+static int64_t reach_y_at(void)
+{
+    return list_at(DIRECT_LONGS);
+}
+
+static int64_t reach_x_at(const struct tconv_folded_layer *r)
+{
+    return list_at(reach_y_at() + REACH_LONGS * r->y.stride);
+}
+
+static size_t own_longs(const struct tconv_folded_layer *r)
+{
+    return (size_t)(reach_x_at(r) + REACH_LONGS * r->x.stride - FOLDED_LONGS);
+}
 
 /* Sets what all candidates have in common. */
 static bool prepare(const struct tconv_request *request, struct direct *g,
@@ -190,6 +328,9 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
     if (!tconv_folded_table_fits(
             r, DIRECT_LONGS - FOLDED_LONGS + REACH_LONGS * 2 * MOST_STRIDE + 2 * SECTOR, reason))
         return false;
+    g->constant = tconv_folded_table_size(r, own_longs(r)) * sizeof(int64_t) <=
+                  (uint64_t)request->device->constant_kib << 10;
+    g->depthwise = layer->in_channels == 1 && layer->out_channels == 1;
     const double weights = taps * (double)layer->groups * (double)layer->in_channels *
                            (double)layer->out_channels;
     if (weights > INDEX_LIMIT)
@@ -201,7 +342,7 @@ static bool prepare(const struct tconv_request *request, struct direct *g,
 static bool check_work(const struct direct *g, struct tconv_reason *reason)
 {
     const struct tile *t = &g->tile;
-    const double span = (double)(t->outputs * t->rounds) * ITEMS *
+    const double span = (double)(t->outputs * t->rounds * vector_x(g)) * ITEMS *
                         (double)axis_along(g)->output_step;
     bool fit = g->groups * ITEMS <= INT32_MAX && span <= INT32_MAX;
     for (int i = 0; i < 3; i++) fit = fit && tconv_divides(g->tiles[i]);
@@ -214,7 +355,7 @@ static bool check_work(const struct direct *g, struct tconv_reason *reason)
  * no such lanes. */
 static bool set_tile(struct direct *g, const int64_t *tile, const tconv_device_info *device)
 {
-    g->tile = (struct tile){tile[0], tile[1], tile[2], tile[3], {0}};
+    g->tile = (struct tile){tile[0], tile[1], tile[2], tile[3], tile[4], {0}};
     derive(g);
     const bool chosen = choose_lanes(g, device);
     derive(g);
@@ -229,29 +370,47 @@ static bool has_rounds(const struct direct *g, const tconv_device_info *device)
     const int64_t outputs = t->outputs * t->rounds;
     return t->rounds == 1 ||
            (g->folded.layer.in_channels == 1 &&
-            lanes_along(t) * outputs / 2 < axis_along(g)->output &&
+            apart_along(g) * outputs / 2 < axis_along(g)->output &&
             !tconv_folded_group_too_long(most_products(&g->folded) * (double)outputs, device));
+}
+
+/* True if compilers keep the sums of a work-item in registers. */
+static bool holds_sums(const struct direct *g, const int64_t *tile, const tconv_device_info *device)
+{
+    const bool intel = device->subgroup_least > 0; /* its compiler spills more */
+    const int64_t bytes = tile[0] * tile[1] * tile[3] * (int64_t)g->folded.acc_bytes;
+    if (tile[3] == 1) return bytes <= (intel ? 16 : 32);
+    return bytes <= (intel ? 32 : 128);
+}
+
+/* Adds the candidates for vectors of vw lanes and so many outputs and channels. */
+static void add_tiles(const struct tconv_request *request, struct direct *g, int64_t vw,
+                      int64_t outputs, int64_t channels, struct tconv_candidates *candidates,
+                      struct tconv_reason *reason)
+{
+    for (int64_t along_y = 0; along_y < (outputs > 1 && g->folded.y.output > 1 ? 2 : 1); along_y++)
+        for (int64_t rounds = 1; rounds <= (outputs > 1 ? MOST_ROUNDS : 1); rounds *= 2) {
+            const int64_t tile[] = {outputs, channels, along_y, vw, rounds};
+            if (!holds_sums(g, tile, request->device)) return;
+            if (set_tile(g, tile, request->device) && has_rounds(g, request->device) &&
+                check_work(g, reason))
+                tconv_candidates_add(candidates, tile, cost_of(g));
+        }
 }
 
 static bool enumerate(const struct tconv_request *request, struct tconv_candidates *candidates,
                       struct tconv_reason *reason)
 {
-    static const int outputs[] = {1, 2, 4, 8}, channels[] = {1, 2, 4};
+    static const int outputs[] = {1, 2, 4, 8}, channels[] = {1, 2, 4}, lanes[] = {8, 4, 1};
     struct direct g;
     if (!prepare(request, &g, reason)) return false;
     tconv_refuse(reason, "it needs larger work-groups");
-    const int sum_bytes = request->device->subgroup_least > 0 ? 16 : 32; /* Intel's spill */
-    for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
-        if (c > 0 && (g.last || channels[c] / 2 >= g.folded.layer.out_channels)) continue;
-        for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++) {
-            if (outputs[o] * channels[c] * (int)g.folded.acc_bytes > sum_bytes) continue;
-            for (int along_y = 0; along_y < (o > 0 && g.folded.y.output > 1 ? 2 : 1); along_y++)
-                for (int64_t rounds = 1; rounds <= (o > 0 ? MOST_ROUNDS : 1); rounds *= 2) {
-                    const int64_t tile[] = {outputs[o], channels[c], along_y, rounds};
-                    if (set_tile(&g, tile, request->device) && has_rounds(&g, request->device) &&
-                        check_work(&g, reason))
-                        tconv_candidates_add(candidates, tile, cost_of(&g));
-                }
+    for (size_t v = 0; v < sizeof lanes / sizeof *lanes; v++) {
+        if (!has_vectors(&g, request, lanes[v])) continue;
+        for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
+            if (c > 0 && (g.last || channels[c] / 2 >= g.folded.layer.out_channels)) continue;
+            for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++)
+                add_tiles(request, &g, lanes[v], outputs[o], channels[c], candidates, reason);
         }
     }
     return candidates->count > 0;
@@ -277,18 +436,12 @@ static bool write_axis(const struct tconv_axis *axis, bool sorted, int64_t *list
     return true;
 }
 
-/* Rounds `at` up to a sector of memory: 32 bytes, which one load moves. Lists begin there. */
-static int64_t list_at(int64_t at)
-{
-    return tconv_ceil_div(at, SECTOR) * SECTOR;
-}
-
 static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel_plan)
 {
     const struct tconv_folded_layer *r = &g->folded;
     const struct tile *t = &g->tile;
-    const int64_t y_at = list_at(DIRECT_LONGS), x_at = list_at(y_at + REACH_LONGS * r->y.stride);
-    const size_t own = (size_t)(x_at + REACH_LONGS * r->x.stride - FOLDED_LONGS);
+    const int64_t y_at = reach_y_at(), x_at = reach_x_at(r);
+    const size_t own = own_longs(r);
     if (!tconv_kernel_plan_table(kernel_plan, tconv_folded_table_size(r, own))) return false;
     int64_t *n = kernel_plan->table;
     if (!tconv_folded_write_table(r, g->blocks, 0, own, n)) return false;
@@ -302,13 +455,14 @@ static bool write_table(const struct direct *g, struct tconv_kernel_plan *kernel
     n[DIRECT_BLOCKS] = tconv_divisor(g->blocks);
     n[DIRECT_STRIDE_Y] = tconv_divisor(r->y.stride);
     n[DIRECT_STRIDE_X] = tconv_divisor(r->x.stride);
-    n[DIRECT_ALL_BLOCKS] = g->blocks * r->layer.groups;
+    n[DIRECT_ALL_BLOCKS] = g->all_blocks;
     n[DIRECT_PAD_Y] = tconv_mod(r->y.pad, r->y.stride);
     n[DIRECT_PAD_X] = tconv_mod(r->x.pad, r->x.stride);
+    n[DIRECT_FIRST_X] = tconv_floor_div(r->x.pad, r->x.stride);
     n[DIRECT_TAP_STEP_X] = tconv_tap_step(&r->x);
     const struct tconv_axis *axis = axis_along(g);
     n[DIRECT_ROUNDS] = t->rounds;
-    n[DIRECT_APART] = lanes_along(t);
+    n[DIRECT_APART] = apart_along(g);
     n[DIRECT_APART_IN] = t->outputs == 1 ? 0 : n[DIRECT_APART] / axis->stride;
     n[DIRECT_APART_DATA] = n[DIRECT_APART_IN] * axis->data_step;
     n[DIRECT_APART_OUTPUT] = n[DIRECT_APART] * axis->output_step;
@@ -332,6 +486,17 @@ static void write_options(const struct direct *g, struct tconv_launch *launch)
                         g->folded.x.data_step * tconv_input_step(&g->folded.x) == 1);
     tconv_launch_option(launch, "SINGLE", g->folded.layer.in_channels == 1);
     tconv_launch_option(launch, "LAST", g->last);
+    tconv_launch_option(launch, "DEPTHWISE", g->depthwise);
+    tconv_launch_option(launch, "CONSTANT_TABLE", g->constant);
+    tconv_launch_option(launch, "VW", g->tile.vw);
+    const int64_t chunk = chunk_of(g);
+    tconv_launch_option(launch, "CHUNK", chunk);
+    if (vector_x(g) == 1) return;
+    const struct tconv_axis *x = &g->folded.x;
+    tconv_launch_option(launch, "KX", x->kernel);
+    tconv_launch_option(launch, "SX", x->stride);
+    tconv_launch_option(launch, "RX", tconv_mod(x->pad, x->stride));
+    tconv_launch_option(launch, "SHIFT", tconv_mod(tconv_floor_div(x->pad, x->stride), chunk));
 }
 
 /* The taps inside the data that all work-items along an axis add to their outputs. Each work-item
@@ -358,10 +523,10 @@ static double issued(const struct direct *g)
 {
     const struct tconv_folded_layer *r = &g->folded;
     const struct tile *t = &g->tile;
-    return (double)r->layer.batch * (double)(r->layer.groups * g->blocks * t->channels) *
+    return (double)r->layer.batch * (double)(g->all_blocks * t->channels * vector_channels(g)) *
            (double)r->layer.in_channels * tconv_folded_slices(r) *
            taps_along(&r->y, t->lanes[1], t->along_y ? t->outputs : 1) *
-           taps_along(&r->x, t->lanes[2], t->along_y ? 1 : t->outputs);
+           taps_along(&r->x, t->lanes[2] * vector_x(g), t->along_y ? 1 : t->outputs);
 }
 
 static tconv_status write(const struct tconv_request *request,
@@ -398,7 +563,7 @@ static tconv_status write(const struct tconv_request *request,
     run->local[0] = (size_t)(g.tile.lanes[0] * g.tile.lanes[1] * g.tile.lanes[2]);
     run->global[0] = run->local[0] * (size_t)g.groups;
     run->macs = issued(&g);
-    const int64_t round = g.tile.outputs * lanes_along(&g.tile);
+    const int64_t round = g.tile.outputs * apart_along(&g);
     run->trips[0] = (double)tconv_ceil_div(axis_along(&g)->output, round) /
                     (double)g.tiles[g.tile.along_y ? 1 : 2];
     run->trips[1] = tconv_folded_slices(r) / (double)r->z.output;
@@ -417,8 +582,8 @@ const struct tconv_algorithm tconv_direct_group = {
     .source = "gpu/direct.cl",
     .packing = TCONV_PACK_RAW,
     .made_for = TCONV_FOR_LANES,
-    .tile_names = {"outputs", "channels", "along_y", "rounds"},
-    .program_parameters = 3,
+    .tile_names = {"outputs", "channels", "along_y", "vw", "rounds"},
+    .program_parameters = 4,
     .enumerate = enumerate,
     .write = write,
 };
