@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executes the AMD machine code of the library's kernel plans on the host, and compares every
+ * output with the oracle. scripts: device_tests/amd_code.py compiles what the first form lists.
+ *
+ *   amd_code programs CASES SUITE.csv
+ *       prints a line for each distinct program: number, target, source, options, with tabs between
+ *   amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]
+ *       executes each case, or cases FIRST, FIRST + EVERY and so on, with FOLDER/NUMBER.elf and its
+ *       disassembly FOLDER/NUMBER.s; prints a line for each case
+ *
+ * Packed filter, workspace and output begin as bytes of 255: NaN, or a number that is wrong. */
+#include "cases.h"
+#include "described.h"
+#include "dispatch.h"
+#include "oracle/oracle.h"
+#include "selecting.h"
+#include "tool/io/suite.h"
+
+#include <inttypes.h>
+
+enum { MOST_LAUNCHES = 2 * TCONV_MAX_LAUNCHES, MOST_LAYERS = 200 };
+
+/* ---- the kernel plan of a case ---- */
+
+struct planned {
+    tconv_problem problem;
+    tconv_geometry geometry;
+    tconv_epilogue epilogue;
+    struct tconv_layer layer;
+    tconv_device_info device;
+    struct tconv_request request;
+    struct tconv_candidate candidate;
+    struct tconv_kernel_plan plan;
+};
+
+enum outcome { PLANNED, LEFT_OUT, WRONG };
+
+/* The described device that has a target's properties. */
+static const tconv_device_info *device_for(const struct amd_case *one)
+{
+    const bool cdna = strncmp(one->target, "gfx9", 4) == 0;
+    const bool matrix = strncmp(one->algorithm, "matrix_group", 12) == 0;
+    return described_device(matrix ? cdna ? "AMD mfma" : "AMD wmma" : cdna ? "AMD CDNA" : "AMD");
+}
+
+static tconv_epilogue epilogue_of(const struct amd_case *one)
+{
+    tconv_epilogue epilogue = TCONV_EPILOGUE_INIT;
+    const int parameters = tconv_activation_parameter_count(one->activation);
+    epilogue.bias = !one->no_bias;
+    epilogue.activation = one->activation;
+    epilogue.scale = one->scale || one->requantize;
+    epilogue.residual = one->residual;
+    if (one->residual && tconv_type_is_floating(one->data_type)) epilogue.alpha = 0.5;
+    if (one->beta) epilogue.beta = 0.25;
+    if (parameters > 0) epilogue.a = parameters > 1 ? -0.5 : 0.125;
+    if (parameters > 1) epilogue.b = 0.75;
+    if (one->requantize) {
+        epilogue.requantize = true;
+        epilogue.alpha = 0.01;
+        epilogue.data_zero_point = one->data_type == TCONV_U8 ? 121 : -3;
+        epilogue.output_zero_point = 5;
+    }
+    return epilogue;
+}
+
+/* Writes the kernel plan, or the reason why there is none. */
+static enum outcome make_plan(const struct amd_case *one, const struct entry *entry,
+                              struct planned *p, char *why, size_t size)
+{
+    tconv_error error;
+    struct tconv_reason reason;
+    struct tconv_pattern pattern;
+    *p = (struct planned){.problem = entry->problem, .epilogue = epilogue_of(one)};
+    p->geometry = (tconv_geometry)TCONV_GEOMETRY_INIT;
+    p->problem.data_type = one->data_type;
+    p->problem.filter_type = one->filter_type;
+    p->problem.output_type = one->output_type;
+    if (one->format == TCONV_NXC) suite_channels_last(&p->problem);
+    if (tconv_resolve(&p->problem, &p->geometry, &error) != TCONV_OK) {
+        snprintf(why, size, "%s", error.message);
+        return WRONG;
+    }
+    if (one->most != 0 && p->geometry.macs > one->most) {
+        snprintf(why, size, "it has %" PRIu64 " multiply-adds", p->geometry.macs);
+        return LEFT_OUT;
+    }
+    tconv_layer_init(&p->layer, &p->problem, &p->geometry);
+    p->device = tconv_device_for(device_for(one), &p->layer);
+    p->request = request_for(&p->layer, &p->device, &p->epilogue, one->math);
+    if (!tconv_pattern_read(one->algorithm, &pattern, &reason) ||
+        !tconv_choose(&p->request, &pattern, 0, &p->candidate, &reason)) {
+        snprintf(why, size, "%s", reason.text);
+        return one->may_refuse ? LEFT_OUT : WRONG;
+    }
+    if (tconv_kernel_plan_write(&p->request, &p->candidate, &p->plan, &error) != TCONV_OK) {
+        snprintf(why, size, "%s", error.message);
+        return WRONG;
+    }
+    for (int i = 0; i < p->plan.run_count; i++) {
+        struct tconv_launch *launch = &p->plan.run[i];
+        const size_t groups = launch->global[0] / launch->local[0];
+        if (launch->divides)
+            launch->pieces = groups < (size_t)one->pieces ? (int)groups : one->pieces;
+    }
+    return PLANNED;
+}
+
+static const struct tconv_launch *launch_at(const struct planned *p, int number)
+{
+    return number < p->plan.pack_count ? &p->plan.pack[number]
+                                       : &p->plan.run[number - p->plan.pack_count];
+}
+
+/* ---- programs ---- */
+
+struct needed_program {
+    char target[16], options[TCONV_MAX_OPTIONS + 40];
+    const char *source;
+    struct code_object code;
+    bool loaded;
+};
+
+struct needed_programs {
+    struct needed_program *list;
+    int count;
+};
+
+/* The number of the program of a launch, which is added if it is new; -1 without memory. */
+static int program_of(struct needed_programs *programs, const struct amd_case *one,
+                      const struct planned *p, const struct tconv_launch *launch)
+{
+    char text[TCONV_MAX_OPTIONS], all[TCONV_MAX_OPTIONS + 40];
+    const char *source = p->candidate.algorithm->source;
+    if (!tconv_launch_all_options(launch, &p->request, p->candidate.algorithm, text, sizeof text))
+        return -1;
+    snprintf(all, sizeof all, "%s%s", text, one->wave64 ? " -mwavefrontsize64" : "");
+    for (int i = 0; i < programs->count; i++) {
+        const struct needed_program *known = &programs->list[i];
+        if (strcmp(known->target, one->target) == 0 && strcmp(known->source, source) == 0 &&
+            strcmp(known->options, all) == 0)
+            return i;
+    }
+    void *list = realloc(programs->list, (size_t)(programs->count + 1) * sizeof *programs->list);
+    if (list == NULL) return -1;
+    programs->list = list;
+    struct needed_program *added = &programs->list[programs->count];
+    *added = (struct needed_program){.source = source};
+    snprintf(added->target, sizeof added->target, "%s", one->target);
+    snprintf(added->options, sizeof added->options, "%s", all);
+    return programs->count++;
+}
+
+static const struct code_object *code_of(struct needed_program *program, const char *folder,
+                                         int number)
+{
+    char path[1000];
+    snprintf(path, sizeof path, "%s/%d", folder, number);
+    if (!program->loaded) program->loaded = code_object_read(&program->code, path, program->target);
+    return program->loaded ? &program->code : NULL;
+}
+
+/* ---- tensors ---- */
+
+/* Of every argument that is a buffer. */
+struct tensors {
+    void *bytes[TCONV_ARG_LOCAL];
+    void *before; /* the output before the launches */
+    uint64_t size[TCONV_ARG_LOCAL];
+    uint64_t address[TCONV_ARG_LOCAL];
+};
+
+static double random_between(uint64_t *state, double least, double most)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return least + (most - least) * (double)(*state >> 33) / (double)(UINT64_C(1) << 31);
+}
+
+static int64_t elements_of(const tconv_shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape->rank; i++) count *= shape->dim[i];
+    return count;
+}
+
+/* A tensor of random numbers: below `span` for floating-point types, any for integers of 8 and 16
+ * bits, below 2^30 for others. False if memory is missing. */
+static bool fill(struct tensors *t, enum tconv_arg arg, tconv_type type, int64_t count, double span,
+                 uint64_t *state)
+{
+    const size_t element = tconv_type_size(type);
+    const bool is_float = tconv_type_is_floating(type);
+    const bool is_unsigned = type == TCONV_U8 || type == TCONV_U16 || type == TCONV_U32 ||
+                             type == TCONV_U64;
+    const double most = is_float ? span : ldexp(1, element < 4 ? (int)(8 * element - 1) : 30);
+    t->size[arg] = element * (uint64_t)count;
+    t->bytes[arg] = malloc((size_t)t->size[arg] + 1);
+    if (t->bytes[arg] == NULL) return false;
+    for (int64_t i = 0; i < count; i++) {
+        const double value = is_unsigned ? random_between(state, 0, 2 * most)
+                                         : random_between(state, -most, most);
+        tconv_oracle_write(type, t->bytes[arg], i, is_float ? value : floor(value));
+    }
+    return true;
+}
+
+/* Memory that kernels write first. */
+static bool fill_garbage(struct tensors *t, enum tconv_arg arg, uint64_t size)
+{
+    t->size[arg] = size;
+    t->bytes[arg] = malloc((size_t)size + 1);
+    if (t->bytes[arg] != NULL) memset(t->bytes[arg], 0xff, (size_t)size);
+    return t->bytes[arg] != NULL;
+}
+
+static bool make_tensors(const struct planned *p, struct tensors *t)
+{
+    const tconv_type output = p->layer.output_type, number = tconv_scale_type(p->layer.data_type);
+    const tconv_type bias = tconv_bias_type(&p->epilogue, output);
+    const int64_t channels = p->layer.groups * p->layer.out_channels;
+    const int64_t outputs = elements_of(&p->geometry.output_shape);
+    uint64_t state = 1;
+    *t = (struct tensors){{NULL}, NULL, {0}, {0}};
+    if (!fill(t, TCONV_ARG_DATA, p->layer.data_type, elements_of(&p->problem.data), 1, &state) ||
+        !fill(t, TCONV_ARG_WEIGHTS, p->layer.filter_type, elements_of(&p->problem.filter), 1,
+              &state) ||
+        !fill(t, TCONV_ARG_BIAS, bias, channels, 1, &state) ||
+        !fill(t, TCONV_ARG_SCALE, number, channels, 1, &state) ||
+        !fill(t, TCONV_ARG_SLOPE, number, channels, 2, &state) ||
+        !fill(t, TCONV_ARG_RESIDUAL, output, outputs, 1, &state) ||
+        !fill_garbage(t, TCONV_ARG_FILTER, p->plan.filter_bytes) ||
+        !fill_garbage(t, TCONV_ARG_WORKSPACE, p->plan.workspace_bytes))
+        return false;
+    const bool filled =
+        p->epilogue.beta != 0
+            ? fill(t, TCONV_ARG_OUTPUT, output, outputs, 1, &state)
+            : fill_garbage(t, TCONV_ARG_OUTPUT, tconv_type_size(output) * (uint64_t)outputs);
+    t->before = filled ? malloc((size_t)t->size[TCONV_ARG_OUTPUT] + 1) : NULL;
+    if (t->before == NULL) return false;
+    memcpy(t->before, t->bytes[TCONV_ARG_OUTPUT], (size_t)t->size[TCONV_ARG_OUTPUT]);
+    t->size[TCONV_ARG_TABLE] = p->plan.table_count * sizeof *p->plan.table;
+    t->bytes[TCONV_ARG_TABLE] = p->plan.table;
+    return true;
+}
+
+static void free_tensors(struct tensors *t)
+{
+    t->bytes[TCONV_ARG_TABLE] = NULL; /* the kernel plan's */
+    for (int a = 0; a < TCONV_ARG_LOCAL; a++) free(t->bytes[a]);
+    free(t->before);
+}
+
+static void add_buffers(const struct planned *p, struct tensors *t, struct memory *memory)
+{
+    static const char *const names[TCONV_ARG_LOCAL] = {
+        [TCONV_ARG_DATA] = "the data",           [TCONV_ARG_WEIGHTS] = "the weights",
+        [TCONV_ARG_FILTER] = "the filter",       [TCONV_ARG_BIAS] = "the bias",
+        [TCONV_ARG_SCALE] = "the scale",         [TCONV_ARG_SLOPE] = "the slope",
+        [TCONV_ARG_RESIDUAL] = "the residual",   [TCONV_ARG_OUTPUT] = "the output",
+        [TCONV_ARG_WORKSPACE] = "the workspace", [TCONV_ARG_TABLE] = "the table"};
+    for (int a = 0; a < TCONV_ARG_LOCAL; a++) {
+        if (names[a] == NULL) continue;
+        const bool output = a == TCONV_ARG_OUTPUT;
+        const bool writable = output || a == TCONV_ARG_FILTER || a == TCONV_ARG_WORKSPACE;
+        t->address[a] = memory_add(memory, names[a], t->bytes[a], t->size[a],
+                                   !output || p->epilogue.beta != 0, writable);
+    }
+    t->address[TCONV_ARG_FLAGS] = t->address[TCONV_ARG_FILTER];
+}
+
+/* ---- a case ---- */
+
+struct result {
+    enum outcome outcome;
+    char text[1100];
+    int64_t outputs;
+    double worst;
+    uint64_t executed;
+};
+
+/* Sets the arguments as the library does; offsets are not 0, so that kernels must add them. */
+static void set_arguments(const struct planned *p, const struct tconv_launch *launch,
+                          const struct tensors *t, struct dispatch *dispatch)
+{
+    for (int i = 0; i < launch->arg_count; i++) {
+        const enum tconv_arg arg = launch->args[i];
+        struct kernel_argument *argument = &dispatch->argument[dispatch->argument_count];
+        if (!tconv_arg_used(&p->epilogue, arg)) continue;
+        if (arg == TCONV_ARG_LOCAL || arg == TCONV_ARG_TABLE) {
+            const bool local = arg == TCONV_ARG_LOCAL;
+            *argument =
+                (struct kernel_argument){local ? launch->local_bytes : t->address[arg], local};
+            dispatch->argument_count++;
+            continue;
+        }
+        const uint64_t unit = tconv_arg_unit(&p->request, p->candidate.algorithm->packing, arg);
+        const uint64_t offset = arg == TCONV_ARG_NOTHING ? 0 : (uint64_t)arg + 1;
+        argument[0].value = arg == TCONV_ARG_NOTHING ? 0 : t->address[arg] - offset * unit;
+        argument[1].value = offset;
+        dispatch->argument_count += 2;
+    }
+}
+
+static bool run_launch(const struct amd_case *one, const struct planned *p,
+                       const struct tconv_launch *launch, const struct code_object *code,
+                       const struct tensors *t, struct memory *memory)
+{
+    const uint64_t groups = launch->global[0] / launch->local[0];
+    for (int piece = 0; piece < launch->pieces; piece++) {
+        const uint64_t begin = groups * (uint64_t)piece / (uint64_t)launch->pieces;
+        const uint64_t end = groups * (uint64_t)(piece + 1) / (uint64_t)launch->pieces;
+        struct dispatch dispatch = {
+            .kernel = launch->kernel,
+            .groups = {end - begin, launch->global[1] / launch->local[1],
+                       launch->global[2] / launch->local[2]},
+            .first_group = begin,
+            .local = {(uint32_t)launch->local[0], (uint32_t)launch->local[1],
+                      (uint32_t)launch->local[2]},
+            .seed = one->seed,
+        };
+        set_arguments(p, launch, t, &dispatch);
+        if (!dispatch_run(code, &dispatch, memory)) return false;
+    }
+    return true;
+}
+
+/* Compares every element with the oracle. */
+static bool compare(const struct planned *p, const struct tensors *t, struct result *result)
+{
+    const struct tconv_operands operands = {
+        .problem = &p->problem,
+        .geometry = &p->geometry,
+        .epilogue = &p->epilogue,
+        .error_factor = p->plan.error_factor,
+        .data = t->bytes[TCONV_ARG_DATA],
+        .filter = t->bytes[TCONV_ARG_WEIGHTS],
+        .bias = t->bytes[TCONV_ARG_BIAS],
+        .scale = t->bytes[TCONV_ARG_SCALE],
+        .slope = t->bytes[TCONV_ARG_SLOPE],
+        .residual = t->bytes[TCONV_ARG_RESIDUAL],
+        .before = t->before,
+    };
+    const tconv_type type = p->layer.output_type;
+    const void *output = t->bytes[TCONV_ARG_OUTPUT];
+    int64_t wrong = 0;
+    result->outputs = elements_of(&p->geometry.output_shape);
+    for (int64_t i = 0; i < result->outputs; i++) {
+        const struct tconv_expected expected = tconv_oracle_element(&operands, i);
+        const double error = tconv_oracle_error(&expected, type, output, i);
+        if (error > result->worst) result->worst = error;
+        if (error <= 1) continue;
+        if (wrong++ == 0)
+            snprintf(result->text, sizeof result->text,
+                     "element %" PRId64 " is %.9g, expected %.9g with an error of at most %.3g", i,
+                     tconv_oracle_read(type, output, i), expected.value, expected.bound);
+    }
+    if (wrong == 0) return true;
+    const size_t used = strlen(result->text);
+    snprintf(result->text + used, sizeof result->text - used, "; wrong: %" PRId64 " of %" PRId64,
+             wrong, result->outputs);
+    return false;
+}
+
+static bool execute(const struct amd_case *one, const struct planned *p,
+                    struct needed_programs *programs, const int *numbers, const char *folder,
+                    struct result *result)
+{
+    struct tensors t;
+    struct memory memory = {.count = 0};
+    const int launches = p->plan.pack_count + p->plan.run_count;
+    bool done = make_tensors(p, &t);
+    if (!done) snprintf(result->text, sizeof result->text, "memory is missing");
+    if (done) add_buffers(p, &t, &memory);
+    for (int i = 0; i < launches && done; i++) {
+        const struct code_object *code = code_of(&programs->list[numbers[i]], folder, numbers[i]);
+        const struct tconv_launch *launch = launch_at(p, i);
+        done = code != NULL && run_launch(one, p, launch, code, &t, &memory);
+        if (!done)
+            snprintf(result->text, sizeof result->text, "%s: %s", launch->kernel,
+                     code == NULL ? "there is no code object" : memory.failed);
+    }
+    done = done && compare(p, &t, result);
+    result->executed = memory.executed;
+    free_tensors(&t);
+    return done;
+}
+
+/* Plans a case and finds its programs; executes it if there is a folder with them. */
+static struct result try_case(const struct amd_case *one, const struct suite *suite,
+                              struct needed_programs *programs, const char *folder)
+{
+    struct result result = {.outcome = WRONG};
+    struct planned p;
+    int numbers[MOST_LAUNCHES];
+    for (size_t i = 0; i < suite->count; i++) {
+        if (strcmp(suite->entries[i].id, one->layer) != 0) continue;
+        result.outcome = make_plan(one, &suite->entries[i], &p, result.text, sizeof result.text);
+        if (result.outcome != PLANNED) return result;
+        for (int n = 0; n < p.plan.pack_count + p.plan.run_count; n++) {
+            numbers[n] = program_of(programs, one, &p, launch_at(&p, n));
+            if (numbers[n] < 0) result.outcome = WRONG;
+        }
+        if (folder != NULL && result.outcome == PLANNED &&
+            !execute(one, &p, programs, numbers, folder, &result))
+            result.outcome = WRONG;
+        tconv_kernel_plan_clear(&p.plan);
+        return result;
+    }
+    snprintf(result.text, sizeof result.text, "the suite has no layer %s", one->layer);
+    return result;
+}
+
+static void print_programs(const struct needed_programs *programs)
+{
+    for (int i = 0; i < programs->count; i++)
+        printf("%d\t%s\t%s\t%s\n", i, programs->list[i].target, programs->list[i].source,
+               programs->list[i].options);
+}
+
+/* Runs cases FIRST, FIRST + EVERY and so on; true if none failed. The others are planned, so that
+ * programs have the same numbers everywhere. */
+static bool run_cases(const struct amd_cases *cases, const struct suite *suite, const char *folder,
+                      size_t first, size_t every)
+{
+    struct needed_programs programs = {NULL, 0};
+    int counts[3] = {0};
+    for (size_t i = 0; i < cases->count; i++) {
+        const struct amd_case *one = &cases->list[i];
+        const bool mine = folder != NULL && i % every == first;
+        const struct result result = try_case(one, suite, &programs, mine ? folder : NULL);
+        counts[result.outcome] += mine || folder == NULL;
+        if (folder == NULL && result.outcome == WRONG)
+            fprintf(stderr, "%s: %s\n", one->text, result.text);
+        if (mine && result.outcome == PLANNED)
+            printf("passed  %s: %" PRId64 " outputs, error %.2f of its bound, %" PRIu64
+                   " operations\n",
+                   one->text, result.outputs, result.worst, result.executed);
+        if (mine && result.outcome != PLANNED)
+            printf("%s  %s: %s\n", result.outcome == WRONG ? "FAILED" : "left out", one->text,
+                   result.text);
+        fflush(stdout);
+    }
+    if (folder == NULL) print_programs(&programs);
+    for (int i = 0; i < programs.count; i++)
+        if (programs.list[i].loaded) code_object_free(&programs.list[i].code);
+    free(programs.list);
+    return counts[WRONG] == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const bool lists = argc == 4 && strcmp(argv[1], "programs") == 0;
+    const bool runs = (argc == 5 || argc == 7) && strcmp(argv[1], "run") == 0;
+    if (!lists && !runs) {
+        fprintf(stderr, "usage: amd_code programs CASES SUITE.csv\n"
+                        "       amd_code run CASES SUITE.csv FOLDER [FIRST EVERY]\n");
+        return 2;
+    }
+    struct suite suite;
+    struct amd_cases cases;
+    const char *layers[MOST_LAYERS + 1] = {NULL};
+    if (suite_read(argv[3], &suite) != EXIT_DONE) return 2;
+    for (size_t i = 0; i < suite.count && i < MOST_LAYERS; i++) layers[i] = suite.entries[i].id;
+    if (!amd_cases_read(argv[2], layers, &cases)) return 2;
+    const size_t first = argc == 7 ? strtoul(argv[5], NULL, 10) : 0;
+    const size_t every = argc == 7 ? strtoul(argv[6], NULL, 10) : 1;
+    const bool done = run_cases(&cases, &suite, runs ? argv[4] : NULL, first, every);
+    amd_cases_free(&cases);
+    suite_free(&suite);
+    return done ? 0 : 1;
+}

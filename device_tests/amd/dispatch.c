@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads code objects, and executes work-groups one after another: its waves take turns, and meet at
+ * barriers. Registers and local memory begin as NaN. */
+#include "dispatch.h"
+
+#include "decode.h"
+
+#include <elf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- code objects ---- */
+
+static uint8_t *read_file(const char *path, const char *ending, size_t *bytes)
+{
+    char name[1024];
+    snprintf(name, sizeof name, "%s%s", path, ending);
+    FILE *file = fopen(name, "rb");
+    uint8_t *content = NULL;
+    long size;
+    if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
+        fseek(file, 0, SEEK_SET) == 0 && (content = calloc((size_t)size + 1, 1)) != NULL) {
+        *bytes = fread(content, 1, (size_t)size, file);
+        if (*bytes != (size_t)size) {
+            free(content);
+            content = NULL;
+        }
+    }
+    if (file != NULL) fclose(file);
+    if (content == NULL) fprintf(stderr, "%s cannot be read\n", name);
+    return content;
+}
+
+/* Puts the file's segments where a loader would. */
+static bool load_image(struct code_object *code)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)code->file;
+    if (code->file_bytes < sizeof *head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    const Elf64_Phdr *part = (const Elf64_Phdr *)(const void *)(code->file + head->e_phoff);
+    for (int i = 0; i < head->e_phnum; i++)
+        if (part[i].p_type == PT_LOAD && part[i].p_vaddr + part[i].p_memsz > code->image_bytes)
+            code->image_bytes = part[i].p_vaddr + part[i].p_memsz;
+    code->image = calloc((size_t)code->image_bytes, 1);
+    if (code->image == NULL) return false;
+    for (int i = 0; i < head->e_phnum; i++)
+        if (part[i].p_type == PT_LOAD)
+            memcpy(code->image + part[i].p_vaddr, code->file + part[i].p_offset,
+                   (size_t)part[i].p_filesz);
+    return true;
+}
+
+bool code_object_read(struct code_object *code, const char *path, const char *target)
+{
+    size_t bytes;
+    *code = (struct code_object){0};
+    snprintf(code->target, sizeof code->target, "%s", target);
+    code->file = read_file(path, ".elf", &code->file_bytes);
+    char *text = (char *)read_file(path, ".s", &bytes);
+    const bool done = code->file != NULL && text != NULL && load_image(code) &&
+                      program_read(&code->program, text, target);
+    if (!done) fprintf(stderr, "%s: the code object cannot be loaded\n", path);
+    free(text);
+    return done;
+}
+
+void code_object_free(struct code_object *code)
+{
+    program_free(&code->program);
+    free(code->image);
+    free(code->file);
+}
+
+/* The address of a symbol, or 0. */
+static uint64_t symbol(const struct code_object *code, const char *name)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)code->file;
+    const Elf64_Shdr *section = (const Elf64_Shdr *)(const void *)(code->file + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        if (section[i].sh_type != SHT_DYNSYM) continue;
+        const uint8_t *list = code->file + section[i].sh_offset;
+        const char *names = (const char *)code->file + section[section[i].sh_link].sh_offset;
+        for (size_t s = 0; s < section[i].sh_size / sizeof(Elf64_Sym); s++) {
+            const Elf64_Sym *found = (const Elf64_Sym *)(const void *)list + s;
+            if (strcmp(names + found->st_name, name) == 0) return found->st_value;
+        }
+    }
+    return 0;
+}
+
+/* ---- a kernel's descriptor: "Kernel Descriptor" in LLVM's guide for AMDGPU ---- */
+
+struct kernel {
+    uint32_t local_bytes, scratch_bytes, argument_bytes, rsrc2;
+    uint16_t properties;
+    uint64_t entry;
+    int lanes;
+};
+
+static bool find_kernel(const struct code_object *code, const char *name, struct kernel *kernel)
+{
+    char text[200];
+    int64_t entry;
+    snprintf(text, sizeof text, "%s.kd", name);
+    const uint64_t at = symbol(code, text);
+    if (at == 0 || at + 64 > code->image_bytes) return false;
+    const uint8_t *bytes = code->image + at;
+    memcpy(&kernel->local_bytes, bytes, 4);
+    memcpy(&kernel->scratch_bytes, bytes + 4, 4);
+    memcpy(&kernel->argument_bytes, bytes + 8, 4);
+    memcpy(&entry, bytes + 16, 8);
+    memcpy(&kernel->rsrc2, bytes + 52, 4);
+    memcpy(&kernel->properties, bytes + 56, 2);
+    kernel->entry = at + (uint64_t)entry;
+    kernel->lanes = kernel->properties >> 10 & 1 ? 32 : 64;
+    return true;
+}
+
+/* ---- what a launch gives to its waves ---- */
+
+enum { HIDDEN_BYTES = 256, PACKET_BYTES = 64, MOST_USER_REGISTERS = 16 };
+
+struct launch {
+    const struct code_object *code;
+    const struct dispatch *dispatch;
+    struct memory *memory;
+    struct kernel kernel;
+    struct local_memory local;
+    uint8_t arguments[8 * MOST_ARGUMENTS + HIDDEN_BYTES], packet[PACKET_BYTES];
+    uint32_t user[MOST_USER_REGISTERS];
+    int user_count;
+    uint64_t image, random;
+};
+
+/* Writes the arguments as the compiler lays them out, with libclc's hidden ones behind them: words
+ * 1 to 3 are the global offset. */
+static size_t write_arguments(struct launch *launch)
+{
+    const struct dispatch *dispatch = launch->dispatch;
+    size_t at = 0;
+    launch->local.size = launch->kernel.local_bytes;
+    for (int i = 0; i < dispatch->argument_count; i++) {
+        const struct kernel_argument *argument = &dispatch->argument[i];
+        if (argument->local) {
+            launch->local.size = (launch->local.size + 15) & ~15u;
+            memcpy(launch->arguments + at, &launch->local.size, 4);
+            launch->local.size += (uint32_t)argument->value;
+            at += 4;
+        } else {
+            at = (at + 7) & ~(size_t)7;
+            memcpy(launch->arguments + at, &argument->value, 8);
+            at += 8;
+        }
+    }
+    at = (at + 7) & ~(size_t)7;
+    const uint32_t offset = (uint32_t)(dispatch->first_group * dispatch->local[0]);
+    memcpy(launch->arguments + at + 4, &offset, 4);
+    return at + HIDDEN_BYTES;
+}
+
+static void write_packet(struct launch *launch)
+{
+    const struct dispatch *dispatch = launch->dispatch;
+    const uint16_t dimensions = 3;
+    memcpy(launch->packet + 2, &dimensions, 2);
+    for (int d = 0; d < 3; d++) {
+        const uint16_t local = (uint16_t)dispatch->local[d];
+        const uint32_t global = (uint32_t)(dispatch->groups[d] * local);
+        memcpy(launch->packet + 4 + 2 * d, &local, 2);
+        memcpy(launch->packet + 12 + 4 * d, &global, 4);
+    }
+}
+
+static void add_user_words(struct launch *launch, int bit_number, uint64_t value, int words)
+{
+    if (!bit(launch->kernel.properties, bit_number)) return;
+    for (int n = 0; n < words; n++)
+        launch->user[launch->user_count++] = n < 2 ? (uint32_t)(value >> 32 * n) : 0;
+}
+
+/* The scalar registers that a kernel asks for, in their fixed order. */
+static void write_user_registers(struct launch *launch, uint64_t packet, uint64_t arguments)
+{
+    add_user_words(launch, 0, 0, 4); /* buffer for scratch memory */
+    add_user_words(launch, 1, packet, 2);
+    add_user_words(launch, 2, 0, 2); /* queue */
+    add_user_words(launch, 3, arguments, 2);
+    add_user_words(launch, 4, 0, 2); /* number of the dispatch */
+    add_user_words(launch, 5, 0, 2); /* flat scratch */
+    add_user_words(launch, 6, launch->kernel.scratch_bytes, 1);
+    while (launch->user_count < (int)(launch->kernel.rsrc2 >> 1 & 31))
+        launch->user[launch->user_count++] = 0;
+}
+
+static bool is_generation(const struct launch *launch, const char *name)
+{
+    return strncmp(launch->code->target, name, strlen(name)) == 0;
+}
+
+static void write_group_numbers(const struct launch *launch, struct wave *w,
+                                const uint32_t number[3])
+{
+    int next = launch->user_count;
+    if (is_generation(launch, "gfx12")) {
+        w->scalar[TTMP + 9] = number[0];
+        w->scalar[TTMP + 7] = number[1] | number[2] << 16;
+        return;
+    }
+    for (int d = 0; d < 3; d++)
+        if (bit(launch->kernel.rsrc2, 7 + d)) w->scalar[next++] = number[d];
+}
+
+static void write_item_numbers(const struct launch *launch, struct wave *w, int items)
+{
+    const uint32_t *local = launch->dispatch->local;
+    for (int lane = 0; lane < items; lane++) {
+        const uint32_t item = (uint32_t)(w->number * w->lanes + lane);
+        const uint32_t x = item % local[0], y = item / local[0] % local[1],
+                       z = item / local[0] / local[1];
+        const bool packed = !is_generation(launch, "gfx10");
+        w->vector[0][lane] = packed ? x | y << 10 | z << 20 : x;
+        if (packed) continue;
+        w->vector[1][lane] = y;
+        w->vector[2][lane] = z;
+    }
+}
+
+static void begin_wave(const struct launch *launch, struct wave *w, int number, struct group *group,
+                       const uint32_t group_number[3])
+{
+    const uint32_t *local = launch->dispatch->local;
+    uint8_t *scratch = w->scratch;
+    memset(w, 0xff, sizeof *w);
+    w->scratch = scratch;
+    w->scratch_bytes = launch->kernel.scratch_bytes;
+    w->number = number;
+    w->lanes = launch->kernel.lanes;
+    w->state = RUNNING;
+    w->group = group;
+    w->address = launch->kernel.entry;
+    const int left = (int)(local[0] * local[1] * local[2]) - number * w->lanes;
+    const int items = left < w->lanes ? left : w->lanes;
+    set_exec(w, items == 64 ? UINT64_MAX : (UINT64_C(1) << items) - 1);
+    if (w->lanes == 32) w->scalar[EXEC + 1] = 0;
+    w->scalar[SCC] = 0;
+    memcpy(w->scalar, launch->user, (size_t)launch->user_count * sizeof *launch->user);
+    write_group_numbers(launch, w, group_number);
+    write_item_numbers(launch, w, items);
+}
+
+/* ---- executing ---- */
+
+void wave_fail(struct wave *w, const struct operation *op, const char *format, ...)
+{
+    char *failed = w->group->memory->failed;
+    const size_t size = sizeof w->group->memory->failed;
+    w->state = ENDED;
+    if (failed[0] != '\0') return;
+    const int used =
+        snprintf(failed, size, "%s at 0x%llx: ", op->name, (unsigned long long)op->address);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(failed + used, size - (size_t)used, format, arguments);
+    va_end(arguments);
+}
+
+static uint64_t random_number(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33;
+}
+
+/* More operations than any kernel of the tests executes in a wave. */
+static const uint64_t ENDLESS = UINT64_C(1) << 32;
+
+static void run_wave(struct wave *w, uint64_t turns)
+{
+    struct memory *memory = w->group->memory;
+    for (; w->state == RUNNING && turns > 0; turns--) {
+        const struct operation *op = program_at(w->group->program, w->address);
+        if (op == NULL) {
+            snprintf(memory->failed, sizeof memory->failed, "no instruction at 0x%llx",
+                     (unsigned long long)w->address);
+            w->state = ENDED;
+            return;
+        }
+        w->address = op->address + (uint64_t)op->bytes;
+        op->run(w, op);
+        memory->executed++;
+    }
+}
+
+static int count_in(const struct wave *waves, int count, int state)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) found += (int)waves[i].state == state;
+    return found;
+}
+
+/* Runs a work-group's waves until all have ended. */
+static void run_group(struct launch *launch, struct wave *waves, int count)
+{
+    struct memory *memory = launch->memory;
+    while (memory->failed[0] == '\0') {
+        const int running = count_in(waves, count, RUNNING);
+        if (running == 0 && count_in(waves, count, ENDED) == count) return;
+        if (running == 0) { /* all are at the barrier */
+            if (count_in(waves, count, ENDED) != 0)
+                snprintf(memory->failed, sizeof memory->failed,
+                         "a wave ended while others wait at a barrier");
+            for (int i = 0; i < count; i++) waves[i].state = RUNNING;
+            launch->local.epoch++;
+            continue;
+        }
+        int turn = 0;
+        uint64_t turns = ENDLESS;
+        if (launch->dispatch->seed != 0) {
+            turn = (int)(random_number(&launch->random) % (uint64_t)running);
+            turns = 1 + random_number(&launch->random) % 64;
+        }
+        for (int i = 0; i < count; i++)
+            if (waves[i].state == RUNNING && turn-- == 0) {
+                run_wave(&waves[i], turns);
+                break;
+            }
+    }
+}
+
+static void run_groups(struct launch *launch, struct wave *waves, int count)
+{
+    const struct dispatch *dispatch = launch->dispatch;
+    struct group group = {&launch->code->program, launch->memory, &launch->local, launch->image};
+    for (uint64_t g = 0; g < dispatch->groups[0] * dispatch->groups[1] * dispatch->groups[2]; g++) {
+        const uint32_t number[] = {
+            (uint32_t)(g % dispatch->groups[0]),
+            (uint32_t)(g / dispatch->groups[0] % dispatch->groups[1]),
+            (uint32_t)(g / dispatch->groups[0] / dispatch->groups[1]),
+        };
+        if (launch->memory->failed[0] != '\0') return;
+        memset(launch->local.bytes, 0xff, launch->local.size);
+        launch->local.epoch++;
+        for (int i = 0; i < count; i++) begin_wave(launch, &waves[i], i, &group, number);
+        run_group(launch, waves, count);
+    }
+}
+
+bool dispatch_run(const struct code_object *code, const struct dispatch *dispatch,
+                  struct memory *memory)
+{
+    struct launch launch = {.code = code, .dispatch = dispatch, .memory = memory};
+    const int buffers = memory->count;
+    launch.random = dispatch->seed;
+    if (!find_kernel(code, dispatch->kernel, &launch.kernel)) {
+        snprintf(memory->failed, sizeof memory->failed, "no kernel %s", dispatch->kernel);
+        return false;
+    }
+    const size_t argument_bytes = write_arguments(&launch);
+    write_packet(&launch);
+    launch.image =
+        memory_add(memory, "the code object", code->image, code->image_bytes, true, false);
+    const uint64_t arguments =
+        memory_add(memory, "the arguments", launch.arguments, argument_bytes, true, false);
+    const uint64_t packet =
+        memory_add(memory, "the packet", launch.packet, sizeof launch.packet, true, false);
+    write_user_registers(&launch, packet, arguments);
+
+    const int items = (int)(dispatch->local[0] * dispatch->local[1] * dispatch->local[2]);
+    const int count = (items + launch.kernel.lanes - 1) / launch.kernel.lanes;
+    const size_t scratch = (size_t)launch.kernel.scratch_bytes * MOST_LANES;
+    struct wave *waves = calloc((size_t)count, sizeof *waves);
+    uint8_t *all_scratch = malloc(scratch * (size_t)count + 1);
+    launch.local.bytes = malloc(launch.local.size + 1);
+    launch.local.uses = calloc(launch.local.size + 1, sizeof *launch.local.uses);
+    if (waves == NULL || all_scratch == NULL || launch.local.bytes == NULL ||
+        launch.local.uses == NULL)
+        snprintf(memory->failed, sizeof memory->failed, "memory is missing");
+    else {
+        memset(all_scratch, 0xff, scratch * (size_t)count);
+        for (int i = 0; i < count; i++) waves[i].scratch = all_scratch + scratch * (size_t)i;
+        run_groups(&launch, waves, count);
+    }
+    free(waves);
+    free(all_scratch);
+    free(launch.local.bytes);
+    free(launch.local.uses);
+    memory->count = buffers;
+    return memory->failed[0] == '\0';
+}
