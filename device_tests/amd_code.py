@@ -20,6 +20,33 @@ import offline_gate  # noqa: E402  (which compiles the same sources)
 LIBCLC = "/usr/lib/clc/amdgcn--amdhsa.bc"
 TOOLS = ["clang-19", "ld.lld-19", "llvm-objdump-19"]
 SKIPPED = 77
+# Conversions that libclc lacks; the vendor's library has them.
+HALF_CONVERSIONS = "\n#ifdef HALF\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n%s#endif\n" % "".join(
+    "__attribute__((overloadable)) float%d convert_float%d(half%d h) { return __builtin_convertvector(h, float%d); }\n" % (n, n, n, n)
+    for n in (2, 4, 8, 16))
+
+
+# Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the failure.
+MATRIX_CASE = " matrix_group %s wide math=fast"
+BEFORE_STAGE = "barrier(CLK_LOCAL_MEM_FENCE); /* this stage is loaded, and the products of the stage"
+MUTANTS = [
+    ("wmma: rows as gfx12 has them", "#define ROW_OF(lane, i) (2 * (i) + (lane) / 16)", "#define ROW_OF(lane, i) ((i) + 8 * ((lane) / 16))",
+     "gfx1100" + MATRIX_CASE % "f16", "expected"),
+    ("wmma: u8 taken as signed", "#define SIGNED_u8 false", "#define SIGNED_u8 true", "gfx1100" + MATRIX_CASE % "u8/i8/i32", "expected"),
+    ("mfma: rows and columns exchanged",
+     "#define ROW_OF(lane, i) ((lane) / 16 * 4 + (i))\n#define COLUMN_OF(lane, i) ((lane) % 16)",
+     "#define ROW_OF(lane, i) ((lane) % 16)\n#define COLUMN_OF(lane, i) ((lane) / 16 * 4 + (i))",
+     "gfx942" + MATRIX_CASE % "f16", "expected"),
+    ("mfma: words of the filter exchanged", "const uint2 a = FACTORS(FILTER_OF, m + i * FRAG_M);",
+     "const uint2 a = FACTORS(FILTER_OF, m + i * FRAG_M).yx;", "gfx90a" + MATRIX_CASE % "bf16", "expected"),
+    ("tiled: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+     "gfx1030 tiled_group f32 wide", "since the last barrier"),
+    ("matrix: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
+     "gfx1100" + MATRIX_CASE % "f16", "since the last barrier"),
+    ("reference: it reads behind the data", "sum = MULTIPLY_ADD(READ_DATA(x",
+     "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, sum = MULTIPLY_ADD(READ_DATA(x",
+     "gfx1201 reference f32 odd", "of the data, which has"),
+]
 
 
 def run(command):
@@ -29,12 +56,21 @@ def run(command):
     return done.stdout
 
 
-def compile_program(line, folder):
-    """Writes NUMBER.elf and NUMBER.s for a line of `amd_code programs`."""
+def compile_program(line, folder, change):
+    """Writes NUMBER.elf and NUMBER.s for a line of `amd_code programs`; returns an error's text, or None. `change` makes another text of
+    the kernels' text."""
+    try:
+        compile_line(line, folder, change)
+    except offline_gate.Failed as error:
+        return "%s\n%s" % (line, error)
+    return None
+
+
+def compile_line(line, folder, change):
     number, target, source, options = line.split("\t")
     path = os.path.join(folder, number)
     with open(path + ".cl", "w", encoding="utf-8") as file:
-        file.write(offline_gate.source_text(source, set()))
+        file.write(change(offline_gate.source_text(source, set())) + HALF_CONVERSIONS)
     run(["clang-19", "-x", "cl", "-D__OPENCL_VERSION__=120", "-O3", "-w", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + target, "-nogpulib",
          "-Xclang", "-mlink-builtin-bitcode", "-Xclang", LIBCLC, *options.split(), "-c", "-o", path + ".o", path + ".cl"])
     run(["ld.lld-19", "-shared", "-o", path + ".elf", path + ".o"])
@@ -42,17 +78,44 @@ def compile_program(line, folder):
         file.write(run(["llvm-objdump-19", "-d", path + ".elf"]))
 
 
-def run_list(executor, suite, cases, folder, jobs):
-    """The lines of all cases, in the order of the list."""
-    listed = subprocess.run([executor, "programs", cases, suite], stdout=subprocess.PIPE, text=True, check=False)
+def run_list(arguments, cases, folder, jobs, change=lambda text: text):
+    """The lines of all cases of a file."""
+    listed = subprocess.run([arguments.executor, "programs", cases, arguments.suite], stdout=subprocess.PIPE, text=True, check=False)
     if listed.returncode != 0:
         sys.exit("%s: some cases cannot be planned" % cases)
+
+    def execute(first):
+        return subprocess.run([arguments.executor, "run", cases, arguments.suite, folder, str(first), str(jobs)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout.splitlines()
+
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(lambda line: compile_program(line, folder), listed.stdout.splitlines()))
-        parts = pool.map(lambda first: subprocess.run([executor, "run", cases, suite, folder, str(first), str(jobs)],
-                                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout,
-                         range(jobs))
-        return [line for part in parts for line in part.splitlines()]
+        errors = pool.map(lambda line: compile_program(line, folder, change), listed.stdout.splitlines())
+        lines = ["FAILED  to compile " + error for error in errors if error]
+        for part in pool.map(execute, range(jobs)):
+            lines += part
+    return lines
+
+
+def find_mutant(arguments, mutant, top):
+    """Whether a defect is found; prints how."""
+    what, old, new, case, words = mutant
+
+    def change(text):
+        if old not in text:
+            raise offline_gate.Failed("the kernels do not have: " + old)
+        return text.replace(old, new)
+
+    folder = tempfile.mkdtemp(dir=top)
+    cases = os.path.join(folder, "cases.txt")
+    with open(cases, "w", encoding="utf-8") as file:
+        file.write(case + "\n")
+    lines = run_list(arguments, cases, folder, 1, change)
+    found = [line for line in lines if line.startswith("FAILED") and words in line]
+    if found:
+        print("found   %s: %s" % (what, found[0].split(": ", 1)[1]))
+    else:
+        print("FAILED  to find the defect %s: %s" % (what, "; ".join(lines)))
+    return bool(found)
 
 
 def missing():
@@ -66,16 +129,18 @@ def main():
     parser.add_argument("cases", metavar="CASES")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--verbose", action="store_true", help="print passed cases, too")
+    parser.add_argument("--no-mutants", action="store_true", help="leave out the kernels with defects, which must be found")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the programs there")
     arguments = parser.parse_args()
     if missing():
         print("skipped for lack of %s" % " and ".join(missing()))
         return SKIPPED
-    with tempfile.TemporaryDirectory() as folder:
-        if arguments.keep:
-            folder = arguments.keep
-            os.makedirs(folder, exist_ok=True)
-        lines = run_list(arguments.executor, arguments.suite, arguments.cases, folder, arguments.jobs)
+    with tempfile.TemporaryDirectory() as top:
+        folder = arguments.keep or os.path.join(top, "programs")
+        os.makedirs(folder, exist_ok=True)
+        lines = run_list(arguments, arguments.cases, folder, arguments.jobs)
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            mutants = [] if arguments.no_mutants else list(pool.map(lambda mutant: find_mutant(arguments, mutant, top), MUTANTS))
     passed = sum(line.startswith("passed") for line in lines)
     left_out = sum(line.startswith("left out") for line in lines)
     for line in lines:
@@ -83,8 +148,8 @@ def main():
             print(line)
     if left_out:
         print("%d left out" % left_out)
-    failed = len(lines) - passed - left_out
-    print("%d passed, %d failed" % (passed, failed))
+    failed = len(lines) - passed - left_out + mutants.count(False)
+    print("%d passed, %d failed" % (passed + mutants.count(True), failed))
     return 1 if failed or not passed else 0
 
 

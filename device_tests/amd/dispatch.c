@@ -327,21 +327,36 @@ static void run_group(struct launch *launch, struct wave *waves, int count)
     }
 }
 
-static void run_groups(struct launch *launch, struct wave *waves, int count)
+/* A step with which g * step % count comes to each number below `count` once: 1, or a random one.
+ */
+static uint64_t group_step(struct launch *launch, uint64_t count)
 {
-    const struct dispatch *dispatch = launch->dispatch;
+    uint64_t step = 1, a, b;
+    if (launch->dispatch->seed == 0 || count < 3) return step;
+    do {
+        step = 1 + random_number(&launch->random) % (count - 1);
+        for (a = step, b = count; b != 0;) { /* their common divisor */
+            const uint64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+    } while (a != 1);
+    return step;
+}
+
+static void run_groups(struct launch *launch, struct wave *waves, int wave_count)
+{
+    const uint64_t *groups = launch->dispatch->groups;
+    const uint64_t count = groups[0] * groups[1] * groups[2], step = group_step(launch, count);
     struct group group = {&launch->code->program, launch->memory, &launch->local, launch->image};
-    for (uint64_t g = 0; g < dispatch->groups[0] * dispatch->groups[1] * dispatch->groups[2]; g++) {
-        const uint32_t number[] = {
-            (uint32_t)(g % dispatch->groups[0]),
-            (uint32_t)(g / dispatch->groups[0] % dispatch->groups[1]),
-            (uint32_t)(g / dispatch->groups[0] / dispatch->groups[1]),
-        };
-        if (launch->memory->failed[0] != '\0') return;
+    for (uint64_t n = 0; n < count && launch->memory->failed[0] == '\0'; n++) {
+        const uint64_t g = n * step % count;
+        const uint32_t number[] = {(uint32_t)(g % groups[0]), (uint32_t)(g / groups[0] % groups[1]),
+                                   (uint32_t)(g / groups[0] / groups[1])};
         memset(launch->local.bytes, 0xff, launch->local.size);
         launch->local.epoch++;
-        for (int i = 0; i < count; i++) begin_wave(launch, &waves[i], i, &group, number);
-        run_group(launch, waves, count);
+        for (int i = 0; i < wave_count; i++) begin_wave(launch, &waves[i], i, &group, number);
+        run_group(launch, waves, wave_count);
     }
 }
 
