@@ -17,6 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
 import offline_gate  # noqa: E402  (which compiles the same sources)
 
+LAYERS = os.path.join(ROOT, "device_tests", "amd", "layers.csv")
 LIBCLC = "/usr/lib/clc/amdgcn--amdhsa.bc"
 TOOLS = ["clang-19", "ld.lld-19", "llvm-objdump-19"]
 SKIPPED = 77
@@ -78,14 +79,14 @@ def compile_line(line, folder, change):
         file.write(run(["llvm-objdump-19", "-d", path + ".elf"]))
 
 
-def run_list(arguments, cases, folder, jobs, change=lambda text: text):
+def run_list(executor, suite, cases, folder, jobs, change=lambda text: text):
     """The lines of all cases of a file."""
-    listed = subprocess.run([arguments.executor, "programs", cases, arguments.suite], stdout=subprocess.PIPE, text=True, check=False)
+    listed = subprocess.run([executor, "programs", cases, suite], stdout=subprocess.PIPE, text=True, check=False)
     if listed.returncode != 0:
         sys.exit("%s: some cases cannot be planned" % cases)
 
     def execute(first):
-        return subprocess.run([arguments.executor, "run", cases, arguments.suite, folder, str(first), str(jobs)],
+        return subprocess.run([executor, "run", cases, suite, folder, str(first), str(jobs)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout.splitlines()
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -96,7 +97,7 @@ def run_list(arguments, cases, folder, jobs, change=lambda text: text):
     return lines
 
 
-def find_mutant(arguments, mutant, top):
+def find_mutant(executor, mutant, top):
     """Whether a defect is found; prints how."""
     what, old, new, case, words = mutant
 
@@ -109,7 +110,7 @@ def find_mutant(arguments, mutant, top):
     cases = os.path.join(folder, "cases.txt")
     with open(cases, "w", encoding="utf-8") as file:
         file.write(case + "\n")
-    lines = run_list(arguments, cases, folder, 1, change)
+    lines = run_list(executor, LAYERS, cases, folder, 1, change)
     found = [line for line in lines if line.startswith("FAILED") and words in line]
     if found:
         print("found   %s: %s" % (what, found[0].split(": ", 1)[1]))
@@ -138,9 +139,9 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         folder = arguments.keep or os.path.join(top, "programs")
         os.makedirs(folder, exist_ok=True)
-        lines = run_list(arguments, arguments.cases, folder, arguments.jobs)
+        lines = run_list(arguments.executor, arguments.suite, arguments.cases, folder, arguments.jobs)
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            mutants = [] if arguments.no_mutants else list(pool.map(lambda mutant: find_mutant(arguments, mutant, top), MUTANTS))
+            mutants = [] if arguments.no_mutants else list(pool.map(lambda mutant: find_mutant(arguments.executor, mutant, top), MUTANTS))
     passed = sum(line.startswith("passed") for line in lines)
     left_out = sum(line.startswith("left out") for line in lines)
     for line in lines:

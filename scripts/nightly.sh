@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests at full size, which take hours, in two lanes at the same time: on PoCL every problem with every algorithm, optimised,
 # tensors at inaccessible pages; a larger sample than in .ci/run, drawn anew, on Intel's CPU runtime, rusticl, Oclgrind and with
-# sanitizers, and one on PoCL 6; all programs for GPUs through offline compilers; the fuzz targets. Goes on after a failure, prints a
-# summary, and ends with 1 where a step failed.
+# sanitizers, and one on PoCL 6; all programs for GPUs through offline compilers; many programs for AMD, executed on this computer; the fuzz
+# targets. Goes on after a failure, prints a summary, and ends with 1 where a step failed.
 # Debian 12, as root or with sudo. The logs are in build/nightly.
 # usage: nightly.sh [--resume] [SECONDS-OF-EACH-FUZZ-TARGET]      300 without it
 #   --resume   go on with an interrupted run of the same commit, with its seed: steps that passed are not run again
@@ -66,6 +66,11 @@ oclgrind_test() {
         --log "$log" "$test" "$@" && [ ! -s "$log" ] || { head -n 60 "$log"; return 1; }
 }
 
+# AMD's machine code of the kernels, executed on this computer. usage: amd_code SUITE CASES
+amd_code() {
+    python3 device_tests/amd_code.py build/device_tests/amd_code "$@" --no-mutants
+}
+
 sanitized() { # FOLDER SANITIZERS
     cmake -S . -B "build/nightly/$1" -DCMAKE_C_COMPILER=clang -DTCONV_SANITIZE="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo &&
         cmake --build "build/nightly/$1" --parallel "$(nproc)"
@@ -100,12 +105,14 @@ lane_others() {
     step oclgrind_slabs oclgrind_test slabs
     step oclgrind_session_layer oclgrind_test session_layer
     step gpu_programs sh scripts/on_platform.sh intel build/platforms/intel/bin/python3 scripts/offline_gate.py --require amd,intel,nvidia
+    step amd_code amd_code device_tests/amd/layers.csv device_tests/amd/nightly.txt
+    step amd_code_suite amd_code bench/suite.csv device_tests/amd/suite.txt
     step pocl_6 sh scripts/newer_pocl.sh 15
     step fuzz sh fuzz/nightly.sh "$seconds"
 }
 
 sh scripts/build.sh || exit 1
-sh scripts/packages.sh clang libclang-rt-14-dev oclgrind python3-venv mesa-opencl-icd clang-14 llvm-14 clang-19 intel-opencl-icd || exit 1
+sh scripts/packages.sh clang libclang-rt-14-dev oclgrind python3-venv mesa-opencl-icd clang-14 llvm-14 clang-19 lld-19 llvm-19 intel-opencl-icd || exit 1
 sh scripts/on_platform.sh intel true || exit 1
 sh scripts/libclc_14.sh || exit 1
 lane_pocl &

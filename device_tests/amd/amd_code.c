@@ -64,13 +64,18 @@ static tconv_epilogue epilogue_of(const struct amd_case *one)
     return epilogue;
 }
 
-/* Writes the kernel plan, or the reason why there is none. */
-static enum outcome make_plan(const struct amd_case *one, const struct entry *entry,
-                              struct planned *p, char *why, size_t size)
+/* Resolves the layer of a case into a request, or writes the reason why there is none. */
+static enum outcome make_request(const struct amd_case *one, const struct suite *suite,
+                                 struct planned *p, char *why, size_t size)
 {
+    const struct entry *entry = NULL;
     tconv_error error;
-    struct tconv_reason reason;
-    struct tconv_pattern pattern;
+    for (size_t i = 0; i < suite->count; i++)
+        if (strcmp(suite->entries[i].id, one->layer) == 0) entry = &suite->entries[i];
+    if (entry == NULL || entry->error != NULL) {
+        snprintf(why, size, "the suite has no layer %s", one->layer);
+        return WRONG;
+    }
     *p = (struct planned){.problem = entry->problem, .epilogue = epilogue_of(one)};
     p->geometry = (tconv_geometry)TCONV_GEOMETRY_INIT;
     p->problem.data_type = one->data_type;
@@ -88,6 +93,18 @@ static enum outcome make_plan(const struct amd_case *one, const struct entry *en
     tconv_layer_init(&p->layer, &p->problem, &p->geometry);
     p->device = tconv_device_for(device_for(one), &p->layer);
     p->request = request_for(&p->layer, &p->device, &p->epilogue, one->math);
+    return PLANNED;
+}
+
+/* Writes the kernel plan, or the reason why there is none. */
+static enum outcome make_plan(const struct amd_case *one, const struct suite *suite,
+                              struct planned *p, char *why, size_t size)
+{
+    tconv_error error;
+    struct tconv_reason reason;
+    struct tconv_pattern pattern;
+    const enum outcome outcome = make_request(one, suite, p, why, size);
+    if (outcome != PLANNED) return outcome;
     if (!tconv_pattern_read(one->algorithm, &pattern, &reason) ||
         !tconv_choose(&p->request, &pattern, 0, &p->candidate, &reason)) {
         snprintf(why, size, "%s", reason.text);
@@ -104,6 +121,61 @@ static enum outcome make_plan(const struct amd_case *one, const struct entry *en
             launch->pieces = groups < (size_t)one->pieces ? (int)groups : one->pieces;
     }
     return PLANNED;
+}
+
+/* ---- all tiles of an algorithm ---- */
+
+/* Adds a case for each tile that matches the pattern. Candidates that do not fit into a list are
+ * found by fixing one more tile parameter. */
+static bool add_tiles(struct amd_cases *cases, const struct amd_case *one,
+                      const struct tconv_request *request, struct tconv_pattern pattern)
+{
+    struct tconv_candidates found;
+    struct tconv_reason reason;
+    const char *const *names = pattern.algorithm->tile_names;
+    int open = 0;
+    if (!tconv_enumerate(pattern.algorithm, request, pattern.tile, &found, &reason)) return true;
+    while (open < TCONV_MAX_TILE && names[open] != NULL && pattern.tile[open] != TCONV_ANY) open++;
+    if (found.count < TCONV_MAX_CANDIDATES || open == TCONV_MAX_TILE || names[open] == NULL) {
+        for (int i = 0; i < found.count; i++) {
+            char tile[TCONV_TILE_TEXT], algorithm[2 * TCONV_TILE_TEXT];
+            tconv_tile_text(&found.list[i], tile, sizeof tile);
+            snprintf(algorithm, sizeof algorithm, "%s %s", pattern.algorithm->name, tile);
+            if (!amd_cases_add(cases, one, algorithm)) return false;
+        }
+        return true;
+    }
+    bool done = true;
+    for (int value = 0; value <= 256 && done; value = value == 0 ? 1 : 2 * value) {
+        pattern.tile[open] = value;
+        done = add_tiles(cases, one, request, pattern);
+    }
+    return done;
+}
+
+/* Replaces cases "NAME *" by cases of all tiles. */
+static bool expand_tiles(struct amd_cases *cases, const struct suite *suite)
+{
+    struct amd_cases all = {NULL, 0};
+    bool done = true;
+    for (size_t i = 0; i < cases->count && done; i++) {
+        struct amd_case *one = &cases->list[i];
+        struct planned p;
+        struct tconv_pattern pattern;
+        struct tconv_reason reason;
+        char why[1100], *star = strstr(one->algorithm, " *");
+        if (star == NULL) {
+            done = amd_cases_add(&all, one, one->algorithm);
+            continue;
+        }
+        *star = '\0';
+        if (make_request(one, suite, &p, why, sizeof why) == PLANNED)
+            done = tconv_pattern_read(one->algorithm, &pattern, &reason) &&
+                   add_tiles(&all, one, &p.request, pattern);
+    }
+    amd_cases_free(cases);
+    *cases = all;
+    return done;
 }
 
 static const struct tconv_launch *launch_at(const struct planned *p, int number)
@@ -392,21 +464,16 @@ static struct result try_case(const struct amd_case *one, const struct suite *su
     struct result result = {.outcome = WRONG};
     struct planned p;
     int numbers[MOST_LAUNCHES];
-    for (size_t i = 0; i < suite->count; i++) {
-        if (strcmp(suite->entries[i].id, one->layer) != 0) continue;
-        result.outcome = make_plan(one, &suite->entries[i], &p, result.text, sizeof result.text);
-        if (result.outcome != PLANNED) return result;
-        for (int n = 0; n < p.plan.pack_count + p.plan.run_count; n++) {
-            numbers[n] = program_of(programs, one, &p, launch_at(&p, n));
-            if (numbers[n] < 0) result.outcome = WRONG;
-        }
-        if (folder != NULL && result.outcome == PLANNED &&
-            !execute(one, &p, programs, numbers, folder, &result))
-            result.outcome = WRONG;
-        tconv_kernel_plan_clear(&p.plan);
-        return result;
+    result.outcome = make_plan(one, suite, &p, result.text, sizeof result.text);
+    if (result.outcome != PLANNED) return result;
+    for (int n = 0; n < p.plan.pack_count + p.plan.run_count; n++) {
+        numbers[n] = program_of(programs, one, &p, launch_at(&p, n));
+        if (numbers[n] < 0) result.outcome = WRONG;
     }
-    snprintf(result.text, sizeof result.text, "the suite has no layer %s", one->layer);
+    if (folder != NULL && result.outcome == PLANNED &&
+        !execute(one, &p, programs, numbers, folder, &result))
+        result.outcome = WRONG;
+    tconv_kernel_plan_clear(&p.plan);
     return result;
 }
 
@@ -461,7 +528,7 @@ int main(int argc, char **argv)
     const char *layers[MOST_LAYERS + 1] = {NULL};
     if (suite_read(argv[3], &suite) != EXIT_DONE) return 2;
     for (size_t i = 0; i < suite.count && i < MOST_LAYERS; i++) layers[i] = suite.entries[i].id;
-    if (!amd_cases_read(argv[2], layers, &cases)) return 2;
+    if (!amd_cases_read(argv[2], layers, &cases) || !expand_tiles(&cases, &suite)) return 2;
     const size_t first = argc == 7 ? strtoul(argv[5], NULL, 10) : 0;
     const size_t every = argc == 7 ? strtoul(argv[6], NULL, 10) : 1;
     const bool done = run_cases(&cases, &suite, runs ? argv[4] : NULL, first, every);

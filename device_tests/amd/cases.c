@@ -26,12 +26,18 @@ static struct values split(char *text)
     return values;
 }
 
+/* Replaces characters of a text. */
+static void replace(char *text, char old, char new)
+{
+    for (; *text != '\0'; text++)
+        if (*text == old) *text = new;
+}
+
 /* "gather_group:vw=4" as algorithms are named: with spaces. */
 static void set_algorithm(struct amd_case *one, const char *text)
 {
     snprintf(one->algorithm, sizeof one->algorithm, "%s", text);
-    for (char *c = one->algorithm; *c != '\0'; c++)
-        if (*c == ':') *c = ' ';
+    replace(one->algorithm, ':', ' ');
 }
 
 /* "u8/i8/i32": the types of data, filter and output. */
@@ -90,6 +96,21 @@ static struct amd_case *add(struct amd_cases *cases)
         cases->list = list;
     }
     return &cases->list[cases->count++];
+}
+
+bool amd_cases_add(struct amd_cases *cases, const struct amd_case *one, const char *algorithm)
+{
+    struct amd_case *added = add(cases);
+    char name[sizeof one->algorithm];
+    if (added == NULL) return false;
+    *added = *one;
+    snprintf(added->algorithm, sizeof added->algorithm, "%s", algorithm);
+    snprintf(name, sizeof name, "%s", algorithm);
+    replace(name, ' ', ':');
+    /* The text is "target algorithm types ...". */
+    const char *rest = strchr(strchr(one->text, ' ') + 1, ' ');
+    snprintf(added->text, sizeof added->text, "%s %s%s", one->target, name, rest);
+    return true;
 }
 
 /* Adds the cases of a line, whose options are read already, for one activation. */

@@ -11,10 +11,10 @@
 
 /* One case; `text` says all of it. */
 struct amd_case {
-    char target[16];    /* gfx1100 */
-    char algorithm[80]; /* "tiled_group mt=16": a name, and tile parameters if they are given */
-    char layer[16];     /* id in the suite */
-    char text[200];
+    char target[16];     /* gfx1100 */
+    char algorithm[160]; /* "tiled_group mt=16": a name, and tile parameters if they are given */
+    char layer[16];      /* id in the suite */
+    char text[300];
     tconv_type data_type, filter_type, output_type;
     tconv_data_format format;
     tconv_math math;
@@ -35,6 +35,9 @@ struct amd_cases {
 /* Reads a file as cases.txt, which explains the form. `layers` are the ids that "*" stands for,
  * NULL at the end. False after a message on stderr. */
 bool amd_cases_read(const char *path, const char *const *layers, struct amd_cases *cases);
+
+/* Adds a copy of a case for another algorithm, as it is named. False if memory is missing. */
+bool amd_cases_add(struct amd_cases *cases, const struct amd_case *one, const char *algorithm);
 
 void amd_cases_free(struct amd_cases *cases);
 

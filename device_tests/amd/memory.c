@@ -34,7 +34,8 @@ uint8_t *memory_at(const struct memory *memory, uint64_t address, int size, bool
 }
 
 /* Where an address is, in words. */
-static void describe(const struct memory *memory, uint64_t address, char *text, size_t size)
+static void describe(const struct memory *memory, uint64_t address, bool writes, char *text,
+                     size_t size)
 {
     /* half a distance further: addresses shortly before a buffer belong to it */
     const int number = buffer_number(address + (UINT64_C(1) << (BUFFER_DISTANCE_BITS - 1)));
@@ -44,9 +45,9 @@ static void describe(const struct memory *memory, uint64_t address, char *text, 
     }
     const struct memory_buffer *buffer = &memory->buffer[number];
     const int64_t offset = (int64_t)(address - ((uint64_t)(number + 1) << BUFFER_DISTANCE_BITS));
-    snprintf(text, size, "at byte %" PRId64 " of %s, which has %" PRIu64 " bytes%s%s", offset,
-             buffer->name, buffer->size, buffer->readable ? "" : " that nobody may read",
-             buffer->writable ? "" : " that nobody may write");
+    const bool allowed = writes ? buffer->writable : buffer->readable;
+    snprintf(text, size, "at byte %" PRId64 " of %s, which has %" PRIu64 " bytes%s", offset,
+             buffer->name, buffer->size, allowed ? "" : " that the kernel must not access so");
 }
 
 /* The bytes of a lane's access, or NULL, and then the wave has failed. */
@@ -56,7 +57,7 @@ static uint8_t *accessed(struct wave *w, const struct operation *op, int lane, u
     uint8_t *bytes = memory_at(w->group->memory, address, size, writes);
     char where[200];
     if (bytes != NULL) return bytes;
-    describe(w->group->memory, address, where, sizeof where);
+    describe(w->group->memory, address, writes, where, sizeof where);
     wave_fail(w, op, "lane %d of wave %d %s %d bytes %s", lane, w->number,
               writes ? "writes" : "reads", size, where);
     return NULL;

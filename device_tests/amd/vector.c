@@ -255,7 +255,7 @@ static bool is_of_class(double value, bool subnormal, uint32_t classes)
 }
 
 #define COMPARE(a, b)                                                                              \
-    switch ((enum condition)condition) {                                                           \
+    switch (condition) {                                                                           \
     case IS_FALSE:                                                                                 \
     case IS_OF_CLASS: return false;                                                                \
     case IS_LESS: return (a) < (b);                                                                \
@@ -276,17 +276,17 @@ static bool is_of_class(double value, bool subnormal, uint32_t classes)
     }                                                                                              \
     return false
 
-static bool compare_floats(double a, double b, int condition)
+static bool compare_floats(double a, double b, enum condition condition)
 {
     COMPARE(a, b);
 }
 
-static bool compare_signed(int64_t a, int64_t b, int condition)
+static bool compare_signed(int64_t a, int64_t b, enum condition condition)
 {
     COMPARE(a, b);
 }
 
-static bool compare_unsigned(uint64_t a, uint64_t b, int condition)
+static bool compare_unsigned(uint64_t a, uint64_t b, enum condition condition)
 {
     COMPARE(a, b);
 }
@@ -294,7 +294,7 @@ static bool compare_unsigned(uint64_t a, uint64_t b, int condition)
 static bool compare(const struct wave *w, const struct operation *op, const struct operand *a,
                     const struct operand *b, int lane)
 {
-    const int c = op->condition;
+    const enum condition c = op->condition;
     if (c == IS_OF_CLASS) {
         const uint32_t classes = read_u32(w, b, lane);
         if (op->type == F64) {
@@ -305,7 +305,7 @@ static bool compare(const struct wave *w, const struct operation *op, const stru
         const float least = op->type == F16 ? 0x1p-14f : 0x1p-126f;
         return is_of_class((double)x, x != 0 && fabsf(x) < least, classes);
     }
-    switch ((enum number_type)op->type) {
+    switch (op->type) {
     case F16: return compare_floats((double)read_f16(w, a, lane), (double)read_f16(w, b, lane), c);
     case F32: return compare_floats((double)read_f32(w, a, lane), (double)read_f32(w, b, lane), c);
     case F64: return compare_floats(read_f64(w, a, lane), read_f64(w, b, lane), c);

@@ -42,6 +42,30 @@ struct operand {
     uint64_t wide_integer, wide_float;
 };
 
+/* Conditions of comparisons. */
+enum condition {
+    IS_FALSE,
+    IS_LESS,
+    IS_EQUAL,
+    IS_LESS_OR_EQUAL,
+    IS_GREATER,
+    IS_LESS_OR_GREATER,
+    IS_GREATER_OR_EQUAL,
+    IS_ORDERED,
+    IS_UNORDERED,
+    IS_NOT_GREATER_OR_EQUAL,
+    IS_NOT_LESS_OR_GREATER,
+    IS_NOT_GREATER,
+    IS_NOT_LESS_OR_EQUAL,
+    IS_NOT_EQUAL,
+    IS_NOT_LESS,
+    IS_TRUE,
+    IS_OF_CLASS
+};
+
+/* Types of comparisons and of matrices. */
+enum number_type { F16, F32, F64, BF16, I16, U16, I32, U32, I64, U64, BYTES };
+
 struct wave;
 struct operation;
 typedef void operation_function(struct wave *wave, const struct operation *operation);
@@ -65,7 +89,8 @@ struct operation {
     bool keeps_upper; /* a 16-bit result leaves the register's upper half alone */
     bool clamp;
     double factor; /* of the result: 1 if the text names none */
-    int condition, type;
+    enum condition condition;
+    enum number_type type;
     int depth; /* a matrix operation's products */
 };
 
@@ -310,29 +335,5 @@ extern const struct named_operation vector_operations[], scalar_operations[];
 operation_function compare_vectors, compare_scalars, save_exec, branch, load_scalar, load_global,
     store_global, add_global, load_local, store_local, load_local_twice, store_local_twice,
     load_scratch, store_scratch, multiply_matrices, do_nothing, unknown_operation;
-
-/* Conditions of comparisons. */
-enum condition {
-    IS_FALSE,
-    IS_LESS,
-    IS_EQUAL,
-    IS_LESS_OR_EQUAL,
-    IS_GREATER,
-    IS_LESS_OR_GREATER,
-    IS_GREATER_OR_EQUAL,
-    IS_ORDERED,
-    IS_UNORDERED,
-    IS_NOT_GREATER_OR_EQUAL,
-    IS_NOT_LESS_OR_GREATER,
-    IS_NOT_GREATER,
-    IS_NOT_LESS_OR_EQUAL,
-    IS_NOT_EQUAL,
-    IS_NOT_LESS,
-    IS_TRUE,
-    IS_OF_CLASS
-};
-
-/* Types of comparisons and of matrices. */
-enum number_type { F16, F32, F64, BF16, I16, U16, I32, U32, I64, U64, BYTES };
 
 #endif
