@@ -44,6 +44,8 @@ MUTANTS = [
      "gfx1030 tiled_group f32 wide", "since the last barrier"),
     ("matrix: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
      "gfx1100" + MATRIX_CASE % "f16", "since the last barrier"),
+    ("tiled: two work-groups compute the same", "#define GROUP_NUMBER ((int)get_group_id(0))", "#define GROUP_NUMBER ((int)get_group_id(0) / 2)",
+     "gfx942 tiled_group f32 wide", "another work-group of this launch"),
     ("reference: it reads behind the data", "sum = MULTIPLY_ADD(READ_DATA(x",
      "sum += *(volatile __global const data_t *)(x + (ci)*table[REF_DATA_CHANNEL_STEP] + 1) == 12345, sum = MULTIPLY_ADD(READ_DATA(x",
      "gfx1201 reference f32 odd", "of the data, which has"),

@@ -453,6 +453,7 @@ static bool execute(const struct amd_case *one, const struct planned *p,
     }
     done = done && compare(p, &t, result);
     result->executed = memory.executed;
+    memory_free(&memory);
     free_tensors(&t);
     return done;
 }

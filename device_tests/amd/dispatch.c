@@ -348,13 +348,14 @@ static void run_groups(struct launch *launch, struct wave *waves, int wave_count
 {
     const uint64_t *groups = launch->dispatch->groups;
     const uint64_t count = groups[0] * groups[1] * groups[2], step = group_step(launch, count);
-    struct group group = {&launch->code->program, launch->memory, &launch->local, launch->image};
+    struct group group = {&launch->code->program, launch->memory, &launch->local, launch->image, 0};
     for (uint64_t n = 0; n < count && launch->memory->failed[0] == '\0'; n++) {
         const uint64_t g = n * step % count;
         const uint32_t number[] = {(uint32_t)(g % groups[0]), (uint32_t)(g / groups[0] % groups[1]),
                                    (uint32_t)(g / groups[0] / groups[1])};
         memset(launch->local.bytes, 0xff, launch->local.size);
         launch->local.epoch++;
+        group.number++;
         for (int i = 0; i < wave_count; i++) begin_wave(launch, &waves[i], i, &group, number);
         run_group(launch, waves, wave_count);
     }
@@ -388,7 +389,7 @@ bool dispatch_run(const struct code_object *code, const struct dispatch *dispatc
     launch.local.bytes = malloc(launch.local.size + 1);
     launch.local.uses = calloc(launch.local.size + 1, sizeof *launch.local.uses);
     if (waves == NULL || all_scratch == NULL || launch.local.bytes == NULL ||
-        launch.local.uses == NULL)
+        launch.local.uses == NULL || !memory_begin_launch(memory))
         snprintf(memory->failed, sizeof memory->failed, "memory is missing");
     else {
         memset(all_scratch, 0xff, scratch * (size_t)count);

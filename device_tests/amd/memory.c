@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int buffer_number(uint64_t address)
 {
@@ -17,7 +18,8 @@ static int buffer_number(uint64_t address)
 uint64_t memory_add(struct memory *memory, const char *name, void *bytes, uint64_t size,
                     bool readable, bool writable)
 {
-    memory->buffer[memory->count++] = (struct memory_buffer){name, bytes, size, readable, writable};
+    memory->buffer[memory->count++] =
+        (struct memory_buffer){name, bytes, size, readable, writable, NULL};
     return (uint64_t)memory->count << BUFFER_DISTANCE_BITS;
 }
 
@@ -31,6 +33,44 @@ uint8_t *memory_at(const struct memory *memory, uint64_t address, int size, bool
         (uint64_t)size > buffer->size - offset)
         return NULL;
     return buffer->bytes + offset;
+}
+
+bool memory_begin_launch(struct memory *memory)
+{
+    for (int i = 0; i < memory->count; i++) {
+        struct memory_buffer *buffer = &memory->buffer[i];
+        if (!buffer->writable) continue;
+        free(buffer->uses);
+        buffer->uses = calloc((size_t)buffer->size + 1, sizeof *buffer->uses);
+        if (buffer->uses == NULL) return false;
+    }
+    return true;
+}
+
+void memory_free(struct memory *memory)
+{
+    for (int i = 0; i < memory->count; i++) free(memory->buffer[i].uses);
+}
+
+/* Whether another work-group of this launch accessed one of the bytes, and either writes: nothing
+ * orders work-groups. */
+static bool groups_race(const struct memory *memory, uint64_t address, int size, uint32_t group,
+                        bool writes)
+{
+    const int number = buffer_number(address);
+    struct global_use *uses = memory->buffer[number].uses;
+    if (uses == NULL) return false;
+    uses += address - ((uint64_t)(number + 1) << BUFFER_DISTANCE_BITS);
+    for (int n = 0; n < size; n++) {
+        const bool written = uses[n].writer != 0 && uses[n].writer != group;
+        const bool read = uses[n].reader != 0 && uses[n].reader != group;
+        if (written || (writes && read)) return true;
+        if (writes)
+            uses[n].writer = group;
+        else
+            uses[n].reader = group;
+    }
+    return false;
 }
 
 /* Where an address is, in words. */
@@ -55,11 +95,14 @@ static uint8_t *accessed(struct wave *w, const struct operation *op, int lane, u
                          int size, bool writes)
 {
     uint8_t *bytes = memory_at(w->group->memory, address, size, writes);
+    const bool race = bytes != NULL &&
+                      groups_race(w->group->memory, address, size, w->group->number, writes);
     char where[200];
-    if (bytes != NULL) return bytes;
+    if (bytes != NULL && !race) return bytes;
     describe(w->group->memory, address, writes, where, sizeof where);
-    wave_fail(w, op, "lane %d of wave %d %s %d bytes %s", lane, w->number,
-              writes ? "writes" : "reads", size, where);
+    wave_fail(w, op, "lane %d of wave %d %s %d bytes %s%s", lane, w->number,
+              writes ? "writes" : "reads", size, where,
+              race ? ", and another work-group of this launch accessed them" : "");
     return NULL;
 }
 
@@ -141,15 +184,18 @@ void store_global(struct wave *w, const struct operation *op)
     }
 }
 
-/* Atomic operations without a result: or, add. */
+/* Atomic operations without a result: or, add. Work-groups may share their words. */
 void add_global(struct wave *w, const struct operation *op)
 {
     const bool adds = strstr(op->name, "atomic_add") != NULL;
     FOR_LANES(w, lane)
     {
         uint32_t word;
-        uint8_t *bytes = accessed(w, op, lane, address_of(w, op, 0, lane), 4, true);
-        if (bytes == NULL) return;
+        uint8_t *bytes = memory_at(w->group->memory, address_of(w, op, 0, lane), 4, true);
+        if (bytes == NULL) {
+            wave_fail(w, op, "lane %d of wave %d is outside of all buffers", lane, w->number);
+            return;
+        }
         memcpy(&word, bytes, sizeof word);
         const uint32_t more = read_u32(w, &op->operand[1], lane);
         word = adds ? word + more : word | more;

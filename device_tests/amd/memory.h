@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of the executor. Each buffer has addresses far from all others, so that an access outside
- * of a buffer meets none. Local memory knows who accessed a byte since the last barrier. */
+ * of a buffer meets none. Buffers that kernels write know which work-group accessed a byte in this
+ * launch; local memory knows which wave accessed a byte since the last barrier. */
 #ifndef DEVICE_TESTS_AMD_MEMORY_H
 #define DEVICE_TESTS_AMD_MEMORY_H
 
@@ -14,6 +15,12 @@ struct memory_buffer {
     uint8_t *bytes;
     uint64_t size;
     bool readable, writable;
+    struct global_use *uses; /* of each byte in this launch; NULL if nobody writes it */
+};
+
+/* Work-groups that accessed a byte; 0: none. */
+struct global_use {
+    uint32_t writer, reader;
 };
 
 struct memory {
@@ -30,8 +37,11 @@ uint64_t memory_add(struct memory *memory, const char *name, void *bytes, uint64
 /* The bytes at an address, or NULL if an access of `size` bytes is not allowed. */
 uint8_t *memory_at(const struct memory *memory, uint64_t address, int size, bool writes);
 
-/* The name of the buffer that an address is nearest to. */
-const char *memory_name(const struct memory *memory, uint64_t address);
+/* Forgets who accessed the buffers, before a launch. False if memory is missing. */
+bool memory_begin_launch(struct memory *memory);
+
+/* Frees what memory_begin_launch allocated; the buffers' bytes are the caller's. */
+void memory_free(struct memory *memory);
 
 /* Local memory of a work-group. */
 struct local_memory {

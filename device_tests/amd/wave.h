@@ -106,7 +106,8 @@ struct group {
     const struct program *program;
     struct memory *memory;
     struct local_memory *local;
-    uint64_t image; /* address at which the code object is loaded */
+    uint64_t image;  /* address at which the code object is loaded */
+    uint32_t number; /* from 1 on, in the order of execution */
 };
 
 struct wave {
