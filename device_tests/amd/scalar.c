@@ -16,18 +16,6 @@ static int64_t signed_field(int64_t x, uint32_t first, uint32_t count)
     return (int64_t)((uint64_t)x << (64 - first - count)) >> (64 - count);
 }
 
-static uint32_t reversed(uint32_t x)
-{
-    uint32_t result = 0;
-    for (int b = 0; b < 32; b++) result |= (x >> b & 1) << (31 - b);
-    return result;
-}
-
-static int zeros_before(uint32_t x)
-{
-    return x == 0 ? -1 : __builtin_clz(x);
-}
-
 static double clamped(double x, double least, double most)
 {
     return isnan(x) ? 0 : x < least ? least : x > most ? most : x;

@@ -21,13 +21,6 @@ uint16_t float_to_half(float value)
 
 /* ---- what rows call ---- */
 
-static uint32_t reversed_bits(uint32_t x)
-{
-    uint32_t reversed = 0;
-    for (int b = 0; b < 32; b++) reversed |= (x >> b & 1) << (31 - b);
-    return reversed;
-}
-
 static uint32_t extracted(uint32_t x, uint32_t first, uint32_t count)
 {
     return x >> first & ((1u << count) - 1);
@@ -54,21 +47,6 @@ static uint32_t permuted_bytes(uint32_t a, uint32_t b, uint32_t selector)
         result |= byte << 8 * i;
     }
     return result;
-}
-
-static uint32_t leading_zeros(uint32_t x)
-{
-    return x == 0 ? UINT32_MAX : (uint32_t)__builtin_clz(x);
-}
-
-static uint32_t leading_signs(int32_t x)
-{
-    return leading_zeros((uint32_t)(x < 0 ? ~x : x));
-}
-
-static uint32_t trailing_zeros(uint32_t x)
-{
-    return x == 0 ? UINT32_MAX : (uint32_t)__builtin_ctz(x);
 }
 
 static uint32_t lanes_below(uint32_t mask, int lane)
@@ -204,8 +182,10 @@ CARRY(v_addc_co_u32, a + b + carry, (a + b + carry) >> 32)
 CARRY(v_subb_co_u32, a - b - carry, a < b + carry)
 CARRY(v_subbrev_co_u32, b - a - carry, b < a + carry)
 
-static void multiply_add_wide(struct wave *w, const struct operation *op, bool is_signed)
+/* v_mad_u64_u32 and v_mad_i64_i32 */
+static void multiply_add_wide(struct wave *w, const struct operation *op)
 {
+    const bool is_signed = strstr(op->name, "i64_i32") != NULL;
     uint64_t carries = 0;
     FOR_LANES(w, lane)
     {
@@ -218,16 +198,6 @@ static void multiply_add_wide(struct wave *w, const struct operation *op, bool i
         carries |= (uint64_t)(product + addend < addend) << lane;
     }
     write_mask(w, &op->operand[1], carries);
-}
-
-static void run_v_mad_u64_u32(struct wave *w, const struct operation *op)
-{
-    multiply_add_wide(w, op, false);
-}
-
-static void run_v_mad_i64_i32(struct wave *w, const struct operation *op)
-{
-    multiply_add_wide(w, op, true);
 }
 
 static void run_v_cndmask_b32(struct wave *w, const struct operation *op)
@@ -369,60 +339,39 @@ static double scaled(double s0, double denominator, double numerator, int step, 
     return above <= digits ? both : s0;
 }
 
-static void run_v_div_scale_f32(struct wave *w, const struct operation *op)
-{
-    uint64_t mask = 0;
-    FOR_LANES(w, lane)
-    {
-        bool scales;
-        const double s0 = (double)read_f32(w, &op->operand[2], lane);
-        const double denominator = (double)read_f32(w, &op->operand[3], lane);
-        const double numerator = (double)read_f32(w, &op->operand[4], lane);
-        write_f32(w, op, lane, (float)scaled(s0, denominator, numerator, 64, -126, &scales));
-        mask |= (uint64_t)scales << lane;
+#define QUOTIENT(T, step, least)                                                                   \
+    static void run_v_div_scale_##T(struct wave *w, const struct operation *op)                    \
+    {                                                                                              \
+        uint64_t mask = 0;                                                                         \
+        FOR_LANES(w, lane)                                                                         \
+        {                                                                                          \
+            bool scales;                                                                           \
+            const double s0 = (double)read_##T(w, &op->operand[2], lane);                          \
+            const double denominator = (double)read_##T(w, &op->operand[3], lane);                 \
+            const double numerator = (double)read_##T(w, &op->operand[4], lane);                   \
+            write_##T(w, op, lane,                                                                 \
+                      (type_##T)scaled(s0, denominator, numerator, step, least, &scales));         \
+            mask |= (uint64_t)scales << lane;                                                      \
+        }                                                                                          \
+        write_mask(w, &op->operand[1], mask);                                                      \
+    }                                                                                              \
+                                                                                                   \
+    static void run_v_div_fmas_##T(struct wave *w, const struct operation *op)                     \
+    {                                                                                              \
+        const uint64_t mask = register_mask(w, VCC);                                               \
+        FOR_LANES(w, lane)                                                                         \
+        {                                                                                          \
+            const type_##T a = read_##T(w, &op->operand[1], lane);                                 \
+            const type_##T b = read_##T(w, &op->operand[2], lane);                                 \
+            const type_##T c = read_##T(w, &op->operand[3], lane), sum = fma_##T(a, b, c);         \
+            const int back = fabs((double)c) >= 2 ? step : -step;                                  \
+            write_##T(w, op, lane, bit(mask, lane) ? (type_##T)ldexp((double)sum, back) : sum);    \
+        }                                                                                          \
     }
-    write_mask(w, &op->operand[1], mask);
-}
-
-static void run_v_div_scale_f64(struct wave *w, const struct operation *op)
-{
-    uint64_t mask = 0;
-    FOR_LANES(w, lane)
-    {
-        bool scales;
-        const double denominator = read_f64(w, &op->operand[3], lane);
-        const double numerator = read_f64(w, &op->operand[4], lane);
-        write_f64(w, op, lane,
-                  scaled(read_f64(w, &op->operand[2], lane), denominator, numerator, 128, -1022,
-                         &scales));
-        mask |= (uint64_t)scales << lane;
-    }
-    write_mask(w, &op->operand[1], mask);
-}
-
-static void run_v_div_fmas_f32(struct wave *w, const struct operation *op)
-{
-    const uint64_t mask = register_mask(w, VCC);
-    FOR_LANES(w, lane)
-    {
-        const float c = read_f32(w, &op->operand[3], lane);
-        const float sum =
-            fmaf(read_f32(w, &op->operand[1], lane), read_f32(w, &op->operand[2], lane), c);
-        write_f32(w, op, lane, bit(mask, lane) ? ldexpf(sum, fabsf(c) >= 2 ? 64 : -64) : sum);
-    }
-}
-
-static void run_v_div_fmas_f64(struct wave *w, const struct operation *op)
-{
-    const uint64_t mask = register_mask(w, VCC);
-    FOR_LANES(w, lane)
-    {
-        const double c = read_f64(w, &op->operand[3], lane);
-        const double sum =
-            fma(read_f64(w, &op->operand[1], lane), read_f64(w, &op->operand[2], lane), c);
-        write_f64(w, op, lane, bit(mask, lane) ? ldexp(sum, fabs(c) >= 2 ? 128 : -128) : sum);
-    }
-}
+#define fma_f32 fmaf
+#define fma_f64 fma
+QUOTIENT(f32, 64, -126)
+QUOTIENT(f64, 128, -1022)
 
 /* ---- packed operations: op_sel and op_sel_hi say which part of a source each result takes ---- */
 
@@ -634,22 +583,26 @@ static void run_v_writelane_b32(struct wave *w, const struct operation *op)
 #define LANE(mnemonic, D, A, B, C, result) NAMED(mnemonic)
 const struct named_operation vector_operations[] = {
 #include "vector_rows.h"
-    NAMED(v_add_co_u32) NAMED(v_sub_co_u32) NAMED(v_subrev_co_u32) NAMED(v_addc_co_u32) NAMED(
-        v_subb_co_u32) NAMED(v_subbrev_co_u32) NAMED(v_mad_u64_u32) NAMED(v_mad_i64_i32)
-        NAMED(v_cndmask_b32) NAMED(v_div_scale_f32) NAMED(v_div_scale_f64) NAMED(v_div_fmas_f32)
-            NAMED(v_div_fmas_f64) NAMED(v_pk_fma_f32) NAMED(v_pk_mul_f32) NAMED(v_pk_add_f32) NAMED(
-                v_pk_mov_b32) NAMED(v_pk_fma_f16) NAMED(v_pk_mul_f16) NAMED(v_pk_add_f16)
-                NAMED(v_pk_min_f16) NAMED(v_pk_max_f16) NAMED(v_pk_mul_lo_u16) NAMED(v_pk_mad_u16)
-                    NAMED(v_pk_add_u16) NAMED(v_pk_sub_u16) NAMED(v_pk_sub_i16) NAMED(v_pk_min_i16)
-                        NAMED(v_pk_max_i16) NAMED(v_pk_lshlrev_b16) NAMED(v_pk_lshrrev_b16) NAMED(
-                            v_pk_ashrrev_i16) NAMED(v_fma_mix_f32) NAMED(v_fma_mixlo_f16)
-                            NAMED(v_fma_mixhi_f16) NAMED(v_pack_b32_f16) NAMED(v_cvt_pkrtz_f16_f32)
-                                NAMED(v_readfirstlane_b32) NAMED(v_readlane_b32)
-                                    NAMED(v_writelane_b32){"v_add_co_ci_u32", run_v_addc_co_u32},
+    NAMED(v_add_co_u32) NAMED(v_sub_co_u32) NAMED(v_subrev_co_u32) NAMED(v_addc_co_u32)
+        NAMED(v_subb_co_u32) NAMED(v_subbrev_co_u32) NAMED(v_cndmask_b32) NAMED(v_div_scale_f32)
+            NAMED(v_div_scale_f64) NAMED(v_div_fmas_f32) NAMED(v_div_fmas_f64) NAMED(v_pk_fma_f32)
+                NAMED(v_pk_mul_f32) NAMED(v_pk_add_f32) NAMED(v_pk_mov_b32) NAMED(v_pk_fma_f16)
+                    NAMED(v_pk_mul_f16) NAMED(v_pk_add_f16) NAMED(v_pk_min_f16) NAMED(v_pk_max_f16)
+                        NAMED(v_pk_mul_lo_u16) NAMED(v_pk_mad_u16) NAMED(v_pk_add_u16)
+                            NAMED(v_pk_sub_u16) NAMED(v_pk_sub_i16) NAMED(v_pk_min_i16)
+                                NAMED(v_pk_max_i16) NAMED(v_pk_lshlrev_b16) NAMED(v_pk_lshrrev_b16)
+                                    NAMED(v_pk_ashrrev_i16) NAMED(v_fma_mix_f32)
+                                        NAMED(v_fma_mixlo_f16) NAMED(v_fma_mixhi_f16)
+                                            NAMED(v_pack_b32_f16) NAMED(v_cvt_pkrtz_f16_f32)
+                                                NAMED(v_readfirstlane_b32) NAMED(v_readlane_b32)
+                                                    NAMED(v_writelane_b32){"v_add_co_ci_u32",
+                                                                           run_v_addc_co_u32},
     {"v_sub_co_ci_u32", run_v_subb_co_u32},
     {"v_subrev_co_ci_u32", run_v_subbrev_co_u32},
-    {"v_mad_co_u64_u32", run_v_mad_u64_u32},
-    {"v_mad_co_i64_i32", run_v_mad_i64_i32},
+    {"v_mad_u64_u32", multiply_add_wide},
+    {"v_mad_co_u64_u32", multiply_add_wide},
+    {"v_mad_i64_i32", multiply_add_wide},
+    {"v_mad_co_i64_i32", multiply_add_wide},
     {"v_min_num_f32", run_v_min_f32},
     {"v_max_num_f32", run_v_max_f32},
     {"v_min_num_f64", run_v_min_f64},

@@ -158,6 +158,34 @@ static inline uint64_t wide_bits_of(double value)
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value);
 
+static inline bool bit(uint64_t bits, int number)
+{
+    return bits >> number & 1;
+}
+
+static inline uint32_t reversed_bits(uint32_t x)
+{
+    uint32_t reversed = 0;
+    for (int b = 0; b < 32; b++) reversed |= (x >> b & 1) << (31 - b);
+    return reversed;
+}
+
+/* Of 0 the largest number, as the operations have it. */
+static inline uint32_t leading_zeros(uint32_t x)
+{
+    return x == 0 ? UINT32_MAX : (uint32_t)__builtin_clz(x);
+}
+
+static inline uint32_t leading_signs(int32_t x)
+{
+    return leading_zeros((uint32_t)(x < 0 ? ~x : x));
+}
+
+static inline uint32_t trailing_zeros(uint32_t x)
+{
+    return x == 0 ? UINT32_MAX : (uint32_t)__builtin_ctz(x);
+}
+
 /* ---- reading: the value of a source for a lane, by its type ---- */
 
 static inline uint32_t raw_word(const struct wave *w, const struct operand *o, int lane, int n)
@@ -313,11 +341,6 @@ static inline void set_exec(struct wave *w, uint64_t mask)
 {
     w->scalar[EXEC] = (uint32_t)mask;
     if (w->lanes == 64) w->scalar[EXEC + 1] = (uint32_t)(mask >> 32);
-}
-
-static inline bool bit(uint64_t bits, int number)
-{
-    return bits >> number & 1;
 }
 
 /* Loops over the lanes that execute. */
