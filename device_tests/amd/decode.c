@@ -115,7 +115,17 @@ static int read_part(const char *text)
     return starts(text, "WORD_") ? 5 + atoi(text + 5) : 0;
 }
 
-static void read_modifier(struct operation *op, const char *text)
+/* Whether a modifier only tells caches something. */
+static bool is_hint(const char *text)
+{
+    static const char *const hints[] = {"glc", "slc", "dlc", "nt", "sc0", "sc1", "th:", "scope:"};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (starts(text, hints[i])) return true;
+    return false;
+}
+
+/* False if a modifier is not implemented, for example DPP. */
+static bool read_modifier(struct operation *op, const char *text)
 {
     const char *value = strchr(text, ':') == NULL ? "" : strchr(text, ':') + 1;
     /* Behind the results: one, two of additions with carries, none of v_cmpx on RDNA. */
@@ -148,8 +158,9 @@ static void read_modifier(struct operation *op, const char *text)
         op->operand[first_source].part = read_part(value);
     else if (starts(text, "src1_sel:"))
         op->operand[first_source + 1].part = read_part(value);
-    else if (starts(text, "row_") || starts(text, "quad_perm") || starts(text, "dpp"))
-        snprintf(op->name, sizeof op->name, "an operation with DPP"); /* not implemented */
+    else
+        return is_hint(text);
+    return true;
 }
 
 /* ---- mnemonics ---- */
@@ -347,6 +358,49 @@ static char *operand_end(char *text)
     return text;
 }
 
+/* Reads the operands, which commas divide; returns what follows. Behind the last comma may stand a
+ * modifier instead: "v_nop", "s_waitcnt vmcnt(0)". */
+static char *read_operands(struct operation *op, char *at)
+{
+    for (bool more = true; more && op->operand_count < MOST_OPERANDS;) {
+        at += strspn(at, " ");
+        char *end = operand_end(at);
+        const char ending = *end;
+        *end = '\0';
+        const bool read = read_operand(at, &op->operand[op->operand_count]);
+        *end = ending;
+        if (!read) break;
+        op->operand_count++;
+        more = ending == ',';
+        at = more ? end + 1 : end;
+    }
+    return at;
+}
+
+/* Parts of 16-bit sources and results of operations that are not packed: a bit for each source, and
+ * one more for the result. */
+static void read_halves(struct operation *op)
+{
+    static const char *const own[] = {"v_pk_", "v_fma_mix", "v_pack_", "v_wmma", "v_dot"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (starts(op->name, own[i])) return;
+    for (int s = 1; s < op->operand_count; s++)
+        if (bit(op->op_sel, s - 1)) op->operand[s].part = 6;
+    if (op->operand_count > 0 && bit(op->op_sel, op->operand_count - 1)) {
+        op->result_part = 6;
+        op->keeps_rest = true;
+    }
+}
+
+/* Saturation and factors are implemented for single floating-point results only. */
+static bool finishes_wrongly(const struct operation *op)
+{
+    const char *name = op->name;
+    const bool is_float = strstr(name, "_f32") != NULL || strstr(name, "_f64") != NULL ||
+                          strstr(name, "_f16") != NULL;
+    return (op->clamp || op->factor != 1) && (!is_float || starts(name, "v_pk_"));
+}
+
 static void read_operation(struct operation *op, char *text, bool gfx9)
 {
     *op = (struct operation){.factor = 1};
@@ -355,24 +409,13 @@ static void read_operation(struct operation *op, char *text, bool gfx9)
     shorten_name(op->name);
     op->keeps_upper = !gfx9;
     op->op_sel_hi = strstr(op->name, "fma_mix") == NULL ? 7 : 0;
-    for (bool more = named(scalar_operations, op->name) != NULL || !starts(op->name, "s_wait");
-         more;) {
-        at += strspn(at, " ");
-        char *end = operand_end(at);
-        more = *end == ',';
-        if (*end != '\0') *end++ = '\0';
-        if (op->operand_count == MOST_OPERANDS ||
-            !read_operand(at, &op->operand[op->operand_count])) {
-            if (*at != '\0') read_modifier(op, at);
-            at = end;
-            break;
-        }
-        op->operand_count++;
-        at = end;
-    }
-    for (char *word = strtok(at, " "); word != NULL; word = strtok(NULL, " "))
-        read_modifier(op, word);
+    at = read_operands(op, at);
     op->run = function_of(op);
+    if (op->run == do_nothing) return;
+    for (char *word = strtok(at, " "); word != NULL; word = strtok(NULL, " "))
+        if (!read_modifier(op, word)) op->run = unknown_operation;
+    read_halves(op);
+    if (finishes_wrongly(op)) op->run = unknown_operation;
 }
 
 /* VOPD: both operations read their sources before either writes. */

@@ -92,7 +92,7 @@ void save_exec(struct wave *w, const struct operation *op)
              strncmp(op->name, "s_and_not0_save", 15) == 0)
         result = ~mask & exec;
     else
-        wave_fail(w, op, "%s is not implemented", op->name);
+        wave_fail(w, op, "this operation, or one of its modifiers, is not implemented");
     if (!wide) result = (uint32_t)result;
     put_word(w, &op->operand[0], 0, 0, (uint32_t)exec);
     if (wide) put_word(w, &op->operand[0], 0, 1, (uint32_t)(exec >> 32));
@@ -139,7 +139,7 @@ void do_nothing(struct wave *w, const struct operation *op)
 
 void unknown_operation(struct wave *w, const struct operation *op)
 {
-    wave_fail(w, op, "%s is not implemented", op->name);
+    wave_fail(w, op, "this operation, or one of its modifiers, is not implemented");
 }
 
 #define NAMED(mnemonic) {#mnemonic, run_##mnemonic},
