@@ -322,7 +322,8 @@ static void free_tensors(struct tensors *t)
     free(t->before);
 }
 
-static void add_buffers(const struct planned *p, struct tensors *t, struct memory *memory)
+static void add_buffers(const struct amd_case *one, const struct planned *p, struct tensors *t,
+                        struct memory *memory)
 {
     static const char *const names[TCONV_ARG_LOCAL] = {
         [TCONV_ARG_DATA] = "the data",           [TCONV_ARG_WEIGHTS] = "the weights",
@@ -332,9 +333,11 @@ static void add_buffers(const struct planned *p, struct tensors *t, struct memor
         [TCONV_ARG_WORKSPACE] = "the workspace", [TCONV_ARG_TABLE] = "the table"};
     for (int a = 0; a < TCONV_ARG_LOCAL; a++) {
         if (names[a] == NULL) continue;
-        const bool output = a == TCONV_ARG_OUTPUT;
+        const bool output = a == TCONV_ARG_OUTPUT, shifts = one->shifted && a != TCONV_ARG_TABLE;
+        const uint64_t shift =
+            shifts ? tconv_arg_unit(&p->request, p->candidate.algorithm->packing, a) : 0;
         const bool writable = output || a == TCONV_ARG_FILTER || a == TCONV_ARG_WORKSPACE;
-        t->address[a] = memory_add(memory, names[a], t->bytes[a], t->size[a],
+        t->address[a] = memory_add(memory, names[a], t->bytes[a], t->size[a], shift,
                                    !output || p->epilogue.beta != 0, writable);
     }
     t->address[TCONV_ARG_FLAGS] = t->address[TCONV_ARG_FILTER];
@@ -442,7 +445,7 @@ static bool execute(const struct amd_case *one, const struct planned *p,
     const int launches = p->plan.pack_count + p->plan.run_count;
     bool done = make_tensors(p, &t);
     if (!done) snprintf(result->text, sizeof result->text, "memory is missing");
-    if (done) add_buffers(p, &t, &memory);
+    if (done) add_buffers(one, p, &t, &memory);
     for (int i = 0; i < launches && done; i++) {
         const struct code_object *code = code_of(&programs->list[numbers[i]], folder, numbers[i]);
         const struct tconv_launch *launch = launch_at(p, i);

@@ -61,7 +61,7 @@ static bool *flag_named(struct amd_case *one, const char *name)
     } flags[] = {{"no_bias", &one->no_bias},       {"scale", &one->scale},
                  {"residual", &one->residual},     {"beta", &one->beta},
                  {"requantize", &one->requantize}, {"wave64", &one->wave64},
-                 {"may_refuse", &one->may_refuse}};
+                 {"shifted", &one->shifted},       {"may_refuse", &one->may_refuse}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(name, flags[i].name) == 0) return flags[i].flag;
     return NULL;

@@ -21,6 +21,7 @@ struct amd_case {
     tconv_activation activation;
     bool no_bias, scale, residual, beta, requantize;
     bool wave64;     /* waves of 64 lanes on RDNA */
+    bool shifted;    /* buffers begin one element behind an aligned address */
     bool may_refuse; /* left out if the algorithm refuses the layer; else that is a failure */
     int pieces;      /* of each launch that can be divided */
     uint64_t most;   /* multiply-adds of a layer; larger ones are left out; 0: any */

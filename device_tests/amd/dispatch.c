@@ -374,11 +374,11 @@ bool dispatch_run(const struct code_object *code, const struct dispatch *dispatc
     const size_t argument_bytes = write_arguments(&launch);
     write_packet(&launch);
     launch.image =
-        memory_add(memory, "the code object", code->image, code->image_bytes, true, false);
+        memory_add(memory, "the code object", code->image, code->image_bytes, 0, true, false);
     const uint64_t arguments =
-        memory_add(memory, "the arguments", launch.arguments, argument_bytes, true, false);
+        memory_add(memory, "the arguments", launch.arguments, argument_bytes, 0, true, false);
     const uint64_t packet =
-        memory_add(memory, "the packet", launch.packet, sizeof launch.packet, true, false);
+        memory_add(memory, "the packet", launch.packet, sizeof launch.packet, 0, true, false);
     write_user_registers(&launch, packet, arguments);
 
     const int items = (int)(dispatch->local[0] * dispatch->local[1] * dispatch->local[2]);

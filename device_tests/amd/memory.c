@@ -16,11 +16,12 @@ static int buffer_number(uint64_t address)
 }
 
 uint64_t memory_add(struct memory *memory, const char *name, void *bytes, uint64_t size,
-                    bool readable, bool writable)
+                    uint64_t shift, bool readable, bool writable)
 {
+    const uint64_t address = ((uint64_t)memory->count + 1) << BUFFER_DISTANCE_BITS;
     memory->buffer[memory->count++] =
-        (struct memory_buffer){name, bytes, size, readable, writable, NULL};
-    return (uint64_t)memory->count << BUFFER_DISTANCE_BITS;
+        (struct memory_buffer){name, bytes, address + shift, size, readable, writable, NULL};
+    return address + shift;
 }
 
 uint8_t *memory_at(const struct memory *memory, uint64_t address, int size, bool writes)
@@ -28,7 +29,7 @@ uint8_t *memory_at(const struct memory *memory, uint64_t address, int size, bool
     const int number = buffer_number(address);
     if (number < 0 || number >= memory->count) return NULL;
     const struct memory_buffer *buffer = &memory->buffer[number];
-    const uint64_t offset = address - ((uint64_t)(number + 1) << BUFFER_DISTANCE_BITS);
+    const uint64_t offset = address - buffer->address;
     if (!(writes ? buffer->writable : buffer->readable) || offset > buffer->size ||
         (uint64_t)size > buffer->size - offset)
         return NULL;
@@ -60,7 +61,7 @@ static bool groups_race(const struct memory *memory, uint64_t address, int size,
     const int number = buffer_number(address);
     struct global_use *uses = memory->buffer[number].uses;
     if (uses == NULL) return false;
-    uses += address - ((uint64_t)(number + 1) << BUFFER_DISTANCE_BITS);
+    uses += address - memory->buffer[number].address;
     for (int n = 0; n < size; n++) {
         const bool written = uses[n].writer != 0 && uses[n].writer != group;
         const bool read = uses[n].reader != 0 && uses[n].reader != group;
@@ -84,7 +85,7 @@ static void describe(const struct memory *memory, uint64_t address, bool writes,
         return;
     }
     const struct memory_buffer *buffer = &memory->buffer[number];
-    const int64_t offset = (int64_t)(address - ((uint64_t)(number + 1) << BUFFER_DISTANCE_BITS));
+    const int64_t offset = (int64_t)(address - buffer->address);
     const bool allowed = writes ? buffer->writable : buffer->readable;
     snprintf(text, size, "at byte %" PRId64 " of %s, which has %" PRIu64 " bytes%s", offset,
              buffer->name, buffer->size, allowed ? "" : " that the kernel must not access so");
@@ -229,6 +230,11 @@ static uint8_t *accessed_local(struct wave *w, const struct operation *op, int l
     if (at + (uint64_t)op->width > local->size) {
         wave_fail(w, op, "lane %d of wave %d accesses byte %" PRIu64 " of %u of local memory", lane,
                   w->number, at, local->size);
+        return NULL;
+    }
+    if (at % (uint64_t)(op->width == 12 ? 4 : op->width) != 0) {
+        wave_fail(w, op, "lane %d of wave %d accesses %d bytes of local memory at byte %" PRIu64,
+                  lane, w->number, op->width, at);
         return NULL;
     }
     for (int n = 0; n < op->width; n++)

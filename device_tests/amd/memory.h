@@ -13,7 +13,7 @@ enum { MOST_BUFFERS = 20, BUFFER_DISTANCE_BITS = 36 };
 struct memory_buffer {
     const char *name;
     uint8_t *bytes;
-    uint64_t size;
+    uint64_t address, size;
     bool readable, writable;
     struct global_use *uses; /* of each byte in this launch; NULL if nobody writes it */
 };
@@ -30,9 +30,9 @@ struct memory {
     uint64_t executed; /* operations */
 };
 
-/* Adds a buffer; returns its address. */
+/* Adds a buffer; returns its address, which is a multiple of 4096, and `shift` more. */
 uint64_t memory_add(struct memory *memory, const char *name, void *bytes, uint64_t size,
-                    bool readable, bool writable);
+                    uint64_t shift, bool readable, bool writable);
 
 /* The bytes at an address, or NULL if an access of `size` bytes is not allowed. */
 uint8_t *memory_at(const struct memory *memory, uint64_t address, int size, bool writes);
