@@ -335,7 +335,8 @@ static void add_buffers(const struct amd_case *one, const struct planned *p, str
         if (names[a] == NULL) continue;
         const bool output = a == TCONV_ARG_OUTPUT, shifts = one->shifted && a != TCONV_ARG_TABLE;
         const uint64_t shift =
-            shifts ? tconv_arg_unit(&p->request, p->candidate.algorithm->packing, a) : 0;
+            shifts ? tconv_arg_unit(&p->request, p->candidate.algorithm->packing, (enum tconv_arg)a)
+                   : 0;
         const bool writable = output || a == TCONV_ARG_FILTER || a == TCONV_ARG_WORKSPACE;
         t->address[a] = memory_add(memory, names[a], t->bytes[a], t->size[a], shift,
                                    !output || p->epilogue.beta != 0, writable);
