@@ -45,6 +45,8 @@ static const struct row {
     {"groups, channels last", LAST, 2, 2, 3, 17, 2, 5, 3, 3, 1, 0, TCONV_F32, PLAIN, true},
     {"depthwise", FIRST, 2, 5, 1, 1, 3, 9, 3, 2, 1, 1, TCONV_F32, EPILOGUE, false},
     {"depthwise, channels last", LAST, 1, 19, 1, 1, 3, 7, 3, 2, 1, 1, TCONV_F16, PLAIN, false},
+    {"vectors of channels", LAST, 1, 16, 1, 1, 3, 5, 3, 2, 1, 1, TCONV_F16, EPILOGUE, false},
+    {"vectors of outputs", FIRST, 1, 2, 1, 1, 3, 8, 4, 2, 1, 1, TCONV_BF16, EPILOGUE, false},
     {"phases as lanes", FIRST, 1, 1, 3, 2, 3, 5, 8, 4, 1, 3, TCONV_F32, PLAIN, false},
     {"without taps", FIRST, 1, 1, 4, 5, 3, 6, 3, 5, 1, 0, TCONV_F32, EPILOGUE, false},
     {"kernel equal to stride", FIRST, 1, 1, 6, 3, 3, 6, 2, 2, 1, 0, TCONV_F16, PLAIN, false},
