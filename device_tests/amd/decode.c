@@ -270,6 +270,7 @@ static const struct {
     {"ds_load_", load_local},
     {"ds_write_", store_local},
     {"ds_store_", store_local},
+    {"ds_or_b32", or_local},
 };
 
 static operation_function *access_of(struct operation *op)

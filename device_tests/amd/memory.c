@@ -222,8 +222,8 @@ static bool races(struct local_memory *local, uint32_t at, int wave, bool writes
     return false;
 }
 
-static uint8_t *accessed_local(struct wave *w, const struct operation *op, int lane,
-                               uint32_t address, int64_t offset, bool writes)
+static uint8_t *accessed_local_by(int wave, struct wave *w, const struct operation *op, int lane,
+                                  uint32_t address, int64_t offset, bool writes)
 {
     struct local_memory *local = w->group->local;
     const uint64_t at = address + (uint64_t)offset;
@@ -238,7 +238,7 @@ static uint8_t *accessed_local(struct wave *w, const struct operation *op, int l
         return NULL;
     }
     for (int n = 0; n < op->width; n++)
-        if (races(local, (uint32_t)at + (uint32_t)n, w->number, writes)) {
+        if (races(local, (uint32_t)at + (uint32_t)n, wave, writes)) {
             wave_fail(w, op,
                       "lane %d of wave %d %s byte %" PRIu64 " of local memory, which another wave "
                       "accessed since the last barrier",
@@ -246,6 +246,12 @@ static uint8_t *accessed_local(struct wave *w, const struct operation *op, int l
             return NULL;
         }
     return local->bytes + at;
+}
+
+static uint8_t *accessed_local(struct wave *w, const struct operation *op, int lane,
+                               uint32_t address, int64_t offset, bool writes)
+{
+    return accessed_local_by(w->number, w, op, lane, address, offset, writes);
 }
 
 void load_local(struct wave *w, const struct operation *op)
@@ -268,6 +274,21 @@ void store_local(struct wave *w, const struct operation *op)
         uint8_t *bytes = accessed_local(w, op, lane, address, op->offset, true);
         if (bytes == NULL) return;
         register_store(w, op, &op->operand[1], lane, bytes);
+    }
+}
+
+/* An atomic operation without a result: or. */
+void or_local(struct wave *w, const struct operation *op)
+{
+    FOR_LANES(w, lane)
+    {
+        const uint32_t address = read_u32(w, &op->operand[0], lane);
+        uint8_t *bytes = accessed_local_by(ATOMIC, w, op, lane, address, op->offset, true);
+        if (bytes == NULL) return;
+        uint32_t word;
+        memcpy(&word, bytes, sizeof word);
+        word |= read_u32(w, &op->operand[1], lane);
+        memcpy(bytes, &word, sizeof word);
     }
 }
 

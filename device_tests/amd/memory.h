@@ -53,8 +53,9 @@ struct local_memory {
 
 struct local_use {
     uint32_t written_in, read_in; /* epochs */
-    uint8_t writer, reader;       /* waves; SEVERAL if more than one reads */
+    uint8_t writer, reader;       /* waves; SEVERAL if more than one reads; ATOMIC: any waves,
+                                     with atomic operations */
 };
-enum { SEVERAL = 255 };
+enum { ATOMIC = 254, SEVERAL = 255 };
 
 #endif

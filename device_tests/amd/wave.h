@@ -358,6 +358,6 @@ extern const struct named_operation vector_operations[], scalar_operations[];
 /* The functions of families of mnemonics, which the decoder tells apart. */
 operation_function compare_vectors, compare_scalars, save_exec, branch, load_scalar, load_global,
     store_global, add_global, load_local, store_local, load_local_twice, store_local_twice,
-    load_scratch, store_scratch, multiply_matrices, do_nothing, unknown_operation;
+    or_local, load_scratch, store_scratch, multiply_matrices, do_nothing, unknown_operation;
 
 #endif
