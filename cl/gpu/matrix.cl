@@ -43,7 +43,8 @@
  *   TAPS_INSIDE  1: stages of several taps follow each other: see           0, 1
  *                add_stages
  *   COPY         1: the data are a copy with neighbouring channels: copy.clh  absent, 1
- *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels       0, 1
+ *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels;      0, 1, 2
+ *                2: and of eight
  *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
  *
  * Registers: FM * FN * SUMS sums. */
@@ -256,17 +257,26 @@ static void find_ends(__local struct ends *ends, const struct epilogue *f, const
     }
 }
 
-#if FOLDED_LAST && OUTPUT_QUADS
-/* Four neighbouring output elements, as bits. */
+/* STORED_QUADS: quads of neighbouring outputs that are stored at once, with a conversion of all
+ * four at once; 0: outputs are stored by put_lanes or one by one. */
+#if FOLDED_LAST && OUTPUT_QUADS && !NATIVE && !BETA && !RESIDUAL
 typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
 #define QUAD_f32(v) (v)
 #define QUAD_bf16(v) bf16_vector_of(v)
 #define QUAD_f16(v) halves_in(v)
-#define IS_QUAD_f32 1
-#define IS_QUAD_bf16 1
-#define IS_QUAD_f16 2
-#define HAS_QUAD (PASTE(IS_QUAD_, OUTPUT) && !NATIVE && !BETA && !RESIDUAL)
-#if PASTE(IS_QUAD_, OUTPUT) == 2 && HAS_QUAD
+#define QUAD_BYTES_f32 16
+#define QUAD_BYTES_bf16 8
+#define QUAD_BYTES_f16 8
+#define QUAD_BYTES PASTE(QUAD_BYTES_, OUTPUT)
+#if QUAD_BYTES == 8 && OUTPUT_QUADS == 2
+#define STORED_QUADS 2
+typedef PASTE(PASTE(STORED_, OUTPUT), 8) stored_t;
+#elif QUAD_BYTES > 0
+#define STORED_QUADS 1
+typedef output_quad_t stored_t;
+#endif
+#define IS_F16_f16 1
+#if PASTE(IS_F16_, OUTPUT) == 1
 static ushort4 halves_in(const float4 v)
 {
 #if HALF
@@ -278,51 +288,84 @@ static ushort4 halves_in(const float4 v)
 #endif
 }
 #endif
-#else
-#define HAS_QUAD 0
+#endif
+#ifndef STORED_QUADS
+#define STORED_QUADS 0
 #endif
 
 #if FOLDED_LAST
-/* Stores the sums of a pass. Rows are quads of channels of a phase. Returns whether outputs are
- * left over. */
+/* Stores the sums of a pass. Rows are quads of channels of a phase. A work-item has a vector of
+ * rows for some positions. Returns whether outputs are left over. */
 static INLINED bool store_sums(const struct store *s, const struct finished *from)
 {
-#define PASS_QUADS (PASS_ROWS / 4)
-#define QUAD_LANES (PASS_QUADS < ITEMS ? PASS_QUADS : ITEMS)
+#define VECTOR_QUADS (STORED_QUADS > 1 ? STORED_QUADS : 1)
+#define VECTOR_ROWS (4 * VECTOR_QUADS)
+#define PASS_VECTORS (PASS_ROWS / VECTOR_ROWS)
+#define VECTOR_LANES (PASS_VECTORS < ITEMS ? PASS_VECTORS : ITEMS)
+#define VECTOR_STEP (ITEMS / VECTOR_LANES)
+/* Positions whose sums are read before the first of them is stored. */
+#if HEAVY || defined(SUBGROUP) || COMPACT
+#define VECTORS_READ 1
+#else
+#define VECTORS_READ (4 / VECTOR_QUADS)
+#endif
     const struct epilogue *f = s->f;
     const int item = ITEM, out_channels = (int)s->table[FOLDED_OUT_CHANNELS];
     const struct position extents = extents_of(s->table);
     bool left = false;
 #pragma unroll 1
-    for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES) {
-        const int m = ROW_IN_TILE(from->pass, quad * 4), row = s->tile.first_row + m;
+    for (int vector = item % VECTOR_LANES; vector < PASS_VECTORS; vector += VECTOR_LANES) {
+        const int m = ROW_IN_TILE(from->pass, vector * VECTOR_ROWS), row = s->tile.first_row + m;
         if (row >= (int)s->table[TILED_ROWS]) continue;
         const int channel = channel_of(row, s->table), phase = phase_of(row, s->table),
                   count = out_channels - channel;
         const long offset = row_offset(&s->tile, channel, phase, s->table),
                    all = s->tile.group * out_channels + channel;
-        const result_vec_t factor = FOUR_OF(ROW_FACTOR, s->rows, m, 4),
-                           bias = FOUR_OF(ROW_BIAS, s->rows, m, 4),
-                           slope = FOUR_OF(SLOPE_OF, f, all, count);
-        SEVERAL for (int n = item / QUAD_LANES; n < NT; n += ITEMS / QUAD_LANES)
+        result_vec_t factor[VECTOR_QUADS], bias[VECTOR_QUADS], slope[VECTOR_QUADS];
+        EACH for (int q = 0; q < VECTOR_QUADS; q++)
         {
-            if (!has_output(s->outputs, n, phase, &extents)) continue;
-            const vec_t sum = four_sums_of(from, quad * 4, n);
-            const long at = s->outputs->at[n] + offset;
-            const bool right = IS_RIGHT(sum.s0) & IS_RIGHT(sum.s1) & IS_RIGHT(sum.s2) &
-                               IS_RIGHT(sum.s3);
-            left |= !right;
-            if (!right) continue;
-            const result_vec_t value = affine_lanes(sum, factor, bias);
-#if HAS_QUAD
-            *(__global output_quad_t *)(f->output + at) =
-                PASTE(QUAD_, OUTPUT)(finished(f, value, slope));
-#elif OUTPUT_QUADS
-            put_lanes(f, value, at, slope);
+            factor[q] = FOUR_OF(ROW_FACTOR, s->rows, m + q * 4, 4);
+            bias[q] = FOUR_OF(ROW_BIAS, s->rows, m + q * 4, 4);
+            slope[q] = FOUR_OF(SLOPE_OF, f, all + q * 4, count - q * 4);
+        }
+#pragma unroll 1
+        for (int first = item / VECTOR_LANES; first < NT; first += VECTORS_READ * VECTOR_STEP) {
+            vec_t sum[VECTORS_READ][VECTOR_QUADS];
+            long at[VECTORS_READ];
+            bool there[VECTORS_READ];
+            EACH for (int i = 0; i < VECTORS_READ; i++)
+            {
+                const int n = first + i * VECTOR_STEP,
+                          own = NT % (VECTORS_READ * VECTOR_STEP) == 0 ? n : min(n, NT - 1);
+                there[i] = (n < NT) & has_output(s->outputs, own, phase, &extents);
+                at[i] = s->outputs->at[own] + offset;
+                EACH for (int q = 0; q < VECTOR_QUADS; q++)
+                    sum[i][q] = four_sums_of(from, vector * VECTOR_ROWS + q * 4, own);
+            }
+            EACH for (int i = 0; i < VECTORS_READ; i++)
+            {
+                bool right = true;
+                EACH for (int q = 0; q < VECTOR_QUADS; q++)
+                    right &= IS_RIGHT(sum[i][q].s0) & IS_RIGHT(sum[i][q].s1) &
+                             IS_RIGHT(sum[i][q].s2) & IS_RIGHT(sum[i][q].s3);
+                left |= there[i] & !right;
+                if (!(there[i] & right)) continue;
+#define VALUE(q) affine_lanes(sum[i][q], factor[q], bias[q])
+#if STORED_QUADS > 0
+#define BITS(q) PASTE(QUAD_, OUTPUT)(finished(f, VALUE(q), slope[q]))
+#if STORED_QUADS == 2
+                *(__global stored_t *)(f->output + at[i]) = (stored_t)(BITS(0), BITS(1));
 #else
-            EACH for (int i = 0; i < 4; i++) if (i < count)
-                put_one(f, LANE(value, i), at + i, all + i);
+                *(__global stored_t *)(f->output + at[i]) = BITS(0);
 #endif
+#elif OUTPUT_QUADS
+                put_lanes(f, VALUE(0), at[i], slope[0]);
+#else
+                const result_vec_t value = VALUE(0);
+                EACH for (int j = 0; j < 4; j++) if (j < count)
+                    put_one(f, LANE(value, j), at[i] + j, all + j);
+#endif
+            }
         }
     }
     return left;
@@ -383,8 +426,9 @@ static void store_left_one(const struct store *s, const struct finished *from, c
     acc_t sum = sum_of(from, own, n);
 #if FLOATING
     bool right = IS_RIGHT(sum);
-#if FOLDED_LAST && LACKING /* four were left together */
-    for (int j = 0; j < 4; j++) right = right && IS_RIGHT(sum_of(from, own / 4 * 4 + j, n));
+#if FOLDED_LAST && LACKING /* a vector was left together */
+    for (int j = 0; j < VECTOR_ROWS; j++)
+        right = right && IS_RIGHT(sum_of(from, own / VECTOR_ROWS * VECTOR_ROWS + j, n));
 #endif
     if (right && !all_left) return;
     if (s->exact || !IS_RIGHT(sum)) {
@@ -406,12 +450,12 @@ static void store_left(const struct store *s, const struct finished *from, const
     const int item = ITEM;
 #if FOLDED_LAST
 #pragma unroll 1
-    for (int quad = item % QUAD_LANES; quad < PASS_QUADS; quad += QUAD_LANES)
+    for (int vector = item % VECTOR_LANES; vector < PASS_VECTORS; vector += VECTOR_LANES)
 #pragma unroll 1
-        for (int n = item / QUAD_LANES; n < NT; n += ITEMS / QUAD_LANES)
+        for (int n = item / VECTOR_LANES; n < NT; n += VECTOR_STEP)
 #pragma unroll 1
-            for (int j = 0; j < 4; j++)
-                store_left_one(s, from, quad * 4 + j, n, &extents, all_left);
+            for (int j = 0; j < VECTOR_ROWS; j++)
+                store_left_one(s, from, vector * VECTOR_ROWS + j, n, &extents, all_left);
 #else
 #pragma unroll 1
     for (int column = item % COLUMN_LANES; column < COLUMNS; column += COLUMN_LANES)
@@ -425,12 +469,12 @@ static void store_left(const struct store *s, const struct finished *from, const
 static void store_pass(const struct store *s, const struct finished *from)
 {
     bool all_left = s->exact;
-#if HAS_QUAD
-    all_left = all_left || (size_t)s->f->output % sizeof(output_quad_t) != 0;
+#if STORED_QUADS > 0
+    all_left = all_left || (size_t)s->f->output % sizeof(stored_t) != 0;
 #endif
     bool left = all_left;
     if (!all_left) left = store_sums(s, from);
-#if (FLOATING && (LACKING || !QUANTIZED)) || HAS_QUAD
+#if (FLOATING && (LACKING || !QUANTIZED)) || STORED_QUADS > 0
     if (left) store_left(s, from, all_left);
 #endif
 }

@@ -265,7 +265,10 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     tconv_launch_option(launch, "QUADS",
                         g->copy.elements > 0 ||
                             tconv_positions_has_groups(g, false, 4 * (int)word_of(g)));
-    tconv_launch_option(launch, "OUTPUT_QUADS", tconv_positions_has_groups(g, true, 4));
+    tconv_launch_option(launch, "OUTPUT_QUADS",
+                        tconv_positions_has_groups(g, true, 8)   ? 2
+                        : tconv_positions_has_groups(g, true, 4) ? 1
+                                                                 : 0);
     tconv_positions_options(g, split, items, launch);
 }
 
