@@ -29,7 +29,7 @@ DECISIVE = ["B24", "B25", "B43", "B10", "B07", "B09", "B11", "S1", "B23", "B39"]
 CHECKED = ["S5", "S7"]  # small layers for every algorithm; the first that --ids has
 TESTS = ["special", "probe", "session_layer", "programs", "cache", "launches", "algorithms", "types"]  # the first; then the others
 NOT_TESTS = ["accesses"]  # for Oclgrind; test_algorithms has more problems
-SLICE, LAUNCH_MS = 5, 0.004
+SLICE, LAUNCH_MS, TORCH_LIMIT = 5, 0.004, 60
 # What data sheets promise without sparsity: TFLOP/s of f32, TF32, f16 and bf16, i8; TB/s. The longest name that fits is taken.
 SHEETS = {"A100-SXM4-40GB": (19.5, 156, 312, 624, 1.555), "A100-SXM4-80GB": (19.5, 156, 312, 624, 2.039),
           "H100": (66.9, 495, 990, 1979, 3.35), "H100 PCIe": (51.2, 378, 756, 1513, 2.0), "H200": (66.9, 495, 990, 1979, 4.8)}
@@ -137,8 +137,8 @@ def torch_worker(processor, name):
         device = "cuda:%d" % (names.index(name) if name in names else 0)
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-    answer({"version": torch.__version__, "device": torch.cuda.get_device_name() if processor == "GPU" else "CPU",
-            "cudnn": torch.backends.cudnn.version()})
+    answer({"version": torch.__version__, "device": "CPU" if device == "cpu" else
+            "%s, cuDNN %s" % (torch.cuda.get_device_name(), torch.backends.cudnn.version())})
     layers = {layer["id"]: layer for layer in suite()}
     for line in sys.stdin:
         kind, ids = line.split()
@@ -178,18 +178,20 @@ class Torch:
     @staticmethod
     def listen(process, answers):
         for line in process.stdout:
-            answers.put(json.loads(line))
+            with contextlib.suppress(ValueError):  # the process was killed while it wrote
+                answers.put(json.loads(line))
         answers.put(None)  # it ended
 
-    def answer(self, over):
-        """The next answer; None if it ended; "over" if there is no time to wait for it."""
+    def answer(self, over, limit=math.inf):
+        """The next answer; None if it ended, or was ended after `limit` seconds; "over" if there is no time to wait for it."""
+        begin = time.time()
         while True:
             try:
                 return self.answers.get(timeout=0.2)
             except queue.Empty:
-                if over():
+                if over() or time.time() - begin > limit:
                     self.end()
-                    return "over"
+                    return "over" if over() else None
 
     def end(self):
         if self.process:
@@ -216,13 +218,15 @@ class Torch:
             self.process.stdin.write("%s %s\n" % (kind, ",".join(ids)))
             self.process.stdin.flush()
         for key in [*ids, None]:
-            result = self.answer(over)
+            result = self.answer(over, TORCH_LIMIT)
             if result == "over":
                 return
-            if result is None:  # a crash is this layer's result; the next slice begins with a new process
+            if result is None:  # this is the layer's result; a new process does the next ones
                 self.end()
                 if key:
-                    yield {"id": key, "error": "PyTorch ended (torch.log)"}
+                    yield {"id": key, "error": "PyTorch ended (torch.log), or took more than %d s" % TORCH_LIMIT}
+                    if key != ids[-1]:
+                        yield from self.time(kind, ids[ids.index(key) + 1:], over)
                 return
             if key:
                 yield result
@@ -260,6 +264,8 @@ class Run:
         self.begin = arguments.begin or time.time()
         self.end = self.begin + 60 * arguments.minutes if arguments.minutes else math.inf
         self.signal = 0
+        # Not of one name: a process that was killed may have left one of the tool's, which still writes.
+        self.bench_json = self.path("bench-%d.json" % os.getpid())
         # Programs stay in the folder, so that what the driver compiled can be read later. No results of tconv-cl tune are there, so
         # the cost model selects.
         self.environment = {**os.environ, "TCONV_CL_CACHE_DIR": os.path.join(self.folder, "cache"), "TCONV_CL_CACHE_MIB": "4096",
@@ -308,9 +314,17 @@ class Run:
         if shutil.which("nvidia-smi"):
             query = "--query-gpu=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,temperature.gpu,power.draw"
             with open(self.path("clocks.csv"), "ab") as out:
-                subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], stdout=out, stderr=subprocess.DEVNULL, check=False, timeout=20)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], stdout=out, stderr=subprocess.DEVNULL, check=False, timeout=5)
 
     # ---- one step each. Each keeps what was measured before.
+
+    def report(self):
+        """A mistake in the report must not end the measurements: --report writes it again."""
+        try:
+            write_report(self.folder)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            self.say("the report failed: %r" % error)
 
     def step(self, name, what, command):
         if self.over() or os.path.exists(self.path(name + ".step.json")):
@@ -332,7 +346,7 @@ class Run:
 
     def bench(self, kind, ids):
         """Measured layers of ours, and the report that holds them."""
-        path = self.path("bench.json")
+        path = self.bench_json
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
         code = self.command([*self.bench_command(kind, ids, path), "--no-ceilings"], "bench.log")
@@ -373,15 +387,15 @@ class Run:
             save(self.path("torch.json"), self.torch.about)
         self.say("%d layers in %.1f s, PyTorch %d in %.1f s" % (len(ours) if not ours else len(report["layers"]), middle - start,
                                                                len(kept["torch"]) - known, time.time() - middle))
-        write_report(self.folder)
+        self.report()
 
     def ceilings(self, ids):
         path = self.path("ceilings.json")
         if self.over() or os.path.exists(path):
             return
         self.head("the device's ceilings")
-        code = self.command(self.bench_command("f32-NCX", ids[:1], self.path("bench.json")), "bench.log")
-        report = None if code is None else load(self.path("bench.json"))
+        code = self.command(self.bench_command("f32-NCX", ids[:1], self.bench_json), "bench.log")
+        report = None if code is None else load(self.bench_json)
         self.say("measured" if report else "no time" if code is None else "FAILED (bench.log)")
         if report:
             save(path, {key: report[key] for key in ("launch_us", "peak_gflops", "bandwidth_gbs", "bandwidth_by_working_set")})
@@ -510,6 +524,15 @@ def mean_and_worst(rows, name):
     return "%.3f (%s %.3f)" % (mean(list(values.values())), worst, values[worst])
 
 
+def span(rows, column):
+    """The least and the largest number of a column, whose cells may have units or no number."""
+    values = []
+    for row in rows:
+        with contextlib.suppress(ValueError):
+            values.append(float(row[column].split(" ")[0]))
+    return "%g to %g" % (min(values), max(values)) if values else "unknown"
+
+
 def clocks_text(folder):
     """Card, driver and the range of clocks that were seen while slices ran."""
     if not os.path.exists(os.path.join(folder, "clocks.csv")):
@@ -521,9 +544,8 @@ def clocks_text(folder):
         cards.setdefault((row[0], row[1], row[3]), []).append(row)
     spans = []
     for (name, driver, limit), seen in cards.items():
-        clock, heat = ([row[i].split()[0] for row in seen] for i in (2, 5))
-        spans.append("%s, driver %s: clock %s to %s MHz (at most %s), %s to %s degrees, in %d samples" %
-                     (name, driver, min(clock, key=float), max(clock, key=float), limit, min(heat), max(heat), len(seen)))
+        spans.append("%s, driver %s: clock %s MHz (at most %s), memory's %s MHz, %s degrees, %s W, in %d samples" %
+                     (name, driver, span(seen, 2), limit, span(seen, 4), span(seen, 5), span(seen, 6), len(seen)))
     return "; ".join(spans)
 
 
@@ -544,8 +566,8 @@ def write_report(folder):
     for kind, (rows, torch) in kinds.items():
         ours = [key for key in plan["ids"] if key not in {row["id"] for row in rows}]
         theirs = [] if kind.startswith("i8") or "error" in torch_about else [key for key in plan["ids"] if key not in torch]
-        missing += ["%s: %s" % (kind, "all layers" if len(ours) == len(plan["ids"]) else " ".join(ours))] if ours else []
-        missing += ["%s: %s of PyTorch" % (kind, "all layers" if len(theirs) == len(plan["ids"]) else " ".join(theirs))] if theirs else []
+        for who, keys in [("", ours), (" of PyTorch", [key for key in theirs if key not in ours])]:
+            missing += ["%s: %s%s" % (kind, "all layers" if len(keys) == len(plan["ids"]) else " ".join(keys), who)] if keys else []
     with open(os.path.join(folder, "report.md.new"), "w", encoding="utf-8") as out:
         out.write("# tconv-cl on %s\n\n" % name)
         newest = next((part for part in reversed(parts) if "tool_version" in part), {})
@@ -554,13 +576,13 @@ def write_report(folder):
         if ceilings:
             facts += [("ceilings, measured", "%.4g GFLOP/s of f32, %.4g GB/s from memory, a launch %.3g us" %
                        (ceilings["peak_gflops"], ceilings["bandwidth_gbs"], ceilings["launch_us"]))]
-        facts += [("PyTorch", torch_about.get("error") or "%(version)s on %(device)s, cuDNN %(cudnn)s" % torch_about)]
+        facts += [("PyTorch", torch_about.get("error") or "%(version)s on %(device)s" % torch_about)]
         table(out, ["property", "value"], facts)
         out.write("## Missing\n\n%s\n" % ("".join("- %s\n" % text for text in missing) or "Nothing: everything was measured.\n"))
         if missing:
             out.write("`--resume` goes on with these.\n\n")
         out.write("## Tests\n\n")
-        out.writelines("- %s: %s, %.0f s\n" % (steps[key]["what"], steps[key]["outcome"], steps[key]["seconds"]) for key in steps_wanted if key in steps)
+        out.writelines("- %(what)s: %(outcome)s, %(seconds).0f s\n" % steps[key] for key in steps_wanted if key in steps)
         out.write("""
 ## Kinds
 
@@ -575,8 +597,9 @@ peaks are known of few cards. A ratio is PyTorch's time / ours. tf32 is f32 with
         for kind, (rows, _) in kinds.items():
             ratios = [row["ratio"] for row in rows if row.get("ratio")]
             lost = sorted((row for row in rows if row.get("ratio", 1) < 1), key=lambda row: row["ratio"])
-            summary.append([kind, "%d of %d" % (sum(1 for row in rows if row["ms"]), len(plan["ids"])), ", ".join(row["id"] for row in rows if row["error"]),
-                            mean_and_worst(rows, "share"), mean_and_worst(rows, "sheet"), mean_and_worst(rows, "ratio"), len(ratios),
+            summary.append([kind, "%d of %d" % (sum(1 for row in rows if row["ms"]), len(plan["ids"])),
+                            ", ".join(row["id"] for row in rows if row["error"]), mean_and_worst(rows, "share"), mean_and_worst(rows, "sheet"),
+                            mean_and_worst(rows, "ratio"), len(ratios),
                             "%d: %s" % (len(lost), " ".join(row["id"] for row in lost)) if lost else 0 if ratios else None])
         table(out, heads, summary)
         for kind, (rows, _) in kinds.items():
@@ -623,6 +646,8 @@ def unpack_programs(folder):
             done = subprocess.run(["ptxas", "-v", "-arch", arch, "-o", os.devnull, program], capture_output=True, text=True, check=False)
             with open(base + ".ptxas", "w", encoding="utf-8") as out:
                 out.write(done.stdout + done.stderr)
+            lines = [line.split(":")[-1].strip() for line in done.stderr.splitlines() if "registers" in line or "spill" in line]
+            print("%s: %s" % (os.path.basename(base), "; ".join(lines) if not done.returncode else "ptxas failed"))
     print("%d programs: %s" % (count, target))
 
 
@@ -675,6 +700,8 @@ def main():
         run.all(plan)
     finally:
         run.torch.end()
+        for path in glob.glob(run.path("bench-*.json")):
+            os.remove(path)
         failed, missing = write_report(run.folder)
     run.say("%s%d parts are missing, %d failed%s; the report: %s" % ("interrupted: " if run.signal else "", len(missing), len(failed),
                                                                    "".join(" " + text for text in failed[:10]), run.path("report.md")))

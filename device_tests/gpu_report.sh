@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# scripts/gpu_report.sh without PyTorch: ends in time, is interrupted, goes on, measures nothing twice, and its report is whole.
+# usage: gpu_report.sh SOURCES BUILD
+set -u
+sources=$1
+build=$2
+command -v python3 >/dev/null || exit 77
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "FAILED: $*"
+    cat "$work/err"
+    exit 1
+}
+
+# A machine may have PyTorch; this test must not load it.
+mkdir "$work/hidden"
+echo 'raise ImportError("hidden")' >"$work/hidden/torch.py"
+export PYTHONPATH="$work/hidden"
+set -- --build "$build" --ids S7,B58,B18 --kinds f16-NXC,f32-NCX,tf32-NCX,i8-NXC --tests '' \
+    ${TCONV_CL_TEST_DEVICE:+--device $TCONV_CL_TEST_DEVICE}
+out=$work/out
+
+# ---- the time is over before the first check ends: a report that says what is missing ----
+start=$(date +%s)
+sh "$sources/scripts/gpu_report.sh" "$@" --output "$work/short" --minutes 0.03 2>"$work/err" || fail "--minutes 0.03: $?"
+[ $(($(date +%s) - start)) -le 10 ] || fail "--minutes 0.03 took $(($(date +%s) - start)) s"
+grep -q '^- f32-NCX: all layers$' "$work/short/report.md" || fail "$(cat "$work/short/report.md")"
+
+# ---- interrupted after the first slice ----
+sh "$sources/scripts/gpu_report.sh" "$@" --output "$out" --minutes 3 2>"$work/err" &
+pid=$!
+while [ ! -s "$out/f16-NXC-01.slice.json" ]; do
+    kill -0 $pid || fail "it ended before the first slice"
+    sleep 0.1
+done
+kill -TERM $pid
+wait $pid
+code=$?
+[ "$code" = 143 ] || fail "after SIGTERM: $code"
+grep -q '^- i8-NXC: all layers$' "$out/report.md" || fail "$(cat "$out/report.md")"
+mkdir "$work/before"
+cp "$out"/*.json "$out"/*.log "$work/before"
+
+# ---- goes on ----
+sh "$sources/scripts/gpu_report.sh" --build "$build" --output "$out" --minutes 3 --resume 2>"$work/err" || fail "--resume: $?"
+python3 - "$work/before" "$out" <<'END' || fail "what was measured"
+import glob, json, os, re, sys
+
+before, after = sys.argv[1:]
+kept = 0
+for path in glob.glob(before + "/*.step.json") + glob.glob(before + "/*.slice.json"):
+    with open(path) as old, open(os.path.join(after, os.path.basename(path))) as new:
+        old, new = json.load(old), json.load(new)
+    if path.endswith(".slice.json"):
+        old, new = old["layers"], new["layers"][:len(old["layers"])]
+        kept += len(old)
+    assert old == new, path
+assert kept >= 3, kept
+
+# What the second run asked the tool for is what the first had not measured.
+with open(before + "/bench.log", "rb") as log:
+    size = len(log.read())
+with open(after + "/bench.log", "rb") as log:
+    log.seek(size)
+    commands = re.findall(r"^\$ .* bench .*--type (\w+) --data-format (\w+)( --math fast)?.* --ids (\S+)", log.read().decode(), re.M)
+asked = [("tf32" if fast else element, order, key) for element, order, fast, ids in commands for key in ids.split(",")]
+had = set()
+for path in glob.glob(before + "/*.slice.json"):
+    with open(path) as file:
+        slice_ = json.load(file)
+    had |= {(*slice_["kind"].split("-"), layer["id"]) for layer in slice_["layers"]}
+assert len(asked) == len(set(asked)) and not had & set(asked) and len(had) + len(asked) == 12, (had, asked)
+END
+grep -q '^Nothing: everything was measured' "$out/report.md" || fail "$(cat "$out/report.md")"
+grep -q 'PyTorch is not installed' "$out/report.md" || fail "PyTorch: $(cat "$out/report.md")"
+[ "$(grep -c '^| [BS][0-9]* ' "$out/report.md")" = 12 ] || fail "rows: $(cat "$out/report.md")"
+
+# ---- and has nothing left to do ----
+before=$(cat "$out"/*.log | cksum)
+sh "$sources/scripts/gpu_report.sh" --build "$build" --output "$out" --resume 2>"$work/err" || fail "--resume: $?"
+[ "$before" = "$(cat "$out"/*.log | cksum)" ] || fail "measured again"
+
+# ---- what the driver compiled ----
+sh "$sources/scripts/gpu_report.sh" --programs --output "$out" >"$work/err" || fail "--programs"
+ls "$out"/programs/*.key >/dev/null || fail "no programs"
