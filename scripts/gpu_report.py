@@ -72,8 +72,9 @@ def torch_layer(torch, layer, kind, device):
     # Without TF32 it is exact, as tconv-cl is by default.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = element == "tf32"
     kinds = {"device": device, "dtype": {"f16": torch.float16, "bf16": torch.bfloat16}.get(element, torch.float32)}
-    data = torch.rand(int(layer["batch"]), channels, *numbers(layer, "input"), **kinds) * 2 - 1
-    weights = torch.rand(channels, int(layer["out_channels"]) // groups, *numbers(layer, "kernel"), **kinds) * 2 - 1
+    # The distribution of the tool's tensors.
+    data = torch.rand(int(layer["batch"]), channels, *numbers(layer, "input"), **kinds) * 4 - 2
+    weights = torch.rand(channels, int(layer["out_channels"]) // groups, *numbers(layer, "kernel"), **kinds) * 4 - 2
     if order == "NXC":
         if rank == 1:
             raise ValueError("its channels last are of two or three axes")
