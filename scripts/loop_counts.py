@@ -4,8 +4,8 @@
 
 For some layers of the suite in f16, in both data formats: what selection launches is compiled for one card by clang and ptxas, and by
 libNVVM and ptxas. Printed are the instructions of the hottest loop for each mma, its loads of two bytes, the instructions before the first
-copy into local memory, the registers, and the KiB that a stage reads from the second-level cache. Fails if a count is above its limit. A
-count is not a time.
+copy into local memory, its stores of 16 bytes, the registers, and the KiB that a stage reads from the second-level cache. Fails if a count
+is above its limit, or if outputs with channels last are not stored 16 bytes at a time. A count is not a time.
 
 For the depthwise layers with whole vectors of channels, in f16 and bf16, channels last: the loads of data and weights and the stores of
 outputs by their bytes. Fails unless an access moves 16 bytes. Tensors that are not aligned are read element by element by code of their
@@ -107,6 +107,7 @@ def count(tools, make_ptx, target, layer, taps):
         "mma": sum("MMA" in line for line in loop),
         "short": sum(bool(re.search(r"\bLD[\w.]*\.[SU]16\b", line)) for line in loop),
         "before": first_copy,
+        "stores": accesses(lines, "STG")[16],
         "registers": int(registers.group(1)),
         "kib": int(option["KT"]) * 4 * (int(option["MT"]) + int(option["NT"]) / reads) / 1024,
     }
@@ -126,17 +127,17 @@ def main():
         print("FAILED: no " + " and ".join(missing))
         return 1
     wrong = []
-    print("compiler layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  registers  "
-          "KiB of a stage")
+    print("compiler layer format  tile              copied  instructions  mma  each  2-byte loads  before the first copy  16-byte stores  "
+          "registers  KiB of a stage")
     suite = read_suite()
     for data_format in ("NXC", "NCX"):
         layers = [layer for layer in listing(arguments.programs, "f16", data_format) if layer["layer"] in LAYERS]
         for layer, (compiler, make_ptx) in itertools.product(layers, COMPILERS.items()):
             c = count(tools, make_ptx, arguments.target, layer, taps_of_phases(suite[layer["layer"]]))
             each = c["all"] / c["mma"]
-            print("%-8s %-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %10d %15.1f" % (
+            print("%-8s %-5s %-7s %-17s %-7s %12d %4d %5.2f %13d %22s %15d %10d %15.1f" % (
                 compiler, layer["layer"], data_format, c["tile"], "yes" if c["copied"] else "no", c["all"], c["mma"], each, c["short"],
-                c["before"], c["registers"], c["kib"]))
+                c["before"], c["stores"], c["registers"], c["kib"]))
             plain = data_format == "NCX" and not c["copied"]
             most_per_mma = MOST_PER_MMA_OF_PLAIN_DATA if plain else MOST_PER_MMA[compiler][layer["layer"]]
             limits = (("instructions for each mma", each, most_per_mma),
@@ -144,6 +145,8 @@ def main():
                       ("instructions before the first copy", c["before"], MOST_BEFORE_COPY[compiler]))
             wrong += ["%s by %s %s: %.2f %s, at most %g" % (layer["layer"], compiler, data_format, n, what, most)
                       for what, n, most in limits if n > most]
+            if data_format == "NXC" and c["stores"] == 0:
+                wrong.append("%s by %s %s: no store of 16 bytes" % (layer["layer"], compiler, data_format))
     print("\ncompiler layer type  vectors  loads of 16 bytes  of 4 and 8  of 2  stores of 16 bytes  of 4 and 8  of 2")
     for kind in ("f16", "bf16"):
         layers = [layer for layer in listing(arguments.programs, kind, "NXC") if has_vectors(suite[layer["layer"]])]

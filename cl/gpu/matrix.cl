@@ -270,7 +270,7 @@ typedef PASTE(PASTE(STORED_, OUTPUT), 4) output_quad_t;
 #define QUAD_BYTES PASTE(QUAD_BYTES_, OUTPUT)
 #if QUAD_BYTES == 8 && OUTPUT_QUADS == 2
 #define STORED_QUADS 2
-typedef PASTE(PASTE(STORED_, OUTPUT), 8) stored_t;
+typedef uint4 stored_t; /* compilers store eight elements of 16 bits in two parts */
 #elif QUAD_BYTES > 0
 #define STORED_QUADS 1
 typedef output_quad_t stored_t;
@@ -354,7 +354,8 @@ static INLINED bool store_sums(const struct store *s, const struct finished *fro
 #if STORED_QUADS > 0
 #define BITS(q) PASTE(QUAD_, OUTPUT)(finished(f, VALUE(q), slope[q]))
 #if STORED_QUADS == 2
-                *(__global stored_t *)(f->output + at[i]) = (stored_t)(BITS(0), BITS(1));
+                *(__global stored_t *)(f->output + at[i]) =
+                    (uint4)(as_uint2(BITS(0)), as_uint2(BITS(1)));
 #else
                 *(__global stored_t *)(f->output + at[i]) = BITS(0);
 #endif
