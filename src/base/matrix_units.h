@@ -3,22 +3,22 @@
  * One row for each enumerator of tconv_matrix_unit that is not of CPUs. src/algorithm/gpu/units.c
  * has what kernels need to know.
  *
- *   U(unit, name, extension, devices, capability, usual)
+ *   U(unit, name, extension, devices, capability)
  *
  *   extension    of OpenCL that devices with this unit have; "": any
  *   devices      what their names begin with, separated by spaces; "": anything
  *   capability   the least compute capability, of NVIDIA's devices; 0: any
- *   usual        true: used by default. A unit with false has kernels that were compiled but never
- *                run on it: TCONV_CL_MATRIX=try enables the unit */
+ *
+ * A unit is used only after it passed small tests on the device itself (plan/probe.h). */
 #ifndef TCONV_BASE_MATRIX_UNITS_H
 #define TCONV_BASE_MATRIX_UNITS_H
 
 /* clang-format off */
 #define MATRIX_UNITS(U)                                                                            \
-    U(NVIDIA_MMA, "mma", "cl_nv_device_attribute_query", "", 8, true)                              \
-    U(INTEL_DPAS, "dpas", "cl_intel_subgroup_matrix_multiply_accumulate", "", 0, false)            \
-    U(AMD_WMMA, "wmma", "", "gfx11", 0, false)                                                     \
-    U(AMD_MFMA, "mfma", "", "gfx90a gfx942", 0, false)
+    U(NVIDIA_MMA, "mma", "cl_nv_device_attribute_query", "", 8)                                    \
+    U(INTEL_DPAS, "dpas", "cl_intel_subgroup_matrix_multiply_accumulate", "", 0)                   \
+    U(AMD_WMMA, "wmma", "", "gfx11", 0)                                                            \
+    U(AMD_MFMA, "mfma", "", "gfx90a gfx942", 0)
 /* clang-format on */
 
 #endif

@@ -90,7 +90,6 @@ struct unit_row {
     tconv_matrix_unit unit;
     const char *extension, *devices;
     cl_uint capability;
-    bool usual;
 };
 
 static bool has_unit(cl_device_id device, const tconv_device_info *d, const struct unit_row *row)
@@ -113,8 +112,8 @@ static bool has_unit(cl_device_id device, const tconv_device_info *d, const stru
 static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_info *d,
                                         enum tconv_matrix_use use)
 {
-#define ROW(unit, name, extension, devices, capability, usual)                                     \
-    {TCONV_MATRIX_##unit, extension, devices, capability, usual},
+#define ROW(unit, name, extension, devices, capability)                                            \
+    {TCONV_MATRIX_##unit, extension, devices, capability},
     static const struct unit_row rows[] = {MATRIX_UNITS(ROW)};
 #undef ROW
     if (use == TCONV_USE_OFF) return TCONV_MATRIX_NONE;
@@ -125,8 +124,7 @@ static tconv_matrix_unit matrix_unit_of(cl_device_id device, const tconv_device_
         return unit == TCONV_MATRIX_NONE && use == TCONV_USE_TRY ? TCONV_MATRIX_PLAIN_QUADS : unit;
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if ((rows[i].usual || use == TCONV_USE_TRY) && has_unit(device, d, &rows[i]))
-            return rows[i].unit;
+        if (has_unit(device, d, &rows[i])) return rows[i].unit;
     return TCONV_MATRIX_NONE;
 }
 

@@ -15,8 +15,8 @@ tconv_status tconv_environment_device(char *name, size_t size, tconv_error *erro
 /* TCONV_CL_MATRIX: which matrix units may be used. */
 enum tconv_matrix_use {
     TCONV_USE_OFF,
-    TCONV_USE_USUAL, /* NVIDIA's */
-    TCONV_USE_TRY    /* every unit that the library has code for */
+    TCONV_USE_USUAL,
+    TCONV_USE_TRY /* on processors without products of bytes: also their form in plain OpenCL C */
 };
 tconv_status tconv_environment_matrix(enum tconv_matrix_use *use, tconv_error *error);
 

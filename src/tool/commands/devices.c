@@ -26,7 +26,7 @@ static const char *kind_name(tconv_device_kind kind)
 
 static const char *unit_name(tconv_matrix_unit unit)
 {
-#define NAME(unit, name, extension, devices, capability, usual)                                    \
+#define NAME(unit, name, extension, devices, capability)                                           \
     case TCONV_MATRIX_##unit: return name;
     switch (unit) {
         MATRIX_UNITS(NAME)
