@@ -30,7 +30,7 @@ MOST_PER_MMA = {"clang": {"B07": 7.9, "B10": 3.3, "B24": 3.3, "B25": 2.8, "B43":
                 "libNVVM": {"B07": 7.2, "B10": 3.3, "B24": 3.3, "B25": 2.8, "B43": 2.8}}
 # If the data are not copied, because a second launch would cost more.
 MOST_PER_MMA_OF_PLAIN_DATA = 7.9
-MOST_BEFORE_COPY = {"clang": 420, "libNVVM": 400}
+MOST_BEFORE_COPY = 400
 LANES = 8  # channels of 16 bytes
 
 
@@ -142,7 +142,7 @@ def main():
             most_per_mma = MOST_PER_MMA_OF_PLAIN_DATA if plain else MOST_PER_MMA[compiler][layer["layer"]]
             limits = (("instructions for each mma", each, most_per_mma),
                       ("loads of two bytes", c["short"], c["mma"] if plain else 0),
-                      ("instructions before the first copy", c["before"], MOST_BEFORE_COPY[compiler]))
+                      ("instructions before the first copy", c["before"], MOST_BEFORE_COPY))
             wrong += ["%s by %s %s: %.2f %s, at most %g" % (layer["layer"], compiler, data_format, n, what, most)
                       for what, n, most in limits if n > most]
             if data_format == "NXC" and c["stores"] == 0:
