@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tconv_wait: of commands that end at once, later than it stays awake, and with an error. */
+#include "device/processor.h"
 #include "setup.h"
 
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -138,12 +140,15 @@ static void events_that_have_failed_are_refused(void **state)
     }
 }
 
-/* The wait ends: with an error, or where the runtime does not care for the event, without. */
+/* The wait ends: with an error, or where the runtime does not care for the event, without. Not on
+ * PoCL: version 3.1 counts a command that fails so as finished twice in rare runs, and aborts
+ * (pocl_update_event_finished: cq->command_count > 0). */
 static void waits_end_where_an_event_fails_later(void **state)
 {
     (void)state;
     for (int i = 0; i < device_count; i++) {
         const struct device *d = &devices[i];
+        if (strcmp(d->info->platform, TCONV_POCL) == 0) continue;
         struct setup s;
         cl_event events[2], packed, done;
         tconv_error error;
