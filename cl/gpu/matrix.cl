@@ -39,12 +39,12 @@
  *   WHOLE        1: stages divide the number of input channels               0, 1
  *   WHOLE_QUADS  1: quads of words divide that number                        0, 1
  *   QUADS        1: with LAST, quads of words are aligned to their size      0, 1
- *                wherever the tensors are
- *   TAPS_INSIDE  1: stages of several taps follow each other: see           0, 1
- *                add_stages
+ *                if the tensor begins at such an address
+ *   TAPS_INSIDE  1: a stage is followed by the next tap of its channels:     0, 1
+ *                struct order
  *   COPY         1: the data are a copy with neighbouring channels: copy.clh  absent, 1
- *   OUTPUT_QUADS 1: with FOLDED_LAST, the same of four output channels;      0, 1, 2
- *                2: and of eight
+ *   OUTPUT_QUADS 1: with FOLDED_LAST, four output channels are aligned to     0, 1, 2
+ *                their size if the tensor is; 2: and so are eight
  *   FOLDED_LAST, ROUNDS, LACKING, SPLIT, PZ, PY, PX: see tiled.cl
  *
  * Registers: FM * FN * SUMS sums. */
