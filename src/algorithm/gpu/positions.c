@@ -612,6 +612,33 @@ static void range_of(const struct tconv_positions *g, int64_t tile, int64_t firs
     }
 }
 
+/* True if a tap reaches the range of a tile along each axis, as tiled.cl decides. */
+static bool reaches_range(const struct tconv_positions *g, int64_t tile, const int64_t *tap)
+{
+    int64_t first[3], last[3];
+    range_of(g, tile, first, last);
+    for (int a = 0; a < 3; a++)
+        if (last[a] + tap[a] < 0 || first[a] + tap[a] >= g->side[a].axis->input) return false;
+    return true;
+}
+
+/* True if a tap reaches a position of a tile, as matrix.cl decides. Goes from row to row. */
+static bool reaches_position(const struct tconv_positions *g, int64_t tile, const int64_t *tap)
+{
+    const int64_t width = g->side[2].positions;
+    const int64_t end = tconv_min(g->all_positions, (tile + 1) * g->nt);
+    for (int64_t at = tile * g->nt; at < end; at = (at / width + 1) * width) {
+        const int64_t x = at % width, y = at / width % g->side[1].positions,
+                      z = at / width / g->side[1].positions % g->side[0].positions;
+        const int64_t last = x + tconv_min(width - x, end - at) - 1;
+        if (z + tap[0] >= 0 && z + tap[0] < g->side[0].axis->input && y + tap[1] >= 0 &&
+            y + tap[1] < g->side[1].axis->input && last + tap[2] >= 0 &&
+            x + tap[2] < g->side[2].axis->input)
+            return true;
+    }
+    return false;
+}
+
 /* Multiply-adds that are issued: whole stages and tiles, without the taps that reach no position of
  * a tile. If there are many tiles, few are at a border, and all taps count. */
 static double issued(const struct tconv_positions *g, const int64_t *table)
@@ -623,18 +650,12 @@ static double issued(const struct tconv_positions *g, const int64_t *table)
     if ((double)g->tiles * (double)g->list_taps > MOST_PAIRS)
         return (double)g->list_taps * (double)g->tiles * each;
     int64_t pairs = 0;
-    for (int64_t tile = 0; tile < g->tiles; tile++) {
-        int64_t first[3], last[3];
-        range_of(g, tile, first, last);
+    const bool exact = g->packing == TCONV_PACK_WORDS;
+    for (int64_t tile = 0; tile < g->tiles; tile++)
         for (int64_t i = 0; i < g->list_taps; i++) {
             const int64_t *tap = table + table[TILED_LIST_AT] + i * TAP_LONGS + TAP_Z;
-            bool reaches = true;
-            for (int a = 0; a < 3; a++)
-                reaches = reaches && last[a] + tap[a] >= 0 &&
-                          first[a] + tap[a] < g->side[a].axis->input;
-            pairs += reaches;
+            pairs += exact ? reaches_position(g, tile, tap) : reaches_range(g, tile, tap);
         }
-    }
     return (double)pairs * each;
 }
 
