@@ -124,6 +124,43 @@
 /* ---- stages --------------------------------------------------------------------------------- */
 
 #if SPLIT < 2
+/* The range of positions of a tile along each axis. */
+struct range {
+    struct position first, last;
+};
+
+static struct range range_of(const int first, const int last, table_t table)
+{
+    struct range range;
+    range.first = position_at(first, table);
+    range.last = position_at(last, table);
+    const bool all_z = range.first.n != range.last.n,
+               all_y = all_z || range.first.z != range.last.z,
+               all_x = all_y || range.first.y != range.last.y;
+    if (all_z) {
+        range.first.z = 0;
+        range.last.z = divisor_of(table[TILED_POSITIONS_Z]) - 1;
+    }
+    if (all_y) {
+        range.first.y = 0;
+        range.last.y = divisor_of(table[TILED_POSITIONS_Y]) - 1;
+    }
+    if (all_x) {
+        range.first.x = 0;
+        range.last.x = divisor_of(table[TILED_POSITIONS_X]) - 1;
+    }
+    return range;
+}
+
+/* True if a tap at this distance reaches the range along each axis. Without branches. */
+static bool reaches(const struct range *range, const int z, const int y, const int x,
+                    const struct position *inputs)
+{
+    return (range->last.z + z >= 0) & (range->first.z + z < inputs->z) & (range->last.y + y >= 0) &
+           (range->first.y + y < inputs->y) & (range->last.x + x >= 0) &
+           (range->first.x + x < inputs->x);
+}
+
 /* Reads a quad of neighbouring channels, and one of packed weights, both aligned to their size. On
  * PoCL quads need no alignment, and its buffers may have none. */
 #define IS_HALF_f16 1

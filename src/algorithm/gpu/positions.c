@@ -592,9 +592,8 @@ bool tconv_positions_write_table(const struct tconv_positions *g,
 
 /* ---- kernel plan ---------------------------------------------------------------------------- */
 
-/* The first and the last position of a tile along each axis, as range_of of cl/gpu/positions.clh
- * has it.
- */
+/* The first and the last position of a tile along each axis, as range_of of cl/gpu/tiled.cl has
+ * it. */
 static void range_of(const struct tconv_positions *g, int64_t tile, int64_t first[3],
                      int64_t last[3])
 {
@@ -613,10 +612,9 @@ static void range_of(const struct tconv_positions *g, int64_t tile, int64_t firs
 }
 
 /* True if a tap reaches the range of a tile along each axis, as tiled.cl decides. */
-static bool reaches_range(const struct tconv_positions *g, int64_t tile, const int64_t *tap)
+static bool reaches_range(const struct tconv_positions *g, const int64_t first[3],
+                          const int64_t last[3], const int64_t *tap)
 {
-    int64_t first[3], last[3];
-    range_of(g, tile, first, last);
     for (int a = 0; a < 3; a++)
         if (last[a] + tap[a] < 0 || first[a] + tap[a] >= g->side[a].axis->input) return false;
     return true;
@@ -651,11 +649,14 @@ static double issued(const struct tconv_positions *g, const int64_t *table)
         return (double)g->list_taps * (double)g->tiles * each;
     int64_t pairs = 0;
     const bool exact = g->packing == TCONV_PACK_WORDS;
-    for (int64_t tile = 0; tile < g->tiles; tile++)
+    for (int64_t tile = 0; tile < g->tiles; tile++) {
+        int64_t first[3], last[3];
+        range_of(g, tile, first, last);
         for (int64_t i = 0; i < g->list_taps; i++) {
             const int64_t *tap = table + table[TILED_LIST_AT] + i * TAP_LONGS + TAP_Z;
-            pairs += exact ? reaches_position(g, tile, tap) : reaches_range(g, tile, tap);
+            pairs += exact ? reaches_position(g, tile, tap) : reaches_range(g, first, last, tap);
         }
+    }
     return (double)pairs * each;
 }
 
