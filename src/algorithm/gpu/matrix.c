@@ -14,6 +14,7 @@
 struct fragment {
     const struct tconv_unit *unit;
     int lanes, positions, depth;
+    int64_t local_memory; /* bytes that the device has */
 };
 
 /* The cost of a multiply-add, by the rows of a tile. Low tiles cost more, because they copy as many
@@ -60,7 +61,8 @@ static bool choose_fragment(const struct tconv_request *request, struct fragment
         return tconv_refuse(reason, "it does not subtract a zero point of the filter");
     if (!fills_unit(request, unit, reason)) return false;
     *fragment = (struct fragment){unit, unit->lanes, unit->positions,
-                                  tconv_unit_depth(unit, layer->data_type)};
+                                  tconv_unit_depth(unit, layer->data_type),
+                                  (int64_t)request->device->local_memory};
     if (unit->lanes == 0)
         fragment->lanes = fragment->positions = (int)request->device->subgroup_least;
     return true;
@@ -94,18 +96,17 @@ static int64_t local_bytes_with(const struct tconv_positions *g, const struct fr
 
 /* Stages in local memory: as many as the unit uses and the device has memory for. */
 static int buffers_of(const struct tconv_positions *g, const struct fragment *f,
-                      const struct tconv_matrix_tile *t, const tconv_device_info *device)
+                      const struct tconv_matrix_tile *t)
 {
     int buffers = f->unit->buffers;
-    while (buffers > 2 && local_bytes_with(g, f, t, buffers) > (int64_t)device->local_memory)
-        buffers--;
+    while (buffers > 2 && local_bytes_with(g, f, t, buffers) > f->local_memory) buffers--;
     return buffers;
 }
 
 static int64_t local_bytes(const struct tconv_positions *g, const struct fragment *f,
-                           const struct tconv_matrix_tile *t, const tconv_device_info *device)
+                           const struct tconv_matrix_tile *t)
 {
-    return local_bytes_with(g, f, t, buffers_of(g, f, t, device));
+    return local_bytes_with(g, f, t, buffers_of(g, f, t));
 }
 
 /* Registers of a work-item that depend on the tile: sums. If the compiler reads the fragments of a
@@ -156,7 +157,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
     /* matrix_stage_wait was measured with two buffers. A third one (predicted) gives the loads of a
      * stage the time of one more stage. */
     const double cycles = tconv_larger(stage, multiply),
-                 more = tconv_larger(0, buffers_of(g, f, t, device) - 2),
+                 more = tconv_larger(0, buffers_of(g, f, t) - 2),
                  wait = tconv_larger(0, m->matrix_stage_wait - more * cycles);
     const double alone = stages * (cycles + wait) + m->matrix_begin_wait +
                          outputs * m->matrix_store_wait;
@@ -171,7 +172,7 @@ static double cost_of(const struct tconv_positions *g, const struct fragment *f,
         .alone = alone + issued,
         .warps = warps,
         .registers = m->matrix_registers + registers_of(g, f, t),
-        .local = local_bytes(g, f, t, device),
+        .local = local_bytes(g, f, t),
         .l2 = tconv_positions_stages(g) * t->kt * 4 * (t->mt + t->nt / reuses),
         .finish = m->matrix_finish_wait + g->parts * m->matrix_part_wait,
     };
@@ -191,8 +192,7 @@ static bool fits(const struct tconv_positions *g, const struct fragment *f,
     return t->wm % unit->rows == 0 && t->wn % (f->positions * unit->least_wide) == 0 &&
            sums <= most_sums && items <= device->work_group_limit &&
            items <= device->work_item_limit[0] && items % (uint64_t)stage_quads == 0 &&
-           t->kt % (f->depth * t->slices) == 0 &&
-           local_bytes(g, f, t, device) <= (int64_t)device->local_memory;
+           t->kt % (f->depth * t->slices) == 0 && local_bytes(g, f, t) <= f->local_memory;
 }
 
 /* `copied`: the kernel reads a copy of plain data. */
@@ -244,8 +244,8 @@ static bool enumerate(const struct tconv_request *request, struct tconv_candidat
 }
 
 static void write_options(const struct tconv_positions *g, const struct fragment *f,
-                          const struct tconv_matrix_tile *t, int buffers, enum tconv_split split,
-                          int items, struct tconv_launch *launch)
+                          const struct tconv_matrix_tile *t, enum tconv_split split, int items,
+                          struct tconv_launch *launch)
 {
     const int gm = t->mt / t->wm, gn = t->nt / t->wn;
     tconv_launch_option(launch, "MATRIX", f->unit->macro);
@@ -253,7 +253,7 @@ static void write_options(const struct tconv_positions *g, const struct fragment
     tconv_launch_option(launch, "MT", t->mt);
     tconv_launch_option(launch, "NT", t->nt);
     tconv_launch_option(launch, "KT", t->kt);
-    tconv_launch_option(launch, "BUFFERS", buffers);
+    tconv_launch_option(launch, "BUFFERS", buffers_of(g, f, t));
     tconv_launch_option(launch, "GM", gm);
     tconv_launch_option(launch, "GN", gn);
     tconv_launch_option(launch, "FM", t->wm / f->unit->rows);
@@ -286,24 +286,23 @@ static tconv_status write(const struct tconv_request *request,
                                         (int)candidate->tile[4], (int)candidate->tile[5]};
     tconv_positions_set_tile(&g, t.mt, t.nt, t.kt * (int)word_of(&g), (int)candidate->tile[8]);
     if (!tconv_positions_write_table(&g, kernel_plan)) return tconv_fail_table(error, kernel_plan);
-    const int items = items_of(&f, &t), buffers = buffers_of(&g, &f, &t, request->device);
+    const int items = items_of(&f, &t);
     struct tconv_launch *copy = tconv_positions_copy(&g, items, kernel_plan);
-    if (copy != NULL) write_options(&g, &f, &t, buffers, TCONV_WHOLE_SUMS, items, copy);
+    if (copy != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, copy);
     struct tconv_launch *run = tconv_positions_run(&g, "tconv_matrix", items, kernel_plan);
-    write_options(&g, &f, &t, buffers, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items,
-                  run);
+    write_options(&g, &f, &t, g.parts > 1 ? TCONV_PART_SUMS : TCONV_WHOLE_SUMS, items, run);
     /* The filter is packed by the program without parts, whatever the number of parts is. */
     struct tconv_launch whole = {0};
-    write_options(&g, &f, &t, buffers, TCONV_WHOLE_SUMS, items, &whole);
+    write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, &whole);
     const bool f32 = request->layer->data_type == TCONV_F32, rounds = rounds_f32(request, f.unit);
     tconv_positions_pack(&g, f32 && !rounds ? "f32 words" : "words", &whole, request, kernel_plan);
     struct tconv_launch *fill = tconv_positions_fill(&g, items, kernel_plan);
-    if (fill != NULL) write_options(&g, &f, &t, buffers, TCONV_WHOLE_SUMS, items, fill);
+    if (fill != NULL) write_options(&g, &f, &t, TCONV_WHOLE_SUMS, items, fill);
     if (g.parts > 1) {
         const int finishing = items < FINISHING_ITEMS ? items : FINISHING_ITEMS;
         struct tconv_launch *finish = tconv_positions_finish(&g, "tconv_matrix_finish", finishing,
                                                              t.mt / FINISHED_ROWS, kernel_plan);
-        write_options(&g, &f, &t, buffers, TCONV_FINISHED_SUMS, finishing, finish);
+        write_options(&g, &f, &t, TCONV_FINISHED_SUMS, finishing, finish);
     }
     /* TF32 rounds each factor by at most 2^-11, so a product errs by little more than 2^-10. The
      * oracle's bound counts roundings of f32; this factor makes it large enough. */
