@@ -698,6 +698,19 @@ static void four_axes(void **state)
     }
 }
 
+/* Runs an algorithm with its tile on every device that takes it, and compares the outputs. Returns
+ * on how many. */
+static int run_named(const tconv_problem *p, const char *name, bool bias, struct tensors *t)
+{
+    int ran = 0;
+    for (int d = 0; d < device_count; d++)
+        if (run_algorithm(&devices[d], p, name, bias, t, ALWAYS)) {
+            compare_with_oracle(&devices[d], p, name, bias, t);
+            ran++;
+        }
+    return ran;
+}
+
 /* Tiles of algorithms for GPUs that no small problem would be given: input channels in parts,
  * slices of a work-group, several outputs and channels of a work-item. */
 static void tiles_by_name(void **state)
@@ -744,11 +757,7 @@ static void tiles_by_name(void **state)
             const tconv_problem p = plane_problem(&tiles[i].problem, last != 0);
             struct tensors t;
             make_tensors(&p, REAL_NUMBERS, 6000 + (unsigned)i, &t);
-            for (int d = 0; d < device_count; d++)
-                if (run_algorithm(&devices[d], &p, tiles[i].name, i % 2 == 0, &t, ALWAYS)) {
-                    compare_with_oracle(&devices[d], &p, tiles[i].name, i % 2 == 0, &t);
-                    ran++;
-                }
+            ran += run_named(&p, tiles[i].name, i % 2 == 0, &t);
             free_tensors(&t);
         }
     assert_true(ran >= (largest_group() < 256 ? 0 : 10));
@@ -781,11 +790,7 @@ static void copies_of_plain_data(void **state)
             if (types[a] == TCONV_F32 && i == 2) ((float *)t.filter)[5] = NAN;
             if (types[a] == TCONV_F16 && i > 0) ((uint16_t *)t.data)[t.data_count / 2] = 0x7c00;
             if (types[a] == TCONV_F16 && i == 2) ((uint16_t *)t.filter)[5] = 0x7e00; /* NaN */
-            for (int d = 0; d < device_count; d++)
-                if (run_algorithm(&devices[d], &p, name, i % 2 == 0, &t, ALWAYS)) {
-                    compare_with_oracle(&devices[d], &p, name, i % 2 == 0, &t);
-                    ran++;
-                }
+            ran += run_named(&p, name, i % 2 == 0, &t);
             free_tensors(&t);
         }
     assert_true(ran >= (largest_group() < 32 ? 0 : 20));
@@ -826,11 +831,7 @@ static void vectors_of_direct(void **state)
             e.beta = i % 4 < 2 ? 0 : 0.5;
             if (i > 1) make_epilogue(&p, &e, 8100 + (unsigned)i, &t);
             for (size_t n = (i + a) % 2; n < sizeof names / sizeof *names; n += 2)
-                for (int d = 0; d < device_count; d++)
-                    if (run_algorithm(&devices[d], &p, names[n], true, &t, ALWAYS)) {
-                        compare_with_oracle(&devices[d], &p, names[n], true, &t);
-                        ran++;
-                    }
+                ran += run_named(&p, names[n], true, &t);
             free_tensors(&t);
         }
     assert_true(ran >= (largest_group() < 256 ? 0 : 40));
