@@ -185,22 +185,27 @@ void store_global(struct wave *w, const struct operation *op)
     }
 }
 
-/* Atomic operations without a result: or, add. Work-groups may share their words. */
+/* An atomic operation without a result on a word: add, or else or. */
+static void change_word(uint8_t *bytes, uint32_t more, bool adds)
+{
+    uint32_t word;
+    memcpy(&word, bytes, sizeof word);
+    word = adds ? word + more : word | more;
+    memcpy(bytes, &word, sizeof word);
+}
+
+/* Work-groups may share the words of atomic operations. */
 void add_global(struct wave *w, const struct operation *op)
 {
     const bool adds = strstr(op->name, "atomic_add") != NULL;
     FOR_LANES(w, lane)
     {
-        uint32_t word;
         uint8_t *bytes = memory_at(w->group->memory, address_of(w, op, 0, lane), 4, true);
         if (bytes == NULL) {
             wave_fail(w, op, "lane %d of wave %d is outside of all buffers", lane, w->number);
             return;
         }
-        memcpy(&word, bytes, sizeof word);
-        const uint32_t more = read_u32(w, &op->operand[1], lane);
-        word = adds ? word + more : word | more;
-        memcpy(bytes, &word, sizeof word);
+        change_word(bytes, read_u32(w, &op->operand[1], lane), adds);
     }
 }
 
@@ -277,7 +282,6 @@ void store_local(struct wave *w, const struct operation *op)
     }
 }
 
-/* An atomic operation without a result: or. */
 void or_local(struct wave *w, const struct operation *op)
 {
     FOR_LANES(w, lane)
@@ -285,10 +289,7 @@ void or_local(struct wave *w, const struct operation *op)
         const uint32_t address = read_u32(w, &op->operand[0], lane);
         uint8_t *bytes = accessed_local_by(ATOMIC, w, op, lane, address, op->offset, true);
         if (bytes == NULL) return;
-        uint32_t word;
-        memcpy(&word, bytes, sizeof word);
-        word |= read_u32(w, &op->operand[1], lane);
-        memcpy(bytes, &word, sizeof word);
+        change_word(bytes, read_u32(w, &op->operand[1], lane), false);
     }
 }
 
