@@ -16,13 +16,15 @@
  *                 `----- lanes along x -----'  `---- output 1 of each ----'
  *
  * An output may be a vector of VW neighbours in memory, so that a work-item moves up to 16 bytes
- * with each load and store. With LAST its lanes are output channels: in depthwise layers each lane
- * has an input of its own, else all lanes have the same inputs, of which the channels of a CHUNK
- * are read at once. Without LAST its lanes are neighbouring outputs along x, a multiple of the
- * stride: all phases. What they read of a row lies side by side, and is read by chunks.
+ * with each load and store. With LAST the lanes of a vector are output channels. In depthwise
+ * layers each lane reads its own input. In other layers all lanes read the same inputs, CHUNK
+ * channels with each load. Without LAST the lanes are VW neighbouring outputs along x. The stride
+ * divides VW, so a vector has all phases. Its inputs in a row are neighbours, and are read in
+ * pieces of CHUNK elements.
  *
- * The loops over taps are unrolled if all phases have the same number of taps. An input outside the
- * data is not read, and its product is not added: no zero meets a weight that is infinite or NaN.
+ * The loop over taps along x is unrolled if TAPS_X is set or vectors lie along x. An input outside
+ * the data is not read, and its product is not added: no zero meets a weight that is infinite or
+ * NaN.
  *
  *   macro       meaning                                                       legal values
  *   OUTPUTS     outputs of a work-item in each channel and round              1, 2, 4, 8

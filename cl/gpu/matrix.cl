@@ -549,8 +549,8 @@ tconv_matrix(__global const data_t *restrict data, const ulong data_offset,
         fetch.weights[i] = number / MT * (fetch.rows * 4) +
                            min(tile.first_row + number % MT, fetch.rows - 1) * 4;
     }
-    /* Each position is found by one work-item, for the others that fetch from it. The place of the
-     * last stage is free until then. */
+    /* One work-item finds each position, and others read it. The memory of the last stage is free
+     * until then. */
     __local struct places *places = (__local struct places *)(words + (BUFFERS - 1) * STAGE_WORDS);
 
     sums_t sums[FM][FN];

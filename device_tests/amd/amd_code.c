@@ -453,7 +453,7 @@ static bool execute(const struct amd_case *one, const struct planned *p,
         done = code != NULL && run_launch(one, p, launch, code, &t, &memory);
         if (!done)
             snprintf(result->text, sizeof result->text, "%s: %s", launch->kernel,
-                     code == NULL ? "there is no code object" : memory.failed);
+                     code == NULL ? "its code object is missing" : memory.failed);
     }
     done = done && compare(p, &t, result);
     result->executed = memory.executed;
@@ -489,8 +489,8 @@ static void print_programs(const struct needed_programs *programs)
                programs->list[i].options);
 }
 
-/* Runs cases FIRST, FIRST + EVERY and so on; true if none failed. The others are planned, so that
- * programs have the same numbers everywhere. */
+/* Runs cases FIRST, FIRST + EVERY and so on; true if none failed. Plans all cases, so that a
+ * program has the same number in every process. */
 static bool run_cases(const struct amd_cases *cases, const struct suite *suite, const char *folder,
                       size_t first, size_t every)
 {

@@ -25,7 +25,7 @@ enum {
     SCALAR_REGISTERS = 129
 };
 
-/* Vector registers; the accumulation registers of CDNA stand behind the others. */
+/* Vector registers. CDNA's accumulation registers follow them. */
 enum { ACCUMULATION = 256, VECTOR_REGISTERS = 512 };
 
 struct operand {
