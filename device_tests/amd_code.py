@@ -23,8 +23,8 @@ TOOLS = ["clang-19", "ld.lld-19", "llvm-objdump-19"]
 SKIPPED = 77
 # Conversions that libclc lacks; the vendor's library has them.
 HALF_CONVERSIONS = "\n#ifdef HALF\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n%s#endif\n" % "".join(
-    "__attribute__((overloadable)) float%d convert_float%d(half%d h) { return __builtin_convertvector(h, float%d); }\n" % (n, n, n, n)
-    for n in (2, 4, 8, 16))
+    "__attribute__((overloadable)) %s%d convert_%s%d(%s%d x) { return __builtin_convertvector(x, %s%d); }\n" % (to, n, to, n, of, n, to, n)
+    for to, of in (("float", "half"), ("half", "float")) for n in (2, 4, 8, 16))
 
 
 # Defects that must be found: what is wrong, what stands in the kernels, what takes its place, a case, words of the failure. Two change
