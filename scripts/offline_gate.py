@@ -38,7 +38,7 @@ TARGETS = {  # of each device that gpu_programs describes
     "NVIDIA": ["sm_80", "sm_90"],
     "AMD wmma": ["gfx1100"],
     "AMD wmma12": ["gfx1201"],
-    "AMD mfma": ["gfx90a", "gfx942"],
+    "AMD mfma": ["gfx908", "gfx90a", "gfx942"],
     "Intel dpas": ["dg2"],
     "Intel Max dpas": ["pvc"],
     "NVIDIA mma": ["sm_80", "sm_90"],

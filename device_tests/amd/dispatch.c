@@ -218,7 +218,7 @@ static void write_item_numbers(const struct launch *launch, struct wave *w, int 
         const uint32_t item = (uint32_t)(w->number * w->lanes + lane);
         const uint32_t x = item % local[0], y = item / local[0] % local[1],
                        z = item / local[0] / local[1];
-        const bool packed = !is_generation(launch, "gfx10");
+        const bool packed = !is_generation(launch, "gfx10") && !is_generation(launch, "gfx908");
         w->vector[0][lane] = packed ? x | y << 10 | z << 20 : x;
         if (packed) continue;
         w->vector[1][lane] = y;

@@ -21,7 +21,7 @@ typedef enum tconv_matrix_unit {
     TCONV_MATRIX_NONE = 0,       /* none that may be used */
     TCONV_MATRIX_NVIDIA_MMA = 1, /* mma.sync, compute capability 8.0 and later */
     TCONV_MATRIX_AMD_WMMA = 2,   /* gfx11 */
-    TCONV_MATRIX_AMD_MFMA = 3,   /* gfx90a, gfx942 */
+    TCONV_MATRIX_AMD_MFMA = 3,   /* gfx908, gfx90a, gfx942, gfx950 */
     TCONV_MATRIX_INTEL_DPAS = 4, /* cl_intel_subgroup_matrix_multiply_accumulate */
     /* CPUs that run in this process. */
     TCONV_MATRIX_X86_AVX512_VNNI = 5, /* vpdpbusd, vpdpwssd: AVX-512 VNNI and VL */
