@@ -37,6 +37,7 @@ TARGETS = {  # of each device that gpu_programs describes
     "Intel Max": ["pvc"],
     "NVIDIA": ["sm_80", "sm_90"],
     "AMD wmma": ["gfx1100"],
+    "AMD wmma12": ["gfx1201"],
     "AMD mfma": ["gfx90a", "gfx942"],
     "Intel dpas": ["dg2"],
     "Intel Max dpas": ["pvc"],

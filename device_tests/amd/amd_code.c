@@ -39,8 +39,10 @@ enum outcome { PLANNED, LEFT_OUT, WRONG };
 static const tconv_device_info *device_for(const struct amd_case *one)
 {
     const bool cdna = strncmp(one->target, "gfx9", 4) == 0;
-    const bool matrix = strncmp(one->algorithm, "matrix_group", 12) == 0;
-    return described_device(matrix ? cdna ? "AMD mfma" : "AMD wmma" : cdna ? "AMD CDNA" : "AMD");
+    const bool gfx12 = strncmp(one->target, "gfx12", 5) == 0;
+    if (strncmp(one->algorithm, "matrix_group", 12) != 0)
+        return described_device(cdna ? "AMD CDNA" : "AMD");
+    return described_device(cdna ? "AMD mfma" : gfx12 ? "AMD wmma12" : "AMD wmma");
 }
 
 static tconv_epilogue epilogue_of(const struct amd_case *one)

@@ -230,10 +230,7 @@ static operation_function *matrix_product(struct operation *op)
         if (strcmp(op->name, matrix_products[i].name) == 0) {
             op->type = matrix_products[i].type;
             op->depth = matrix_products[i].depth;
-            /* gfx12 spreads the same product otherwise: its lanes have half as many words */
-            const int words = op->type == BYTES ? 4 : 8;
-            const bool wmma = starts(op->name, "v_wmma");
-            return wmma && op->operand[1].count != words ? unknown_operation : multiply_matrices;
+            return multiply_matrices;
         }
     return unknown_operation;
 }

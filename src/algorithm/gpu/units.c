@@ -74,6 +74,27 @@ static const struct tconv_unit units[] = {
         .slowness = 1,
     },
     {
+        .macro = 6,
+        .device = TCONV_MATRIX_AMD_WMMA12,
+        .lanes = 32,
+        .rows = 16,
+        .positions = 16,
+        .pad = 2,
+        .least_wide = 1,
+        .half_depth = 8,
+        .byte_depth = 4,
+        TILES(usual_tiles),
+        .buffers = 2,
+        .swizzled = true,
+        .most_last_sums = 64, /* because copies go through registers */
+        .most_sums = 64,
+        .sharing = 32,
+        .most_registers = 210, /* of 256: clang 19 spills above this */
+        .unconditional = true,
+        .waits_for_all = true,
+        .slowness = 1,
+    },
+    {
         .macro = 4,
         .device = TCONV_MATRIX_AMD_MFMA,
         .lanes = 64,
