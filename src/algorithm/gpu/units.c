@@ -106,6 +106,7 @@ static const struct tconv_unit units[] = {
         .half_depth = 8,
         TILES(usual_tiles),
         .buffers = 2,
+        .swizzled = true,
         .most_last_sums = 128,
         .most_sums = 64,
         .sharing = 64,
