@@ -51,7 +51,7 @@ MUTANTS = [
      "const factors_t a = FACTORS(filters, i * FRAG_M).yxwz;", "gfx90a" + MATRIX_CASE % "bf16", "expected"),
     ("mfma: all rows have the same order of quads", "#define SWIZZLE(row) ((row) / (32 / KT) % (KT / 4))", "#define SWIZZLE(row) 0",
      "gfx942" + MATRIX_CASE % "f16" + " banks=105",
-     "without conflicts of banks"),
+     "without bank conflicts"),
     ("tiled: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),
      "gfx1030 tiled_group f32 wide", "since the last barrier"),
     ("matrix: no barrier before a stage's products", BEFORE_STAGE, BEFORE_STAGE.replace("barrier(CLK_LOCAL_MEM_FENCE);", ""),

@@ -8,8 +8,8 @@
  *       executes each case, or cases FIRST, FIRST + EVERY and so on, with FOLDER/NUMBER.elf and its
  *       disassembly FOLDER/NUMBER.s; prints a line for each case
  *   amd_code banks CASES SUITE.csv FOLDER
- *       executes all cases, and prints the instructions with conflicts of banks: kernel, cycles
- * that they take, cycles without conflicts, instruction
+ *       executes all cases, and prints the instructions with bank conflicts: kernel,
+ *       cycles, cycles without conflicts, instruction
  *
  * Packed filter, workspace and output begin as bytes of 255: NaN, or a number that is wrong. */
 #include "cases.h"
@@ -489,7 +489,7 @@ static bool execute(const struct amd_case *one, const struct planned *p,
     done = done && compare(p, &t, result);
     if (done && result->banks.taken * 100 > result->banks.least * one->banks) {
         snprintf(result->text, sizeof result->text,
-                 "local memory takes %" PRIu64 " cycles, %" PRIu64 " without conflicts of banks",
+                 "local memory takes %" PRIu64 " cycles, %" PRIu64 " without bank conflicts",
                  result->banks.taken, result->banks.least);
         done = false;
     }

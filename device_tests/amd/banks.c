@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts conflicts of banks of local memory. */
+/* Counts bank conflicts in local memory. */
 #include "banks.h"
 
 #include "wave.h"
 
 enum { BANKS = 32, MOST_TOGETHER = 32, READ_QUADS = 8 };
 
-/* Lanes of the first 32 that a read of 16 bytes serves together; the others follow alike. */
+/* The groups of lanes that a read of 16 bytes serves in one cycle, for lanes 0 to 31. Lanes 32 to
+ * 63 have the same groups. */
 static const int read_together[4][READ_QUADS] = {{0, 1, 2, 3, 20, 21, 22, 23},
                                                  {4, 5, 6, 7, 16, 17, 18, 19},
                                                  {8, 9, 10, 11, 28, 29, 30, 31},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts conflicts of banks of local memory: 32 banks, each of which serves one word of 4 bytes in
- * a cycle. Lanes that access the same word share it.
+/* Counts bank conflicts in local memory. Local memory has 32 banks. In a cycle, a bank serves one
+ * word of 4 bytes to all lanes that access this word.
  *
- * Only some lanes are served together. AMD publishes which for 16 bytes ("Understanding AMD GPU LDS
- * and Bank Conflicts", a page of Composable Kernel): eight neighbouring lanes of a write, and other
- * eights of a read. Narrower accesses are counted in as many neighbouring lanes as access 32 words.
- * The same is assumed of RDNA, and of the two halves of ds_read2 and ds_write2. gfx950 has 64
- * banks. */
+ * A cycle serves a group of lanes. AMD publishes the groups for 16 bytes ("Understanding AMD GPU
+ * LDS and Bank Conflicts", a page of Composable Kernel): a write serves eight neighbouring lanes, a
+ * read other groups of eight (banks.c). For narrower accesses, a group is assumed to be the
+ * neighbouring lanes that access 32 words. RDNA, and both halves of ds_read2 and ds_write2, are
+ * assumed to have the same groups. gfx950 has 64 banks and is not counted. */
 #ifndef DEVICE_TESTS_AMD_BANKS_H
 #define DEVICE_TESTS_AMD_BANKS_H
 
